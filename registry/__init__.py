@@ -1,0 +1,1 @@
+"""The kernel: words, errors, storage and search. Imports nothing of ours."""

@@ -1,0 +1,183 @@
+"""Recognising a conversation that is sent again (contract 2.1). Pure: sequences in, positions out.
+
+Clients send the whole conversation every turn, or its last turns, with white space and timestamps changed
+on the way. What came is therefore laid beside what is stored, as two sequences: it is a window of the
+same conversation, and what is new stands at its end. A hash alone would lose the third "continue".
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+SAME_WORDS = 1.0
+"""Evidence of one message found again."""
+SAME_INSTANT = 2.0
+"""More evidence: it also carries the stored timestamp."""
+SAME_BEGINNING = 1.0
+"""More evidence: the first message sent is the first message stored, so this is the whole conversation."""
+NEW_BEFORE_OLD = 1.5
+"""Doubt: a run of new messages stands before an old one, although new words come last."""
+SKIPPED_TURN = 1.5
+"""Doubt: stored turns are passed over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Utterance:
+    """What recognition looks at: `digest` of role and words, `instant` (ms) if known, user messages open a turn."""
+
+    digest: bytes
+    instant: int | None = None
+    opens_turn: bool = False
+
+
+Positions = list[int | None]
+"""For each message sent: the position of the stored message it repeats, or None for a new one."""
+
+
+def overlap(stored: Sequence[bytes], sent: Sequence[bytes]) -> int:
+    """How many of the first messages sent are, one by one, the last ones stored; the longest such run."""
+    for length in range(min(len(stored), len(sent)), 0, -1):
+        if sent[length - 1] == stored[-1] and list(sent[:length]) == list(stored[-length:]):
+            return length
+    return 0
+
+
+def recognise(stored: Sequence[Utterance], sent: Sequence[Utterance]) -> Positions:
+    """Which of the sent messages are stored already. `stored` is in conversation order."""
+    found = _align(stored, sent)
+    return [None] * len(sent) if is_new_turn(stored, sent, found) else found
+
+
+def is_new_turn(stored: Sequence[Utterance], sent: Sequence[Utterance], found: Positions) -> bool:
+    """Old words said again: every message matches, and every one is later than the newest stored (contract 2.1)."""
+    newest = max((u.instant for u in stored if u.instant is not None), default=None)
+    return newest is not None and None not in found and all(u.instant is not None and u.instant > newest for u in sent)
+
+
+@dataclass(frozen=True, slots=True)
+class _Chain:
+    """An alignment that ends by taking `sent` for `stored`; `before` is the rest of it."""
+
+    score: float
+    stored: int
+    sent: int
+    before: _Chain | None
+
+    @property
+    def rank(self) -> tuple[float, int]:
+        """Better evidence first, then the later place: a window is most often the end."""
+        return (self.score, self.stored)
+
+
+def _align(stored: Sequence[Utterance], sent: Sequence[Utterance]) -> Positions:
+    """The best chain of matches, by the evidence above; none at all if there is more doubt than evidence."""
+    places: dict[bytes, list[int]] = defaultdict(list)
+    for index, utterance in enumerate(stored):
+        places[utterance.digest].append(index)
+    newest = max((u.instant for u in stored if u.instant is not None), default=None)
+    openers = list(accumulate((u.opens_turn for u in stored), initial=0))  # turns opened before each position
+    chains = _Chains(openers)
+    best: _Chain | None = None
+    for index, utterance in enumerate(sent):
+        row = []
+        for place in places.get(utterance.digest, ()):
+            evidence = _evidence(stored[place], utterance, newest, is_first=index == 0 == place)
+            before = chains.before(index, place)
+            start = -NEW_BEFORE_OLD if index else 0.0
+            if before is None or before[0] < start:
+                row.append(_Chain(start + evidence, place, index, None))
+            else:
+                row.append(_Chain(before[0] + evidence, place, index, before[1]))
+        chains.add(index, row)
+        for chain in row:
+            skipped = index < len(sent) - 1 and openers[-1] > openers[chain.stored + 1]
+            ended = _Chain(chain.score - SKIPPED_TURN * skipped, chain.stored, chain.sent, chain.before)
+            if best is None or ended.rank > best.rank:
+                best = ended
+    return _positions(best if best and best.score > 0 else None, len(sent))
+
+
+def _evidence(old: Utterance, new: Utterance, newest: int | None, *, is_first: bool) -> float:
+    is_same_instant = old.instant is not None and old.instant == new.instant
+    is_later = newest is not None and new.instant is not None and new.instant > newest
+    return SAME_WORDS + SAME_INSTANT * is_same_instant + SAME_BEGINNING * (is_first and not is_later)
+
+
+def _positions(chain: _Chain | None, length: int) -> Positions:
+    found: Positions = [None] * length
+    while chain:
+        found[chain.sent] = chain.stored
+        chain = chain.before
+    return found
+
+
+class _Chains:
+    """The chains so far, asked for the best one that a match may continue.
+
+    Of each kind (ending at the message just before, or earlier) the best overall and the best inside the
+    same stored turn are looked up, so that 10 000 messages against 10 000 stay far from 10^8 steps.
+    """
+
+    def __init__(self, openers: Sequence[int]) -> None:
+        self._openers = openers
+        self._row = -1
+        self._last = _Ends(openers)
+        self._earlier = _Ends(openers)
+
+    def add(self, row: int, chains: Sequence[_Chain]) -> None:
+        """Take in the chains that end at one sent message; rows come in order."""
+        for chain in self._last.chains:
+            self._earlier.add(chain)
+        self._row, self._last = row, _Ends(self._openers)
+        for chain in chains:
+            self._last.add(chain)
+
+    def before(self, index: int, place: int) -> tuple[float, _Chain] | None:
+        """The best chain, with its score after doubts, that ends before this sent index and stored place."""
+        options = []
+        for ends, doubt in ((self._last, 0.0), (self._earlier, NEW_BEFORE_OLD)):
+            for chain, skipped in ends.best_before(place):
+                options.append((chain.score - doubt - SKIPPED_TURN * skipped, chain.stored, chain))
+        if not options:
+            return None
+        score, _, chain = max(options, key=lambda option: option[:2])
+        return score, chain
+
+
+class _Ends:
+    """Chains by the stored position where they end."""
+
+    def __init__(self, openers: Sequence[int]) -> None:
+        self._openers = openers
+        self.chains: list[_Chain] = []
+        self._tree: dict[int, _Chain] = {}  # a Fenwick tree of maxima over stored positions
+        self._by_turn: dict[int, list[_Chain]] = defaultdict(list)
+
+    def add(self, chain: _Chain) -> None:
+        self.chains.append(chain)
+        self._by_turn[self._openers[chain.stored + 1]].append(chain)
+        node = chain.stored + 1
+        while node <= len(self._openers):
+            held = self._tree.get(node)
+            if held is None or chain.rank > held.rank:
+                self._tree[node] = chain
+            node += node & -node
+
+    def best_before(self, place: int) -> list[tuple[_Chain, bool]]:
+        """The best chain that ends before `place`, and the best of the same stored turn; with: is a turn skipped?"""
+        turn = self._openers[place]
+        same_turn = [chain for chain in self._by_turn.get(turn, ()) if chain.stored < place]
+        options = [(max(same_turn, key=lambda chain: chain.rank), False)] if same_turn else []
+        best: _Chain | None = None
+        node = place
+        while node > 0:
+            held = self._tree.get(node)
+            if held is not None and (best is None or held.rank > best.rank):
+                best = held
+            node -= node & -node
+        if best is not None:
+            options.append((best, turn > self._openers[best.stored + 1]))
+        return options

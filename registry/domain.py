@@ -1,0 +1,118 @@
+"""The words of the product as values: roles, messages, times, projects. No I/O, no framework."""
+
+from __future__ import annotations
+
+import re
+import time
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from hashlib import blake2b
+from pathlib import PurePosixPath, PureWindowsPath
+from secrets import randbits
+from typing import Any
+
+
+class Role(StrEnum):
+    """Who speaks. The seed's three, and what a client's own history adds (contract 2.1)."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    SYSTEM = "system"
+    TOOL = "tool"
+    THINKING = "thinking"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message as it arrives. `timestamp` None means: take the time of receipt."""
+
+    role: Role
+    text: str
+    timestamp: datetime | None = None
+    context: Mapping[str, Any] | None = None
+    more: Mapping[str, Any] = field(default_factory=dict)
+    """What else the client sent with it; kept in the payload."""
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Message:
+        """A message from its wire shape `{role, text, timestamp?, context?, …}`; ValueError if it is none."""
+        timestamp = given.get("timestamp")
+        return cls(
+            role=Role(given["role"]),
+            text=given["text"],
+            timestamp=parse_time(timestamp) if timestamp is not None else None,
+            context=given.get("context"),
+            more={key: given[key] for key in given if key not in cls.__dataclass_fields__},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """The workspace folder a channel belongs to."""
+
+    path: str
+    name: str
+
+    @classmethod
+    def from_path(cls, given: str) -> Project:
+        """A folder path of any system, or a bare name; the name is its last part."""
+        flavour = PureWindowsPath if "\\" in given else PurePosixPath
+        path = flavour(given)
+        return cls(path=str(path), name=path.name or str(path))
+
+
+def parse_time(given: str | datetime) -> datetime:
+    """ISO 8601, naive means UTC; cut to milliseconds, so that what we answer equals what we stored."""
+    moment = datetime.fromisoformat(given.strip()) if isinstance(given, str) else given
+    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+
+
+def format_time(moment: datetime) -> str:
+    """ISO 8601 in UTC with milliseconds and `Z` (contract 5)."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def now() -> datetime:
+    """The present instant, UTC, in milliseconds."""
+    return parse_time(datetime.now(UTC))
+
+
+_ID_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+
+
+def new_id(prefix: str) -> str:
+    """`conv_…`, `ext_…`, `exec_…`: 48 bits of time in milliseconds, then 80 random bits, so ids sort by age."""
+    value = (time.time_ns() // 1_000_000) << 80 | randbits(80)
+    return f"{prefix}_" + "".join(_ID_ALPHABET[value >> shift & 31] for shift in range(125, -1, -5))
+
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def storable(value: Any) -> Any:
+    """The value with what PostgreSQL or UTF-8 cannot hold (NUL, lone surrogates) shown as U+FFFD."""
+    match value:
+        case str():
+            return _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", value)
+        case Mapping():
+            return {storable(str(key)): storable(item) for key, item in value.items()}
+        case list() | tuple():
+            return [storable(item) for item in value]
+    return value
+
+
+def digest_of(role: Role, text: str) -> bytes:
+    """What makes two messages the same words: role and text, whatever the white space (contract 2.1)."""
+    words = " ".join(unicodedata.normalize("NFC", text).split())
+    return blake2b(f"{role}\0{words}".encode(), digest_size=16).digest()
+
+
+def preview_of(text: str, width: int = 120) -> str:
+    """The first words of a text on one line."""
+    line = " ".join(text[: 4 * width].split())
+    return line if len(line) <= width else line[: width - 1] + "…"

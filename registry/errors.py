@@ -1,0 +1,60 @@
+"""The five ways an operation can fail (contract 2). Raised once, mapped to an answer at the doors."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class ErrorCode(StrEnum):
+    """What went wrong, as the outside sees it."""
+
+    INVALID_REQUEST = "INVALID_REQUEST"
+    UNAUTHORIZED = "UNAUTHORIZED"
+    NOT_FOUND = "NOT_FOUND"
+    STORAGE_ERROR = "STORAGE_ERROR"
+    TIMEOUT = "TIMEOUT"
+
+
+class RegistryError(Exception):
+    """A failure the caller may see: `message` says what was wrong, `details` what was given and what to do."""
+
+    code: ErrorCode
+
+    def __init__(self, message: str, details: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.details = details
+
+    def as_dict(self) -> dict[str, str]:
+        """The error object of every envelope: code, message, details."""
+        return {"code": self.code.value, "message": self.message, "details": self.details}
+
+
+class InvalidRequest(RegistryError):
+    """Malformed or out of range."""
+
+    code = ErrorCode.INVALID_REQUEST
+
+
+class Unauthorized(RegistryError):
+    """No or wrong token, or the token may not touch that channel."""
+
+    code = ErrorCode.UNAUTHORIZED
+
+
+class NotFound(RegistryError):
+    """No such channel, session or record, or nothing relevant."""
+
+    code = ErrorCode.NOT_FOUND
+
+
+class StorageError(RegistryError):
+    """The registry or a store could not be read or written."""
+
+    code = ErrorCode.STORAGE_ERROR
+
+
+class OperationTimeout(RegistryError):
+    """The operation ran past its limit."""
+
+    code = ErrorCode.TIMEOUT

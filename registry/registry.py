@@ -1,0 +1,77 @@
+"""The registry as its users hold it: a database with its tables in place, and the seed's three functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from registry.channels import find_channel
+from registry.conversations import delete_message, message_item, messages_of, save_messages
+from registry.database import Database
+from registry.domain import Message, now
+from registry.migrate import migrate_engine
+
+
+class Registry(Database):
+    """Keeps every conversation, by channel. Opening it brings its tables up to date.
+
+    Raises StorageError if the database cannot be opened or comes from a newer release.
+    """
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        try:
+            migrate_engine(self.engine)
+        except BaseException:
+            self.close()
+            raise
+
+    async def save_conversation(
+        self,
+        channel: str,
+        messages: Sequence[Mapping[str, Any]],
+        source: str,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> list[str]:
+        """Store messages `{role, text, timestamp?, context?}`; what is stored already keeps its id (seed 004 §3.2).
+
+        Returns one id per message given, in order.
+        """
+        parsed = [Message.from_dict(message) for message in messages]
+        saved = await self.write(
+            lambda tx: save_messages(
+                tx, channel, parsed, source=source, metadata=metadata or {}, actor="ao", received_at=now()
+            )
+        )
+        return saved.ids
+
+    async def get_conversations(
+        self,
+        channel: str,
+        limit: int = 20,
+        from_timestamp: datetime | None = None,
+        to_timestamp: datetime | None = None,
+        include_deleted: bool = False,
+    ) -> list[dict[str, Any]]:
+        """The last `limit` messages of a channel between two instants, oldest first (seed 004 §3.3)."""
+
+        def work(tx: Any) -> list[dict[str, Any]]:
+            row = find_channel(tx, channel)
+            if row is None:
+                return []
+            rows = messages_of(
+                tx,
+                row.number,
+                limit=limit,
+                from_=from_timestamp,
+                to=to_timestamp,
+                include_deleted=include_deleted,
+            )
+            return [message_item(row) for row in rows]
+
+        return await self.read(work)
+
+    async def delete_conversation(self, id: str, soft: bool = True) -> dict[str, Any]:
+        """Delete one message; softly it can be restored. Returns it as it now is; NotFound if there is none."""
+        return await self.write(lambda tx: delete_message(tx, id, soft=soft))

@@ -1,0 +1,222 @@
+"""The arithmetic of relevance: term weights before the database, scores after it (retrieval notes, 3-5)."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import log, sqrt
+
+from registry.search.analyzer import IDENTIFIER_PREFIX, LATIN_KEY_PREFIX, analyze
+from registry.search.query import ParsedQuery, QueryWord
+
+_KEY_WEIGHT = 0.4
+_ONLY_KEY_WEIGHT = 1.0
+_SYNONYM_WEIGHT = 0.8
+_FEWEST_TERMS = 2
+
+_SATURATION = 1.2
+_LENGTH_SHARE = 0.75
+_ROLE_WEIGHTS = {"assistant": 0.65}
+_PREVIOUS_SHARE = 0.3
+_NEXT_SHARE = 0.4
+_SESSION_SHARE = 0.4
+_SESSION_BEST = (1.0, 0.5)
+_DIGITS = 9
+
+_MOSTLY = 2 / 3
+_TELLING_KEY = len(LATIN_KEY_PREFIX) + 4
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A token to look up: `weight` is what a message gains by holding it, `frequency` how many do."""
+
+    token: str
+    weight: float
+    frequency: int
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A message that holds some terms.
+
+    `number` is its id in arrival order, `seq` its position inside its channel, `length` its number of tokens,
+    `mass` the sum of the weights of the terms found in it.
+    """
+
+    number: int
+    channel_id: int
+    seq: int
+    role: str
+    length: int
+    mass: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A candidate with its score and what the score is made of (the three parts add up to it)."""
+
+    candidate: Candidate
+    score: float
+    own: float
+    neighbours: float
+    session: float
+
+
+def weighted_terms(query: ParsedQuery, frequencies: Mapping[str, int], total: int, budget: int) -> list[Term]:
+    """The terms to look up, rarest first, as many as fit into `budget` postings and never fewer than two.
+
+    `frequencies` says how many of the `total` messages hold a token; one that is missing occurs nowhere.
+    """
+    shares: dict[str, float] = {}
+    for word in query.words:
+        _keep_largest(shares, _word_shares(word, frequencies))
+    terms = (_term(token, share, frequencies.get(token, 0), total) for token, share in shares.items())
+    known = (term for term in terms if term.frequency)
+    return _within_budget(sorted(known, key=lambda term: (term.frequency, -term.weight, term.token)), budget)
+
+
+def full_mass(query: ParsedQuery, frequencies: Mapping[str, int], total: int) -> float:
+    """The mass of a message that contains every word of the query exactly as asked.
+
+    A token that occurs nowhere counts with the idf of frequency 0. A word known only by another name or by
+    sound counts as one such token, however many bigrams it has. See `coverage`.
+    """
+    shares: dict[str, float] = {}
+    renamed = 0
+    for word in query.words:
+        if _occurs(word, frequencies) or not _has_other_form(word, frequencies):
+            _keep_largest(shares, _exact_shares(word))
+        else:
+            renamed += 1
+    exact = sum(share * idf(frequencies.get(token, 0), total) for token, share in shares.items())
+    return exact + renamed * idf(0, total)
+
+
+def coverage(mass: float, full: float) -> float:
+    """How much of a request a message answers, 0 to 1: `Candidate.mass` against `full_mass`."""
+    return min(1.0, mass / full) if full > 0 else 0.0
+
+
+def idf(frequency: int, total: int) -> float:
+    """How telling a token is that `frequency` of `total` messages hold; positive in tiny registries too."""
+    return log(1 + (max(total - frequency, 0) + 0.5) / (frequency + 0.5))
+
+
+def matched_words(query: ParsedQuery, text: str) -> tuple[str, ...]:
+    """The query words a text contains: as asked (two thirds of a word's tokens), by another name or by sound.
+
+    A three-letter key is shared by chance too often (Germany, 재미난) to tell a reader anything.
+    """
+    tokens = frozenset(analyze(text))
+    return tuple(word.text for word in query.words if _is_matched(word, tokens))
+
+
+def rank(
+    candidates: Iterable[Candidate], average_length: float, keep: int = 300, *, dialogue: bool = True
+) -> list[Ranked]:
+    """Order the best `keep` candidates by (-score, -number).
+
+    With `dialogue` a message also gains from its neighbours and from the best messages of its channel;
+    switch it off for imported documents. `average_length` is in tokens.
+    """
+    own = {candidate: _own_score(candidate, average_length) for candidate in candidates}
+    kept = sorted(own, key=lambda candidate: (-own[candidate], -candidate.number))[:keep]
+    best = [Ranked(candidate, own[candidate], own[candidate], 0.0, 0.0) for candidate in kept]
+    if dialogue:
+        best = _with_sessions(_with_neighbours(best))
+    return sorted(best, key=lambda ranked: (-ranked.score, -ranked.candidate.number))
+
+
+# -- terms
+
+
+def _word_shares(word: QueryWord, frequencies: Mapping[str, int]) -> dict[str, float]:
+    shares = _exact_shares(word)
+    key_share = _KEY_WEIGHT if _occurs(word, frequencies) else _ONLY_KEY_WEIGHT
+    _keep_largest(shares, dict.fromkeys(word.keys, key_share))
+    for synonym in word.synonyms:
+        _keep_largest(shares, dict.fromkeys(synonym, _SYNONYM_WEIGHT / sqrt(len(synonym))))
+    return shares
+
+
+def _exact_shares(word: QueryWord) -> dict[str, float]:
+    """A word counts 1; cut into n, 1/sqrt(n) each; the whole of an identifier 1 beside its parts."""
+    wholes = [token for token in word.exact if token.startswith(IDENTIFIER_PREFIX)]
+    parts = [token for token in word.exact if token not in wholes]
+    return dict.fromkeys(wholes, 1.0) | dict.fromkeys(parts, 1 / sqrt(max(len(parts), 1)))
+
+
+def _keep_largest(shares: dict[str, float], more: Mapping[str, float]) -> None:
+    for token, share in more.items():
+        shares[token] = max(share, shares.get(token, 0.0))
+
+
+def _occurs(word: QueryWord, frequencies: Mapping[str, int]) -> bool:
+    return all(frequencies.get(token) for token in word.exact)
+
+
+def _has_other_form(word: QueryWord, frequencies: Mapping[str, int]) -> bool:
+    forms = (*((key,) for key in word.keys), *word.synonyms)
+    return any(all(frequencies.get(token) for token in form) for form in forms)
+
+
+def _term(token: str, share: float, frequency: int, total: int) -> Term:
+    return Term(token, share * idf(frequency, total), frequency)
+
+
+def _within_budget(terms: Sequence[Term], budget: int) -> list[Term]:
+    taken: list[Term] = []
+    spent = 0
+    for term in terms:
+        spent += term.frequency
+        if spent > budget and len(taken) >= _FEWEST_TERMS:
+            break
+        taken.append(term)
+    return taken
+
+
+def _is_matched(word: QueryWord, tokens: frozenset[str]) -> bool:
+    found = sum(token in tokens for token in word.exact)
+    return (
+        found >= _MOSTLY * len(word.exact)
+        or any(tokens.issuperset(synonym) for synonym in word.synonyms)
+        or any(key in tokens for key in word.keys if len(key) >= _TELLING_KEY)
+    )
+
+
+# -- scores
+
+
+def _own_score(candidate: Candidate, average_length: float) -> float:
+    relative = candidate.length / max(average_length, 1.0)
+    norm = (1 + _SATURATION) / (1 + _SATURATION * (1 - _LENGTH_SHARE + _LENGTH_SHARE * relative))
+    return round(candidate.mass * norm * _ROLE_WEIGHTS.get(candidate.role, 1.0), _DIGITS)
+
+
+def _with_neighbours(best: Sequence[Ranked]) -> list[Ranked]:
+    own = {(ranked.candidate.channel_id, ranked.candidate.seq): ranked.own for ranked in best}
+    return [_gaining(ranked, neighbours=_from_neighbours(ranked.candidate, own)) for ranked in best]
+
+
+def _from_neighbours(candidate: Candidate, own: Mapping[tuple[int, int], float]) -> float:
+    previous = own.get((candidate.channel_id, candidate.seq - 1), 0.0)
+    following = own.get((candidate.channel_id, candidate.seq + 1), 0.0)
+    return _PREVIOUS_SHARE * previous + _NEXT_SHARE * following
+
+
+def _with_sessions(best: Sequence[Ranked]) -> list[Ranked]:
+    scores: dict[int, list[float]] = defaultdict(list)
+    for ranked in best:
+        scores[ranked.candidate.channel_id].append(ranked.score)
+    gains = {channel_id: _from_session(of_channel) for channel_id, of_channel in scores.items()}
+    return [_gaining(ranked, session=gains[ranked.candidate.channel_id]) for ranked in best]
+
+
+def _from_session(scores: Iterable[float]) -> float:
+    best = sorted(scores, reverse=True)
+    return _SESSION_SHARE * sum(share * score for share, score in zip(_SESSION_BEST, best, strict=False))
+
+
+def _gaining(ranked: Ranked, neighbours: float = 0.0, session: float = 0.0) -> Ranked:
+    score = round(ranked.score + neighbours + session, _DIGITS)
+    return replace(ranked, score=score, neighbours=ranked.neighbours + neighbours, session=ranked.session + session)

@@ -1,0 +1,52 @@
+"""Words that ask rather than tell: a query is searched for what is left without them (retrieval notes, 3)."""
+
+from itertools import product
+
+_ENGLISH = """
+a an the this that these those it its i me my mine we us our ours you your yours he she they them their am
+is are was were be been being do does did done doing have has had having can could will would shall should
+may might must let lets please kindly just also again still ever really actually maybe s t m d re ve ll don
+doesn didn isn wasn aren weren won couldn shouldn wouldn and or but so if then than as at by for from in
+into of off on onto out over to up upon via with within without about regarding concerning related relating
+around what when where which who whom whose why how there here some any something anything someone thing
+things stuff conversation conversations discuss discussed discussing discussion discussions talk talked
+talking mention mentioned say said saying tell told ask asked asking spoke continue continued continuing
+resume resuming last previous previously earlier ago before recent recently yesterday today
+find finds found finding show shows showed shown showing give gives gave given giving get gets got getting
+look looks looked looking retrieve recall remember remembered remind know knows knew known need needs needed
+want wants wanted like help continues discusses mentions says tells asks talks
+"""
+
+_KOREAN = """
+관련 관하여 관한 대해 대하여 대한 대해서 대화 대화내용 이야기 얘기 논의 토론 상의 언급 질문 말 말씀 내용
+부분 방법 방식 이어 이어서 이어가기 이어가 이어가자 이어줘 이어나가 이어지는 계속 계속해 계속하자 계속해서
+다시 마저 어떻게 어떤 어떠한 어땠지 어느 어디 어디서 어디에 언제 왜 누가 누구 무엇 무엇을 무슨 뭐 뭐가
+뭐라고 뭐야 뭐지 뭐였지 뭐였더라 뭐더라 뭔가 뭔지 뭘 몇 얼마 얼마나 있나 있어 있었지 있었나 있었던 있었 있던
+있는 있을까 있지 였지 였더라 됐지 됐더라 했지 했더라 했던 했었지 우리 우리가 우리는 저희 나 내 내가 나는 저
+제 제가 저는 너 네 네가 당신 지난 지난번 저번 이번 지난주 지난달 어제 그제 오늘 아까 이전 예전 전 전에 최근
+그때 당시 요즘 방금 조금 옛날 그거 그것 그게 그건 그 이 이거 이것 이게 이건 저거 저것 저게 거 것 게 건 걸 뭣
+데 때 줄 수 좀 혹시 그냥 그럼 그래서 그리고 그런데 근데 또 또는 및 더 잘 참 막 한번 같이 함께 나눈 나눴던
+나누던 주고받은 말한 말했던 했 하는 하던 하기 한 할 해 된 되는 될 기억 기억나 기억나는 생각나 알고 싶어 싶은
+싶다 궁금해 궁금한 부탁 부탁해 줘 주세요 주라 해줘 해주세요 해봐 봐 보자 볼까 하자
+"""
+
+_PARTICLES = """
+은 는 이 가 을 를 에 의 로 도 만 과 와 랑 요 에서 으로 까지 부터 에게 한테 처럼 이랑 하고 에는 에도 로는
+이나 이란 이라는 라는 보다 마다 대로 이고 인데 이며 에서는 에서도 으로는 이야 입니다 인지
+"""
+
+_ASKING = """
+찾아 보여 알려 말해 설명해 가르쳐 불러와 불러 가져와 가져다 꺼내 정리해 요약해 기억해 이어서해 계속해 진행해
+"""
+_POLITE = """
+줘 줘요 줄래 줄래요 주세요 주십시오 주라 줄 봐 봐줘 보자 달라고 야 서
+"""
+
+_ASKED = ("".join(pair) for pair in product(_ASKING.split(), ("", *_POLITE.split())))
+_HANGUL = frozenset((*_KOREAN.split(), *_PARTICLES.split(), *_ASKED))
+_LATIN = frozenset(_ENGLISH.split())
+
+
+def is_request_word(word: str) -> bool:
+    """Whether a lower-case Latin or a Hangul word belongs to the request and not to its subject."""
+    return word in (_LATIN if word.isascii() else _HANGUL)

@@ -1,0 +1,76 @@
+"""What can be configured (contract 7), read once where a program starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from platformdirs import user_data_path
+from pydantic import Field, ValidationError, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from registry.errors import InvalidRequest
+
+HOME_VARIABLE = "CTXR_HOME"
+
+
+def default_home() -> Path:
+    """The platform's user-data folder for Context Registry."""
+    return user_data_path("context-registry", appauthor=False)
+
+
+class Settings(BaseSettings):
+    """Environment variables with the prefix `CTXR_`, then `config.toml` in the home folder, then these defaults."""
+
+    model_config = SettingsConfigDict(env_prefix="CTXR_", frozen=True, extra="ignore")
+
+    home: Path = Field(default_factory=default_home, description="Folder of the registry and its config.toml.")
+    database_url: str = Field(
+        default="", description="postgresql://… for a shared registry; empty: SQLite in the home folder."
+    )
+    host: str = Field(default="127.0.0.1", description="Address that `ctxr serve` listens on.")
+    port: int = Field(default=8765, ge=1, le=65535, description="Port that `ctxr serve` listens on.")
+    timeout_s: float = Field(default=30.0, gt=0, description="Seconds an operation may take.")
+    search_budget: int = Field(
+        default=0, ge=0, description="Postings one search may read; 0: 100000 on SQLite, 20000 on PostgreSQL."
+    )
+
+    @field_validator("home")
+    @classmethod
+    def _expand(cls, home: Path) -> Path:
+        return home.expanduser()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Arguments, then the environment, then the home folder's config.toml."""
+        home = init_settings().get("home") or env_settings().get("home") or default_home()
+        config = Path(str(home)).expanduser() / "config.toml"
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, config)
+
+    @property
+    def url(self) -> str:
+        """The address of the registry's database."""
+        return self.database_url or f"sqlite:///{self.home / 'registry.db'}"
+
+
+def read_settings(**given: Any) -> Settings:
+    """The settings of this process; InvalidRequest names the variable that is wrong."""
+    try:
+        return Settings(**given)
+    except ValidationError as exc:
+        problems = (f"CTXR_{str(p['loc'][0]).upper()}: {p['msg']}, given {p['input']!r}" for p in exc.errors())
+        raise InvalidRequest("The configuration is not usable.", "; ".join(problems)) from exc
+    except (OSError, ValueError) as exc:
+        raise InvalidRequest("config.toml could not be read.", str(exc)) from exc

@@ -1,0 +1,161 @@
+"""The tables, described once for both databases. Migrations create them; this is what the code queries.
+
+`conversation` and `extract_result` carry every column of the seed design (004 §3.1); what we add stands below.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    TypeDecorator,
+    UniqueConstraint,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.engine import Dialect
+
+metadata = MetaData()
+
+
+class UtcTime(TypeDecorator[datetime]):
+    """An aware UTC datetime on both databases; SQLite keeps it as text without an offset."""
+
+    impl = DateTime
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> Any:
+        return dialect.type_descriptor(DateTime(timezone=dialect.name == "postgresql"))
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None or dialect.name == "postgresql":
+            return value
+        return value.astimezone(UTC).replace(tzinfo=None)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+Json = JSON().with_variant(JSONB(), "postgresql")
+Number = BigInteger().with_variant(Integer(), "sqlite")
+"""A running number in order of arrival."""
+
+channel = Table(
+    "channel",
+    metadata,
+    Column("number", Number, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("source", String(64), nullable=False),
+    Column("session_id", Text),
+    Column("title", Text),
+    Column("nickname", Text, unique=True),
+    Column("project_path", Text),
+    Column("project_name", Text),
+    Column("summary", Text),
+    Column("first_message_preview", Text),
+    Column("meta", Json, nullable=False),
+    Column("message_count", Integer, nullable=False),
+    Column("seq_count", Integer, nullable=False),  # the next message's seq: counts deleted ones too
+    Column("token_count", BigInteger, nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+    Column("updated_at", UtcTime, nullable=False),
+    Column("deleted", Boolean, nullable=False),
+    Index("ix_channel_updated_at", "updated_at", "number"),
+    Index("ix_channel_project_path", "project_path"),
+    Index("ix_channel_session_id", "session_id"),
+)
+
+tag = Table(
+    "tag",
+    metadata,
+    Column("channel_number", Number, ForeignKey("channel.number", ondelete="CASCADE"), primary_key=True),
+    Column("name", String(64), primary_key=True),
+    Index("ix_tag_name", "name"),
+)
+
+conversation = Table(
+    "conversation",
+    metadata,
+    Column("number", Number, primary_key=True),
+    Column("id", String(40), nullable=False, unique=True),
+    Column("record_type", String(32), nullable=False),
+    Column("source", String(64), nullable=False),
+    Column("channel", Text, nullable=False),
+    Column("payload", Json, nullable=False),
+    Column("timestamp", UtcTime, nullable=False),
+    Column("actor", String(64), nullable=False),
+    Column("deleted", Boolean, nullable=False),
+    # Beyond the seed: where the message stands, what it says, how it is recognised and found again.
+    Column("channel_number", Number, ForeignKey("channel.number", ondelete="CASCADE"), nullable=False),
+    Column("seq", Integer, nullable=False),
+    Column("turn", Integer, nullable=False),
+    Column("role", String(16), nullable=False),
+    Column("text", Text, nullable=False),
+    Column("digest", LargeBinary(16), nullable=False),
+    Column("received_at", UtcTime, nullable=False),
+    Column("length", Integer, nullable=False),
+    Column("analyzer_version", Integer, nullable=False),
+    UniqueConstraint("channel_number", "seq"),
+    Index("ix_conversation_order", "channel_number", "timestamp", "number"),
+    Index("ix_conversation_turn", "channel_number", "turn"),
+    Index("ix_conversation_digest", "channel_number", "digest"),
+    Index("ix_conversation_timestamp", "timestamp", "number"),
+    sqlite_autoincrement=True,
+)
+
+extract_result = Table(
+    "extract_result",
+    metadata,
+    Column("number", Number, primary_key=True),
+    Column("id", String(40), nullable=False, unique=True),
+    Column("record_type", String(32), nullable=False),
+    Column("channel", Text, nullable=False),
+    Column("result_type", String(16), nullable=False),
+    Column("items", Json, nullable=False),
+    Column("metadata", Json),
+    Column("timestamp", UtcTime, nullable=False),
+    Column("deleted", Boolean, nullable=False),
+    Index("ix_extract_result_channel", "channel", "timestamp"),
+    Index("ix_extract_result_timestamp", "timestamp"),
+    sqlite_autoincrement=True,
+)
+
+execution = Table(
+    "execution",
+    metadata,
+    Column("number", Number, primary_key=True),
+    Column("id", String(40), nullable=False, unique=True),
+    Column("operation", String(32), nullable=False),
+    Column("source", String(64), nullable=False),
+    Column("client", Text),
+    Column("channel", Text),
+    Column("status", String(16), nullable=False),
+    Column("error_code", String(32)),
+    Column("error", Json),
+    Column("started_at", UtcTime, nullable=False),
+    Column("finished_at", UtcTime, nullable=False),
+    Column("duration_ms", Float, nullable=False),
+    Column("request", Json, nullable=False),
+    Column("result", Json),
+    Column("steps", Json, nullable=False),
+    Index("ix_execution_started_at", "started_at", "number"),
+    Index("ix_execution_operation", "operation", "started_at", "duration_ms"),
+    Index("ix_execution_channel", "channel", "started_at"),
+    sqlite_autoincrement=True,
+)
