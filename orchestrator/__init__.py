@@ -1,0 +1,1 @@
+"""What the product does: one graph that every operation of every door runs through."""

@@ -1,0 +1,71 @@
+"""An orchestrator that opens behind the handshake: a stdio server starts for every chat window (platform notes 2.5).
+
+Nothing heavy is imported here; the graph and the database come in a thread, at the first need or shortly after start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import TYPE_CHECKING, Any
+
+from orchestrator.requests import Request
+from registry.errors import RegistryError
+
+if TYPE_CHECKING:
+    from orchestrator.service import Orchestrator
+    from registry.settings import Settings
+
+Opener = Callable[["Settings"], AbstractAsyncContextManager["Orchestrator"]]
+RunOperation = Callable[[Mapping[str, Any] | Request, str | None], Awaitable[dict[str, Any]]]
+"""The one thing a door needs of an orchestrator: request and client's name in, answer out."""
+
+HEAD_START_S = 0.3
+"""How long after the start the opening begins: the handshake and the tool list go first."""
+
+
+class LazyOrchestrator:
+    """Runs operations on an orchestrator that it opens when needed."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._opened: Orchestrator | None = None
+        self._lock = asyncio.Lock()
+        self._stack = AsyncExitStack()
+
+    async def run(self, request: Mapping[str, Any] | Request, client: str | None = None) -> dict[str, Any]:
+        """Run one operation. A registry that cannot be opened is a failed answer, and is tried again next time."""
+        try:
+            orchestrator = await self._open()
+        except RegistryError as exc:
+            return {"success": False, "error": exc.as_dict()}
+        return await orchestrator.run(request, client)
+
+    async def warm_up(self) -> None:
+        """Open ahead of the first request, and take what is loaded now out of the garbage collector's rounds."""
+        await asyncio.sleep(HEAD_START_S)
+        try:
+            await self._open()
+        except RegistryError:
+            return  # the first request will say so
+        gc.collect()
+        gc.freeze()
+
+    async def close(self) -> None:
+        """Close what was opened."""
+        await self._stack.aclose()
+
+    async def _open(self) -> Orchestrator:
+        async with self._lock:
+            if self._opened is None:
+                open_orchestrator = await asyncio.to_thread(_import_opener)
+                self._opened = await self._stack.enter_async_context(open_orchestrator(self._settings))
+            return self._opened
+
+
+def _import_opener() -> Opener:
+    from orchestrator.service import open_orchestrator
+
+    return open_orchestrator

@@ -1,0 +1,108 @@
+"""The six nodes (seed 004 §2.1). What a node does for an operation stands in that node's table."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+from langgraph.runtime import Runtime
+
+from orchestrator.filters import FILTERS
+from orchestrator.operations import PATHS, Operation
+from orchestrator.queries import QUERIES
+from orchestrator.requests import ExtractRequest
+from orchestrator.shortening import FirstSentences, digest
+from orchestrator.state import GeneralState, Run
+from orchestrator.summaries import result_summary
+from orchestrator.writes import WRITES
+from registry.database import WriteTransaction
+from registry.executions import save_execution
+
+
+class Node(Protocol):
+    """A node as the graph calls it."""
+
+    async def __call__(self, state: GeneralState, runtime: Runtime[Run]) -> GeneralState:
+        """The node's change to the state."""
+
+
+_summarizer = FirstSentences()
+
+
+def _recorded(work: Callable[[GeneralState, Run], Awaitable[GeneralState]]) -> Node:
+    """A node of the graph that notes its time and outcome in the flight recorder."""
+
+    async def node(state: GeneralState, runtime: Runtime[Run]) -> GeneralState:
+        with runtime.context.recorder.step(work.__name__.rstrip("_")):
+            return await work(state, runtime.context)
+
+    return node
+
+
+@_recorded
+async def plan(state: GeneralState, run: Run) -> GeneralState:
+    """Choose the path: what the operation's name says, with `transform` where a shorter form is asked for."""
+    request = run.request
+    name = request.operation.value
+    if isinstance(request, ExtractRequest) and request.query.mode != "raw":
+        name = "extract, shortened"
+    run.recorder.explain(path=list(PATHS[name]), why=f"the path of {name}")
+    return {"path": PATHS[name]}
+
+
+@_recorded
+async def cr_query(state: GeneralState, run: Run) -> GeneralState:
+    """Read from the registry."""
+    query = QUERIES[run.request.operation]
+    return {"data": await run.registry.read(lambda tx: query(tx, run, run.request))}
+
+
+@_recorded
+async def filter_(state: GeneralState, run: Run) -> GeneralState:
+    """Keep what answers the request."""
+    return {"result": await FILTERS[run.request.operation](run, run.request, state["data"])}
+
+
+@_recorded
+async def transform(state: GeneralState, run: Run) -> GeneralState:
+    """Make what was read or kept shorter."""
+    if run.request.operation is Operation.DAILY_BRIEFING:
+        text = _summarizer.summarize(state["data"])
+        run.recorder.explain(by=_summarizer.name, messages=len(state["data"]), characters=len(text))
+        return {"transformed_data": text}
+    result: dict[str, Any] = dict(state["result"])
+    result["summary"] = _summarizer.summarize(result["messages"])
+    result["messages"] = digest(result["messages"])
+    run.recorder.explain(by=_summarizer.name, messages=len(result["messages"]), characters=len(result["summary"]))
+    return {"result": result}
+
+
+@_recorded
+async def external_action(state: GeneralState, run: Run) -> GeneralState:
+    """Hand the outcome to the outside systems that are configured."""
+    done = {action.name: await action.perform(state["transformed_data"]) for action in run.actions}
+    run.recorder.explain(actions=done, why=None if done else "no outside system is configured")
+    return {}
+
+
+@_recorded
+async def cr_write(state: GeneralState, run: Run) -> GeneralState:
+    """Store, and record this execution in the same transaction: neither is ever there without the other."""
+    write = WRITES[run.request.operation]
+
+    def work(tx: WriteTransaction) -> dict[str, Any]:
+        result = write(tx, run, run.request, state)
+        save_execution(tx, run.recorder.finished(result_summary(result)))
+        return result
+
+    return {"result": await run.registry.write(work)}
+
+
+NODES: dict[str, Node] = {
+    "plan": plan,
+    "cr_query": cr_query,
+    "filter": filter_,
+    "transform": transform,
+    "external_action": external_action,
+    "cr_write": cr_write,
+}

@@ -1,0 +1,108 @@
+"""The flight recorder of one run: its steps as they happen, then the execution they make up."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from registry.domain import format_time, new_id, now, preview_of
+from registry.errors import RegistryError
+from registry.executions import Execution
+
+KEPT_ITEMS = 50
+"""Of a long list in a detail (candidates, ids) this many are kept."""
+
+
+@dataclass(slots=True)
+class Step:
+    """What one node did. `detail` explains it; times in milliseconds."""
+
+    node: str
+    started_at: str
+    started: float
+    duration_ms: float = 0.0
+    status: str = "running"
+    error: dict[str, str] | None = None
+    detail: dict[str, Any] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The step as it is recorded. It is written inside the last node, so one still open counts as done."""
+        is_open = self.status == "running"
+        return {
+            "node": self.node,
+            "started_at": self.started_at,
+            "duration_ms": _ms_since(self.started) if is_open else self.duration_ms,
+            "status": "succeeded" if is_open else self.status,
+            "error": self.error,
+            "detail": self.detail,
+        }
+
+
+class Recorder:
+    """Takes notes during one run."""
+
+    def __init__(self, operation: str, source: str, client: str | None, channel: str | None) -> None:
+        self.id = new_id("exec")
+        self.operation, self.source, self.client, self.channel = operation, source, client, channel
+        self.request: dict[str, Any] = {}
+        self.steps: list[Step] = []
+        self.started_at = now()
+        self._started = time.perf_counter()
+
+    @contextmanager
+    def step(self, node: str) -> Iterator[Step]:
+        """Time one node, and note how it ended."""
+        step = Step(node, format_time(now()), time.perf_counter())
+        self.steps.append(step)
+        try:
+            yield step
+        except BaseException as exc:
+            step.status, step.error = "failed", describe(exc)
+            raise
+        else:
+            step.status = "succeeded"
+        finally:
+            step.duration_ms = _ms_since(step.started)
+
+    def explain(self, **detail: Any) -> None:
+        """Note what the node now running did, and why; long lists are cut."""
+        self.steps[-1].detail |= {name: _bounded(value) for name, value in detail.items()}
+
+    def finished(self, result: dict[str, Any] | None, error: dict[str, str] | None = None) -> Execution:
+        """The execution as it stands now."""
+        return Execution(
+            id=self.id,
+            operation=self.operation,
+            source=self.source,
+            client=self.client,
+            channel=self.channel,
+            status="failed" if error else "succeeded",
+            error=error,
+            started_at=self.started_at,
+            finished_at=now(),
+            duration_ms=_ms_since(self._started),
+            request=self.request,
+            result=result,
+            steps=[step.as_dict() for step in self.steps],
+        )
+
+
+def _bounded(value: Any) -> Any:
+    """A list's first items, and how many more there were."""
+    if isinstance(value, list) and len(value) > KEPT_ITEMS:
+        return [*value[:KEPT_ITEMS], f"… and {len(value) - KEPT_ITEMS} more"]
+    return value
+
+
+def describe(exc: BaseException) -> dict[str, str]:
+    """An exception as a step shows it: ours in full, of a bug only its kind."""
+    if isinstance(exc, RegistryError):
+        return exc.as_dict()
+    return {"code": type(exc).__name__, "message": preview_of(str(exc)), "details": ""}
+
+
+def _ms_since(started: float) -> float:
+    return round((time.perf_counter() - started) * 1000, 3)

@@ -1,0 +1,164 @@
+"""Which of the messages found answer the request, and how much of them fits. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from registry.search.finding import Findings
+from registry.search.ranking import Ranked, coverage
+
+LEAST_COVERAGE = 0.2
+"""A message that covers less than this share of the request is not an answer to it."""
+LEAST_SHARE = 0.35
+"""A message that scores less than this share of the best one is not shown beside it."""
+LONG_TURN = 8
+"""A longer turn is shown by its question, its hits and its last answer."""
+
+Turn = tuple[int, int]
+"""A turn's identity: channel number, seq of its first message."""
+MessageDict = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A message found, with the verdict on it; `reason` says why it was dropped, None for one that was kept."""
+
+    ranked: Ranked
+    coverage: float
+    reason: str | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """As an execution's step shows it."""
+        found = self.ranked.candidate
+        return {
+            "message": found.number,
+            "role": found.role,
+            "score": round(self.ranked.score, 3),
+            "coverage": round(self.coverage, 3),
+            "kept": self.reason is None,
+            "reason": self.reason,
+        }
+
+
+def judge(findings: Findings) -> list[Judged]:
+    """A verdict on every message found, best first."""
+    best = max((_own(ranked) for ranked in findings.ranked), default=0.0)
+    return [_judged(ranked, coverage(ranked.candidate.mass, findings.full), best) for ranked in findings.ranked]
+
+
+def _judged(ranked: Ranked, covered: float, best: float) -> Judged:
+    reason = None
+    if covered < LEAST_COVERAGE:
+        reason = f"covers {covered:.0%} of the request, less than {LEAST_COVERAGE:.0%}"
+    elif _own(ranked) < LEAST_SHARE * best:
+        reason = f"scores {_own(ranked) / best:.0%} of the best, less than {LEAST_SHARE:.0%}"
+    return Judged(ranked, covered, reason)
+
+
+def _own(ranked: Ranked) -> float:
+    """The score without what the whole channel adds, which is the same for all its messages."""
+    return ranked.score - ranked.session
+
+
+def best_channels(findings: Findings) -> list[tuple[int, float]]:
+    """Channels with their scores, best first: by their best relevant message and their title."""
+    scores: dict[int, float] = defaultdict(float)
+    for judged in judge(findings):
+        if judged.coverage >= LEAST_COVERAGE:
+            number = judged.ranked.candidate.channel_id
+            scores[number] = max(scores[number], judged.ranked.score)
+    for number, mass in findings.titles.items():
+        if coverage(mass, findings.full) >= LEAST_COVERAGE:
+            scores[number] += mass
+    return sorted(scores.items(), key=lambda item: (-item[1], -item[0]))
+
+
+def arrange(
+    turns: Sequence[Turn],
+    messages: Iterable[MessageDict],
+    hits: frozenset[int],
+    *,
+    limit: int,
+    max_tokens: int | None,
+) -> tuple[list[MessageDict], int]:
+    """The messages of as many turns as fit, best turns first, in conversation order; and how many turns that is.
+
+    Each message has `number`, `channel_number`, `turn`, `role`, `text`. A first turn too long for the limits
+    is cut to its hits, then its texts are cut, so that there is always an answer.
+    """
+    by_turn: Mapping[Turn, list[MessageDict]] = _by_turn(messages)
+    chosen: list[MessageDict] = []
+    taken = 0
+    for turn in turns:
+        whole = _shortened(by_turn.get(turn, []), hits)
+        more = whole if taken else _cut_to(whole, hits, limit, max_tokens)
+        if len(chosen) + len(more) > limit or not _fits([*chosen, *more], max_tokens):
+            break
+        chosen += more
+        taken += 1
+    return sorted(chosen, key=lambda message: (message["timestamp"], message["number"])), taken
+
+
+def last_within(messages: Sequence[MessageDict], max_tokens: int | None) -> list[MessageDict]:
+    """As many of the newest messages as fit, in order; the newest is cut if it alone is too long."""
+    chosen: list[MessageDict] = []
+    for message in reversed(messages):
+        if not _fits([message, *chosen], max_tokens):
+            break
+        chosen.insert(0, message)
+    if messages and not chosen and max_tokens is not None:
+        return [cut(messages[-1], max_tokens)]
+    return chosen
+
+
+def _by_turn(messages: Iterable[MessageDict]) -> dict[Turn, list[MessageDict]]:
+    groups: dict[Turn, list[MessageDict]] = defaultdict(list)
+    for message in messages:
+        groups[(message["channel_number"], message["turn"])].append(message)
+    return groups
+
+
+def _shortened(turn: list[MessageDict], hits: frozenset[int]) -> list[MessageDict]:
+    """A long turn (an agent's many tool calls) without what is neither question, hit nor last answer."""
+    if len(turn) <= LONG_TURN:
+        return turn
+    answers = [message for message in turn if message["role"] == "assistant"]
+    ends = {turn[0]["number"], *(message["number"] for message in answers[-1:])}
+    return [message for message in turn if message["number"] in hits | ends]
+
+
+def _cut_to(turn: list[MessageDict], hits: frozenset[int], limit: int, max_tokens: int | None) -> list[MessageDict]:
+    """The best turn, made to fit: hits before the rest, then shorter texts."""
+    wanted = sorted(turn, key=lambda message: message["number"] not in hits)[:limit]
+    if max_tokens is None or _fits(wanted, max_tokens):
+        return wanted
+    fitting: list[MessageDict] = []
+    for message in wanted:
+        if _fits([*fitting, message], max_tokens):
+            fitting.append(message)
+    return fitting or [cut(message, max_tokens) for message in wanted[:1]]
+
+
+def _fits(messages: Iterable[MessageDict], max_tokens: int | None) -> bool:
+    return max_tokens is None or sum(tokens_in(message["text"]) for message in messages) <= max_tokens
+
+
+def tokens_in(text: str) -> int:
+    """An estimate of a text's length in a model's tokens that errs upwards: ASCII 3 characters, others 1."""
+    ascii_count = sum(map(str.isascii, text))
+    return -(-ascii_count // 3) + (len(text) - ascii_count)
+
+
+def cut(message: MessageDict, max_tokens: int) -> MessageDict:
+    """The message with as much of its text as fits, and a mark where it ends."""
+    text = message["text"]
+    if tokens_in(text) <= max_tokens:
+        return message
+    low, high = 0, len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if tokens_in(text[:middle] + "…") <= max_tokens else (low, middle - 1)
+    return {**message, "text": text[:low] + "…"}

@@ -1,0 +1,235 @@
+"""What may be asked, as checked shapes: the one place where every door's arguments are validated (contract 2, 3).
+
+Light to import: an MCP server shows these shapes before it opens a registry.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from orchestrator.operations import ALIASES, Operation
+from registry.domain import parse_time
+from registry.errors import InvalidRequest
+
+
+def _time_in_words(given: object) -> object:
+    if isinstance(given, str):
+        return parse_time(given)
+    if isinstance(given, datetime):
+        return given
+    raise ValueError("must be an ISO 8601 time such as 2025-09-29T14:30:15.123Z")
+
+
+def _printable(given: str) -> str:
+    if not given.strip() or not given.isprintable():
+        raise ValueError("must have visible characters, and no control characters")
+    return given
+
+
+Instant = Annotated[
+    datetime,
+    BeforeValidator(_time_in_words, json_schema_input_type=str),
+    AfterValidator(parse_time),
+    Field(json_schema_extra={"format": "date-time"}),
+]
+ChannelName = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_printable)]
+RoleName = Literal["user", "assistant", "system", "tool", "thinking", "error"]
+Limit = Annotated[int, Field(ge=1, le=1000)]
+Mode = Literal["raw", "summary", "digest"]
+
+
+class MessageIn(BaseModel):
+    """One message as a client sends it; further fields are kept with it."""
+
+    model_config = ConfigDict(extra="allow")
+
+    role: RoleName
+    text: str
+    timestamp: Instant | None = Field(None, description="ISO 8601 with offset; missing = now")
+    context: dict[str, Any] | None = Field(None, description="e.g. file, line, language")
+
+
+class Meta(BaseModel):
+    """What a client tells about the conversation; anything else is kept too."""
+
+    model_config = ConfigDict(extra="allow")
+
+    source: str | None = Field(None, max_length=64, description="cursor, claude, chatgpt, gemini, …")
+    project: str | None = Field(None, description="workspace folder")
+    file: str | None = None
+    language: str | None = None
+    model: str | None = None
+    title: str | None = None
+    additional_context: dict[str, Any] | None = None
+
+
+class ExtractQuery(BaseModel):
+    """Which part of a conversation is wanted."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    text: str | None = Field(None, max_length=4000, description="what it was about, in the user's own words")
+    limit: Limit = Field(20, description="messages at most")
+    cursor: str | None = Field(None, description="next_cursor of the last answer")
+    mode: Mode = "raw"
+    from_: Instant | None = Field(None, alias="from")
+    to: Instant | None = None
+    roles: list[RoleName] | None = Field(None, min_length=1)
+    max_tokens: int | None = Field(None, ge=1, description="the texts together stay within it")
+
+
+class SearchQuery(BaseModel):
+    """Which messages are wanted, in the whole registry."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    text: Annotated[str, Field(min_length=1, max_length=4000)]
+    limit: Limit = 20
+    cursor: str | None = None
+    source: str | None = None
+    project: str | None = None
+    tag: str | None = None
+    from_: Instant | None = Field(None, alias="from")
+    to: Instant | None = None
+    roles: list[RoleName] | None = Field(None, min_length=1)
+
+
+class TagQuery(BaseModel):
+    """What to call a channel from now on; what is not given stays."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    title: str | None = Field(None, max_length=300)
+    nickname: str | None = Field(None, min_length=1, max_length=100)
+    tags: list[Annotated[str, Field(min_length=1, max_length=64)]] | None = None
+
+
+class DeleteQuery(BaseModel):
+    """One message by its id, or the whole channel of the request when there is none."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: str | None = None
+    soft: bool = True
+
+
+class RestoreQuery(BaseModel):
+    """The deleted message that comes back."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: str
+
+
+class BriefingQuery(BaseModel):
+    """The day that is reported (UTC)."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    date: date
+    data_types: list[str] = ["conversation_summaries"]
+
+
+class Request(BaseModel):
+    """What every request has, in the shape of contract 3."""
+
+    model_config = ConfigDict(extra="forbid")
+    operation: ClassVar[Operation]
+
+    channel: ChannelName | None = None
+    source: str = Field("unknown", min_length=1, max_length=64)
+    metadata: dict[str, Any] = Field({}, validation_alias=AliasChoices("metadata", "meta"))
+
+
+class LogRequest(Request):
+    operation = Operation.CONVERSATION_LOG
+    channel: ChannelName
+    messages: Annotated[list[MessageIn], Field(min_length=1)]
+
+
+class ExtractRequest(Request):
+    operation = Operation.EXTRACT
+    query: ExtractQuery = ExtractQuery()
+
+
+class SearchRequest(Request):
+    operation = Operation.SEARCH
+    query: SearchQuery
+
+
+class TagRequest(Request):
+    operation = Operation.TAG
+    channel: ChannelName
+    query: TagQuery
+
+
+class DeleteRequest(Request):
+    operation = Operation.DELETE
+    query: DeleteQuery
+
+
+class RestoreRequest(Request):
+    operation = Operation.RESTORE
+    query: RestoreQuery
+
+
+class BriefingRequest(Request):
+    operation = Operation.DAILY_BRIEFING
+    query: BriefingQuery
+
+
+REQUESTS: dict[str, type[Request]] = {
+    shape.operation.value: shape
+    for shape in (
+        LogRequest,
+        ExtractRequest,
+        SearchRequest,
+        TagRequest,
+        DeleteRequest,
+        RestoreRequest,
+        BriefingRequest,
+    )
+}
+
+
+def parse_request(given: Mapping[str, Any]) -> Request:
+    """A request from its wire shape `{operation, channel, messages|query, source, metadata}`; InvalidRequest."""
+    name = str(given.get("operation"))
+    shape = REQUESTS.get(ALIASES.get(name, name))
+    if shape is None:
+        allowed = ", ".join([*REQUESTS, *ALIASES])
+        raise InvalidRequest("No such operation.", f"operation: given {name!r}; allowed: {allowed}")
+    try:
+        return shape.model_validate({key: value for key, value in given.items() if key != "operation"})
+    except ValidationError as exc:
+        raise invalid_request(exc.errors(include_url=False)) from exc
+
+
+def invalid_request(problems: Sequence[Mapping[str, Any]]) -> InvalidRequest:
+    """Pydantic's findings as one error: each names the field, what was given and what is allowed (contract 2)."""
+    return InvalidRequest("The request is not valid.", "; ".join(map(_in_words, problems)))
+
+
+def _in_words(problem: Mapping[str, Any]) -> str:
+    field = ".".join(str(part) for part in problem["loc"]) or "request"
+    if problem["type"] == "missing":
+        return f"{field}: missing; allowed: a value is required"
+    return f"{field}: given {_short(problem.get('input'))}; allowed: {_allowed(problem)}"
+
+
+def _allowed(problem: Mapping[str, Any]) -> str:
+    if problem["type"] == "literal_error":
+        return str(problem["ctx"]["expected"])
+    if problem["type"] == "extra_forbidden":
+        return "no such field"
+    return str(problem["msg"]).removeprefix("Value error, ").removeprefix("Input should be ")
+
+
+def _short(given: object, width: int = 80) -> str:
+    text = json.dumps(given, ensure_ascii=False, default=str)
+    return text if len(text) <= width else text[:width] + "…"

@@ -1,0 +1,139 @@
+"""Running operations: the one way in for every door."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import langsmith
+
+from orchestrator.graph import build_graph
+from orchestrator.operations import PATHS, full_name
+from orchestrator.recorder import Recorder
+from orchestrator.requests import Request, parse_request
+from orchestrator.state import ExternalAction, GeneralState, Run
+from orchestrator.summaries import request_summary, result_summary
+from registry.database import WriteTransaction
+from registry.errors import OperationTimeout, RegistryError, StorageError
+from registry.executions import Execution, save_execution
+from registry.registry import Registry
+from registry.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+UNRECORDED = 1000
+"""Runs whose record could not be stored are held back, at most so many, until the registry is there again."""
+
+
+class Orchestrator:
+    """Runs operations over a registry, each with a time limit and a record."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        *,
+        timeout_s: float = 30.0,
+        search_budget: int = 0,
+        actions: Sequence[ExternalAction] = (),
+    ) -> None:
+        self.registry = registry
+        self._timeout_s = timeout_s
+        self._search_budget = search_budget
+        self._actions = actions
+        self._graph = build_graph()
+        self._unrecorded: deque[Execution] = deque(maxlen=UNRECORDED)
+
+    async def run(self, given: Mapping[str, Any] | Request, client: str | None = None) -> dict[str, Any]:
+        """Run one operation; the shapes in and out are contract 3's. A failure is an answer, never an exception.
+
+        `client`: name and version of the program that asks, for the record.
+        """
+        recorder = _recorder_for(given, client)
+        try:
+            request = given if isinstance(given, Request) else parse_request(given)
+            recorder.request = request_summary(request)
+            result = await self._run(request, recorder)
+        except asyncio.CancelledError:
+            gone = OperationTimeout("The caller stopped waiting.", "what was begun to be stored may be stored")
+            await asyncio.shield(self._record(recorder.finished(None, gone.as_dict())))
+            raise
+        except Exception as exc:
+            error = _failure(exc, recorder.id)
+            await self._record(recorder.finished(None, error.as_dict()))
+            return {"success": False, "error": error.as_dict()}
+        return {"success": True, **result}
+
+    async def _run(self, request: Request, recorder: Recorder) -> dict[str, Any]:
+        run = Run(request, self.registry, recorder, self._search_budget, self._actions)
+        state: GeneralState = {
+            "operation": request.operation.value,
+            "source": request.source,
+            "channel": request.channel,
+        }
+        try:
+            # LangSmith, which LangGraph brings along, would send every state to its servers if the host
+            # program's environment tells it to.
+            with langsmith.tracing_context(enabled=False):
+                async with asyncio.timeout(self._timeout_s):
+                    ended = await self._graph.ainvoke(state, context=run)
+        except TimeoutError as exc:
+            raise OperationTimeout(
+                f"The operation took longer than {self._timeout_s:g} s.",
+                "It may still be completed; asking again is safe. The limit is CTXR_TIMEOUT_S",
+            ) from exc
+        result: dict[str, Any] = ended["result"]
+        if ended["path"][-1] != "cr_write":
+            await self._record(recorder.finished(result_summary(result)))
+        return result
+
+    async def _record(self, run: Execution) -> None:
+        """Store a run's record, and those held back before; if that fails hold it back too."""
+        self._unrecorded.append(run)
+        waiting = list(self._unrecorded)
+
+        def work(tx: WriteTransaction) -> None:
+            for execution in waiting:
+                save_execution(tx, execution)
+
+        try:
+            await self.registry.write(work)
+        except StorageError as exc:
+            logger.error("The record of %s could not be stored: %s", run.id, exc.details)
+            return
+        for execution in waiting:
+            self._unrecorded.remove(execution)
+
+
+def _recorder_for(given: Mapping[str, Any] | Request, client: str | None) -> Recorder:
+    if isinstance(given, Request):
+        return Recorder(given.operation.value, given.source, client, given.channel)
+    operation = full_name(str(given.get("operation")))
+    channel = given.get("channel")
+    return Recorder(
+        operation if operation in PATHS else "unknown",
+        str(given.get("source") or "unknown")[:64],
+        client,
+        channel if isinstance(channel, str) else None,
+    )
+
+
+def _failure(exc: Exception, execution_id: str) -> RegistryError:
+    """Our errors as they are; a bug is logged and tells the caller nothing but where it is recorded."""
+    if isinstance(exc, RegistryError):
+        return exc
+    logger.exception("Execution %s failed", execution_id)
+    return StorageError("The operation failed inside Context Registry.", f"recorded as execution {execution_id}")
+
+
+@asynccontextmanager
+async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
+    """An orchestrator over the configured registry, closed at the end."""
+    registry = await asyncio.to_thread(Registry, settings.url)
+    try:
+        yield Orchestrator(registry, timeout_s=settings.timeout_s, search_budget=settings.search_budget)
+    finally:
+        await asyncio.to_thread(registry.close)

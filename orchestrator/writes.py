@@ -1,0 +1,132 @@
+"""What `cr_write` stores, for each operation that stores. Each runs inside the one write transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from orchestrator.operations import Operation
+from orchestrator.queries import delivered
+from orchestrator.requests import (
+    BriefingRequest,
+    DeleteRequest,
+    ExtractRequest,
+    LogRequest,
+    RestoreRequest,
+    TagRequest,
+)
+from orchestrator.state import GeneralState, Run
+from registry.channels import channel_item, edit_channel, get_channel, tags_of
+from registry.conversations import delete_channel, delete_message, restore_message, save_messages
+from registry.database import WriteTransaction
+from registry.domain import Message, Role, format_time, new_id, now
+from registry.errors import InvalidRequest
+from registry.results import save_result
+
+
+def conversation_log(tx: WriteTransaction, run: Run, request: LogRequest, _state: GeneralState) -> dict[str, Any]:
+    """Store what is new of a conversation."""
+    messages = [
+        Message(Role(sent.role), sent.text, sent.timestamp, sent.context, sent.model_extra or {})
+        for sent in request.messages
+    ]
+    saved = save_messages(
+        tx,
+        request.channel,
+        messages,
+        source=request.source,
+        metadata=request.metadata,
+        actor="ao",
+        received_at=now(),
+    )
+    duplicates = len(messages) - saved.new
+    run.recorder.explain(channel=request.channel, new=saved.new, duplicates=duplicates)
+    return {
+        "stored_ids": saved.ids,
+        "timestamp": format_time(saved.received_at),
+        "channel": request.channel,
+        "message_count": len(messages),
+        "new_count": saved.new,
+        "duplicate_count": duplicates,
+    }
+
+
+def extract(tx: WriteTransaction, run: Run, request: ExtractRequest, state: GeneralState) -> dict[str, Any]:
+    """Keep what was delivered, to whom: ids, never texts."""
+    found: dict[str, Any] = state["result"]
+    ids = [message["id"] for message in found["messages"]]
+    about = {
+        "execution_id": run.recorder.id,
+        "source": request.source,
+        "client": run.recorder.client,
+        "query": request.query.model_dump(mode="json", by_alias=True, exclude_none=True),
+        **found.pop("ranking", {}),
+    }
+    result_id = found.pop("extract_id")
+    save_result(
+        tx,
+        result_id,
+        record_type="extract_result",
+        channel=found["channel"],
+        result_type=request.query.mode,
+        items=ids,
+        metadata=about,
+        timestamp=now(),
+    )
+    run.recorder.explain(extract_result=result_id, delivered=ids)
+    return {**found, "messages": [delivered(message) for message in found["messages"]]}
+
+
+def tag(tx: WriteTransaction, run: Run, request: TagRequest, _state: GeneralState) -> dict[str, Any]:
+    """Name a channel."""
+    changes = request.query.model_dump(exclude_unset=True, exclude={"tags"})
+    row = edit_channel(tx, request.channel, changes, request.query.tags)
+    run.recorder.explain(channel=request.channel, changed=sorted(request.query.model_fields_set))
+    return {"channel": channel_item(row, tags_of(tx, [row.number])[row.number])}
+
+
+def delete(tx: WriteTransaction, run: Run, request: DeleteRequest, _state: GeneralState) -> dict[str, Any]:
+    """Delete a message, or a whole channel."""
+    run.recorder.explain(id=request.query.id, channel=request.channel, soft=request.query.soft)
+    if request.query.id:
+        return {"message": delete_message(tx, request.query.id, soft=request.query.soft)}
+    if request.channel is None:
+        raise InvalidRequest("Nothing to delete was named.", "query.id: missing; allowed: an id, or a channel")
+    row = get_channel(tx, request.channel)
+    item = channel_item(row, tags_of(tx, [row.number])[row.number])
+    delete_channel(tx, row, soft=request.query.soft)
+    return {"channel": {**item, "deleted": True}}
+
+
+def restore(tx: WriteTransaction, run: Run, request: RestoreRequest, _state: GeneralState) -> dict[str, Any]:
+    """Take a soft deletion back."""
+    run.recorder.explain(id=request.query.id)
+    return {"message": restore_message(tx, request.query.id)}
+
+
+def daily_briefing(tx: WriteTransaction, run: Run, request: BriefingRequest, state: GeneralState) -> dict[str, Any]:
+    """Keep a briefing: the ids it was made of, and its text."""
+    result_id = new_id("brief")
+    text = state["transformed_data"]
+    save_result(
+        tx,
+        result_id,
+        record_type="briefing",
+        channel=f"briefing_{request.query.date}",
+        result_type="summary",
+        items=[message["id"] for message in state["data"]],
+        metadata={"execution_id": run.recorder.id, "date": str(request.query.date), "text": text},
+        timestamp=now(),
+    )
+    run.recorder.explain(briefing=result_id)
+    return {"briefing": {"id": result_id, "date": str(request.query.date), "text": text}}
+
+
+WRITES: dict[Operation, Callable[..., dict[str, Any]]] = {
+    Operation.CONVERSATION_LOG: conversation_log,
+    Operation.EXTRACT: extract,
+    Operation.TAG: tag,
+    Operation.DELETE: delete,
+    Operation.RESTORE: restore,
+    Operation.DAILY_BRIEFING: daily_briefing,
+}
