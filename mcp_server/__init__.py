@@ -1,0 +1,1 @@
+"""The door for AI clients: MCP tools over stdio and streamable HTTP."""

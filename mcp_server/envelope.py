@@ -1,0 +1,40 @@
+"""The shape of every tool's answer (contract 2): the one place where an MCP answer gets it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Generic, Literal, TypeVar
+
+from mcp.types import CallToolResult, TextContent
+from pydantic import BaseModel, Field
+
+Result = TypeVar("Result", bound=BaseModel)
+
+
+class Problem(BaseModel):
+    """Why a call failed."""
+
+    code: Literal["INVALID_REQUEST", "UNAUTHORIZED", "NOT_FOUND", "STORAGE_ERROR", "TIMEOUT"]
+    message: str
+    details: str = Field(description="what was given, what is allowed, what to do")
+
+
+class Envelope(BaseModel, Generic[Result]):
+    """`result` when ok, `error` when not."""
+
+    ok: bool
+    tool: str
+    result: Result | None = None
+    error: Problem | None = None
+
+
+def reply(tool: str, outcome: Mapping[str, Any], result: Mapping[str, Any]) -> CallToolResult:
+    """The answer to a call: `outcome` as the orchestrator gave it, `result` what of it the tool shows."""
+    if outcome["success"]:
+        body = {"ok": True, "tool": tool, "result": result}
+    else:
+        body = {"ok": False, "tool": tool, "error": outcome["error"]}
+    # Compact and unescaped: the model pays for every character (platform notes 1.7).
+    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    return CallToolResult(content=[TextContent(text=text)], structured_content=body, is_error=not outcome["success"])

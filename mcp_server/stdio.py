@@ -1,0 +1,30 @@
+"""The MCP server on stdin and stdout, as a client starts it for every chat window."""
+
+from __future__ import annotations
+
+import anyio
+
+from mcp_server.server import create_server
+from orchestrator.lazy import LazyOrchestrator
+from registry.log import set_up_logging
+from registry.settings import Settings, read_settings
+
+
+def run_stdio() -> None:
+    """Serve until stdin closes; InvalidRequest if the configuration is not usable."""
+    set_up_logging()
+    anyio.run(serve_stdio, read_settings())
+
+
+async def serve_stdio(settings: Settings) -> None:
+    """Answer the handshake first, open the registry behind it."""
+    orchestrator = LazyOrchestrator(settings)
+    server = create_server(orchestrator.run)
+    try:
+        async with anyio.create_task_group() as background:
+            background.start_soon(orchestrator.warm_up)
+            await server.run_stdio_async()
+            background.cancel_scope.cancel()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await orchestrator.close()
