@@ -1,0 +1,99 @@
+"""What every test gets: an empty home, no settings of the developer, and databases on request."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from registry.migrate import migrate
+from tests.databases import PostgresServer, running_postgres
+
+TEMPLATE = "migrated"
+LEAKING = ("CTXR_", "LANGSMITH_", "LANGCHAIN_", "CLAUDE_", "CODEX_", "CURSOR_")
+
+# The workers share the cores: a slow example is no failure.
+settings.register_profile("ctxr", deadline=None)
+settings.load_profile("ctxr")
+
+
+@pytest.fixture(autouse=True)
+def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder with nothing in it; no test sees the developer's histories or settings."""
+    home = tmp_path / "home"
+    home.mkdir()
+    for name in os.environ:
+        if name.startswith(LEAKING):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("CTXR_HOME", str(home / "ctxr"))
+    for kind in ("CONFIG", "DATA", "STATE", "CACHE"):
+        monkeypatch.setenv(f"XDG_{kind}_HOME", str(home / kind.lower()))
+    return home
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """Async tests run on asyncio."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """One PostgreSQL per test process, started when first asked for."""
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres_server: PostgresServer) -> str:
+    """The name of a database with all our tables and no rows."""
+    postgres_server.execute("CREATE DATABASE {}", TEMPLATE)
+    migrate(postgres_server.url(TEMPLATE))
+    return TEMPLATE
+
+
+@pytest.fixture
+def postgres_url(postgres_server: PostgresServer, postgres_template: str) -> Iterator[str]:
+    """A PostgreSQL database of this test alone, with all our tables and no rows."""
+    with postgres_server.database(postgres_template) as url:
+        yield url
+
+
+@pytest.fixture
+def empty_postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
+    """A PostgreSQL database of this test alone, without any table: for the migrations."""
+    with postgres_server.database() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SQLite file with all our tables and no rows."""
+    file = tmp_path_factory.mktemp("template") / "registry.db"
+    migrate(f"sqlite:///{file}")
+    return file
+
+
+@pytest.fixture
+def sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
+    """A SQLite database of this test alone, with all our tables and no rows."""
+    file = shutil.copy(sqlite_template, tmp_path / "registry.db")
+    return f"sqlite:///{file}"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest) -> str:
+    """What must hold on both databases: an empty registry on each in turn."""
+    name = {"sqlite": "sqlite_url", "postgresql": "postgres_url"}[request.param]
+    return str(request.getfixturevalue(name))
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def empty_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A database without any table, on each of the two in turn: for the migrations."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'empty.db'}"
+    return str(request.getfixturevalue("empty_postgres_url"))
