@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 SAME_WORDS = 1.0
 """Evidence of one message found again."""
 SAME_INSTANT = 2.0
 """More evidence: it also carries the stored timestamp."""
-SAME_BEGINNING = 1.0
-"""More evidence: the first message sent is the first message stored, so this is the whole conversation."""
 NEW_BEFORE_OLD = 1.5
 """Doubt: a run of new messages stands before an old one, although new words come last."""
 SKIPPED_TURN = 1.5
 """Doubt: stored turns are passed over."""
+REWRITTEN_TURNS = 0.5
+"""Less doubt: the first message sent is the first one stored, so it is the whole conversation with an end rewritten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,7 @@ class _Chain:
     stored: int
     sent: int
     before: _Chain | None
+    is_whole: bool
 
     @property
     def rank(self) -> tuple[float, int]:
@@ -84,26 +85,33 @@ def _align(stored: Sequence[Utterance], sent: Sequence[Utterance]) -> Positions:
     for index, utterance in enumerate(sent):
         row = []
         for place in places.get(utterance.digest, ()):
-            evidence = _evidence(stored[place], utterance, newest, is_first=index == 0 == place)
+            evidence = _evidence(stored[place], utterance)
             before = chains.before(index, place)
             start = -NEW_BEFORE_OLD if index else 0.0
             if before is None or before[0] < start:
-                row.append(_Chain(start + evidence, place, index, None))
+                is_whole = index == 0 == place and not _is_later(utterance, newest)
+                row.append(_Chain(start + evidence, place, index, None, is_whole))
             else:
-                row.append(_Chain(before[0] + evidence, place, index, before[1]))
+                score, chain = before
+                row.append(_Chain(score + evidence, place, index, chain, chain.is_whole))
         chains.add(index, row)
-        for chain in row:
-            skipped = index < len(sent) - 1 and openers[-1] > openers[chain.stored + 1]
-            ended = _Chain(chain.score - SKIPPED_TURN * skipped, chain.stored, chain.sent, chain.before)
-            if best is None or ended.rank > best.rank:
-                best = ended
+        for ending in row:
+            chain = ending
+            if index < len(sent) - 1 and openers[-1] > openers[chain.stored + 1]:
+                doubt = REWRITTEN_TURNS if chain.is_whole else SKIPPED_TURN
+                chain = replace(chain, score=chain.score - doubt)
+            if best is None or chain.rank > best.rank:
+                best = chain
     return _positions(best if best and best.score > 0 else None, len(sent))
 
 
-def _evidence(old: Utterance, new: Utterance, newest: int | None, *, is_first: bool) -> float:
+def _evidence(old: Utterance, new: Utterance) -> float:
     is_same_instant = old.instant is not None and old.instant == new.instant
-    is_later = newest is not None and new.instant is not None and new.instant > newest
-    return SAME_WORDS + SAME_INSTANT * is_same_instant + SAME_BEGINNING * (is_first and not is_later)
+    return SAME_WORDS + SAME_INSTANT * is_same_instant
+
+
+def _is_later(new: Utterance, newest: int | None) -> bool:
+    return newest is not None and new.instant is not None and new.instant > newest
 
 
 def _positions(chain: _Chain | None, length: int) -> Positions:

@@ -6,7 +6,7 @@ import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import Connection, func, make_url, select
+from sqlalchemy import Connection, func, select
 
 from registry.database import create_database_engine, storage_errors
 from registry.migrate import current_revision
@@ -26,8 +26,8 @@ class Inspection:
 
 def inspect_database(url: str) -> Inspection:
     """Look at the database at `url`, without making or migrating it; StorageError if it cannot be reached."""
-    address = make_url(url)
-    if address.get_backend_name() == "sqlite" and address.database and not Path(address.database).exists():
+    file = url.removeprefix("sqlite:///")
+    if file != url and not Path(file).exists():
         return Inspection(f"SQLite {sqlite3.sqlite_version}")
     engine = create_database_engine(url)
     try:
@@ -55,7 +55,7 @@ def has_fts5() -> bool:
     """Whether this Python's SQLite has the full-text index that search on SQLite is built on."""
     connection = sqlite3.connect(":memory:")
     try:
-        connection.execute("CREATE VIRTUAL TABLE t USING fts5(t)")
+        connection.execute("CREATE VIRTUAL TABLE t USING fts5(words)")
     except sqlite3.OperationalError:
         return False
     finally:
