@@ -1,0 +1,59 @@
+"""The server as a client starts it: a process on pipes, its registry opened behind the handshake."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from mcp import Client, StdioServerParameters
+
+from registry.registry import Registry
+
+pytestmark = pytest.mark.anyio
+
+HEAVY = ("sqlalchemy", "langgraph", "fastapi", "alembic", "httpx")
+MESSAGES = [{"role": "user", "text": "fibonacci?"}, {"role": "assistant", "text": "memoize"}]
+
+
+def server(home: Path) -> StdioServerParameters:
+    return StdioServerParameters(
+        command=sys.executable, args=["-m", "mcp_server"], env={**os.environ, "CTXR_HOME": str(home)}
+    )
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_what_one_process_logs_another_finds(tmp_path: Path, mode: str) -> None:
+    async with Client(server(tmp_path), mode=mode) as cursor:
+        logged = await cursor.call_tool("conversation_log", {"channel": "c", "messages": MESSAGES})
+        assert not logged.is_error
+        async with Client(server(tmp_path), mode=mode) as claude:
+            found = await claude.call_tool("extract", {"query": {"text": "fibonacci"}})
+    assert found.structured_content is not None
+    assert [m["text"] for m in found.structured_content["result"]["messages"]] == ["fibonacci?", "memoize"]
+
+
+async def test_a_registry_that_cannot_be_opened_is_an_answer_not_a_crash(tmp_path: Path) -> None:
+    (tmp_path / "registry.db").write_bytes(b"no database at all" * 100)
+    async with Client(server(tmp_path)) as client:
+        for _ in range(2):
+            answer = await client.call_tool("extract", {"query": {"text": "fibonacci"}})
+            assert answer.structured_content is not None
+            assert answer.structured_content["error"]["code"] == "STORAGE_ERROR"
+
+
+async def test_a_write_that_was_answered_is_there_when_the_process_is_gone(tmp_path: Path) -> None:
+    async with Client(server(tmp_path)) as client:
+        await client.call_tool("conversation_log", {"channel": "c", "messages": MESSAGES})
+    registry = Registry(f"sqlite:///{tmp_path / 'registry.db'}")
+    assert len(await registry.get_conversations("c")) == 2
+    registry.close()
+
+
+def test_the_handshake_waits_for_no_graph_and_no_database() -> None:
+    import subprocess
+
+    code = f"import sys, mcp_server.stdio; print([name for name in {HEAVY} if name in sys.modules])"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert loaded.stdout.strip() == "[]"

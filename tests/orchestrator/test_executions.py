@@ -1,0 +1,198 @@
+"""Every run leaves a record that explains it, whatever became of it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+
+from orchestrator.service import Orchestrator
+from registry.errors import StorageError
+from registry.executions import ExecutionFilter, get_execution, list_executions
+from registry.paging import Page
+from registry.registry import Registry
+
+pytestmark = pytest.mark.anyio
+
+ASKED = {"role": "user", "text": "how do I memoize fibonacci?", "timestamp": "2026-01-05T12:00:00Z"}
+ANSWERED = {"role": "assistant", "text": "with functools.lru_cache", "timestamp": "2026-01-05T12:00:09Z"}
+SAVE: dict[str, Any] = {
+    "operation": "save",
+    "channel": "c",
+    "messages": [ASKED, ANSWERED],
+    "source": "cursor",
+}
+
+
+async def recorded(orchestrator: Orchestrator) -> list[dict[str, Any]]:
+    """All records, oldest first, whole."""
+
+    def work(tx: Any) -> list[dict[str, Any]]:
+        page = list_executions(tx, ExecutionFilter(), Page(limit=100, order="asc"))
+        return [get_execution(tx, item["id"]) for item in page["items"]]
+
+    return await orchestrator.registry.read(work)
+
+
+def detail(execution: dict[str, Any], node: str) -> dict[str, Any]:
+    [step] = [step for step in execution["steps"] if step["node"] == node]
+    return dict(step["detail"])
+
+
+async def test_a_saved_turn_is_recorded_with_its_client_its_path_and_its_counts(orchestrator: Orchestrator) -> None:
+    await orchestrator.run(SAVE, "cursor-vscode 1.2")
+    await orchestrator.run(SAVE, "cursor-vscode 1.2")
+    first, again = await recorded(orchestrator)
+    assert (first["operation"], first["source"], first["client"], first["channel"], first["status"]) == (
+        "conversation_log",
+        "cursor",
+        "cursor-vscode 1.2",
+        "c",
+        "succeeded",
+    )
+    assert [step["node"] for step in first["steps"]] == ["plan", "cr_write"]
+    assert all(step["status"] == "succeeded" and step["duration_ms"] >= 0 for step in first["steps"])
+    assert detail(first, "plan")["path"] == ["plan", "cr_write"]
+    assert detail(first, "cr_write") == {"channel": "c", "new": 2, "duplicates": 0}
+    assert detail(again, "cr_write") == {"channel": "c", "new": 0, "duplicates": 2}
+    assert "memoize" not in str(first)
+
+
+async def test_an_extraction_explains_what_it_kept_and_why_it_dropped_the_rest(orchestrator: Orchestrator) -> None:
+    more = [{"role": "user", "text": "fibonacci as a pretty picture of a sunflower, with gold and blue"}]
+    await orchestrator.run({**SAVE, "messages": [ASKED, ANSWERED, *more]})
+    await orchestrator.run(
+        {"operation": "extract", "query": {"text": "memoize fibonacci lru_cache"}, "source": "claude"}
+    )
+    _, execution = await recorded(orchestrator)
+    assert [step["node"] for step in execution["steps"]] == ["plan", "cr_query", "filter", "cr_write"]
+    found = detail(execution, "cr_query")
+    assert found["channel"] == execution["channel"] == "c"
+    assert found["candidates"] == 3
+    assert "message index" in found["by"]
+    assert "fibonacci" in found["words"]
+    verdicts = detail(execution, "filter")["verdicts"]
+    assert [verdict["kept"] for verdict in verdicts].count(True) >= 1
+    assert all(verdict["kept"] or verdict["reason"] for verdict in verdicts)
+    assert detail(execution, "cr_write")["extract_result"].startswith("ext_")
+    assert execution["request"]["query"]["text"] == "memoize fibonacci lru_cache"
+
+
+async def test_failures_are_recorded_with_their_error(orchestrator: Orchestrator) -> None:
+    await orchestrator.run({"operation": "extract", "channel": "nope", "source": "claude"})
+    await orchestrator.run({"operation": "save", "channel": "c", "messages": []})
+    await orchestrator.run({"operation": "dance"})
+    unknown, empty, dance = await recorded(orchestrator)
+    assert (unknown["status"], unknown["error"]["code"]) == ("failed", "NOT_FOUND")
+    assert [(step["node"], step["status"]) for step in unknown["steps"]] == [
+        ("plan", "succeeded"),
+        ("cr_query", "failed"),
+    ]
+    assert (empty["operation"], empty["error"]["code"]) == ("conversation_log", "INVALID_REQUEST")
+    assert "messages" in empty["error"]["details"]
+    assert (dance["operation"], dance["error"]["code"]) == ("unknown", "INVALID_REQUEST")
+
+
+async def test_an_operation_past_its_limit_is_a_timeout_and_what_was_begun_is_whole(database_url: str) -> None:
+    registry = Registry(database_url)
+    hurried = Orchestrator(registry, timeout_s=0.05)
+    patient = Orchestrator(registry)
+    try:
+        await patient.run({**SAVE, "channel": "warm"})
+        blocking = asyncio.gather(*(registry.write(lambda tx: time.sleep(0.3)) for _ in range(8)))
+        answer = await hurried.run(SAVE)
+        assert answer["error"]["code"] == "TIMEOUT"
+        assert "CTXR_TIMEOUT_S" in answer["error"]["details"]
+        await blocking
+        assert len(await registry.get_conversations("c")) in (0, 2)
+        assert (await patient.run(SAVE))["message_count"] == 2
+        assert len(await registry.get_conversations("c")) == 2
+        assert [run["status"] for run in await recorded(patient)][1] == "failed"
+    finally:
+        registry.close()
+
+
+async def test_a_run_that_failed_because_storage_failed_is_recorded_when_storage_is_back(
+    orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(_: object) -> None:
+        raise StorageError("Could not write the registry.", "OperationalError: disk I/O error")
+
+    with monkeypatch.context() as outage:
+        outage.setattr(orchestrator.registry, "write", broken)
+        answer = await orchestrator.run(SAVE)
+        assert answer["error"]["code"] == "STORAGE_ERROR"
+    assert (await orchestrator.run({"operation": "search", "query": {"text": "fibonacci"}}))["success"]
+    failed, search = await recorded(orchestrator)
+    assert (failed["operation"], failed["error"]["details"]) == (
+        "conversation_log",
+        "OperationalError: disk I/O error",
+    )
+    assert search["status"] == "succeeded"
+
+
+async def test_a_bug_tells_the_caller_nothing_but_where_it_is_recorded(
+    orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def buggy(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("secret of the inside")
+
+    monkeypatch.setattr("orchestrator.writes.save_messages", buggy)
+    answer = await orchestrator.run(SAVE)
+    assert answer["error"]["code"] == "STORAGE_ERROR"
+    assert "secret" not in str(answer)
+    [execution] = await recorded(orchestrator)
+    assert execution["id"] in answer["error"]["details"]
+    assert "secret of the inside" in caplog.text
+
+
+async def test_a_cancelled_run_is_recorded_and_leaves_nothing_half_written(orchestrator: Orchestrator) -> None:
+    await orchestrator.run({**SAVE, "channel": "warm"})
+    blocking = asyncio.gather(*(orchestrator.registry.write(lambda tx: time.sleep(0.1)) for _ in range(8)))
+    run = asyncio.create_task(orchestrator.run(SAVE))
+    await asyncio.sleep(0.05)
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    await blocking
+    assert await orchestrator.registry.get_conversations("c") == []
+    cancelled = (await recorded(orchestrator))[-1]
+    assert (cancelled["channel"], cancelled["error"]["code"]) == ("c", "TIMEOUT")
+
+
+async def test_a_day_is_reported_and_the_report_kept(orchestrator: Orchestrator) -> None:
+    await orchestrator.run(SAVE)
+    answer = await orchestrator.run(
+        {"operation": "daily_briefing", "query": {"date": "2026-01-05", "data_types": ["conversation_summaries"]}}
+    )
+    assert answer["briefing"]["text"] == "Q: how do I memoize fibonacci?\nA: with functools.lru_cache"
+    assert answer["briefing"]["id"].startswith("brief_")
+    _, execution = await recorded(orchestrator)
+    assert [step["node"] for step in execution["steps"]] == [
+        "plan",
+        "cr_query",
+        "transform",
+        "external_action",
+        "cr_write",
+    ]
+    nothing = await orchestrator.run({"operation": "daily_briefing", "query": {"date": "2020-01-01"}})
+    assert nothing["error"]["code"] == "NOT_FOUND"
+
+
+async def test_langsmith_is_never_told(orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch) -> None:
+    import langsmith
+
+    monkeypatch.setenv("LANGSMITH_TRACING", "true")
+    monkeypatch.setenv("LANGSMITH_API_KEY", "key")
+    seen: list[bool | str | None] = []
+    real = orchestrator._graph.ainvoke
+
+    async def watched(*args: Any, **kwargs: Any) -> Any:
+        seen.append(langsmith.utils.tracing_is_enabled())
+        return await real(*args, **kwargs)
+
+    monkeypatch.setattr(orchestrator._graph, "ainvoke", watched)
+    await orchestrator.run(SAVE)
+    assert seen == [False]

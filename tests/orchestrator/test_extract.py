@@ -1,0 +1,205 @@
+"""Getting the right part of a conversation back, as the next AI client asks for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from orchestrator.relevance import tokens_in
+from orchestrator.service import Orchestrator
+
+pytestmark = pytest.mark.anyio
+
+FIBONACCI = [
+    (
+        "이 함수의 시간복잡도를 개선하려면 어떻게 해야 할까요?",
+        "재귀 피보나치는 O(2^n)입니다. 메모이제이션으로 O(n)이 됩니다.",
+    ),
+    ("메모리 사용량도 O(1)로 줄일 수 있을까요?", "네, 두 개의 변수만 사용하면 됩니다."),
+    ("점심 뭐 먹지?", "김밥은 어떠세요?"),
+]
+DOCKER = [
+    ("Why does docker compose not find the network?", "Declare it under networks: and mark it external."),
+    ("And getUserById in user_service.py?", "It raises KeyError E1234 when the cache is cold."),
+]
+
+
+async def log(orchestrator: Orchestrator, channel: str, turns: list[tuple[str, str]], **meta: Any) -> None:
+    messages = [
+        {"role": role, "text": text, "timestamp": f"2026-01-05T12:{i:02}:{second:02}Z"}
+        for i, turn in enumerate(turns)
+        for role, text, second in (("user", turn[0], 0), ("assistant", turn[1], 9))
+    ]
+    saved = await orchestrator.run(
+        {"operation": "save", "channel": channel, "messages": messages, "source": "cursor", "metadata": meta}
+    )
+    assert saved["success"], saved
+
+
+async def extract(orchestrator: Orchestrator, channel: str | None = None, **query: Any) -> dict[str, Any]:
+    request = {"operation": "retrieve", "channel": channel, "query": query, "source": "claude"}
+    return await orchestrator.run(request, "claude-ai 1.0")
+
+
+def shown(answer: dict[str, Any]) -> list[str]:
+    assert answer["success"], answer
+    return [message["text"] for message in answer["messages"]]
+
+
+def code(answer: dict[str, Any]) -> str:
+    return str(answer["error"]["code"])
+
+
+async def test_a_question_comes_with_its_answer_and_nothing_irrelevant(orchestrator: Orchestrator) -> None:
+    await log(orchestrator, "c", FIBONACCI)
+    answer = await extract(orchestrator, "c", text="피보나치 함수 시간복잡도 개선 관련 대화")
+    assert shown(answer) == list(FIBONACCI[0])
+    assert answer["metadata"] == {
+        "total_count": 6,
+        "filtered_count": 2,
+        "last_activity": "2026-01-05T12:02:09.000Z",
+    }
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "도커 네트워크",
+        "get_user_by_id",
+        "what was E1234 about?",
+        "user service",
+        "KEYERROR",
+        "도커 compose 대화 찾아줘",
+    ],
+)
+async def test_the_channel_is_found_by_what_was_said_in_it(orchestrator: Orchestrator, words: str) -> None:
+    await log(orchestrator, "fib", FIBONACCI)
+    await log(orchestrator, "ops", DOCKER)
+    assert (await extract(orchestrator, text=words))["channel"] == "ops"
+
+
+async def test_the_channel_is_found_by_its_title_and_others_are_offered(orchestrator: Orchestrator) -> None:
+    await log(orchestrator, "a", FIBONACCI, title="Number sequences")
+    await log(orchestrator, "b", [("Number sequences in SQL?", "Use generate_series.")], project="/home/me/shop")
+    answer = await extract(orchestrator, text="continue the number sequences conversation")
+    assert {answer["channel"], answer["candidates"][0]["channel"]} == {"a", "b"}
+    other = {"a": ("Number sequences", "General"), "b": ("Number sequences in SQL?", "shop")}
+    assert (answer["candidates"][0]["title"], answer["candidates"][0]["project"]) == other[
+        answer["candidates"][0]["channel"]
+    ]
+
+
+@pytest.mark.parametrize("words", ["kubernetes helm chart", "양자 역학 강의", "sourdough bread recipe", "Germany"])
+async def test_nothing_relevant_is_said_to_be_nothing(orchestrator: Orchestrator, words: str) -> None:
+    await log(orchestrator, "fib", FIBONACCI)
+    await log(orchestrator, "ops", DOCKER)
+    for channel in (None, "fib"):
+        answer = await extract(orchestrator, channel, text=words)
+        assert answer["error"] == {
+            "code": "NOT_FOUND",
+            "message": "No matching conversations found",
+            "details": f"No conversations found for query: '{words}'",
+        }
+
+
+async def test_an_unknown_channel_is_not_found(orchestrator: Orchestrator) -> None:
+    assert code(await extract(orchestrator, "nope")) == "NOT_FOUND"
+    assert code(await extract(orchestrator)) == "NOT_FOUND"
+
+
+async def test_without_words_the_last_messages_come_and_older_ones_page_by_page(orchestrator: Orchestrator) -> None:
+    turns = [(f"question {i}", f"answer {i}") for i in range(7)]
+    await log(orchestrator, "c", turns)
+    page = await extract(orchestrator, "c", limit=4)
+    pages = [shown(page)]
+    await log(orchestrator, "c", [*turns, ("arrived meanwhile", "yes")])
+    while cursor := page["metadata"].get("next_cursor"):
+        page = await extract(orchestrator, "c", limit=4, cursor=cursor)
+        pages.insert(0, shown(page))
+    assert [text for texts in pages for text in texts] == [text for turn in turns for text in turn]
+
+
+async def test_only_request_words_mean_the_latest_conversation(orchestrator: Orchestrator) -> None:
+    await log(orchestrator, "old", FIBONACCI)
+    await log(orchestrator, "new", [*DOCKER, *DOCKER])
+    for words in ("이어가기", "continue our conversation", None):
+        answer = await extract(orchestrator, **({"text": words} if words else {}))
+        assert answer["channel"] == "new"
+        assert [item["channel"] for item in answer["candidates"]] == ["old"]
+
+
+async def test_hits_page_by_page_cover_every_hit_once_while_messages_arrive(orchestrator: Orchestrator) -> None:
+    turns = [(f"cache question {i}", f"cache answer {i}") for i in range(9)]
+    await log(orchestrator, "c", turns)
+    page = await extract(orchestrator, "c", text="cache", limit=4)
+    seen = shown(page)
+    await log(orchestrator, "c", [*turns, ("cache again?", "cache yes")])
+    while cursor := page["metadata"].get("next_cursor"):
+        page = await extract(orchestrator, "c", text="cache", limit=4, cursor=cursor)
+        seen += shown(page)
+    assert sorted(seen) == sorted(text for turn in turns for text in turn)
+
+
+async def test_times_and_roles_bound_what_is_found(orchestrator: Orchestrator) -> None:
+    await log(orchestrator, "c", [(f"cache question {i}", f"cache answer {i}") for i in range(5)])
+    answer = await extract(orchestrator, "c", **{"from": "2026-01-05T12:02:00Z", "to": "2026-01-05T12:03:00+00:00"})
+    assert shown(answer) == ["cache question 2", "cache answer 2", "cache question 3"]
+    assert shown(await extract(orchestrator, "c", roles=["assistant"], limit=1)) == ["cache answer 4"]
+
+
+@pytest.mark.parametrize("query", [{}, {"text": "cache"}])
+async def test_the_texts_stay_within_max_tokens(orchestrator: Orchestrator, query: dict[str, Any]) -> None:
+    await log(orchestrator, "c", [("cache? " + "아주 긴 질문 " * 50, "cache! " + "long answer " * 50)] * 3)
+    for tokens in (10, 200, 400):
+        answer = await extract(orchestrator, "c", max_tokens=tokens, **query)
+        assert 0 < sum(tokens_in(text) for text in shown(answer)) <= tokens
+
+
+@pytest.mark.parametrize("mode", ["summary", "digest"])
+async def test_a_shorter_form_has_first_lines_and_a_summary(orchestrator: Orchestrator, mode: str) -> None:
+    await log(orchestrator, "c", [("How big is it? " * 40, "It is **big**. Very. " * 40)])
+    answer = await extract(orchestrator, "c", mode=mode)
+    assert answer["summary"] == "Q: How big is it?\nA: It is **big**."
+    assert all(len(text) <= 240 for text in shown(answer))
+
+
+async def test_a_deleted_message_is_not_found_at_once(orchestrator: Orchestrator) -> None:
+    await log(orchestrator, "c", FIBONACCI)
+    [hit, answer] = (await extract(orchestrator, "c", text="점심 김밥"))["messages"]
+    for message in (hit, answer):
+        assert (await orchestrator.run({"operation": "delete", "query": {"id": message["id"]}}))["success"]
+    assert code(await extract(orchestrator, "c", text="점심 김밥")) == "NOT_FOUND"
+    assert (await orchestrator.run({"operation": "restore", "query": {"id": hit["id"]}}))["success"]
+    assert shown(await extract(orchestrator, "c", text="점심")) == ["점심 뭐 먹지?"]
+    assert (await orchestrator.run({"operation": "delete", "channel": "c", "query": {}}))["success"]
+    assert code(await extract(orchestrator, "c")) == "NOT_FOUND"
+    assert code(await extract(orchestrator, text="점심")) == "NOT_FOUND"
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ({"limit": 0}, "query.limit: given 0"),
+        ({"limit": 1001}, "query.limit: given 1001"),
+        ({"mode": "short"}, "query.mode: given \"short\"; allowed: 'raw', 'summary' or 'digest'"),
+        ({"from": "yesterday"}, "query.from: given"),
+        ({"cursor": "made up"}, "cursor: given 'made up'"),
+        ({"text": "x", "cursor": "e30"}, "cursor: given 'e30'"),
+        ({"txt": "x"}, 'query.txt: given "x"; allowed: no such field'),
+    ],
+)
+async def test_a_bad_query_is_refused_by_the_name_of_its_field(
+    orchestrator: Orchestrator, query: dict[str, Any], field: str
+) -> None:
+    await log(orchestrator, "c", DOCKER)
+    answer = await extract(orchestrator, "c", **query)
+    assert code(answer) == "INVALID_REQUEST"
+    assert field in answer["error"]["details"]
+
+
+async def test_a_long_agent_turn_is_shown_by_its_question_its_hit_and_its_answer(orchestrator: Orchestrator) -> None:
+    tools = [{"role": "tool", "text": f"step {i}" + (" found the zebra" if i == 7 else "")} for i in range(30)]
+    messages = [{"role": "user", "text": "go"}, *tools, {"role": "assistant", "text": "finished"}]
+    await orchestrator.run({"operation": "save", "channel": "c", "messages": messages})
+    assert shown(await extract(orchestrator, "c", text="zebra")) == ["go", "step 7 found the zebra", "finished"]
