@@ -7,6 +7,7 @@ from typing import Any
 
 from orchestrator.operations import Operation
 from orchestrator.queries import Extraction, candidate_item, delivered, message_dict, nothing_found
+from orchestrator.recorder import KEPT_ITEMS
 from orchestrator.relevance import Judged, MessageDict, Turn, arrange, judge, last_within
 from orchestrator.requests import ExtractRequest, SearchRequest
 from orchestrator.state import Run
@@ -45,10 +46,15 @@ async def filter_extraction(run: Run, request: ExtractRequest, data: Extraction)
 def _kept(run: Run, request: ExtractRequest, findings: Findings) -> list[Judged]:
     verdicts = judge(findings)
     kept = [judged for judged in verdicts if judged.reason is None]
-    run.recorder.explain(verdicts=[judged.as_dict() for judged in verdicts], kept=len(kept))
+    _explain(run, verdicts, kept)
     if not kept:
         raise nothing_found(request.query.text)
     return kept
+
+
+def _explain(run: Run, verdicts: Sequence[Judged], kept: Sequence[Judged]) -> None:
+    shown = [judged.as_dict() for judged in verdicts[:KEPT_ITEMS]]
+    run.recorder.explain(kept=len(kept), dropped=len(verdicts) - len(kept), verdicts=shown)
 
 
 def _turns_around(tx: ReadTransaction, kept: Sequence[Judged], limit: int) -> tuple[list[Turn], list[MessageDict]]:
@@ -114,7 +120,7 @@ async def filter_search(run: Run, request: SearchRequest, data: Findings) -> dic
     """The relevant messages, best first, from where the cursor says."""
     verdicts = judge(data)
     kept = [judged for judged in verdicts if judged.reason is None]
-    run.recorder.explain(verdicts=[judged.as_dict() for judged in verdicts], kept=len(kept))
+    _explain(run, verdicts, kept)
     start = decode_cursor(request.query.cursor, o=int)["o"] if request.query.cursor else 0
     page = kept[start : start + request.query.limit]
     numbers = [judged.ranked.candidate.number for judged in page]

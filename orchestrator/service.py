@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -18,6 +18,7 @@ from orchestrator.requests import Request, parse_request
 from orchestrator.state import ExternalAction, GeneralState, Run
 from orchestrator.summaries import request_summary, result_summary
 from registry.database import WriteTransaction
+from registry.domain import storable
 from registry.errors import OperationTimeout, RegistryError, StorageError
 from registry.executions import Execution, save_execution
 from registry.registry import Registry
@@ -46,12 +47,16 @@ class Orchestrator:
         self._actions = actions
         self._graph = build_graph()
         self._unrecorded: deque[Execution] = deque(maxlen=UNRECORDED)
+        self.observers: list[Callable[[Execution], None]] = []
+        """Told of every run when it has ended, for the counts of this process."""
 
     async def run(self, given: Mapping[str, Any] | Request, client: str | None = None) -> dict[str, Any]:
         """Run one operation; the shapes in and out are contract 3's. A failure is an answer, never an exception.
 
         `client`: name and version of the program that asks, for the record.
         """
+        if not isinstance(given, Request):
+            given = storable(given)
         recorder = _recorder_for(given, client)
         try:
             request = given if isinstance(given, Request) else parse_request(given)
@@ -59,13 +64,19 @@ class Orchestrator:
             result = await self._run(request, recorder)
         except asyncio.CancelledError:
             gone = OperationTimeout("The caller stopped waiting.", "what was begun to be stored may be stored")
-            await asyncio.shield(self._record(recorder.finished(None, gone.as_dict())))
+            await asyncio.shield(self._record(self._observed(recorder.finished(None, gone.as_dict()))))
             raise
         except Exception as exc:
             error = _failure(exc, recorder.id)
-            await self._record(recorder.finished(None, error.as_dict()))
+            await self._record(self._observed(recorder.finished(None, error.as_dict())))
             return {"success": False, "error": error.as_dict()}
+        self._observed(recorder.finished(None))
         return {"success": True, **result}
+
+    def _observed(self, run: Execution) -> Execution:
+        for observe in self.observers:
+            observe(run)
+        return run
 
     async def _run(self, request: Request, recorder: Recorder) -> dict[str, Any]:
         run = Run(request, self.registry, recorder, self._search_budget, self._actions)

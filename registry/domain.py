@@ -68,7 +68,10 @@ class Project:
 def parse_time(given: str | datetime) -> datetime:
     """ISO 8601, naive means UTC; cut to milliseconds, so that what we answer equals what we stored."""
     moment = datetime.fromisoformat(given.strip()) if isinstance(given, str) else given
-    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    try:
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except OverflowError as exc:
+        raise ValueError("outside the years 1 to 9999 in UTC") from exc
     return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
 
 

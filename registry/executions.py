@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Integer, Row, cast, func, select
 
 from registry.conditions import given_conditions
 from registry.database import ReadTransaction, WriteTransaction
-from registry.domain import format_time
+from registry.domain import format_time, storable
 from registry.errors import NotFound
 from registry.paging import Page, read_page
 from registry.tables import execution
@@ -57,7 +57,7 @@ def save_execution(tx: WriteTransaction, run: Execution) -> None:
         from sqlalchemy.dialects.postgresql import insert
     else:
         from sqlalchemy.dialects.sqlite import insert  # type: ignore[assignment]
-    values = {
+    values: dict[str, Any] = {
         "id": run.id,
         "operation": run.operation,
         "source": run.source,
@@ -73,6 +73,7 @@ def save_execution(tx: WriteTransaction, run: Execution) -> None:
         "result": run.result,
         "steps": list(run.steps),
     }
+    values = storable(values)  # one record that cannot be stored would hold up all that come after it
     outcome = ("status", "error_code", "error", "finished_at", "duration_ms")
     tx.execute(
         insert(execution)

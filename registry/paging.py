@@ -79,6 +79,8 @@ def cursor_of(at: datetime, number: int) -> str:
 def place_of(cursor: str) -> tuple[datetime, int]:
     """The place that `cursor_of` made a word of; InvalidRequest for anything else."""
     place = decode_cursor(cursor, at=str, n=int)
+    if not 0 <= place["n"] < 2**63:
+        raise _not_ours(cursor)
     try:
         return parse_time(place["at"]), place["n"]
     except ValueError as exc:

@@ -99,18 +99,8 @@ class MessageIndex(ABC):
         ).join_from(hits, conversation, conversation.c.number == hits.c.id)
         if conditions:
             query = query.join(channel, channel.c.number == conversation.c.channel_number).where(*conditions)
-        rows = tx.execute(query.order_by(hits.c.mass.desc(), hits.c.id.desc()).limit(CANDIDATES))
-        return [
-            Candidate(
-                number=row.number,
-                channel_id=row.channel_number,
-                seq=row.seq,
-                role=row.role,
-                length=row.length,
-                mass=row.mass / WEIGHT_UNIT,
-            )
-            for row in rows
-        ]
+        rows = tx.execute(query.order_by(hits.c.mass.desc(), hits.c.id.desc()).limit(CANDIDATES)).all()
+        return [Candidate(*row[:-1], row.mass / WEIGHT_UNIT) for row in rows]
 
     def titles(self, tx: ReadTransaction, terms: Sequence[Term]) -> dict[int, float]:
         """The sum of term weights in each channel's title, by channel number."""

@@ -2,8 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import log, sqrt
+from typing import NamedTuple
 
 from registry.search.analyzer import IDENTIFIER_PREFIX, LATIN_KEY_PREFIX, analyze
 from registry.search.query import ParsedQuery, QueryWord
@@ -35,8 +36,7 @@ class Term:
     frequency: int
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A message that holds some terms.
 
     `number` is its id in arrival order, `seq` its position inside its channel, `length` its number of tokens,
@@ -51,8 +51,7 @@ class Candidate:
     mass: float
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
+class Ranked(NamedTuple):
     """A candidate with its score and what the score is made of (the three parts add up to it)."""
 
     candidate: Candidate
@@ -119,12 +118,16 @@ def rank(
     With `dialogue` a message also gains from its neighbours and from the best messages of its channel;
     switch it off for imported documents. `average_length` is in tokens.
     """
-    own = {candidate: _own_score(candidate, average_length) for candidate in candidates}
-    kept = sorted(own, key=lambda candidate: (-own[candidate], -candidate.number))[:keep]
-    best = [Ranked(candidate, own[candidate], own[candidate], 0.0, 0.0) for candidate in kept]
-    if dialogue:
-        best = _with_sessions(_with_neighbours(best))
-    return sorted(best, key=lambda ranked: (-ranked.score, -ranked.candidate.number))
+    scored = [(_own_score(candidate, average_length), candidate) for candidate in candidates]
+    best = sorted(scored, key=lambda pair: (-pair[0], -pair[1].number))[:keep]
+    neighbours = _from_neighbours(best) if dialogue else [0.0] * len(best)
+    near = [own + gained for (own, _), gained in zip(best, neighbours, strict=True)]
+    sessions = _from_sessions(best, near) if dialogue else {}
+    ranked = []
+    for (own, candidate), gained in zip(best, neighbours, strict=True):
+        session = sessions.get(candidate.channel_id, 0.0)
+        ranked.append(Ranked(candidate, round(own + gained + session, _DIGITS), own, gained, session))
+    return sorted(ranked, key=lambda one: (-one.score, -one.candidate.number))
 
 
 # -- terms
@@ -193,30 +196,24 @@ def _own_score(candidate: Candidate, average_length: float) -> float:
     return round(candidate.mass * norm * _ROLE_WEIGHTS.get(candidate.role, 1.0), _DIGITS)
 
 
-def _with_neighbours(best: Sequence[Ranked]) -> list[Ranked]:
-    own = {(ranked.candidate.channel_id, ranked.candidate.seq): ranked.own for ranked in best}
-    return [_gaining(ranked, neighbours=_from_neighbours(ranked.candidate, own)) for ranked in best]
+def _from_neighbours(best: Sequence[tuple[float, Candidate]]) -> list[float]:
+    """What each message gains from those just before and just after it in its channel."""
+    own = {(candidate.channel_id, candidate.seq): score for score, candidate in best}
+    return [
+        _PREVIOUS_SHARE * own.get((candidate.channel_id, candidate.seq - 1), 0.0)
+        + _NEXT_SHARE * own.get((candidate.channel_id, candidate.seq + 1), 0.0)
+        for _, candidate in best
+    ]
 
 
-def _from_neighbours(candidate: Candidate, own: Mapping[tuple[int, int], float]) -> float:
-    previous = own.get((candidate.channel_id, candidate.seq - 1), 0.0)
-    following = own.get((candidate.channel_id, candidate.seq + 1), 0.0)
-    return _PREVIOUS_SHARE * previous + _NEXT_SHARE * following
-
-
-def _with_sessions(best: Sequence[Ranked]) -> list[Ranked]:
-    scores: dict[int, list[float]] = defaultdict(list)
-    for ranked in best:
-        scores[ranked.candidate.channel_id].append(ranked.score)
-    gains = {channel_id: _from_session(of_channel) for channel_id, of_channel in scores.items()}
-    return [_gaining(ranked, session=gains[ranked.candidate.channel_id]) for ranked in best]
+def _from_sessions(best: Sequence[tuple[float, Candidate]], scores: Sequence[float]) -> dict[int, float]:
+    """What the messages of each channel gain from its two best ones."""
+    by_channel: dict[int, list[float]] = defaultdict(list)
+    for (_, candidate), score in zip(best, scores, strict=True):
+        by_channel[candidate.channel_id].append(score)
+    return {channel_id: _from_session(of_channel) for channel_id, of_channel in by_channel.items()}
 
 
 def _from_session(scores: Iterable[float]) -> float:
     best = sorted(scores, reverse=True)
     return _SESSION_SHARE * sum(share * score for share, score in zip(_SESSION_BEST, best, strict=False))
-
-
-def _gaining(ranked: Ranked, neighbours: float = 0.0, session: float = 0.0) -> Ranked:
-    score = round(ranked.score + neighbours + session, _DIGITS)
-    return replace(ranked, score=score, neighbours=ranked.neighbours + neighbours, session=ranked.session + session)

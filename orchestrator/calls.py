@@ -1,0 +1,37 @@
+"""The tools' calls as operations: arguments to request, outcome to result (contract 2.1, 2.2), for every door alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from orchestrator.sources import source_of
+
+
+def log_request(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """conversation_log's arguments, unchecked, as a request; what is wrong in them the orchestrator will say."""
+    request = {name: value for name, value in arguments.items() if name != "meta" or value is not None}
+    meta, channel = request.get("meta"), request.get("channel")
+    source = source_of(
+        meta.get("source") if isinstance(meta, dict) else None, None, channel if isinstance(channel, str) else None
+    )
+    return {**request, "operation": "conversation_log", "source": source}
+
+
+def log_result(outcome: Mapping[str, Any]) -> dict[str, Any]:
+    """conversation_log's result."""
+    return {name: outcome[name] for name in outcome if name != "success"}
+
+
+def extract_result(outcome: Mapping[str, Any]) -> dict[str, Any]:
+    """extract's result: the seed's shape (004 §1.2), with what is empty left out."""
+    counts = outcome["metadata"]
+    metadata = {
+        "total_messages": counts["total_count"],
+        "filtered_messages": counts["filtered_count"],
+        "last_activity": counts["last_activity"],
+    }
+    if "next_cursor" in counts:
+        metadata["next_cursor"] = counts["next_cursor"]
+    more = {name: outcome[name] for name in ("summary", "candidates") if outcome.get(name)}
+    return {"channel": outcome["channel"], "messages": outcome["messages"], "metadata": metadata, **more}

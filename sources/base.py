@@ -1,0 +1,75 @@
+"""What a reader is. Adding a client is one file with one of these, and one line in `sources.readers`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from registry.domain import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where clients may keep their histories: the user's home folder and the environment (contract 7)."""
+
+    home: Path
+    environment: Mapping[str, str]
+
+    def folder(self, variable: str, *usual: str) -> Path:
+        """The folder that a variable names, else the usual one below the home folder."""
+        named = self.environment.get(variable)
+        return Path(named).expanduser() if named else self.home.joinpath(*usual)
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One conversation as a client keeps it.
+
+    `messages` in the client's order; what each carries beyond role, text and time stands in its `more`:
+    `native_id`, `model`, `tool` {name, params, result, status}, `attachments`, `time` = "inferred" where the
+    client stored none, `injected` = True for context that nobody typed. `parent` is the native id of the session
+    this one is a sub-agent or a fork of.
+    """
+
+    session_id: str
+    messages: tuple[Message, ...]
+    title: str | None = None
+    project: str | None = None
+    parent: str | None = None
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Something in a store that is not a session or could not be read, and why."""
+
+    what: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A session that is new or has changed. `fingerprint` tells cheaply whether it changes again."""
+
+    key: str
+    fingerprint: str
+    session: Session
+    skipped: tuple[Skipped, ...] = ()
+
+
+class Source(Protocol):
+    """A reader of one client's histories."""
+
+    name: str
+
+    def find(self, places: Places) -> Iterator[Path]:
+        """The stores on this machine. A store that is not seen is never one that the user deleted."""
+
+    def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[Found | Skipped]:
+        """The sessions of a store whose fingerprint is not the one in `seen` (by key).
+
+        Strictly read-only, streaming, bounded in memory; damage is a Skipped, never an end. Raises StorageError
+        when the store as a whole cannot be read.
+        """
