@@ -1,0 +1,67 @@
+"""Measure the product beside a bare MCP server: python -m benchmarks [--only PART] [--json]."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+from benchmarks import calls, load, startup
+from benchmarks.breakdown import DIVISION_HEADS
+from benchmarks.figures import COMPARISON_HEADS, table
+
+Report = tuple[str, dict[str, Any]]
+
+
+def report_calls(_: argparse.Namespace) -> Report:
+    """Single tool calls."""
+    comparisons, divisions = asyncio.run(calls.measure())
+    text = table(COMPARISON_HEADS, [comparison.row() for comparison in comparisons])
+    text += "\n\n" + table(DIVISION_HEADS, [division.row() for division in divisions])
+    found = [comparison.as_json() for comparison in comparisons]
+    return text, {"calls": found, "divisions": [asdict(division) for division in divisions]}
+
+
+def report_startup(_: argparse.Namespace) -> Report:
+    """Cold start."""
+    comparison = startup.measure()
+    return table(COMPARISON_HEADS, [comparison.row()]), {"startup": comparison.as_json()}
+
+
+def report_load(options: argparse.Namespace) -> Report:
+    """Many writers, and a server that is killed."""
+    outcomes = [asyncio.run(load.eight_servers(options.seconds)), asyncio.run(load.killed_server())]
+    return table(load.OUTCOME_HEADS, [outcome.row() for outcome in outcomes]), {
+        "load": [outcome.as_json() for outcome in outcomes]
+    }
+
+
+REPORTS: dict[str, Callable[[argparse.Namespace], Report]] = {
+    "startup": report_startup,
+    "calls": report_calls,
+    "load": report_load,
+}
+
+
+def main() -> None:
+    """Run the chosen parts, all of them by default, and print what was found."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--only", action="append", choices=REPORTS, help="one part; may be repeated")
+    parser.add_argument("--seconds", type=float, default=load.SECONDS, help="of load on eight servers")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    options = parser.parse_args()
+    found: dict[str, Any] = {}
+    for part in options.only or REPORTS:
+        text, figures = REPORTS[part](options)
+        found |= figures
+        if not options.json:
+            print(text, end="\n\n", flush=True)
+    if options.json:
+        print(json.dumps(found, indent=2, ensure_ascii=False))
+
+
+if __name__ == "__main__":
+    main()

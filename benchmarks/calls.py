@@ -1,0 +1,116 @@
+"""One tool call through the official Python client: the product beside an echo of the same arguments."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from mcp import Client
+
+from benchmarks import servers
+from benchmarks.breakdown import Division, division_of
+from benchmarks.conversations import Message, conversation, questions
+from benchmarks.figures import Comparison, Spread
+
+CALLS = 200
+WARM_UP = 20
+STORED = 100  # messages of a conversation before the measured turn
+CHANNEL_SIZE = 10_000
+SEND_AT_ONCE = 500
+ARCHIVE = "cursor_session_archive"
+BASELINES = ("echo", "acknowledge")
+AIMS = {"conversation_log": 3.0, "extract": 5.0}
+
+Arguments = dict[str, Any]
+
+
+async def measure(calls: int = CALLS) -> tuple[list[Comparison], list[Division]]:
+    """Compare both tools over HTTP and over stdio, on one registry that holds everything meanwhile."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        with (
+            servers.http(servers.PRODUCT_HTTP, home) as product,
+            servers.http(servers.BARE_HTTP, home) as bare,
+        ):
+            async with Client(f"{product}/mcp") as one, Client(f"{bare}/mcp") as other:
+                await fill_archive(one)
+                over_http = await compare("http", one, other, calls, product)
+            over_stdio = await compare_over_stdio(home, calls, product)
+    return over_http[0] + over_stdio[0], over_http[1] + over_stdio[1]
+
+
+async def compare_over_stdio(home: Path, calls: int, backoffice: str) -> tuple[list[Comparison], list[Division]]:
+    """The same with servers that the client starts itself."""
+    product = servers.stdio(servers.PRODUCT_STDIO, home)
+    bare = servers.stdio(servers.BARE_STDIO, home)
+    async with Client(product) as one, Client(bare) as other:
+        return await compare("stdio", one, other, calls, backoffice)
+
+
+async def compare(
+    transport: str, product: Client, bare: Client, calls: int, backoffice: str
+) -> tuple[list[Comparison], list[Division]]:
+    """Both tools over one transport, and where the product's time went."""
+    turns = [turn async for turn in started_conversations(product, transport, WARM_UP + calls)]
+    arguments: dict[str, Iterable[Arguments]] = {
+        "conversation_log": turns,
+        "extract": searches(WARM_UP + calls),
+    }
+    comparisons, divisions = [], []
+    for tool, requests in arguments.items():
+        *baselines, ours = await timed_in_turn(product, bare, tool, requests)
+        for baseline, spread in zip(BASELINES, baselines, strict=True):
+            what = f"{tool} over {transport}, to {baseline}"
+            comparisons.append(Comparison(what, spread, ours, AIMS[tool]))
+        divisions.append(division_of(tool, transport, ours, backoffice))
+    return comparisons, divisions
+
+
+async def timed_in_turn(product: Client, bare: Client, tool: str, requests: Iterable[Arguments]) -> Iterator[Spread]:
+    """Send each request to the bare server's tools and to the product's; the times, the product's last."""
+    rounds = [
+        [await timed(bare, baseline, request) for baseline in BASELINES] + [await timed(product, tool, request)]
+        for request in requests
+    ]
+    return map(Spread.of, zip(*rounds[WARM_UP:], strict=True))
+
+
+async def timed(client: Client, tool: str, arguments: Arguments) -> float:
+    """Seconds one successful call takes."""
+    started = time.perf_counter()
+    answer = await client.call_tool(tool, arguments)
+    took = time.perf_counter() - started
+    assert not answer.is_error, answer.content
+    return took
+
+
+async def started_conversations(product: Client, transport: str, count: int) -> AsyncIterator[Arguments]:
+    """Log `count` conversations of 100 messages; give the next turn of each: all of it and two more."""
+    for number in range(count):
+        channel = f"claude_session_{transport}_{number}"
+        messages = conversation(seed=number, count=STORED + 2)
+        await log(product, channel, messages[:STORED])
+        yield {"channel": channel, "messages": messages}
+
+
+def searches(count: int) -> Iterator[Arguments]:
+    """`count` searches in the archive."""
+    for text in itertools.islice(questions(seed=1), count):
+        yield {"channel": ARCHIVE, "query": {"text": text}}
+
+
+async def fill_archive(product: Client) -> None:
+    """Log one conversation of 10 000 messages, each call new turns only."""
+    messages = conversation(seed=0, count=CHANNEL_SIZE)
+    for start in range(0, CHANNEL_SIZE, SEND_AT_ONCE):
+        await log(product, ARCHIVE, messages[start : start + SEND_AT_ONCE])
+
+
+async def log(product: Client, channel: str, messages: list[Message]) -> None:
+    """Log messages outside the measured time."""
+    answer = await product.call_tool("conversation_log", {"channel": channel, "messages": messages})
+    assert not answer.is_error, answer.content

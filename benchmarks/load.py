@@ -1,0 +1,132 @@
+"""Many writers on one SQLite registry: eight servers at once, and a server that is killed under load."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+from mcp import Client, MCPError
+
+from benchmarks import servers
+from benchmarks.writers import Audit, Writer, WrongAnswer, audit
+
+SERVERS = 8
+SECONDS = 30.0
+KILLS = 3
+SECONDS_BETWEEN_KILLS = 3.0
+HTTP_CLIENTS = 4
+READ_TIMEOUT_S = 10.0
+RECONNECT_AFTER_S = 0.1
+CONNECTION_LOST = (OSError, httpx2.HTTPError, MCPError, ExceptionGroup)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came out of a run under load."""
+
+    what: str
+    turns_per_second: float
+    retries: int
+    errors: Sequence[str]
+    audit: Audit
+
+    def row(self) -> tuple[str, ...]:
+        """The outcome as a line of a table."""
+        found = self.audit
+        numbers = (len(self.errors), self.retries, found.acknowledged, found.lost, found.doubled)
+        return (self.what, f"{self.turns_per_second:.0f}", *map(str, numbers))
+
+    def as_json(self) -> dict[str, Any]:
+        """The outcome for machines."""
+        return asdict(self)
+
+
+OUTCOME_HEADS = ("load", "turns/s", "errors", "retries", "messages acknowledged", "lost", "doubled")
+
+
+def two_conversations(name: str) -> list[Writer]:
+    """What one client writes: a channel of its own, and one that all clients share."""
+    return [Writer(name, f"cursor_session_{name}"), Writer(name, "claude_session_shared")]
+
+
+async def eight_servers(seconds: float = SECONDS) -> Outcome:
+    """Eight stdio servers, one process each, on the same registry file."""
+    writers = [two_conversations(f"writer{number}") for number in range(SERVERS)]
+    errors, stop = list[str](), asyncio.Event()
+    async with AsyncExitStack() as stack:
+        home = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        server = servers.stdio(servers.PRODUCT_STDIO, home)
+        clients = [await stack.enter_async_context(Client(server)) for _ in writers]
+        started = time.monotonic()
+        async with asyncio.TaskGroup() as group:
+            for client, told in zip(clients, writers, strict=True):
+                group.create_task(write(client, told, stop, errors))
+            await asyncio.sleep(seconds)
+            stop.set()
+        took = time.monotonic() - started
+        found = await audit(list(itertools.chain(*writers)), clients[0])
+    return outcome(f"{SERVERS} stdio servers", writers, took, errors, found)
+
+
+async def killed_server(kills: int = KILLS) -> Outcome:
+    """`ctxr serve` killed under load and started again; clients send again what was not acknowledged."""
+    writers = [two_conversations(f"client{number}") for number in range(HTTP_CLIENTS)]
+    errors, stop = list[str](), asyncio.Event()
+    with tempfile.TemporaryDirectory() as folder:
+        port, home = servers.free_port(), Path(folder)
+        url = f"http://127.0.0.1:{port}/mcp"
+        server = servers.start_http(servers.PRODUCT_HTTP, home, port)
+        started = time.monotonic()
+        try:
+            async with asyncio.TaskGroup() as group:
+                for told in writers:
+                    group.create_task(write_on(url, told, stop, errors))
+                for _ in range(kills):
+                    await asyncio.sleep(SECONDS_BETWEEN_KILLS)
+                    servers.end(server)
+                    server = await asyncio.to_thread(servers.start_http, servers.PRODUCT_HTTP, home, port)
+                await asyncio.sleep(SECONDS_BETWEEN_KILLS)
+                stop.set()
+            took = time.monotonic() - started
+            async with Client(url) as reader:
+                found = await audit(list(itertools.chain(*writers)), reader)
+        finally:
+            servers.end(server)
+    return outcome(f"HTTP server, kill -9 {kills} times", writers, took, errors, found)
+
+
+async def write_on(url: str, writers: Sequence[Writer], stop: asyncio.Event, errors: list[str]) -> None:
+    """Tell the conversations in turn, connecting again whenever the server goes away."""
+    while not stop.is_set():
+        try:
+            async with Client(url, read_timeout_seconds=READ_TIMEOUT_S) as client:
+                await write(client, writers, stop, errors)
+        except CONNECTION_LOST:
+            await asyncio.sleep(RECONNECT_AFTER_S)
+
+
+async def write(client: Client, writers: Sequence[Writer], stop: asyncio.Event, errors: list[str]) -> None:
+    """Tell the conversations in turn; wrong answers are noted, a lost connection is the caller's."""
+    for writer in itertools.cycle(writers):
+        if stop.is_set():
+            return
+        try:
+            await writer.tell(client)
+        except WrongAnswer as exc:
+            errors.append(repr(exc))
+
+
+def outcome(what: str, writers: Sequence[Sequence[Writer]], took: float, errors: list[str], found: Audit) -> Outcome:
+    """Sum up what all clients did in `took` seconds."""
+    told = list(itertools.chain(*writers))
+    turns = sum(len(writer.acknowledged) // 2 for writer in told)
+    retries = sum(writer.retries for writer in told)
+    return Outcome(what, turns / took, retries, errors, found)

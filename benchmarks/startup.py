@@ -1,0 +1,83 @@
+"""Cold start: from the start of a stdio server's process to its answer to `tools/list`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks import servers
+from benchmarks.figures import Comparison, Spread
+
+PAIRS = 10
+AIM = 2.0
+LEAVE_SECONDS = 10
+HELLO = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "benchmark", "version": "1.0"},
+}
+
+
+def measure(pairs: int = PAIRS) -> Comparison:
+    """Start an empty server and the product in turn, after one round that compiles and creates the registry."""
+    with tempfile.TemporaryDirectory() as folder:
+        rounds = [
+            (
+                seconds_to_tools(servers.EMPTY_STDIO, Path(folder)),
+                seconds_to_tools(servers.PRODUCT_STDIO, Path(folder)),
+            )
+            for _ in range(1 + pairs)
+        ]
+    empty, product = zip(*rounds[1:], strict=True)
+    return Comparison("cold start to tools/list", Spread.of(empty), Spread.of(product), AIM)
+
+
+def seconds_to_tools(command: servers.Command, home: Path) -> float:
+    """Start a server, ask for its tools as a client does, and end it."""
+    started = time.perf_counter()
+    process = subprocess.Popen(
+        command,
+        cwd=servers.ROOT,
+        env=servers.environment(home),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        ask(process, "initialize", HELLO)
+        say(process, {"method": "notifications/initialized"})
+        ask(process, "tools/list", {})
+        return time.perf_counter() - started
+    finally:
+        leave(process)
+
+
+def leave(process: subprocess.Popen[bytes]) -> None:
+    """Close the connection and wait for the server's end, so that it does not disturb the next one."""
+    try:
+        process.communicate(timeout=LEAVE_SECONDS)
+    except subprocess.TimeoutExpired:
+        servers.end(process)
+
+
+def ask(process: subprocess.Popen[bytes], method: str, params: dict[str, Any]) -> None:
+    """Send a request and wait for its answer."""
+    say(process, {"id": method, "method": method, "params": params})
+    assert process.stdout is not None
+    for line in process.stdout:
+        answer = json.loads(line)
+        if answer.get("id") == method:
+            assert "result" in answer, answer
+            return
+    raise RuntimeError(f"The server ended instead of answering {method}")
+
+
+def say(process: subprocess.Popen[bytes], message: dict[str, Any]) -> None:
+    """Send one message."""
+    assert process.stdin is not None
+    process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+    process.stdin.flush()

@@ -1,0 +1,55 @@
+"""Servers under test, each a process of its own with an empty registry."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+CTXR = str(Path(sys.executable).with_name("ctxr"))
+STDIO = (CTXR, "mcp")
+HTTP = (CTXR, "serve", "--port")
+START_SECONDS = 20
+
+
+def environment(home: Path) -> dict[str, str]:
+    """This process's environment with an empty registry in `home` and no other setting of the product."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("CTXR_")}
+    return inherited | {"HOME": str(home), "CTXR_HOME": str(home / "registry")}
+
+
+@contextmanager
+def http_server(command: Sequence[str], home: Path) -> Iterator[str]:
+    """Start a server whose command ends with its port; give the address of its MCP endpoint."""
+    port = free_port()
+    process = subprocess.Popen([*command, str(port)], cwd=ROOT, env=environment(home))
+    try:
+        wait_for(port, process)
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def free_port() -> int:
+    """A port nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
+    """Return as soon as the process accepts connections."""
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    raise AssertionError(f"{process.args!r} does not answer on port {port} (exit status {process.poll()})")

@@ -1,0 +1,204 @@
+"""What the conformance suite expects of a server beside the product: `test_*` tools, resources and prompts.
+
+The names and the answers are the suite's own; each of its scenarios describes them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from mcp.server import MCPServer, ServerRequestContext
+from mcp.server.mcpserver import Context
+from mcp.types import (
+    AudioContent,
+    CallToolResult,
+    Completion,
+    ContentBlock,
+    EmbeddedResource,
+    EmptyResult,
+    ImageContent,
+    RequestParams,
+    SetLevelRequestParams,
+    SubscribeRequestParams,
+    TextContent,
+    TextResourceContents,
+    UnsubscribeRequestParams,
+)
+from pydantic import Field
+
+from tests.conformance.suite_dialogues import add_dialogues
+from tests.conformance.suite_forms import add_forms
+
+RED_PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAH/iZk9HQAAAABJRU5ErkJggg=="
+ONE_SAMPLE = base64.b64encode(
+    b"RIFF\x26\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x40\x1f\0\0\x80\x3e\0\0\2\0\x10\0data\2\0\0\0\0\0"
+).decode()
+PAUSE_S = 0.02
+
+
+def text(words: str) -> TextContent:
+    """A text block."""
+    return TextContent(text=words)
+
+
+def document(uri: str, words: str, mime_type: str = "text/plain") -> EmbeddedResource:
+    """A resource carried inside an answer."""
+    return EmbeddedResource(resource=TextResourceContents(uri=uri, mime_type=mime_type, text=words))
+
+
+CONTENT_TOOLS: Mapping[str, Sequence[ContentBlock]] = {
+    "test_simple_text": [text("This is a simple text response for testing.")],
+    "test_image_content": [ImageContent(data=RED_PIXEL, mime_type="image/png")],
+    "test_audio_content": [AudioContent(data=ONE_SAMPLE, mime_type="audio/wav")],
+    "test_embedded_resource": [document("test://embedded-resource", "This is an embedded resource content.")],
+    "test_multiple_content_types": [
+        text("Multiple content types test:"),
+        ImageContent(data=RED_PIXEL, mime_type="image/png"),
+        document("test://mixed-content-resource", '{"test":"data","value":123}', "application/json"),
+    ],
+}
+
+
+def add_suite_fixtures(server: MCPServer[Any]) -> None:
+    """Put everything the suite asks for on top of a server."""
+    add_content_tools(server)
+    add_talking_tools(server)
+    add_dialogues(server)
+    add_forms(server)
+    add_resources(server)
+    add_prompts(server)
+    add_handshake_era_methods(server)
+
+
+def add_content_tools(server: MCPServer[Any]) -> None:
+    """Tools that always give the same content, and one that always fails."""
+    for name, content in CONTENT_TOOLS.items():
+
+        def answer(content: Sequence[ContentBlock] = content) -> CallToolResult:
+            return CallToolResult(content=list(content))
+
+        server.add_tool(answer, name=name, description=f"Conformance fixture {name}")
+
+    @server.tool()
+    def test_error_handling() -> CallToolResult:
+        """Always fail."""
+        return CallToolResult(content=[text("This tool intentionally returns an error for testing")], is_error=True)
+
+    @server.tool()
+    def test_x_mcp_header(
+        region: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Region"})],
+    ) -> str:
+        """Take an argument that travels in an HTTP header as well."""
+        return region
+
+
+def add_talking_tools(server: MCPServer[Any]) -> None:
+    """Tools that send notifications while they run."""
+
+    async def log_three_lines(ctx: Context[Any]) -> str:
+        for line in ("Tool execution started", "Tool processing data", "Tool execution completed"):
+            await ctx.info(line)
+            await asyncio.sleep(PAUSE_S)
+        return "done"
+
+    for name in ("test_tool_with_logging", "test_logging_tool"):
+        server.add_tool(log_three_lines, name=name, description="Log three lines")
+
+    @server.tool()
+    async def test_tool_with_progress(ctx: Context[Any]) -> str:
+        """Report progress three times."""
+        for progress in (0, 50, 100):
+            await ctx.report_progress(progress, 100)
+            await asyncio.sleep(PAUSE_S)
+        return "done"
+
+    @server.tool()
+    async def test_trigger_tool_change(ctx: Context[Any]) -> str:
+        """Announce a changed list of tools."""
+        await ctx.notify_tools_changed()
+        return "done"
+
+    @server.tool()
+    async def test_trigger_prompt_change(ctx: Context[Any]) -> str:
+        """Announce a changed list of prompts."""
+        await ctx.notify_prompts_changed()
+        return "done"
+
+
+def add_resources(server: MCPServer[Any]) -> None:
+    """A text, a picture, a template and something to subscribe to."""
+
+    @server.resource("test://static-text", mime_type="text/plain")
+    def static_text() -> str:
+        """A fixed text."""
+        return "This is the content of the static text resource."
+
+    @server.resource("test://static-binary", mime_type="image/png")
+    def static_binary() -> bytes:
+        """A fixed picture."""
+        return base64.b64decode(RED_PIXEL)
+
+    @server.resource("test://watched-resource", mime_type="text/plain")
+    def watched_resource() -> str:
+        """A text one may subscribe to."""
+        return "Watched resource content"
+
+    @server.resource("test://template/{id}/data", mime_type="application/json")
+    def template(id: str) -> dict[str, Any]:
+        """The data of one id."""
+        return {"id": id, "templateTest": True, "data": f"Data for ID: {id}"}
+
+
+def add_prompts(server: MCPServer[Any]) -> None:
+    """Prompts with and without arguments, with a document and with a picture."""
+
+    @server.prompt()
+    def test_simple_prompt() -> str:
+        """A prompt without arguments."""
+        return "This is a simple prompt for testing."
+
+    @server.prompt()
+    def test_prompt_with_arguments(arg1: str, arg2: str) -> str:
+        """A prompt with two arguments."""
+        return f"Prompt with arguments: arg1='{arg1}', arg2='{arg2}'"
+
+    @server.prompt()
+    def test_prompt_with_embedded_resource(resourceUri: str) -> list[ContentBlock]:
+        """A prompt that carries a document."""
+        return [
+            document(resourceUri, "Embedded resource content for testing."),
+            text("Please process the embedded resource above."),
+        ]
+
+    @server.prompt()
+    def test_prompt_with_image() -> list[ContentBlock]:
+        """A prompt that carries a picture."""
+        return [
+            ImageContent(data=RED_PIXEL, mime_type="image/png"),
+            text("Please analyze the image above."),
+        ]
+
+
+def add_handshake_era_methods(server: MCPServer[Any]) -> None:
+    """The methods of 2025-11-25 that the SDK serves only when someone registers them."""
+    lowlevel = server._lowlevel_server
+
+    async def accept(ctx: ServerRequestContext[Any, Any], params: RequestParams) -> EmptyResult:
+        return EmptyResult()
+
+    async def complete(ref: object, argument: object, context: object) -> Completion:
+        return Completion(values=[], total=0, has_more=False)
+
+    missing: Mapping[str, type[RequestParams]] = {
+        "logging/setLevel": SetLevelRequestParams,
+        "resources/subscribe": SubscribeRequestParams,
+        "resources/unsubscribe": UnsubscribeRequestParams,
+    }
+    for method, params in missing.items():
+        if lowlevel.get_request_handler(method) is None:
+            lowlevel.add_request_handler(method, params, accept)
+    if lowlevel.get_request_handler("completion/complete") is None:
+        server.completion()(complete)  # type: ignore[no-untyped-call]

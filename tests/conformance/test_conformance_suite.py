@@ -1,0 +1,80 @@
+"""The official conformance suite against our MCP server over HTTP."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conformance.node import INSTALL_SECONDS, Node
+from tests.conformance.servers import http_server
+
+pytestmark = pytest.mark.timeout(INSTALL_SECONDS + 60)
+
+HERE = Path(__file__).parent
+# What the suite can check without tools, resources or prompts of its own on the server.
+FIXTURE_FREE: Mapping[str, tuple[str, ...]] = {
+    "2025-11-25": (
+        "server-initialize",
+        "ping",
+        "tools-list",
+        "resources-list",
+        "prompts-list",
+        "dns-rebinding-protection",
+        "server-session-lifecycle",
+        "server-sse-multiple-streams",
+    ),
+    "2026-07-28": (
+        "server-stateless",
+        "tools-list",
+        "resources-list",
+        "prompts-list",
+        "sep-2164-resource-not-found",
+        "caching",
+        "dns-rebinding-protection",
+        "server-sse-multiple-streams",
+        "http-header-validation",
+    ),
+}
+NEEDS_A_FIXTURE = ("does not list the diagnostic tool", "resources/read was not exercised")
+
+
+@pytest.mark.parametrize("revision", FIXTURE_FREE)
+def test_the_running_product_passes_every_scenario_that_needs_no_fixture(
+    revision: str, product_url: str, node: Node, tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    node.run(node.suite, "server", "--url", product_url, "--requirements", revision, "-o", str(tmp_path))
+    for scenario in FIXTURE_FREE[revision]:
+        with subtests.test(scenario):
+            checks = checks_of(scenario, tmp_path)
+            assert checks
+            assert [check for check in checks if is_our_fault(check)] == []
+
+
+@pytest.mark.parametrize("revision", FIXTURE_FREE)
+@pytest.mark.parametrize("transport", ["sessions", "shipped"])
+def test_with_the_suites_fixtures_no_scored_scenario_fails(
+    transport: str, revision: str, node: Node, tmp_path: Path
+) -> None:
+    expected = HERE / f"expected-{transport}-{revision}.yml"
+    baseline = ["--expected-failures", str(expected)] if expected.exists() else []
+    fixtures = (sys.executable, "-m", "tests.conformance.fixture_server", transport)
+    with http_server(fixtures, tmp_path) as url:
+        run = node.run(node.suite, "server", "--url", url, "--requirements", revision, *baseline, "-o", str(tmp_path))
+    assert run.returncode == 0, run.stdout.partition("=== SUMMARY ===")[2]
+
+
+def checks_of(scenario: str, results: Path) -> list[dict[str, Any]]:
+    """Every check the suite made in one scenario."""
+    files = results.glob(f"server-{scenario}-????-??-??T*/checks.json")
+    return [check for file in files for check in json.loads(file.read_text(encoding="utf-8"))]
+
+
+def is_our_fault(check: Mapping[str, Any]) -> bool:
+    """Whether a check failed for another reason than a missing fixture of the suite."""
+    message = str(check.get("errorMessage", ""))
+    return check["status"] == "FAILURE" and not any(words in message for words in NEEDS_A_FIXTURE)

@@ -1,0 +1,100 @@
+"""The official TypeScript clients talk to the product, over both transports and in both protocol eras."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conformance.node import INSTALL_SECONDS, Node
+from tests.conformance.servers import STDIO, environment
+
+pytestmark = pytest.mark.timeout(INSTALL_SECONDS + 60)
+
+CLIENT = Path(__file__).with_name("client.mjs")
+INVALID_PARAMS = -32602
+PROTOCOLS = {"v1": "2025-11-25", "v2-legacy": "2025-11-25", "v2-modern": "2026-07-28"}
+ASKED = {"role": "user", "text": "피보나치 함수를 memoize 할 수 있을까?", "timestamp": "2026-11-20T09:00:00Z"}
+ANSWERED = {"role": "assistant", "text": "Yes: add functools.cache.", "timestamp": "2026-11-20T09:00:05Z"}
+
+
+@pytest.fixture(params=PROTOCOLS)
+def sdk(request: pytest.FixtureRequest) -> str:
+    """The client library and the era it speaks."""
+    return str(request.param)
+
+
+@pytest.fixture(params=["stdio", "http"])
+def target(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """How the client reaches the product."""
+    if request.param == "stdio":
+        return ("stdio", *STDIO)
+    return ("http", request.getfixturevalue("product_url"))
+
+
+def test_a_typescript_client_logs_and_finds_a_conversation(
+    sdk: str, target: tuple[str, ...], node: Node, tmp_path: Path
+) -> None:
+    channel = f"cursor_session_{sdk}"
+    conversation = {"channel": channel, "messages": [ASKED, ANSWERED]}
+    tools, logged, resent, found, bad, missing, unknown = talk(
+        node,
+        sdk,
+        target,
+        tmp_path,
+        {"method": "listTools"},
+        call("conversation_log", conversation),
+        call("conversation_log", conversation),
+        call("extract", {"channel": channel, "query": {"text": "피보나치"}}),
+        call("extract", {"channel": channel, "query": {"limit": 0}}),
+        call("extract", {"channel": "cursor_session_never_seen", "query": {"text": "피보나치"}}),
+        call("no_such_tool", {}),
+    )
+    assert {"conversation_log", "extract"} <= {tool["name"] for tool in tools["result"]["tools"]}
+    assert result_of(logged)["new_count"] == 2
+    assert result_of(resent)["new_count"] == 0
+    assert result_of(resent)["stored_ids"] == result_of(logged)["stored_ids"]
+    assert [m["text"] for m in result_of(found)["messages"]] == [ASKED["text"], ANSWERED["text"]]
+    assert error_of(bad)["code"] == "INVALID_REQUEST"
+    assert "limit" in json.dumps(error_of(bad)["details"])
+    assert error_of(missing)["code"] == "NOT_FOUND"
+    assert unknown["error"]["code"] == INVALID_PARAMS
+
+
+def call(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """One step of a client: call a tool."""
+    return {"method": "callTool", "params": {"name": tool, "arguments": arguments}}
+
+
+def talk(node: Node, sdk: str, target: tuple[str, ...], home: Path, *steps: dict[str, Any]) -> list[dict[str, Any]]:
+    """Let a client take the steps one after the other; what came back, as {"result"} or {"error"}."""
+    script = ("--input-type=module", "--eval", CLIENT.read_text(encoding="utf-8"))
+    run = node.run(*script, sdk, *target, given=json.dumps(steps), env=environment(home))
+    assert run.returncode == 0, run.stderr
+    said = json.loads(run.stdout)
+    assert said["protocol"] == PROTOCOLS[sdk]
+    return list(said["answers"])
+
+
+def result_of(answer: dict[str, Any]) -> dict[str, Any]:
+    """The result of a successful tool call (contract 2: structured content and JSON text are the same)."""
+    envelope = envelope_of(answer)
+    assert envelope["ok"], envelope
+    return dict(envelope["result"])
+
+
+def error_of(answer: dict[str, Any]) -> dict[str, Any]:
+    """The error of a failed tool call, which is a normal MCP result with `isError`."""
+    envelope = envelope_of(answer)
+    assert not envelope["ok"], envelope
+    assert answer["result"]["isError"]
+    return dict(envelope["error"])
+
+
+def envelope_of(answer: dict[str, Any]) -> dict[str, Any]:
+    """The envelope of a tool call, whatever its outcome."""
+    result = answer["result"]
+    assert json.loads(result["content"][0]["text"]) == result["structuredContent"]
+    return dict(result["structuredContent"])
