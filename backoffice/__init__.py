@@ -1,0 +1,1 @@
+"""The door for operators: the HTTP API under /bo."""

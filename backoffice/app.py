@@ -1,0 +1,92 @@
+"""The backoffice as one ASGI application, assembled (contract 5)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from importlib.metadata import version
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+
+from backoffice import channels, conversations, events, executions, health, reference
+from backoffice.bodies import body_shapes
+from backoffice.errors import add_error_handlers
+from backoffice.guard import Guard
+from backoffice.metrics import Metrics, RequestCounter
+from backoffice.schemas import Failure
+from orchestrator.service import Orchestrator, open_orchestrator
+from registry.settings import Settings
+
+NAME = "context-registry"
+FAILURES: dict[int | str, dict[str, Any]] = {
+    "4XX": {"model": Failure, "description": "refused: INVALID_REQUEST, UNAUTHORIZED or NOT_FOUND"},
+    "5XX": {"model": Failure, "description": "failed: STORAGE_ERROR or TIMEOUT"},
+}
+Beside = Callable[[], AbstractAsyncContextManager[object]]
+
+
+class Backoffice(FastAPI):
+    """FastAPI, whose document also describes the bodies that the orchestrator checks itself."""
+
+    def openapi(self) -> dict[str, Any]:
+        """The OpenAPI document."""
+        document = super().openapi()
+        document["components"]["schemas"] |= body_shapes()
+        return document
+
+
+def create_app(settings: Settings, *, run_beside: Beside = nullcontext) -> FastAPI:
+    """The backoffice over the configured registry, opened and closed with the server.
+
+    `run_beside` is entered meanwhile: what else lives as long as the server.
+    """
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with open_orchestrator(settings) as orchestrator:
+            _use(app, orchestrator)
+            async with run_beside():
+                yield
+
+    return _assemble(settings.host, lifespan)
+
+
+def create_app_over(orchestrator: Orchestrator, *, host: str = "127.0.0.1") -> FastAPI:
+    """The backoffice over an orchestrator that is open already and stays open."""
+    app = _assemble(host, None)
+    _use(app, orchestrator)
+    return app
+
+
+def _use(app: FastAPI, orchestrator: Orchestrator) -> None:
+    app.state.orchestrator = orchestrator
+    orchestrator.observers.append(app.state.metrics.count_operation)
+
+
+def _assemble(host: str, lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None) -> FastAPI:
+    app = Backoffice(
+        title="Context Registry backoffice",
+        version=version(NAME),
+        description="The registry's channels and messages, and what the orchestrator did with them.",
+        lifespan=lifespan,
+        responses=FAILURES,
+        docs_url=None,  # FastAPI's pages load scripts from elsewhere; `reference` is ours
+        redoc_url=None,
+        redirect_slashes=False,
+        generate_unique_id_function=_route_name,
+        telemetry={"operation_spans": False},
+    )
+    app.state.metrics = Metrics()
+    for part in (channels, conversations, executions, events, health, reference):
+        app.include_router(part.router)
+    add_error_handlers(app)
+    # The last one added is the outermost: refused requests are counted too.
+    app.add_middleware(Guard, host=host)
+    app.add_middleware(RequestCounter, metrics=app.state.metrics)
+    return app
+
+
+def _route_name(route: APIRoute) -> str:
+    return route.name

@@ -1,0 +1,81 @@
+"""The request bodies that go to the orchestrator as they come, described for the documentation.
+
+The orchestrator checks them itself, because a request it refuses is an execution too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.json_schema import models_json_schema
+
+from backoffice.schemas import CHANNEL, TIME
+from orchestrator.operations import ALIASES
+from orchestrator.requests import (
+    REQUESTS,
+    BriefingQuery,
+    ChannelName,
+    DeleteQuery,
+    ExtractQuery,
+    MessageIn,
+    Meta,
+    RestoreQuery,
+    SearchQuery,
+    TagQuery,
+)
+
+_REFERENCE = "#/components/schemas/{model}"
+
+
+class LogBody(BaseModel):
+    """conversation_log's arguments (contract 2.1)."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    channel: ChannelName
+    messages: list[MessageIn] = Field(min_length=1)
+    meta: Meta | None = None
+
+
+class RunBody(BaseModel):
+    """An operation of the orchestrator (contract 3)."""
+
+    operation: str = Field(json_schema_extra={"enum": [*REQUESTS, *ALIASES]})
+    channel: ChannelName | None = None
+    source: str | None = None
+    messages: list[MessageIn] | None = None
+    query: ExtractQuery | SearchQuery | TagQuery | DeleteQuery | RestoreQuery | BriefingQuery | None = None
+    metadata: Meta | None = None
+
+
+def body_shapes() -> dict[str, Any]:
+    """The schemas of these bodies, by name, as components of an OpenAPI document."""
+    models = [(model, "validation") for model in (LogBody, RunBody)]
+    shapes: dict[str, Any] = models_json_schema(models, ref_template=_REFERENCE)[1]["$defs"]  # type: ignore[arg-type]
+    return shapes
+
+
+def shaped(model: type[BaseModel]) -> dict[str, Any]:
+    """What a route adds to its documentation when its body has this shape."""
+    schema = {"$ref": _REFERENCE.format(model=model.__name__)}
+    return {"requestBody": {"content": {"application/json": {"schema": schema}}}}
+
+
+LOG_EXAMPLES: Any = {
+    "one turn": {
+        "value": {
+            "channel": CHANNEL,
+            "messages": [
+                {"role": "user", "text": "Make this recursion faster", "timestamp": TIME},
+                {"role": "assistant", "text": "Use functools.cache.", "context": {"file": "fib.py"}},
+            ],
+            "meta": {"source": "cursor", "project": "/home/me/numbers", "title": "Fibonacci"},
+        }
+    }
+}
+RUN_EXAMPLES: Any = {
+    "find a conversation": {"value": {"operation": "extract", "query": {"text": "fibonacci", "limit": 5}}},
+    "search everything": {"value": {"operation": "search", "query": {"text": "memoization"}}},
+    "report a day": {"value": {"operation": "daily_briefing", "query": {"date": "2025-09-29"}}},
+}

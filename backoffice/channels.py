@@ -1,0 +1,74 @@
+"""/bo/channels: the channels of the registry, their names and tags."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Path, Query
+
+from backoffice.dependencies import SOURCE, Asking, Stored, without_parameters
+from backoffice.queries import ChannelsQuery, DeletionQuery
+from backoffice.schemas import CHANNEL, ChannelItem, DeletedChannel, ItemPage
+from orchestrator.relevance import best_channels
+from orchestrator.requests import ChannelName, TagQuery
+from registry.channels import ChannelFilter, channel_item, get_channel, list_channels, tags_of
+from registry.database import ReadTransaction
+from registry.search.finding import find_messages
+from registry.search.index import Scope
+
+router = APIRouter(prefix="/bo/channels", tags=["channels"])
+
+# Free-form names may contain slashes.
+Name = Annotated[ChannelName, Path(description="the channel's name", examples=[CHANNEL])]
+NAMING = {
+    "a nickname and tags": {"value": {"nickname": "fib", "tags": ["python", "recursion"]}},
+    "no title any more": {"value": {"title": None}},
+}
+
+
+@router.get("", response_model=ItemPage[ChannelItem])
+async def show_channels(registry: Stored, query: Annotated[ChannelsQuery, Query()]) -> dict[str, Any]:
+    """Channels by last activity."""
+    return await registry.read(lambda tx: list_channels(tx, _filter(tx, query), query.page))
+
+
+def _filter(tx: ReadTransaction, query: ChannelsQuery) -> ChannelFilter:
+    numbers: list[int] = []
+    if query.q:
+        scope = Scope(source=query.source, project=query.project, tag=query.tag)
+        numbers = [number for number, _ in best_channels(find_messages(tx, query.q, scope))]
+    return ChannelFilter(query.source, query.project, query.tag, query.q, numbers, query.from_, query.to)
+
+
+@router.get("/{channel:path}", response_model=ChannelItem, dependencies=[without_parameters])
+async def show_channel(registry: Stored, channel: Name) -> dict[str, Any]:
+    """One channel."""
+
+    def work(tx: ReadTransaction) -> dict[str, Any]:
+        row = get_channel(tx, channel)
+        return channel_item(row, tags_of(tx, [row.number])[row.number])
+
+    return await registry.read(work)
+
+
+@router.patch("/{channel:path}", response_model=ChannelItem, dependencies=[without_parameters])
+async def name_channel(
+    client: Asking, channel: Name, names: Annotated[TagQuery, Body(openapi_examples=NAMING)]
+) -> dict[str, Any]:
+    """Set title, nickname or tags; what is not given stays, `null` clears."""
+    given = names.model_dump(exclude_unset=True)
+    if given.get("tags", ...) is None:
+        given["tags"] = []
+    answer = await client.run({"operation": "tag", "channel": channel, "query": given, "source": SOURCE})
+    named: dict[str, Any] = answer["channel"]
+    return named
+
+
+@router.delete("/{channel:path}", response_model=DeletedChannel)
+async def delete_channel(client: Asking, channel: Name, query: Annotated[DeletionQuery, Query()]) -> dict[str, Any]:
+    """Delete a channel with all its messages; softly, the messages can be restored one by one."""
+    answer = await client.run(
+        {"operation": "delete", "channel": channel, "query": {"soft": query.soft}, "source": SOURCE}
+    )
+    deleted: dict[str, Any] = answer["channel"]
+    return deleted

@@ -1,0 +1,107 @@
+"""/bo/conversations, /bo/search, /bo/extracts: messages stored, shown, found, and what was delivered."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Path, Query
+
+from backoffice.bodies import LOG_EXAMPLES, LogBody, shaped
+from backoffice.dependencies import SOURCE, Asking, Stored, without_parameters
+from backoffice.queries import DeletionQuery, ExtractsQuery, MessageQuery, MessagesQuery, SearchParameters, Word
+from backoffice.schemas import MESSAGE_ID, FoundMessage, ItemPage, Logged, MessageItem, ResultItem
+from orchestrator.calls import as_request, log_result
+from orchestrator.relevance import LEAST_COVERAGE
+from orchestrator.requests import invalid_request
+from registry.conversations import MessageFilter, get_message, list_messages, message_item
+from registry.database import ReadTransaction
+from registry.results import list_results
+from registry.search.finding import find_messages
+from registry.search.index import Scope
+from registry.search.ranking import coverage
+
+router = APIRouter(prefix="/bo", tags=["conversations"])
+
+Id = Annotated[Word, Path(alias="id", examples=[MESSAGE_ID])]
+
+
+@router.get("/conversations", response_model=ItemPage[MessageItem])
+async def show_messages(registry: Stored, query: Annotated[MessagesQuery, Query()]) -> dict[str, Any]:
+    """Messages by time."""
+    return await registry.read(lambda tx: list_messages(tx, _filter(tx, query), query.page))
+
+
+def _filter(tx: ReadTransaction, query: MessagesQuery) -> MessageFilter:
+    numbers = _found(tx, query, query.q) if query.q else None
+    return MessageFilter(query.channel, query.source, query.role, query.from_, query.to, query.include_deleted, numbers)
+
+
+def _found(tx: ReadTransaction, query: MessagesQuery, words: str) -> list[int]:
+    """The messages that have to do with the words; a filter does not drop those that search shows better ones for."""
+    found = find_messages(tx, words, Scope(source=query.source, roles=query.role, from_=query.from_, to=query.to))
+    candidates = [ranked.candidate for ranked in found.ranked]
+    return [held.number for held in candidates if coverage(held.mass, found.full) >= LEAST_COVERAGE]
+
+
+@router.post(
+    "/conversations",
+    response_model=Logged,
+    status_code=201,
+    dependencies=[without_parameters],
+    openapi_extra=shaped(LogBody),
+)
+async def store_messages(
+    client: Asking, given: Annotated[dict[str, Any], Body(openapi_examples=LOG_EXAMPLES)]
+) -> dict[str, Any]:
+    """Store what is new of a conversation: conversation_log for hooks, importers and remote machines."""
+    return log_result(await client.run(as_request("conversation_log", _checked(given))))
+
+
+def _checked(given: dict[str, Any]) -> dict[str, Any]:
+    """conversation_log's arguments and nothing else; what is wrong in them the orchestrator will say."""
+    stray = sorted(given.keys() - LogBody.model_fields.keys())
+    if stray:
+        raise invalid_request([{"type": "extra_forbidden", "loc": [name], "input": given[name]} for name in stray])
+    return given
+
+
+@router.get("/conversations/{id}", response_model=MessageItem)
+async def show_message(registry: Stored, message_id: Id, query: Annotated[MessageQuery, Query()]) -> dict[str, Any]:
+    """One message."""
+    return await registry.read(
+        lambda tx: message_item(get_message(tx, message_id, include_deleted=query.include_deleted))
+    )
+
+
+@router.delete("/conversations/{id}", response_model=MessageItem)
+async def delete_message(client: Asking, message_id: Id, query: Annotated[DeletionQuery, Query()]) -> dict[str, Any]:
+    """Delete a message: nothing finds it from now on. Answers it as it now is."""
+    request = {"operation": "delete", "query": {"id": message_id, "soft": query.soft}, "source": SOURCE}
+    return _message(await client.run(request))
+
+
+@router.post("/conversations/{id}/restore", response_model=MessageItem, dependencies=[without_parameters])
+async def restore_message(client: Asking, message_id: Id) -> dict[str, Any]:
+    """Take a soft deletion back. Answers the message as it now is."""
+    return _message(await client.run({"operation": "restore", "query": {"id": message_id}, "source": SOURCE}))
+
+
+def _message(answer: dict[str, Any]) -> dict[str, Any]:
+    message: dict[str, Any] = answer["message"]
+    return message
+
+
+@router.get("/search", response_model=ItemPage[FoundMessage], response_model_exclude_unset=True)
+async def search(client: Asking, query: Annotated[SearchParameters, Query()]) -> dict[str, Any]:
+    """The messages that have to do with some words, best first."""
+    answer = await client.run(
+        {"operation": "search", "channel": query.channel, "query": query.as_query(), "source": SOURCE}
+    )
+    counts = answer["metadata"]
+    return {"items": answer["messages"], "total": counts["total_count"], "next_cursor": counts.get("next_cursor")}
+
+
+@router.get("/extracts", response_model=ItemPage[ResultItem])
+async def show_extracts(registry: Stored, query: Annotated[ExtractsQuery, Query()]) -> dict[str, Any]:
+    """What extractions and briefings delivered, as ids of messages."""
+    return await registry.read(lambda tx: list_results(tx, query.channel, query.page))

@@ -1,0 +1,57 @@
+"""What the routes are handed: the orchestrator, and a way to run operations for this client."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import Depends, Query, Request
+from pydantic import BaseModel, ConfigDict
+
+from backoffice.errors import OperationFailed
+from orchestrator.service import Orchestrator
+from registry.registry import Registry
+
+SOURCE = "backoffice"
+"""The source of operations that an operator starts here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Who asks: runs operations in the name of one HTTP client."""
+
+    orchestrator: Orchestrator
+    name: str | None
+
+    async def run(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Run an operation (contract 3); a failed one raises OperationFailed."""
+        answer = await self.orchestrator.run(given, self.name)
+        if not answer["success"]:
+            raise OperationFailed(answer["error"])
+        return answer
+
+
+async def _client(request: Request) -> Client:
+    name = request.headers.get("user-agent", "")[:200] or None
+    return Client(request.app.state.orchestrator, name)
+
+
+async def _registry(request: Request) -> Registry:
+    registry: Registry = request.app.state.orchestrator.registry
+    return registry
+
+
+class NoParameters(BaseModel):
+    """The query of an address that takes none."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+async def _no_parameters(_given: Annotated[NoParameters, Query()]) -> None:
+    """Refuse any query parameter."""
+
+
+Asking = Annotated[Client, Depends(_client)]
+Stored = Annotated[Registry, Depends(_registry)]
+without_parameters = Depends(_no_parameters)

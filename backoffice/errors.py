@@ -1,0 +1,87 @@
+"""Failures as HTTP answers: the one place where an error code gets its status (contract 2, 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from orchestrator.requests import invalid_request
+from registry.domain import storable
+from registry.errors import ErrorCode, InvalidRequest, RegistryError
+
+STATUS = {
+    ErrorCode.INVALID_REQUEST: 400,
+    ErrorCode.UNAUTHORIZED: 401,
+    ErrorCode.NOT_FOUND: 404,
+    ErrorCode.STORAGE_ERROR: 500,
+    ErrorCode.TIMEOUT: 504,
+}
+_CODES = {status: code for code, status in STATUS.items()}
+
+
+class OperationFailed(Exception):
+    """The orchestrator answered with a failure; `error` is {code, message, details}."""
+
+    def __init__(self, error: Mapping[str, str]) -> None:
+        super().__init__(error["message"])
+        self.error = error
+
+
+def failure(
+    error: Mapping[str, str], status: int | None = None, headers: Mapping[str, str] | None = None
+) -> JSONResponse:
+    """The envelope of a failure, with the status of its code unless another is given."""
+    body = {"ok": False, "error": storable(error)}
+    return JSONResponse(body, status or STATUS[ErrorCode(error["code"])], headers)
+
+
+def add_error_handlers(app: FastAPI) -> None:
+    """Every failure leaves the application in the envelope, whoever raised it."""
+    app.add_exception_handler(RegistryError, _registry_error)
+    app.add_exception_handler(OperationFailed, _operation_failed)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _refused)
+    app.add_exception_handler(Exception, _bug)
+
+
+async def _registry_error(_request: Request, exc: Any) -> JSONResponse:
+    return failure(exc.as_dict())
+
+
+async def _operation_failed(_request: Request, exc: Any) -> JSONResponse:
+    return failure(exc.error)
+
+
+async def _invalid(request: Request, exc: Any) -> JSONResponse:
+    return failure(_problem_of(request, exc).as_dict())
+
+
+def _problem_of(request: Request, exc: RequestValidationError) -> InvalidRequest:
+    problems = exc.errors()
+    if problems[0]["type"] == "json_invalid":
+        reason = problems[0].get("ctx", {}).get("error", "")
+        return InvalidRequest("The body is not JSON.", f"body: at character {problems[0]['loc'][-1]}: {reason}")
+    if isinstance(exc.body, bytes):
+        given = request.headers.get("content-type")
+        return InvalidRequest("The body is not JSON.", f"Content-Type: given {given!r}; allowed: application/json")
+    # FastAPI puts "query", "path" or "body" before the field's name.
+    return invalid_request([{**problem, "loc": problem["loc"][1:] or problem["loc"]} for problem in problems])
+
+
+async def _refused(request: Request, exc: Any) -> JSONResponse:
+    """What the framework refuses: unknown addresses, wrong methods, unreadable bodies."""
+    known = ErrorCode.STORAGE_ERROR if exc.status_code >= 500 else ErrorCode.INVALID_REQUEST
+    code = _CODES.get(exc.status_code, known)
+    error = {"code": code.value, "message": str(exc.detail), "details": f"{request.method} {request.url.path}"}
+    return failure(error, exc.status_code, exc.headers)
+
+
+async def _bug(_request: Request, _exc: Exception) -> JSONResponse:
+    """Starlette raises the exception again behind this answer, and the server logs it."""
+    error = {"code": "STORAGE_ERROR", "message": "The request failed inside Context Registry.", "details": ""}
+    return failure({**error, "details": "See the server's log"})

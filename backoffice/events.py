@@ -1,0 +1,88 @@
+"""/bo/events: stored messages and finished executions as they happen, as Server-Sent Events."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Header
+from fastapi.responses import StreamingResponse
+from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
+
+from backoffice.dependencies import Stored, without_parameters
+from registry.errors import StorageError
+from registry.events import Event, Listener, Place, newest_place
+from registry.registry import Registry
+
+logger = logging.getLogger(__name__)
+
+POLL_S = 0.4
+"""The tables are asked for news this often: it works across processes, and nobody sees the difference."""
+RETRY_S = 3.0
+"""How long to wait when the registry could not be asked."""
+KEEP_ALIVE_S = 15.0
+"""Proxies close a connection that stays silent."""
+HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+EXAMPLE = 'event: message\ndata: {"id": "conv_…", "channel": "cursor_session_1", …}\nid: 121.48\n\n'
+
+router = APIRouter(prefix="/bo", tags=["events"], dependencies=[without_parameters])
+
+
+async def _start(
+    registry: Stored,
+    last_seen: Annotated[
+        str | None,
+        Header(
+            alias="Last-Event-ID",
+            pattern=r"^\d{1,18}\.\d{1,18}$",
+            description="the `id` of the last event seen: what happened since is sent first",
+            examples=["120.48"],
+        ),
+    ] = None,
+) -> Place:
+    """Where the stream begins. Known before the answer does, so that nothing is missed after it."""
+    return Place.parse(last_seen) if last_seen else await registry.read(newest_place)
+
+
+@router.get(
+    "/events",
+    response_class=StreamingResponse,
+    responses={200: {"content": {"text/event-stream": {"example": EXAMPLE}}, "description": "an endless stream"}},
+)
+async def stream_events(registry: Stored, start: Annotated[Place, Depends(_start)]) -> StreamingResponse:
+    """Events `message` and `execution`; `data` is the item as the lists show it, `id` resumes the stream."""
+    # Not FastAPI's own event streams: they fail when a client leaves while events are on their way.
+    return StreamingResponse(_stream(registry, start), headers=HEADERS, media_type="text/event-stream")
+
+
+async def _stream(registry: Registry, place: Place) -> AsyncIterator[bytes]:
+    """Everything that happens after a place, and a sign of life when nothing does; without end."""
+    listener = Listener(place)
+    quiet_s = 0.0
+    while True:
+        wait_s, events = await _news(registry, listener)
+        for event in events:
+            yield _written(event)
+        quiet_s = 0.0 if events else quiet_s + wait_s
+        if quiet_s >= KEEP_ALIVE_S:
+            quiet_s = 0.0
+            yield KEEPALIVE_COMMENT
+        if not events:
+            await asyncio.sleep(wait_s)
+
+
+async def _news(registry: Registry, listener: Listener) -> tuple[float, list[Event]]:
+    """What has happened, and how long to wait if it was nothing."""
+    try:
+        return POLL_S, await registry.read(listener.news)
+    except StorageError as exc:
+        logger.warning("The event stream could not read the registry: %s", exc.details)
+        return RETRY_S, []
+
+
+def _written(event: Event) -> bytes:
+    data = json.dumps(event.item, ensure_ascii=False, separators=(",", ":"))
+    return format_sse_event(event=event.kind, id=str(event.place), data_str=data)

@@ -1,0 +1,132 @@
+"""What the backoffice answers about the orchestrator: runs, figures, the graph (contract 5)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from backoffice.schemas import CHANNEL, EXECUTION_ID, MESSAGE_ID, TIME, Problem, example
+
+
+class ExecutionItem(BaseModel):
+    """One run of an operation."""
+
+    model_config = example(
+        id=EXECUTION_ID,
+        operation="conversation_log",
+        source="cursor",
+        client="cursor-vscode 1.7",
+        channel=CHANNEL,
+        status="succeeded",
+        error=None,
+        started_at=TIME,
+        finished_at=TIME,
+        duration_ms=3.2,
+    )
+
+    id: str
+    operation: str
+    source: str
+    client: str | None
+    channel: str | None
+    status: str
+    error: Problem | None
+    started_at: str
+    finished_at: str | None
+    duration_ms: float | None
+
+
+class StepProblem(BaseModel):
+    """Why a node failed; of a bug, `code` is the exception's kind."""
+
+    code: str
+    message: str
+    details: str
+
+
+class Step(BaseModel):
+    """What one node of the graph did."""
+
+    node: str
+    started_at: str
+    duration_ms: float
+    status: str
+    error: StepProblem | None
+    detail: dict[str, JsonValue] = Field(description="what it did and why")
+
+
+class ExecutionDetail(ExecutionItem):
+    """One run with its request, result (summaries, no full texts) and steps."""
+
+    request: dict[str, JsonValue]
+    result: dict[str, JsonValue] | None
+    steps: list[Step]
+
+
+class Figures(BaseModel):
+    """Counts and durations of some runs; null where there was no run."""
+
+    count: int
+    succeeded: int
+    failed: int
+    success_rate: float | None = Field(description="0 to 1")
+    p50_ms: float | None
+    p95_ms: float | None
+    p99_ms: float | None
+
+
+class OperationFigures(Figures):
+    """Of one operation."""
+
+    operation: str
+
+
+class Point(BaseModel):
+    """One bucket of the time series; buckets without a run are left out."""
+
+    at: str = Field(description="where the bucket begins")
+    count: int
+    failed: int
+    mean_ms: float
+
+
+class Statistics(BaseModel):
+    """Runs in figures: in total, per operation, by error code, over time."""
+
+    bucket_s: int = Field(description="seconds of one point of the series")
+    total: Figures
+    operations: list[OperationFigures]
+    errors: dict[str, int] = Field(description="number of failed runs by error code")
+    series: list[Point]
+
+
+class Edge(BaseModel):
+    """From one node to the next."""
+
+    from_: str = Field(alias="from")
+    to: str
+
+
+class Graph(BaseModel):
+    """The orchestrator's graph, for drawing."""
+
+    nodes: list[str]
+    edges: list[Edge]
+    paths: dict[str, list[str]] = Field(description="the nodes that each operation goes through")
+
+
+class RunAnswer(BaseModel):
+    """What an operation answered (contract 3); what else there is depends on the operation."""
+
+    model_config = ConfigDict(
+        extra="allow",
+        json_schema_extra={
+            "examples": [
+                {"success": True, "stored_ids": [MESSAGE_ID], "timestamp": TIME},
+                {"success": True, "messages": [], "metadata": {"total_count": 0, "filtered_count": 0}},
+            ]
+        },
+    )
+
+    success: Literal[True]

@@ -1,0 +1,57 @@
+"""/bo/ao: what the orchestrator did, in runs and in figures, and a way to make it do something."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Path, Query
+
+from backoffice.bodies import RUN_EXAMPLES, RunBody, shaped
+from backoffice.dependencies import Asking, Stored, without_parameters
+from backoffice.execution_schemas import ExecutionDetail, ExecutionItem, Graph, RunAnswer, Statistics
+from backoffice.queries import ExecutionsQuery, StatisticsQuery, Word
+from backoffice.schemas import EXECUTION_ID, ItemPage
+from orchestrator.graph import describe_graph
+from registry.domain import now
+from registry.executions import ExecutionFilter, execution_statistics, get_execution, list_executions
+
+router = APIRouter(prefix="/bo/ao", tags=["orchestrator"])
+
+Id = Annotated[Word, Path(examples=[EXECUTION_ID])]
+
+
+@router.get("/executions", response_model=ItemPage[ExecutionItem])
+async def show_executions(registry: Stored, query: Annotated[ExecutionsQuery, Query()]) -> dict[str, Any]:
+    """Runs by their start."""
+    wanted = ExecutionFilter(query.operation, query.channel, query.status, query.source, query.from_, query.to)
+    return await registry.read(lambda tx: list_executions(tx, wanted, query.page))
+
+
+@router.get("/executions/{execution_id}", response_model=ExecutionDetail, dependencies=[without_parameters])
+async def show_execution(registry: Stored, execution_id: Id) -> dict[str, Any]:
+    """One run with what was asked, what was answered, and every step with its reasons."""
+    return await registry.read(lambda tx: get_execution(tx, execution_id))
+
+
+@router.get("/statistics", response_model=Statistics)
+async def show_statistics(registry: Stored, query: Annotated[StatisticsQuery, Query()]) -> dict[str, Any]:
+    """Counts, success rate and percentiles: in total, per operation, by error code, over time."""
+    bucket_s = query.bucket_s(now())
+    figures = await registry.read(
+        lambda tx: execution_statistics(tx, from_=query.from_, to=query.to, bucket_s=bucket_s)
+    )
+    return {"bucket_s": bucket_s, **figures}
+
+
+@router.get("/graph", response_model=Graph, dependencies=[without_parameters])
+async def show_graph() -> dict[str, Any]:
+    """The orchestrator's graph: nodes, edges, and each operation's path."""
+    return describe_graph()
+
+
+@router.post("/run", response_model=RunAnswer, dependencies=[without_parameters], openapi_extra=shaped(RunBody))
+async def run_operation(
+    client: Asking, given: Annotated[dict[str, Any], Body(openapi_examples=RUN_EXAMPLES)]
+) -> dict[str, Any]:
+    """Run an operation and wait for its answer; each run is an execution."""
+    return await client.run(given)

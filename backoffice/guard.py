@@ -1,0 +1,100 @@
+"""What is refused before anything reads it: foreign hosts and origins, bodies too large.
+
+A web page the user visits can make the browser call a server on loopback, under the page's own host name
+(DNS rebinding) or with a foreign Origin (request forgery). The MCP endpoint's own check does not cover us.
+"""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from backoffice.errors import failure
+from registry.errors import InvalidRequest
+
+MAX_BODY = 64 * 1024 * 1024
+READING = {"GET", "HEAD", "OPTIONS"}
+TOO_LARGE = f"The body is larger than {MAX_BODY // 1024 // 1024} MiB."
+
+
+class Guard:
+    """Lets pass what is addressed to this server by its own name. `host`: what the server listens on."""
+
+    def __init__(self, app: ASGIApp, host: str) -> None:
+        self._app = app
+        self._host = host.lower()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer 400 or 413 in the envelope, or pass the request on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        problem = self._problem_of(scope["method"], headers)
+        if problem:
+            await failure(problem.as_dict())(scope, receive, send)
+        elif _announced(headers) > MAX_BODY:
+            too_large = InvalidRequest(TOO_LARGE, f"Content-Length: given {_announced(headers)}; allowed: {MAX_BODY}")
+            await failure(too_large.as_dict(), 413)(scope, receive, send)
+        else:
+            await self._app(scope, _limited(receive), send)
+
+    def _problem_of(self, method: str, headers: Headers) -> InvalidRequest | None:
+        host, origin = headers.get("host", ""), headers.get("origin")
+        if not self._is_ours(host):
+            return InvalidRequest(
+                "The request names another host.",
+                f"Host: given {host!r}; allowed: localhost, a loopback address, or CTXR_HOST ({self._host})",
+            )
+        if method not in READING and origin is not None and origin.partition("://")[2].lower() != host.lower():
+            return InvalidRequest(
+                "The request comes from another site.", f"Origin: given {origin!r}; allowed: this host, {host}"
+            )
+        return None
+
+    def _is_ours(self, host: str) -> bool:
+        name = _name_of(host)
+        address, listening = _address_of(name), _address_of(self._host)
+        if address is None:
+            return name in ("localhost", self._host)
+        # A server on a wildcard address is reached by any of the machine's addresses; a page cannot fake those.
+        return address.is_loopback or address == listening or (listening is not None and listening.is_unspecified)
+
+
+def _name_of(host: str) -> str:
+    """The name in a Host header, without port and brackets; empty if it is none."""
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _address_of(name: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(name)
+    except ValueError:
+        return None
+
+
+def _announced(headers: Headers) -> int:
+    length = headers.get("content-length", "")
+    return int(length) if length.isdecimal() else 0
+
+
+def _limited(receive: Receive) -> Receive:
+    """The same, refusing a body that grows too large without having said so."""
+    size = 0
+
+    async def counted() -> Message:
+        nonlocal size
+        message = await receive()
+        size += len(message.get("body", b""))
+        if size > MAX_BODY:
+            raise HTTPException(413, TOO_LARGE)
+        return message
+
+    return counted

@@ -1,0 +1,165 @@
+"""Query parameters as checked shapes: every list's filters, and its page (contract 5)."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from orchestrator.operations import ALIASES, Operation, full_name
+from orchestrator.requests import ChannelName, Instant, Limit, RoleName
+from registry.domain import storable
+from registry.paging import Order, Page
+
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_BUCKETS = {"minute": 60, "hour": 3600, "day": 86_400}
+_OPERATIONS = [*Operation, *ALIASES, "unknown"]
+
+
+def _end_of_day(given: object) -> object:
+    """A day without a time means all of it."""
+    is_day = isinstance(given, str) and _DAY.fullmatch(given)
+    return f"{given}T23:59:59.999" if is_day else given
+
+
+def _known_operation(given: str) -> str:
+    if given not in _OPERATIONS:
+        raise ValueError(f"must be one of {', '.join(_OPERATIONS)}")
+    return full_name(given)
+
+
+def _seconds(given: object) -> object:
+    if given in _BUCKETS:
+        return _BUCKETS[str(given)]
+    if isinstance(given, str) and not given.isdecimal():
+        raise ValueError("minute, hour, day, or a number of seconds")
+    return given
+
+
+_TIME_SCHEMA = {
+    "anyOf": [{"type": "string", "format": "date"}, {"type": "string", "format": "date-time"}],
+    "examples": ["2025-09-29", "2025-09-29T14:30:15.123Z"],
+}
+Start = Annotated[Instant, WithJsonSchema(_TIME_SCHEMA)]
+End = Annotated[Instant, BeforeValidator(_end_of_day), WithJsonSchema(_TIME_SCHEMA)]
+Word = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(storable)]
+OperationName = Annotated[
+    str, AfterValidator(_known_operation), WithJsonSchema({"type": "string", "enum": _OPERATIONS})
+]
+Bucket = Annotated[
+    int,
+    BeforeValidator(_seconds),
+    Field(ge=1, le=31_536_000),
+    WithJsonSchema({"anyOf": [{"enum": [*_BUCKETS]}, {"type": "integer", "minimum": 1, "maximum": 31_536_000}]}),
+]
+
+
+class PageQuery(BaseModel):
+    """Which part of a list."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    limit: Limit = 20
+    cursor: str | None = Field(None, max_length=500, description="`next_cursor` of the last answer")
+    order: Order = Field("desc", description="newest first, or `asc`: oldest first")
+
+    @property
+    def page(self) -> Page:
+        """As the registry takes it."""
+        return Page(self.limit, self.cursor, self.order)
+
+
+class Period(BaseModel):
+    """A span of time, both ends included."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    from_: Start | None = Field(None, alias="from", description="from this instant on; a date means its start (UTC)")
+    to: End | None = Field(None, description="up to this instant; a date means its end (UTC)")
+
+
+class ChannelsQuery(PageQuery, Period):
+    """Which channels; times are those of the last activity."""
+
+    source: Word | None = Field(None, examples=["cursor"])
+    project: Word | None = Field(None, description="the folder's path, or its name")
+    tag: Word | None = None
+    q: Word | None = Field(None, description="words in the name, title, nickname, project or content")
+
+
+class MessagesQuery(PageQuery, Period):
+    """Which messages."""
+
+    channel: ChannelName | None = None
+    source: Word | None = Field(None, examples=["cursor"])
+    role: list[RoleName] | None = Field(None, description="may be given several times")
+    q: Word | None = Field(None, description="words that the message has to do with; deleted ones are not found")
+    include_deleted: bool = Field(False, description="softly deleted messages too")
+
+
+class MessageQuery(BaseModel):
+    """How to show one message."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    include_deleted: bool = Field(False, description="also when it is softly deleted")
+
+
+class DeletionQuery(BaseModel):
+    """How to delete."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    soft: bool = Field(True, description="keep it, so that it can be restored; `false` removes it for good")
+
+
+class SearchParameters(Period):
+    """What to search, and where."""
+
+    q: Annotated[Word, Field(max_length=4000)] = Field(description="in the user's own words", examples=["fibonacci"])
+    channel: ChannelName | None = None
+    source: Word | None = None
+    project: Word | None = None
+    tag: Word | None = None
+    role: list[RoleName] | None = None
+    limit: Limit = 20
+    cursor: str | None = Field(None, max_length=500, description="`next_cursor` of the last answer")
+
+    def as_query(self) -> dict[str, Any]:
+        """As the search operation takes it (contract 3)."""
+        asked = {"text": self.q, "roles": self.role, "from": self.from_, "to": self.to}
+        asked |= self.model_dump(include={"source", "project", "tag", "limit", "cursor"})
+        return {name: value for name, value in asked.items() if value is not None}
+
+
+class ExtractsQuery(PageQuery):
+    """Which kept results."""
+
+    channel: ChannelName | None = None
+
+
+class ExecutionsQuery(PageQuery, Period):
+    """Which runs; times are those of their start."""
+
+    operation: OperationName | None = Field(None, description="full name, or `save`, `retrieve`")
+    channel: ChannelName | None = None
+    status: Literal["running", "succeeded", "failed"] | None = None
+    source: Word | None = None
+
+
+class StatisticsQuery(Period):
+    """Which runs, and how finely the series divides them."""
+
+    bucket: Bucket | None = Field(None, description="minute, hour, day, or seconds; chosen from the period if missing")
+
+    def bucket_s(self, now: datetime) -> int:
+        """Seconds of one point of the series: some hundred points at most, for the usual periods."""
+        if self.bucket is not None:
+            return self.bucket
+        if self.from_ is None:
+            return _BUCKETS["day"]
+        span = ((self.to or now) - self.from_).total_seconds()
+        fitting = (seconds for seconds in _BUCKETS.values() if span <= 200 * seconds)
+        return next(fitting, _BUCKETS["day"])

@@ -1,0 +1,183 @@
+"""What the backoffice answers (contract 5), typed: documented, and written to JSON without detours."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+TIME = "2025-09-29T14:30:15.123Z"
+MESSAGE_ID = "conv_01k6a7m3f9h2x4q8r0s6t1v5w7"
+EXECUTION_ID = "exec_01k6a7m3f9h2x4q8r0s6t1v5w8"
+CHANNEL = "cursor_session_1759156215"
+
+
+def example(**fields: Any) -> ConfigDict:
+    """A model whose documentation shows this example."""
+    return ConfigDict(json_schema_extra={"example": fields})
+
+
+class Problem(BaseModel):
+    """Why a request failed."""
+
+    code: Literal["INVALID_REQUEST", "UNAUTHORIZED", "NOT_FOUND", "STORAGE_ERROR", "TIMEOUT"]
+    message: str
+    details: str = Field(description="what was given, what is allowed, what to do")
+
+
+class Failure(BaseModel):
+    """The envelope of every failed request."""
+
+    model_config = example(
+        ok=False,
+        error={
+            "code": "INVALID_REQUEST",
+            "message": "The request is not valid.",
+            "details": "limit: given 0; allowed: greater than or equal to 1",
+        },
+    )
+
+    ok: Literal[False]
+    error: Problem
+
+
+Item = TypeVar("Item", bound=BaseModel)
+
+
+class ItemPage(BaseModel, Generic[Item]):
+    """A page of a list."""
+
+    items: list[Item]
+    total: int = Field(description="how many there are on all pages")
+    next_cursor: str | None = Field(description="pass it as `cursor` to go on; null: this was the last page")
+
+
+class ChannelItem(BaseModel):
+    """A channel: one conversation's identity."""
+
+    model_config = example(
+        session_id=CHANNEL,
+        channel=CHANNEL,
+        source="cursor",
+        title="Fibonacci with memoization",
+        nickname="fib",
+        tags=["python"],
+        project_path="/home/me/numbers",
+        project_name="numbers",
+        message_count=4,
+        created_at=TIME,
+        updated_at=TIME,
+        first_message_preview="Make this recursion faster",
+        summary=None,
+    )
+
+    session_id: str
+    channel: str
+    source: str
+    title: str | None
+    nickname: str | None
+    tags: list[str]
+    project_path: str | None
+    project_name: str
+    message_count: int
+    created_at: str
+    updated_at: str
+    first_message_preview: str | None
+    summary: str | None
+
+
+class DeletedChannel(ChannelItem):
+    """A channel as it was when it was deleted."""
+
+    deleted: bool
+
+
+class MessageItem(BaseModel):
+    """A stored message."""
+
+    model_config = example(
+        id=MESSAGE_ID,
+        channel=CHANNEL,
+        source="cursor",
+        role="user",
+        text="Make this recursion faster",
+        timestamp=TIME,
+        context={"file": "fib.py", "line": 3},
+        actor="ao",
+        deleted=False,
+        payload={"context": {"file": "fib.py", "line": 3}},
+        record_type="conversation",
+        received_at=TIME,
+    )
+
+    id: str
+    channel: str
+    source: str
+    role: str
+    text: str
+    timestamp: str
+    context: dict[str, JsonValue] | None
+    actor: str
+    deleted: bool
+    payload: dict[str, JsonValue]
+    record_type: str
+    received_at: str
+
+
+class Logged(BaseModel):
+    """What became of a call that stored messages: conversation_log's result (contract 2.1)."""
+
+    model_config = example(
+        stored_ids=[MESSAGE_ID], channel=CHANNEL, message_count=1, timestamp=TIME, new_count=1, duplicate_count=0
+    )
+
+    stored_ids: list[str] = Field(description="one per message sent, in order")
+    channel: str
+    message_count: int
+    timestamp: str
+    new_count: int
+    duplicate_count: int
+
+
+class FoundMessage(BaseModel):
+    """A message that answers a search, best first."""
+
+    id: str
+    channel: str
+    source: str
+    role: str
+    text: str
+    timestamp: str
+    context: dict[str, JsonValue] | None = None
+    score: float
+    words: list[str] = Field(description="the words of the query that it contains")
+
+
+class ResultItem(BaseModel):
+    """A kept result: what was delivered to whom, as ids."""
+
+    model_config = example(
+        id="ext_01k6a7m3f9h2x4q8r0s6t1v5w9",
+        record_type="extract_result",
+        channel=CHANNEL,
+        result_type="raw",
+        items=[MESSAGE_ID],
+        metadata={"execution_id": EXECUTION_ID, "source": "claude", "query": {"text": "fibonacci"}},
+        timestamp=TIME,
+        deleted=False,
+    )
+
+    id: str
+    record_type: str
+    channel: str
+    result_type: str
+    items: list[str]
+    metadata: dict[str, JsonValue] | None
+    timestamp: str
+    deleted: bool
+
+
+class State(BaseModel):
+    """That the server is there."""
+
+    status: Literal["ok", "ready"]

@@ -1,0 +1,62 @@
+"""A backoffice in memory over a fresh registry, on each database in turn."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from backoffice.app import create_app_over
+from orchestrator.service import Orchestrator
+from registry.registry import Registry
+
+Log = Callable[..., Awaitable[list[str]]]
+
+
+@pytest.fixture
+async def orchestrator(database_url: str) -> AsyncIterator[Orchestrator]:
+    registry = Registry(database_url)
+    yield Orchestrator(registry)
+    registry.close()
+
+
+@pytest.fixture
+def app(orchestrator: Orchestrator) -> FastAPI:
+    return create_app_over(orchestrator)
+
+
+@pytest.fixture
+async def http(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of the whole application; an unexpected exception reaches it as the answer, as in real life."""
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765") as client:
+        yield client
+
+
+@pytest.fixture
+def log(http: httpx.AsyncClient) -> Log:
+    """Store some texts by the API, a second apart from 14:30:00 on; returns their ids."""
+
+    async def store(channel: str, *texts: str, start: str = "2025-09-29T14:30", **meta: Any) -> list[str]:
+        messages = [
+            {"role": "assistant" if i % 2 else "user", "text": text, "timestamp": f"{start}:{i:02}Z"}
+            for i, text in enumerate(texts)
+        ]
+        answer = await http.post("/bo/conversations", json={"channel": channel, "messages": messages, "meta": meta})
+        assert answer.status_code == 201, answer.text
+        ids: list[str] = answer.json()["stored_ids"]
+        return ids
+
+    return store
+
+
+def problem_of(answer: httpx.Response, status: int = 400) -> dict[str, str]:
+    """The error of an answer that must be a failure envelope, and nothing but that."""
+    assert answer.status_code == status, answer.text
+    body = answer.json()
+    assert (body.keys(), body["ok"], body["error"].keys()) == ({"ok", "error"}, False, {"code", "message", "details"})
+    error: dict[str, str] = body["error"]
+    return error

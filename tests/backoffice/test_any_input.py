@@ -1,0 +1,97 @@
+"""The whole documented API, fed with what its own documentation allows and forbids."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+import schemathesis
+from fastapi import FastAPI
+from hypothesis import HealthCheck, Phase, given, settings
+from schemathesis import GenerationMode
+from schemathesis.checks import CheckFunction
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from backoffice.app import create_app_over
+from orchestrator.service import Orchestrator
+from registry.registry import Registry
+from tests.backoffice.conftest import Log, problem_of
+
+HOST = "testserver"  # schemathesis' own
+ENDLESS = "/bo/events"
+CONFORM: list[CheckFunction] = [content_type_conformance, response_schema_conformance, status_code_conformance]
+
+
+@pytest.fixture
+def app(database_url: str) -> Iterator[FastAPI]:
+    registry = Registry(database_url)
+    yield create_app_over(Orchestrator(registry), host=HOST)
+    registry.close()
+
+
+def test_no_input_brings_anything_but_documented_answers(app: FastAPI) -> None:
+    document = schemathesis.openapi.from_asgi("/openapi.json", app)
+    for found in document.get_all_operations():
+        operation: Any = found.ok()  # type: ignore[union-attr]
+        has_input = bool(operation.path_parameters or operation.query or operation.body)
+        for mode in GenerationMode if has_input else [GenerationMode.POSITIVE]:
+            if operation.path != ENDLESS:
+                _try(operation, mode)
+
+
+def _try(operation: Any, mode: GenerationMode) -> None:
+    @settings(
+        max_examples=6,
+        derandomize=True,
+        database=None,
+        phases=[Phase.explicit, Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(operation.as_strategy(generation_mode=mode))
+    def send(case: Any) -> None:
+        answer = case.call()
+        assert answer.status_code < 500, answer.text
+        assert answer.status_code != 422, answer.text
+        case.validate_response(answer, checks=CONFORM)
+
+    send()
+
+
+@pytest.mark.anyio
+async def test_cursors_that_were_tampered_with_are_refused(http: httpx.AsyncClient, log: Log) -> None:
+    await log("c", "hello")
+
+    def cursor(**place: Any) -> str:
+        return base64.urlsafe_b64encode(json.dumps(place).encode()).decode().rstrip("=")
+
+    for place in ({"at": "2025-01-01", "n": 10**30}, {"at": "2025-01-01", "n": "1"}, {"at": "x", "n": 1}, {"n": 1}):
+        for address in ("channels", "conversations", "extracts", "ao/executions"):
+            answer = await http.get(f"/bo/{address}", params={"cursor": cursor(**place)})
+            assert problem_of(answer)["details"].startswith("cursor: ")
+
+
+@pytest.mark.anyio
+async def test_characters_no_database_holds_do_no_harm(http: httpx.AsyncClient, log: Log) -> None:
+    await log("c", "about fibonacci")
+    for address in (
+        "search?q=%00",
+        "conversations?q=a%00b",
+        "channels?q=%00",
+        "channels?tag=%00",
+        "channels?project=%00",
+    ):
+        assert (await http.get(f"/bo/{address}")).json()["items"] == []
+    for address in ("conversations/%00", "ao/executions/%00"):
+        assert problem_of(await http.get(f"/bo/{address}"), 404)
+    body = '{"operation": "search", "query": {"text": "\\ud800 \\u0000 fibonacci"}}'
+    sent = await http.post("/bo/ao/run", content=body, headers={"Content-Type": "application/json"})
+    assert sent.json()["metadata"]["total_count"] == 1
+    assert (await http.get("/bo/ao/executions?operation=search")).json()["total"] == 2

@@ -1,0 +1,123 @@
+"""The application as a whole: health, metrics, documentation, opening and closing."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from html.parser import HTMLParser
+from typing import Any
+
+import httpx
+import pytest
+from fastapi.testclient import TestClient
+
+from backoffice.app import create_app
+from registry.settings import Settings
+from tests.backoffice.conftest import Log
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def database_url(sqlite_url: str) -> str:
+    """Nothing here depends on the database."""
+    return sqlite_url
+
+
+async def test_the_server_says_that_it_is_alive_and_ready(http: httpx.AsyncClient) -> None:
+    assert (await http.get("/health")).json() == {"status": "ok"}
+    assert (await http.get("/ready")).json() == {"status": "ready"}
+
+
+async def test_metrics_count_operations_and_requests(http: httpx.AsyncClient, log: Log) -> None:
+    await log("커서/1", "hello")
+    await log("c", "hello")
+    await http.get("/bo/channels/%EC%BB%A4%EC%84%9C/1")
+    await http.get("/bo/search?q=hello&channel=nobody")
+    await http.get("/nowhere")
+    answer = await http.get("/metrics")
+    assert answer.headers["Content-Type"].startswith("text/plain; version=")
+    lines = answer.text.splitlines()
+    assert 'ctxr_operations_total{operation="conversation_log",outcome="succeeded"} 2.0' in lines
+    assert 'ctxr_operations_total{operation="search",outcome="NOT_FOUND"} 1.0' in lines
+    assert 'ctxr_operation_duration_seconds_count{operation="conversation_log"} 2.0' in lines
+    assert 'ctxr_http_requests_total{route="/bo/conversations",status="201"} 2.0' in lines
+    assert 'ctxr_http_requests_total{route="/bo/channels/{channel:path}",status="200"} 1.0' in lines
+    assert 'ctxr_http_requests_total{route="other",status="404"} 1.0' in lines
+    assert any(line.startswith("process_cpu_seconds_total") for line in lines)
+    assert "커서" not in answer.text
+
+
+class Elements(HTMLParser):
+    """Which elements a page has, and where its links and sources lead."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.addresses: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.addresses += [value for name, value in attrs if name in ("href", "src") and value]
+
+
+async def test_the_index_leads_to_pages_that_exist(http: httpx.AsyncClient) -> None:
+    addresses = Elements((await http.get("/")).text).addresses
+    assert "/docs" in addresses
+    for address in addresses:
+        assert (await http.get(address)).status_code == 200
+
+
+async def test_the_documentation_loads_nothing_from_elsewhere(http: httpx.AsyncClient) -> None:
+    page = (await http.get("/docs")).text
+    elements = Elements(page)
+    assert "script" not in elements.tags
+    assert elements.addresses == ["/openapi.json"]
+    assert "PATCH /bo/channels/{channel}" in page
+    assert "Make this recursion faster" in page, "an example of a body"
+
+
+def described(document: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    return [
+        (f"{method} {path}", operation)
+        for path, operations in document["paths"].items()
+        for method, operation in operations.items()
+    ]
+
+
+async def test_every_route_is_described_with_an_example_and_without_422(http: httpx.AsyncClient) -> None:
+    document = (await http.get("/openapi.json")).json()
+    page = (await http.get("/docs")).text
+    for name, operation in described(document):
+        assert operation["description"], name
+        assert "422" not in operation["responses"], name
+        assert "4XX" in operation["responses"], name
+        if "requestBody" in operation:
+            assert operation["requestBody"]["content"]["application/json"], name
+    assert len({operation["operationId"] for _, operation in described(document)}) == len(described(document))
+    for path in document["paths"]:
+        assert f"<code>GET {path}</code>" in page or f"<code>POST {path}</code>" in page
+
+
+async def test_every_reference_in_the_document_leads_somewhere(http: httpx.AsyncClient) -> None:
+    text = (await http.get("/openapi.json")).text
+    shapes = (await http.get("/openapi.json")).json()["components"]["schemas"]
+    referenced = {part.partition('"')[0] for part in text.split("#/components/schemas/")[1:]}
+    assert referenced <= shapes.keys()
+
+
+def test_the_registry_is_open_while_the_server_runs_and_what_runs_beside_it_too(sqlite_url: str) -> None:
+    stages = []
+
+    @asynccontextmanager
+    async def beside() -> AsyncIterator[None]:
+        stages.append("entered")
+        yield
+        stages.append("left")
+
+    app = create_app(Settings(database_url=sqlite_url), run_beside=beside)
+    with TestClient(app, base_url="http://localhost") as client:
+        assert stages == ["entered"]
+        assert client.get("/ready").status_code == 200
+    assert stages == ["entered", "left"]

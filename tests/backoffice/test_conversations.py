@@ -1,0 +1,178 @@
+"""/bo/conversations, /bo/search, /bo/extracts: storing, showing, finding and deleting messages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.backoffice.conftest import Log
+
+pytestmark = pytest.mark.anyio
+
+TURN = {
+    "channel": "cursor_session_1",
+    "messages": [
+        {"role": "user", "text": "피보나치 재귀를 개선해줘", "timestamp": "2025-09-29T23:30:15.1239+09:00"},
+        {
+            "role": "assistant",
+            "text": "functools.cache 를 쓰세요",
+            "timestamp": "2025-09-29T14:30:16Z",
+            "context": {"file": "fib.py", "line": 3},
+            "tokens": 12,
+        },
+    ],
+    "meta": {"source": "cursor", "model": "m-1"},
+}
+
+
+async def texts(http: httpx.AsyncClient, **query: Any) -> list[str]:
+    answer = await http.get("/bo/conversations", params=query)
+    assert answer.status_code == 200, answer.text
+    return [item["text"] for item in answer.json()["items"]]
+
+
+async def test_a_logged_turn_is_stored_once_however_often_it_is_sent(http: httpx.AsyncClient) -> None:
+    first = await http.post("/bo/conversations", json=TURN)
+    again = await http.post("/bo/conversations", json=TURN)
+    assert first.status_code == again.status_code == 201
+    assert first.json().keys() == {
+        "stored_ids",
+        "channel",
+        "message_count",
+        "timestamp",
+        "new_count",
+        "duplicate_count",
+    }
+    assert again.json()["stored_ids"] == first.json()["stored_ids"]
+    assert (again.json()["new_count"], again.json()["duplicate_count"]) == (0, 2)
+
+
+async def test_a_message_is_shown_with_all_it_carries(http: httpx.AsyncClient) -> None:
+    ids = (await http.post("/bo/conversations", json=TURN)).json()["stored_ids"]
+    question, answer = [(await http.get(f"/bo/conversations/{id}")).json() for id in ids]
+    assert (question["timestamp"], question["context"]) == ("2025-09-29T14:30:15.123Z", None)
+    received_at = answer.pop("received_at")
+    assert received_at.endswith("Z")
+    assert answer == {
+        "id": ids[1],
+        "channel": "cursor_session_1",
+        "source": "cursor",
+        "role": "assistant",
+        "text": "functools.cache 를 쓰세요",
+        "timestamp": "2025-09-29T14:30:16.000Z",
+        "context": {"file": "fib.py", "line": 3},
+        "actor": "ao",
+        "deleted": False,
+        "payload": {"context": {"file": "fib.py", "line": 3}, "tokens": 12, "meta": {"model": "m-1"}},
+        "record_type": "conversation",
+    }
+
+
+async def test_the_source_is_the_one_named_or_the_one_in_the_channels_name(http: httpx.AsyncClient) -> None:
+    messages = [{"role": "user", "text": "hello"}]
+    for channel, meta in (("a", {"source": "gemini"}), ("claude_session_7", None), ("b", {})):
+        await http.post("/bo/conversations", json={"channel": channel, "messages": messages, "meta": meta})
+    items = (await http.get("/bo/conversations?order=asc")).json()["items"]
+    assert [item["source"] for item in items] == ["gemini", "claude", "unknown"]
+
+
+async def test_each_filter_keeps_only_what_it_names(http: httpx.AsyncClient, log: Log) -> None:
+    await log("a", "question one", "answer one", start="2025-09-01T10:00", source="cursor")
+    await log("b", "question two", "answer two", start="2025-09-02T10:00", source="claude")
+    assert await texts(http) == ["answer two", "question two", "answer one", "question one"]
+    assert await texts(http, order="asc", limit=1) == ["question one"]
+    assert await texts(http, channel="a") == ["answer one", "question one"]
+    assert await texts(http, source="claude", role="user") == ["question two"]
+    assert await texts(http, channel="a", role=["user", "assistant"]) == ["answer one", "question one"]
+    assert await texts(http, **{"from": "2025-09-02T10:00:01Z"}) == ["answer two"]
+    assert await texts(http, to="2025-09-01") == ["answer one", "question one"]
+    assert await texts(http, channel="nobody") == []
+
+
+async def test_words_find_messages_in_either_language(http: httpx.AsyncClient, log: Log) -> None:
+    await log("a", "피보나치는 재귀로", "a long answer about sailing boats " * 30 + "and useDebouncedValue")
+    assert await texts(http, q="피보나치") == ["피보나치는 재귀로"]
+    assert len(await texts(http, q="useDebouncedValue")) == 1, "a long text is not dropped for its length"
+    assert await texts(http, q="?!") == []
+
+
+async def test_paging_neither_repeats_nor_skips_while_messages_arrive(http: httpx.AsyncClient, log: Log) -> None:
+    await log("c", *(f"text {i}" for i in range(5)))
+    seen, cursor = [], None
+    for _ in range(3):
+        page = (
+            await http.get("/bo/conversations", params={"limit": 2} | ({"cursor": cursor} if cursor else {}))
+        ).json()
+        seen += [item["text"] for item in page["items"]]
+        cursor = page["next_cursor"]
+        await log("c", f"late {cursor}", start="2025-09-30T00:00")
+    assert seen == ["text 4", "text 3", "text 2", "text 1", "text 0"]
+    assert cursor is None
+
+
+async def test_a_deleted_message_is_gone_at_once_and_comes_back_restored(http: httpx.AsyncClient, log: Log) -> None:
+    kept, gone = await log("c", "about boats", "about fibonacci")
+    deleted = await http.delete(f"/bo/conversations/{gone}")
+    assert (deleted.status_code, deleted.json()["deleted"]) == (200, True)
+    assert await texts(http) == ["about boats"]
+    assert await texts(http, q="fibonacci") == []
+    assert (await http.get("/bo/search?q=fibonacci")).json()["total"] == 0
+    assert (await http.get(f"/bo/conversations/{gone}")).status_code == 404
+    assert (await http.get(f"/bo/conversations/{gone}?include_deleted=true")).json()["deleted"] is True
+    assert len(await texts(http, include_deleted="true")) == 2
+    assert (await http.get("/bo/channels/c")).json()["message_count"] == 1
+
+    restored = await http.post(f"/bo/conversations/{gone}/restore")
+    assert (restored.status_code, restored.json()["deleted"]) == (200, False)
+    assert await texts(http, q="fibonacci") == ["about fibonacci"]
+    assert (await http.get("/bo/search?q=fibonacci")).json()["items"][0]["id"] == gone
+    assert kept != gone
+
+
+async def test_a_message_deleted_for_good_cannot_be_restored(http: httpx.AsyncClient, log: Log) -> None:
+    [id] = await log("c", "secret")
+    assert (await http.delete(f"/bo/conversations/{id}?soft=false")).status_code == 200
+    assert (await http.post(f"/bo/conversations/{id}/restore")).status_code == 404
+    assert (await http.delete(f"/bo/conversations/{id}")).status_code == 404
+    assert await texts(http, include_deleted="true") == []
+
+
+async def test_search_answers_best_first_page_by_page(http: httpx.AsyncClient, log: Log) -> None:
+    await log("a", "fibonacci numbers", source="cursor", project="/p/numbers")
+    await log("b", "fibonacci in python", source="claude")
+    await log("c", "sailing boats")
+    first = (await http.get("/bo/search?q=fibonacci&limit=1")).json()
+    rest = (await http.get("/bo/search", params={"q": "fibonacci", "cursor": first["next_cursor"]})).json()
+    assert {item["channel"] for item in first["items"] + rest["items"]} == {"a", "b"}
+    assert (first["total"], len(first["items"]), rest["next_cursor"]) == (2, 1, None)
+    assert first["items"][0]["score"] >= rest["items"][0]["score"]
+    assert first["items"][0]["words"] == ["fibonacci"]
+
+
+async def test_search_stays_where_it_is_told_to_look(http: httpx.AsyncClient, log: Log) -> None:
+    await log("a", "fibonacci numbers", "fibonacci answer", source="cursor", project="/p/numbers")
+    await log("b", "fibonacci in python", start="2025-10-01T10:00", source="claude")
+    await http.patch("/bo/channels/b", json={"tags": ["x"]})
+
+    async def found(**query: Any) -> set[str]:
+        answer = (await http.get("/bo/search", params={"q": "fibonacci", **query})).json()
+        return {item["text"] for item in answer["items"]}
+
+    assert await found(channel="b") == await found(source="claude") == await found(tag="x") == {"fibonacci in python"}
+    assert await found(project="numbers", role="assistant") == {"fibonacci answer"}
+    assert await found(**{"from": "2025-09-30"}) == {"fibonacci in python"}
+    assert await found(to="2025-09-29") == {"fibonacci numbers", "fibonacci answer"}
+    assert (await http.get("/bo/search?q=fibonacci&channel=nobody")).status_code == 404
+
+
+async def test_what_was_extracted_for_whom_can_be_looked_up(http: httpx.AsyncClient, log: Log) -> None:
+    ids = await log("c", "about fibonacci", "lru_cache")
+    request = {"operation": "extract", "channel": "c", "query": {"text": "fibonacci"}, "source": "claude"}
+    await http.post("/bo/ao/run", json=request, headers={"User-Agent": "claude-ai 1.0"})
+    page = (await http.get("/bo/extracts?channel=c")).json()
+    [kept] = page["items"]
+    assert (page["total"], kept["channel"], kept["result_type"], kept["items"]) == (1, "c", "raw", ids)
+    assert (kept["metadata"]["source"], kept["metadata"]["client"]) == ("claude", "claude-ai 1.0")
+    assert (await http.get("/bo/extracts?channel=other")).json()["items"] == []

@@ -1,0 +1,174 @@
+"""Every failure leaves in the envelope, says which field was wrong, and tells nothing that is ours alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from orchestrator.service import Orchestrator
+from registry.errors import OperationTimeout, StorageError
+from registry.registry import Registry
+from tests.backoffice.conftest import problem_of
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def database_url(sqlite_url: str) -> str:
+    """Nothing here depends on the database."""
+    return sqlite_url
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("conversations?limit=0", "limit"),
+        ("conversations?limit=1001", "limit"),
+        ("conversations?limit=many", "limit"),
+        ("conversations?order=up", "order"),
+        ("conversations?cursor=x", "cursor"),
+        ("conversations?cursor=eyJhdCI6IjIwMjUiLCJuIjoxfQ", "cursor"),
+        ("conversations?role=bot", "role.0"),
+        ("conversations?from=yesterday", "from"),
+        ("conversations?to=2025-13-01", "to"),
+        ("conversations?to=0001-01-01T00:00:00%2B23:00", "to"),
+        ("conversations?include_deleted=perhaps", "include_deleted"),
+        ("conversations?color=red", "color"),
+        ("conversations?source=", "source"),
+        ("channels?limit=0", "limit"),
+        ("channels?nickname=x", "nickname"),
+        ("channels/" + "x" * 201, "channel"),
+        ("channels/%00", "channel"),
+        ("channels/x?y=1", "y"),
+        ("extracts?status=x", "status"),
+        ("search", "q"),
+        ("search?q=", "q"),
+        ("search?q=x&cursor=x", "cursor"),
+        ("search?q=x&order=asc", "order"),
+        ("ao/executions?operation=dance", "operation"),
+        ("ao/executions?status=lost", "status"),
+        ("ao/executions/x?y=1", "y"),
+        ("ao/statistics?bucket=week", "bucket"),
+        ("ao/statistics?bucket=0", "bucket"),
+        ("ao/graph?x=1", "x"),
+        ("events?x=1", "x"),
+    ],
+)
+async def test_a_wrong_parameter_is_named(http: httpx.AsyncClient, query: str, field: str) -> None:
+    error = problem_of(await http.get(f"/bo/{query}"))
+    assert error["code"] == "INVALID_REQUEST"
+    assert error["details"].startswith(f"{field}: "), error
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"messages": [{"role": "user", "text": "x"}]}, "channel"),
+        ({"channel": "c"}, "messages"),
+        ({"channel": "c", "messages": []}, "messages"),
+        ({"channel": "c", "messages": "hello"}, "messages"),
+        ({"channel": "c", "messages": [{"role": "bot", "text": "x"}]}, "messages.0.role"),
+        ({"channel": "c", "messages": [{"role": "user"}]}, "messages.0.text"),
+        ({"channel": "c", "messages": [{"role": "user", "text": "x", "timestamp": "soon"}]}, "messages.0.timestamp"),
+        ({"channel": "\n", "messages": [{"role": "user", "text": "x"}]}, "channel"),
+        ({"channel": "c", "messages": [{"role": "user", "text": "x"}], "operation": "delete"}, "operation"),
+        ({"channel": "c", "messages": [{"role": "user", "text": "x"}], "source": "cursor"}, "source"),
+        ([1], "body"),
+        (None, "body"),
+    ],
+)
+async def test_a_wrong_field_of_a_body_is_named(http: httpx.AsyncClient, body: Any, field: str) -> None:
+    error = problem_of(await http.post("/bo/conversations", json=body))
+    assert error["code"] == "INVALID_REQUEST"
+    assert error["details"].startswith(f"{field}: "), error
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "told"),
+    [
+        (b'{"channel": ', "application/json", "body: at character 12"),
+        (b'{"channel": "\xff"}', "application/json", ""),
+        (b"[" * 100_000, "application/json", ""),
+        (b"{}", "text/plain", "Content-Type: given 'text/plain'; allowed: application/json"),
+        (b"channel=c", "application/x-www-form-urlencoded", "Content-Type"),
+    ],
+)
+async def test_what_is_not_json_is_refused(http: httpx.AsyncClient, content: bytes, kind: str, told: str) -> None:
+    error = problem_of(await http.post("/bo/conversations", content=content, headers={"Content-Type": kind}))
+    assert error["code"] == "INVALID_REQUEST"
+    assert told in error["details"]
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "/nowhere"), ("GET", "/bo/"), ("POST", "/bo/dance")])
+async def test_an_unknown_address_is_not_found(http: httpx.AsyncClient, method: str, path: str) -> None:
+    assert problem_of(await http.request(method, path), 404)["code"] == "NOT_FOUND"
+
+
+@pytest.mark.parametrize(("method", "path"), [("PUT", "/bo/channels"), ("DELETE", "/bo/ao/run"), ("POST", "/health")])
+async def test_a_wrong_method_keeps_its_status_and_says_which_are_allowed(
+    http: httpx.AsyncClient, method: str, path: str
+) -> None:
+    answer = await http.request(method, path)
+    assert problem_of(answer, 405)["code"] == "INVALID_REQUEST"
+    assert answer.headers["Allow"]
+
+
+async def test_a_body_too_large_is_refused_before_it_is_read(
+    http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("backoffice.guard.MAX_BODY", 100)
+    headers = {"Content-Type": "application/json"}
+    announced = await http.post("/bo/conversations", content=b"x" * 101, headers=headers)
+
+    async def growing() -> Any:
+        for _ in range(3):
+            yield b"x" * 50
+
+    silent = await http.post("/bo/conversations", content=growing(), headers=headers)
+    assert problem_of(announced, 413)["code"] == problem_of(silent, 413)["code"] == "INVALID_REQUEST"
+
+
+async def test_a_registry_out_of_reach_is_a_storage_error(
+    http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def lost(*_: Any) -> Any:
+        raise StorageError("Could not read the registry.", "disk on fire")
+
+    monkeypatch.setattr(Registry, "read", lost)
+    monkeypatch.setattr(Registry, "write", lost)
+    body = {"channel": "c", "messages": [{"role": "user", "text": "x"}]}
+    answers = [
+        *[await http.get(f"/bo/{address}") for address in ("channels", "channels/c", "search?q=x", "events")],
+        await http.get("/ready"),
+        await http.post("/bo/conversations", json=body),
+    ]
+    for answer in answers:
+        error = problem_of(answer, 500)
+        assert (error["code"], error["details"]) == ("STORAGE_ERROR", "disk on fire")
+    assert (await http.get("/health")).status_code == 200
+
+
+async def test_a_timeout_keeps_its_code(
+    http: httpx.AsyncClient, orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def late(*_: Any) -> Any:
+        raise OperationTimeout("Took too long.")
+
+    monkeypatch.setattr(orchestrator, "_run", late)
+    assert problem_of(await http.get("/bo/search?q=x"), 504)["code"] == "TIMEOUT"
+
+
+async def test_a_bug_tells_the_caller_nothing(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> Any:
+        raise RuntimeError("the password is hunter2")
+
+    monkeypatch.setattr("backoffice.executions.describe_graph", broken)
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        error = problem_of(await client.get("/bo/ao/graph"), 500)
+        assert error["code"] == "STORAGE_ERROR"
+        assert "hunter2" not in str(error)
+        assert 'ctxr_http_requests_total{route="/bo/ao/graph",status="500"} 1.0' in (await client.get("/metrics")).text

@@ -1,0 +1,181 @@
+"""/bo/events: what happens, as it happens, and after a listener was away."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, MutableMapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+import anyio
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from backoffice import events
+from registry.errors import StorageError
+from registry.registry import Registry
+from tests.backoffice.conftest import Log
+
+pytestmark = pytest.mark.anyio
+
+Message = MutableMapping[str, Any]
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "POLL_S", 0.01)
+    monkeypatch.setattr(events, "RETRY_S", 0.01)
+    monkeypatch.setattr(events, "KEEP_ALIVE_S", 0.02)
+
+
+class Stream:
+    """A browser's open event stream, over the ASGI interface: httpx's own would wait for the end of it."""
+
+    def __init__(self, app: FastAPI, last_event_id: str | None) -> None:
+        self._app = app
+        headers = [(b"host", b"localhost"), *([(b"last-event-id", last_event_id.encode())] if last_event_id else [])]
+        self._scope = {"type": "http", "method": "GET", "path": "/bo/events", "query_string": b"", "headers": headers}
+        self._sender, self._receiver = anyio.create_memory_object_stream[Message](1000)
+        self._gone = anyio.Event()
+        self._lines = ""
+        self.ended = anyio.Event()
+
+    async def run(self) -> None:
+        async def receive() -> Message:
+            await self._gone.wait()
+            return {"type": "http.disconnect"}
+
+        with self._sender, self._receiver:
+            await self._app(self._scope, receive, self._sender.send)
+        self.ended.set()
+
+    async def opened(self) -> int:
+        start = await self._receiver.receive()
+        return int(start["status"])
+
+    async def next(self) -> tuple[str, str, dict[str, Any]]:
+        """Kind, id and item of the next event."""
+        block = await self.block()
+        while block.startswith(":"):
+            block = await self.block()
+        fields = dict(line.split(": ", 1) for line in block.split("\n"))
+        return fields["event"], fields["id"], json.loads(fields["data"])
+
+    async def block(self) -> str:
+        """The next event or comment as it is written."""
+        while "\n\n" not in self._lines:
+            self._lines += (await self._receiver.receive()).get("body", b"").decode()
+        block, _, self._lines = self._lines.partition("\n\n")
+        return block
+
+    def leave(self) -> None:
+        self._gone.set()
+
+
+Open = Callable[..., AbstractAsyncContextManager[Stream]]
+
+
+@pytest.fixture
+def listening(app: FastAPI) -> Open:
+    """`async with listening() as stream`: connected at the begin, gone at the end."""
+
+    @asynccontextmanager
+    async def connected(last_event_id: str | None = None) -> AsyncIterator[Stream]:
+        stream = Stream(app, last_event_id)
+        with anyio.fail_after(10):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(stream.run)
+                assert await stream.opened() == 200
+                yield stream
+                stream.leave()
+
+    return connected
+
+
+async def test_a_stored_message_and_its_execution_arrive_as_the_lists_show_them(
+    http: httpx.AsyncClient, log: Log, listening: Open
+) -> None:
+    async with listening() as stream:
+        [id] = await log("c", "첫 줄\n둘째 줄\u2028끝")
+        kind, _, message = await stream.next()
+        assert (kind, message) == ("message", (await http.get(f"/bo/conversations/{id}")).json())
+        kind, _, execution = await stream.next()
+        assert kind == "execution"
+        assert execution == (await http.get("/bo/ao/executions")).json()["items"][0]
+
+
+async def test_a_new_listener_sees_only_what_happens_from_now_on(log: Log, listening: Open) -> None:
+    await log("c", "before")
+    async with listening() as stream:
+        await log("c", "after", start="2025-09-30T00:00")
+        assert (await stream.next())[2]["text"] == "after"
+
+
+async def test_a_listener_that_was_away_gets_just_what_it_missed(log: Log, listening: Open) -> None:
+    async with listening() as stream:
+        await log("c", "one")
+        await stream.next()
+        _, last_seen, _ = await stream.next()
+    await log("c", "two", start="2025-09-29T15:00")
+    await log("c", "three", start="2025-09-29T16:00")
+    async with listening(last_seen) as stream:
+        missed = [await stream.next() for _ in range(4)]
+        assert [item["text"] for kind, _, item in missed if kind == "message"] == ["two", "three"]
+        assert [item["operation"] for kind, _, item in missed if kind == "execution"] == ["conversation_log"] * 2
+        await log("c", "four", start="2025-09-29T17:00")
+        assert (await stream.next())[2]["text"] == "four"
+
+
+async def test_a_listener_cut_off_between_two_events_misses_neither_kind(log: Log, listening: Open) -> None:
+    async with listening() as stream:
+        await log("c", "one", "two")
+        _, after_the_first, item = await stream.next()
+        assert item["text"] == "one"
+    async with listening(after_the_first) as stream:
+        rest = [await stream.next() for _ in range(2)]
+        assert [kind for kind, _, _ in rest] == ["message", "execution"]
+
+
+async def test_what_another_process_stores_arrives_too(database_url: str, listening: Open) -> None:
+    other = Registry(database_url)
+    async with listening() as stream:
+        await other.save_conversation("c", [{"role": "user", "text": "from elsewhere"}], "cursor")
+        assert (await stream.next())[2]["text"] == "from elsewhere"
+    other.close()
+
+
+async def test_an_outage_of_the_registry_does_not_end_the_stream(
+    log: Log, listening: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with listening() as stream:
+        read, failed = Registry.read, anyio.Event()
+
+        async def lost_once(self: Registry, work: Any) -> Any:
+            if failed.is_set():
+                return await read(self, work)
+            failed.set()
+            raise StorageError("Could not read the registry.")
+
+        monkeypatch.setattr(Registry, "read", lost_once)
+        await failed.wait()
+        await log("c", "after the outage")
+        assert (await stream.next())[2]["text"] == "after the outage"
+
+
+async def test_a_silent_stream_shows_signs_of_life(listening: Open) -> None:
+    async with listening() as stream:
+        assert (await stream.block()).startswith(":")
+
+
+async def test_a_stream_ends_when_its_client_goes(listening: Open) -> None:
+    async with listening() as stream:
+        stream.leave()
+        await stream.ended.wait()
+
+
+@pytest.mark.parametrize("given", ["x", "1", "1.", "-1.2", "1.2.3", "1.99999999999999999999"])
+async def test_a_last_event_id_that_is_not_ours_is_refused(http: httpx.AsyncClient, given: str) -> None:
+    answer = await http.get("/bo/events", headers={"Last-Event-ID": given})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["details"].startswith("Last-Event-ID: ")

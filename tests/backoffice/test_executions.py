@@ -1,0 +1,235 @@
+"""/bo/ao: runs, statistics, the graph, and running operations."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from orchestrator.service import Orchestrator
+from registry.database import WriteTransaction
+from registry.domain import new_id
+from registry.executions import Execution, save_execution
+from tests.backoffice.conftest import Log
+
+pytestmark = pytest.mark.anyio
+
+NOON = datetime(2025, 9, 29, 12, tzinfo=UTC)
+
+
+def execution(operation: str, after: timedelta, duration_ms: float, code: str | None = None) -> Execution:
+    error = {"code": code, "message": "no", "details": ""} if code else None
+    return Execution(
+        id=new_id("exec"),
+        operation=operation,
+        source="cursor",
+        client=None,
+        channel="c",
+        status="failed" if code else "succeeded",
+        error=error,
+        started_at=NOON + after,
+        finished_at=NOON + after,
+        duration_ms=duration_ms,
+        request={},
+        result=None,
+        steps=[],
+    )
+
+
+async def record(orchestrator: Orchestrator, *runs: Execution) -> None:
+    def work(tx: WriteTransaction) -> None:
+        for run in runs:
+            save_execution(tx, run)
+
+    await orchestrator.registry.write(work)
+
+
+async def listed(http: httpx.AsyncClient, **query: Any) -> list[str]:
+    answer = await http.get("/bo/ao/executions", params=query)
+    assert answer.status_code == 200, answer.text
+    return [item["operation"] for item in answer.json()["items"]]
+
+
+async def test_everything_done_is_listed_with_who_asked(http: httpx.AsyncClient, log: Log) -> None:
+    http.headers["User-Agent"] = "hook/" + "9" * 300
+    [id] = await log("c", "about fibonacci", source="cursor")
+    await http.get("/bo/search?q=fibonacci")
+    await http.patch("/bo/channels/c", json={"nickname": "fib"})
+    await http.delete(f"/bo/conversations/{id}")
+    await http.post(f"/bo/conversations/{id}/restore")
+    items = (await http.get("/bo/ao/executions?order=asc")).json()["items"]
+    assert [item["operation"] for item in items] == ["conversation_log", "search", "tag", "delete", "restore"]
+    assert [item["source"] for item in items] == ["cursor", *["backoffice"] * 4]
+    assert {len(item["client"]) for item in items} == {200}
+    assert {item["status"] for item in items} == {"succeeded"}
+
+
+async def test_showing_is_no_execution(http: httpx.AsyncClient, log: Log) -> None:
+    await log("c", "hello")
+    for address in ("channels", "channels/c", "conversations?q=hello", "extracts", "ao/executions", "ao/statistics"):
+        assert (await http.get(f"/bo/{address}")).status_code == 200
+    assert await listed(http) == ["conversation_log"]
+
+
+async def test_one_execution_explains_itself_step_by_step(http: httpx.AsyncClient, log: Log) -> None:
+    await log("c", "about fibonacci", "lru_cache")
+    await http.post("/bo/ao/run", json={"operation": "retrieve", "query": {"text": "fibonacci"}})
+    [item] = (await http.get("/bo/ao/executions?operation=retrieve")).json()["items"]
+    one = (await http.get(f"/bo/ao/executions/{item['id']}")).json()
+    assert one["request"]["query"]["text"] == "fibonacci"
+    assert [step["node"] for step in one["steps"]] == ["plan", "cr_query", "filter", "cr_write"]
+    assert {step["status"] for step in one["steps"]} == {"succeeded"}
+    assert one["steps"][1]["detail"]["candidates"] == 1
+    assert one["channel"] == "c"
+
+
+async def test_a_refused_request_is_recorded_with_its_error(http: httpx.AsyncClient) -> None:
+    refused = await http.post("/bo/conversations", json={"channel": "c", "messages": []})
+    [item] = (await http.get("/bo/ao/executions?status=failed")).json()["items"]
+    assert item["operation"] == "conversation_log"
+    assert item["error"] == refused.json()["error"]
+
+
+async def test_executions_are_filtered_by_each_of_their_features(
+    http: httpx.AsyncClient, orchestrator: Orchestrator
+) -> None:
+    await record(
+        orchestrator,
+        execution("conversation_log", timedelta(0), 1),
+        execution("extract", timedelta(days=1), 1, "NOT_FOUND"),
+    )
+    assert await listed(http) == ["extract", "conversation_log"]
+    assert await listed(http, operation="save") == await listed(http, operation="conversation_log")
+    assert await listed(http, operation="save") == ["conversation_log"]
+    assert await listed(http, status="failed") == ["extract"]
+    assert await listed(http, to="2025-09-29") == ["conversation_log"]
+    assert await listed(http, **{"from": "2025-09-30"}) == ["extract"]
+    assert await listed(http, channel="c", source="cursor", order="asc") == ["conversation_log", "extract"]
+    assert await listed(http, channel="other") == await listed(http, source="other") == []
+
+
+async def test_paging_neither_repeats_nor_skips_while_executions_arrive(
+    http: httpx.AsyncClient, orchestrator: Orchestrator
+) -> None:
+    runs = [execution("tag", timedelta(0), i) for i in range(5)]
+    await record(orchestrator, *runs)
+    seen, cursor = [], None
+    for _ in range(3):
+        page = (
+            await http.get("/bo/ao/executions", params={"limit": 2} | ({"cursor": cursor} if cursor else {}))
+        ).json()
+        seen += [item["id"] for item in page["items"]]
+        cursor = page["next_cursor"]
+        await record(orchestrator, execution("tag", timedelta(hours=1), 0))
+    assert seen == [run.id for run in reversed(runs)], "the same instant: by order of arrival"
+
+
+async def test_statistics_equal_what_is_counted_by_hand(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
+    saves = [execution("conversation_log", timedelta(seconds=i), i) for i in range(1, 101)]
+    extracts = [
+        execution("extract", timedelta(minutes=5), 10),
+        execution("extract", timedelta(minutes=5), 20, "NOT_FOUND"),
+        execution("extract", timedelta(minutes=5), 30, "TIMEOUT"),
+        execution("extract", timedelta(minutes=5), 40, "NOT_FOUND"),
+    ]
+    await record(orchestrator, *saves, *extracts, execution("extract", timedelta(days=9), 7))
+    figures = (await http.get("/bo/ao/statistics?from=2025-09-29&to=2025-09-29&bucket=minute")).json()
+    assert figures == {
+        "bucket_s": 60,
+        "total": {
+            "count": 104,
+            "succeeded": 101,
+            "failed": 3,
+            "success_rate": 101 / 104,
+            "p50_ms": 48,
+            "p95_ms": 95,
+            "p99_ms": 99,
+        },
+        "operations": [
+            {
+                "operation": "conversation_log",
+                "count": 100,
+                "succeeded": 100,
+                "failed": 0,
+                "success_rate": 1,
+                "p50_ms": 50,
+                "p95_ms": 95,
+                "p99_ms": 99,
+            },
+            {
+                "operation": "extract",
+                "count": 4,
+                "succeeded": 1,
+                "failed": 3,
+                "success_rate": 0.25,
+                "p50_ms": 20,
+                "p95_ms": 40,
+                "p99_ms": 40,
+            },
+        ],
+        "errors": {"NOT_FOUND": 2, "TIMEOUT": 1},
+        "series": [
+            {"at": "2025-09-29T12:00:00.000Z", "count": 59, "failed": 0, "mean_ms": 30},
+            {"at": "2025-09-29T12:01:00.000Z", "count": 41, "failed": 0, "mean_ms": 80},
+            {"at": "2025-09-29T12:05:00.000Z", "count": 4, "failed": 3, "mean_ms": 25},
+        ],
+    }
+
+
+async def test_statistics_of_nothing_are_zeros_and_nulls(http: httpx.AsyncClient) -> None:
+    figures = (await http.get("/bo/ao/statistics")).json()
+    assert (figures["total"]["count"], figures["total"]["success_rate"], figures["total"]["p50_ms"]) == (0, None, None)
+    assert (figures["operations"], figures["errors"], figures["series"]) == ([], {}, [])
+
+
+@pytest.mark.parametrize(
+    ("query", "bucket_s"),
+    [
+        ("", 86_400),
+        ("from=2025-09-29T10:00&to=2025-09-29T13:00", 60),
+        ("from=2025-09-23&to=2025-09-29", 3600),
+        ("from=2025-01-01&to=2025-09-29", 86_400),
+        ("from=2025-01-01&to=2025-09-29&bucket=hour", 3600),
+        ("bucket=90", 90),
+    ],
+)
+async def test_the_series_is_divided_as_asked_or_as_fits_the_period(
+    http: httpx.AsyncClient, query: str, bucket_s: int
+) -> None:
+    assert (await http.get(f"/bo/ao/statistics?{query}")).json()["bucket_s"] == bucket_s
+
+
+async def test_the_graph_has_the_six_nodes_and_every_operations_path(http: httpx.AsyncClient) -> None:
+    graph = (await http.get("/bo/ao/graph")).json()
+    assert set(graph["nodes"]) == {"plan", "cr_query", "filter", "transform", "external_action", "cr_write"}
+    assert graph["paths"]["conversation_log"] == ["plan", "cr_write"]
+    assert {"from": "plan", "to": "cr_query"} in graph["edges"]
+
+
+async def test_an_operation_runs_and_answers_in_the_orchestrators_shape(http: httpx.AsyncClient) -> None:
+    saved = await http.post(
+        "/bo/ao/run", json={"operation": "save", "channel": "c", "messages": [{"role": "user", "text": "fibonacci"}]}
+    )
+    assert (saved.status_code, saved.json()["success"], len(saved.json()["stored_ids"])) == (200, True, 1)
+    found = (await http.post("/bo/ao/run", json={"operation": "extract", "query": {"text": "fibonacci"}})).json()
+    assert [message["text"] for message in found["messages"]] == ["fibonacci"]
+    assert found["metadata"]["filtered_count"] == 1
+
+
+@pytest.mark.parametrize(
+    ("request_", "status", "code"),
+    [
+        ({"operation": "nonsense"}, 400, "INVALID_REQUEST"),
+        ({"operation": "extract", "query": {"limit": 0}}, 400, "INVALID_REQUEST"),
+        ({"operation": "extract", "channel": "nobody"}, 404, "NOT_FOUND"),
+        ({"operation": "daily_briefing", "query": {"date": "2025-09-29"}}, 404, "NOT_FOUND"),
+        ({}, 400, "INVALID_REQUEST"),
+    ],
+)
+async def test_a_failed_operation_is_the_envelope_with_its_status(
+    http: httpx.AsyncClient, request_: dict[str, Any], status: int, code: str
+) -> None:
+    answer = await http.post("/bo/ao/run", json=request_)
+    assert (answer.status_code, answer.json()["ok"], answer.json()["error"]["code"]) == (status, False, code)

@@ -1,0 +1,83 @@
+"""Pages of other sites, in a browser on this machine, get nothing done here."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from backoffice.guard import Guard
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def database_url(sqlite_url: str) -> str:
+    """Nothing here depends on the database."""
+    return sqlite_url
+
+
+@pytest.fixture
+def inner() -> FastAPI:
+    app = FastAPI()
+
+    @app.api_route("/", methods=["GET", "POST", "DELETE"])
+    async def passed() -> str:
+        return "passed"
+
+    return app
+
+
+async def status(inner: FastAPI, method: str = "GET", *, listening: str = "127.0.0.1", **headers: str) -> int:
+    transport = httpx.ASGITransport(Guard(inner, listening))
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost:8765") as client:
+        answer = await client.request(method, "/", headers=headers)
+        if answer.status_code == 400:
+            assert answer.json()["error"]["code"] == "INVALID_REQUEST"
+        return answer.status_code
+
+
+@pytest.mark.parametrize(
+    ("listening", "host", "expected"),
+    [
+        ("127.0.0.1", "localhost:8765", 200),
+        ("127.0.0.1", "LOCALHOST", 200),
+        ("127.0.0.1", "127.0.0.1:8765", 200),
+        ("127.0.0.1", "[::1]:8765", 200),
+        ("127.0.0.1", "evil.example", 400),
+        ("127.0.0.1", "127.0.0.1.evil.example:8765", 400),
+        ("127.0.0.1", "192.168.0.7:8765", 400),
+        ("127.0.0.1", "", 400),
+        ("127.0.0.1", "[::1", 400),
+        ("registry.lan", "registry.lan:8765", 200),
+        ("registry.lan", "127.0.0.1:8765", 200),
+        ("192.168.0.7", "192.168.0.7:8765", 200),
+        ("192.168.0.7", "192.168.0.8:8765", 400),
+        ("0.0.0.0", "192.168.0.7:8765", 200),
+        ("0.0.0.0", "localhost:8765", 200),
+        ("0.0.0.0", "evil.example:8765", 400),
+        ("::", "[fd00::7]:8765", 200),
+    ],
+)
+async def test_only_this_servers_own_names_are_answered(
+    inner: FastAPI, listening: str, host: str, expected: int
+) -> None:
+    assert await status(inner, listening=listening, Host=host) == expected
+
+
+@pytest.mark.parametrize("method", ["POST", "DELETE"])
+async def test_a_foreign_page_may_not_change_anything(inner: FastAPI, method: str) -> None:
+    assert await status(inner, method) == 200, "no browser, no origin"
+    assert await status(inner, method, Origin="http://localhost:8765") == 200
+    assert await status(inner, method, Origin="http://localhost:3000") == 400
+    assert await status(inner, method, Origin="https://evil.example") == 400
+    assert await status(inner, method, Origin="null") == 400
+    assert await status(inner, method, Origin="http://[") == 400
+    assert await status(inner, "GET", Origin="https://evil.example") == 200, "it cannot read the answer"
+
+
+async def test_the_whole_application_is_guarded(http: httpx.AsyncClient) -> None:
+    for path in ("/", "/docs", "/bo/channels", "/bo/events", "/health", "/nowhere"):
+        assert (await http.get(path, headers={"Host": "evil.example"})).status_code == 400
+    foreign = {"Origin": "https://evil.example"}
+    assert (await http.delete("/bo/channels/c", headers=foreign)).status_code == 400
