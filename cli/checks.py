@@ -1,0 +1,133 @@
+"""What `ctxr doctor` looks at: each check gives findings, and what to do about a problem. Nothing is changed."""
+
+from __future__ import annotations
+
+import platform
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Literal
+
+from cli.clients import Client, known_clients
+from cli.output import is_utf8
+from cli.probe import is_registry, is_taken, local_address
+from cli.snippets import SERVER
+from registry.errors import RegistryError
+from registry.settings import Settings
+
+LIBRARIES = ("mcp", "langgraph", "sqlalchemy", "fastapi", "uvicorn")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at. Only `broken` is a failure; a `note` is something one may want to do."""
+
+    state: Literal["ok", "note", "broken"]
+    what: str
+    found: str
+    remedy: str = ""
+
+
+def check_all(settings: Settings, home: Path) -> Iterator[Finding]:
+    """Every check, from the ground up. `home` is the user's home folder."""
+    yield check_program()
+    yield check_output()
+    yield check_folder(settings.home)
+    yield from check_database(settings.url)
+    yield check_server(settings)
+    for client in known_clients(home):
+        yield from check_client(client)
+
+
+def check_program() -> Finding:
+    """The versions, for a report."""
+    ours = version("context-registry")
+    libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
+    return Finding("ok", "program", f"ctxr {ours}, Python {platform.python_version()}, {libraries}")
+
+
+def check_output() -> Finding:
+    """Whether this terminal can show every letter."""
+    if is_utf8():
+        return Finding("ok", "output", "UTF-8")
+    remedy = "set PYTHONUTF8=1, or a UTF-8 locale such as LANG=C.UTF-8"
+    return Finding("note", "output", f"{sys.stdout.encoding}: other letters are shown as ?", remedy)
+
+
+def check_folder(folder: Path) -> Finding:
+    """Whether the registry's folder, or the one it will be made in, can be written."""
+    existing = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    try:
+        with tempfile.TemporaryFile(dir=existing):
+            pass
+    except OSError as exc:
+        remedy = "change its permissions, or set CTXR_HOME to another folder"
+        return Finding("broken", "folder", f"{folder} cannot be written: {exc.strerror}", remedy)
+    if existing != folder:
+        return Finding("note", "folder", f"{folder} is not made yet", "ctxr up makes it")
+    return Finding("ok", "folder", f"{folder} can be written")
+
+
+def check_database(url: str) -> Iterator[Finding]:
+    """Whether the database answers, and whether its tables are ours."""
+    from registry.inspection import has_fts5, inspect_database  # SQLAlchemy
+    from registry.migrations import HEAD
+
+    if url.startswith("sqlite") and not has_fts5():
+        remedy = "use a Python whose SQLite is built with FTS5, or PostgreSQL with CTXR_DATABASE_URL"
+        yield Finding("broken", "search", "this Python's SQLite has no FTS5", remedy)
+    try:
+        seen = inspect_database(url)
+    except RegistryError as exc:
+        remedy = "is the database running, and is CTXR_DATABASE_URL right?"
+        yield Finding("broken", "database", f"{shown_address(url)}: {exc.message} {exc.details}", remedy)
+        return
+    where = f"{seen.server} at {shown_address(url)}"
+    if seen.revision is None:
+        yield Finding("note", "database", f"{where}, without tables yet", "ctxr up makes them")
+    elif seen.revision > HEAD:
+        found = f"{where} has revision {seen.revision}, this program knows {HEAD}"
+        yield Finding("broken", "database", found, "update Context Registry")
+    elif seen.revision < HEAD:
+        yield Finding("note", "database", f"{where} has revision {seen.revision} of {HEAD}", "ctxr db upgrade")
+    else:
+        counts = f"channels: {seen.channels}, messages: {seen.messages}"
+        yield Finding("ok", "database", f"{where}, revision {seen.revision}, {counts}")
+
+
+def shown_address(url: str) -> str:
+    """A database address without its password; a file's path as it is."""
+    return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", url.removeprefix("sqlite:///"))
+
+
+def check_server(settings: Settings) -> Finding:
+    """Whether `ctxr serve` runs at the configured address."""
+    address = local_address(settings)
+    if is_registry(address):
+        return Finding("ok", "server", f"runs at {address}")
+    if is_taken(settings):
+        remedy = "stop it, or set CTXR_PORT to another port"
+        return Finding("broken", "server", f"another program uses port {settings.port}", remedy)
+    remedy = "ctxr serve; not needed for clients that start ctxr mcp themselves"
+    return Finding("note", "server", f"does not run at {address}", remedy)
+
+
+def check_client(client: Client) -> Iterator[Finding]:
+    """Whether a client that is on this machine knows us; nothing for one that is not."""
+    if not client.folder.exists():
+        return
+    try:
+        is_connected = SERVER in client.config.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        is_connected = False
+    except (OSError, UnicodeDecodeError) as exc:
+        yield Finding("note", client.name, f"{client.config} could not be read: {exc}")
+        return
+    if is_connected:
+        yield Finding("ok", client.name, f"connected in {client.config}")
+    else:
+        yield Finding("note", client.name, "found, not connected", f"ctxr up prints what to put into {client.config}")

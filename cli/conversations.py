@@ -1,0 +1,121 @@
+"""`ctxr log` and `ctxr extract`: into the registry and out of it, from a terminal or a script."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from typing import IO, Any, get_args
+
+import click
+
+from cli.operations import run_operation
+from cli.output import as_json_option, line_width, print_json
+from cli.transcript import transcript
+from orchestrator.calls import as_request, extract_result, log_result
+from orchestrator.requests import Mode, RoleName
+from registry.errors import InvalidRequest
+
+
+@click.command()
+@click.argument("file", type=click.File("rb"), metavar="FILE|-", help="A file with the JSON, or - for standard input.")
+@as_json_option
+def log(file: IO[bytes], as_json: bool) -> None:
+    """Store a conversation.
+
+    FILE holds what the tool conversation_log takes:
+
+    \b
+    {"channel": "cursor_session_20250929_1430",
+     "messages": [{"role": "user", "text": "…", "timestamp": "…"}, …],
+     "meta": {"source": "cursor", "project": "/home/me/shop"}}
+
+    `timestamp` and `meta` may be left out. What is stored already is recognised, so
+    sending a conversation again, longer or not, is right.
+    """
+    result = log_result(run_operation(as_request("conversation_log", _parse(file.read()))))
+    if as_json:
+        print_json(result)
+    else:
+        click.echo(f"{result['channel']}: {result['new_count']} new, {result['duplicate_count']} stored before")
+
+
+def _parse(content: bytes) -> dict[str, Any]:
+    try:
+        given = json.loads(content)
+    except ValueError as exc:
+        raise InvalidRequest("The input is not JSON.", str(exc)) from exc
+    if not isinstance(given, dict):
+        raise InvalidRequest("The input is not a conversation.", 'allowed: {"channel": …, "messages": […]}')
+    return given
+
+
+class Moment(click.ParamType[str]):
+    """A day or a time of the reader's clock, or an instant with its offset. `ends_day`: a day means its end."""
+
+    name = "TIME"
+
+    def __init__(self, *, ends_day: bool = False) -> None:
+        self._ends_day = ends_day
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The instant as ISO 8601 with offset."""
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a time such as 2025-09-29 or 2025-09-29T14:30", param, ctx)
+        if self._ends_day and len(value) <= len("2025-09-29"):
+            moment += timedelta(days=1, milliseconds=-1)
+        return moment.astimezone().isoformat()
+
+
+@click.command()
+@click.argument(
+    "words", nargs=-1, required=True, metavar="[CHANNEL] QUERY", help="A channel's name, and what it was about."
+)
+@click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="Messages at most.")
+@click.option(
+    "--mode",
+    type=click.Choice(get_args(Mode)),
+    default="raw",
+    show_default=True,
+    help="Whole messages, or a summary of them, or each one's beginning.",
+)
+@click.option("--from", "from_", type=Moment(), help="Only messages since this day or time.")
+@click.option("--to", type=Moment(ends_day=True), help="Only messages until this day (with it) or time.")
+@click.option(
+    "--role", "roles", type=click.Choice(get_args(RoleName)), multiple=True, help="Only this role; may be repeated."
+)
+@click.option("--max-tokens", type=click.IntRange(min=1), help="The texts together stay within so many tokens.")
+@click.option("--cursor", help="Go on where the last answer ended.")
+@as_json_option
+def extract(words: tuple[str, ...], as_json: bool, **options: Any) -> None:
+    """Find the part of a past conversation that QUERY is about.
+
+    Each message found comes with its turn: a question with its answer. Without
+    CHANNEL the conversation that fits best is chosen, and others are named. With
+    CHANNEL and an empty QUERY ("") you get the channel's last messages.
+
+    \b
+    ctxr extract "fibonacci optimisation"
+    ctxr extract cursor_session_20250929_1430 "메모리 사용량"
+    """
+    if len(words) > 2:
+        raise click.UsageError('More than a channel and a query: put the query in quotes, "like this".')
+    channel = words[0] if len(words) == 2 else None
+    query = {
+        "text": words[-1] or None,
+        "limit": options["limit"],
+        "mode": options["mode"],
+        "from": options["from_"],
+        "to": options["to"],
+        "roles": list(options["roles"]) or None,
+        "max_tokens": options["max_tokens"],
+        "cursor": options["cursor"],
+    }
+    result = extract_result(
+        run_operation({"operation": "extract", "channel": channel, "query": query, "source": "ctxr"})
+    )
+    if as_json:
+        print_json(result)
+    else:
+        click.echo(transcript(result, line_width()))

@@ -1,0 +1,94 @@
+"""The ctxr command: its subcommands, loaded when they are asked for, and what a failure looks like in a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from io import TextIOWrapper
+from typing import Any
+
+import click
+
+from cli.errors import CannotListen
+from registry.errors import ErrorCode, RegistryError
+
+COMMANDS = {
+    "up": "cli.serving",
+    "serve": "cli.serving",
+    "mcp": "cli.serving",
+    "log": "cli.conversations",
+    "extract": "cli.conversations",
+    "db": "cli.db",
+    "doctor": "cli.doctor",
+}
+"""The subcommands in the order of their help, and the module of each: a client starts `ctxr mcp` for every window."""
+
+EXIT_STATUS = {ErrorCode.INVALID_REQUEST: 2, ErrorCode.NOT_FOUND: 3}
+"""Wrong usage and nothing found (contract 6); every other failure is 1."""
+
+INTERRUPTED = 130
+
+
+class Commands(click.Group):
+    """Loads a subcommand when it is named, and ends every failure as `error: CODE: message` with its exit status."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names, for help and completion."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The subcommand of that name, None if there is none."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(COMMANDS[cmd_name]), cmd_name)
+        return command
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run, and leave with the exit status of what happened."""
+        try:
+            result = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        except RegistryError as exc:
+            _complain(exc.code, exc.message, exc.details)
+            sys.exit(EXIT_STATUS.get(exc.code, 1))
+        except CannotListen as exc:
+            _complain(exc.code, exc.message, exc.details)
+            sys.exit(exc.exit_code)
+        except click.ClickException as exc:
+            _complain(ErrorCode.INVALID_REQUEST, exc.format_message(), _help_for(exc))
+            sys.exit(EXIT_STATUS[ErrorCode.INVALID_REQUEST])
+        except click.Abort:
+            sys.exit(INTERRUPTED)
+        sys.exit(result if isinstance(result, int) else 0)
+
+
+def _complain(code: str, message: str, details: str) -> None:
+    click.echo(f"error: {code}: {message}", err=True)
+    if details:
+        click.echo(details, err=True)
+
+
+def _help_for(exc: click.ClickException) -> str:
+    context = getattr(exc, "ctx", None)
+    return f"Try '{context.command_path} -h' for help." if context else ""
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80})
+@click.version_option(package_name="context-registry", message="ctxr %(version)s")
+def cli() -> None:
+    """One memory for all AI clients: log a conversation in one, continue it in another."""
+
+
+def main() -> None:
+    """The entry of the installed program. A terminal that lacks a letter shows `?`, it does not end us."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    cli(prog_name="ctxr")

@@ -1,0 +1,38 @@
+"""Who listens at the address that `ctxr serve` would take."""
+
+from __future__ import annotations
+
+import socket
+
+from registry.settings import Settings
+
+EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104, addresses a user may give
+LOOPBACK = {"127.0.0.1", "::1", "localhost"}
+PATIENCE_S = 1.0
+
+
+def local_address(settings: Settings) -> str:
+    """The server's address as this machine reaches it."""
+    host = EVERYWHERE.get(settings.host, settings.host)
+    return f"http://[{host}]:{settings.port}" if ":" in host else f"http://{host}:{settings.port}"
+
+
+def is_registry(address: str) -> bool:
+    """Whether a Context Registry answers there."""
+    import httpx  # 80 ms, for commands that look only
+
+    try:
+        answer = httpx.get(f"{address}/health", timeout=PATIENCE_S, trust_env=False)
+    except httpx.HTTPError:
+        return False
+    return answer.is_success and "application/json" in answer.headers.get("content-type", "")
+
+
+def is_taken(settings: Settings) -> bool:
+    """Whether anybody listens there."""
+    host = EVERYWHERE.get(settings.host, settings.host)
+    try:
+        with socket.create_connection((host, settings.port), timeout=PATIENCE_S):
+            return True
+    except OSError:
+        return False

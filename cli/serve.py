@@ -1,0 +1,101 @@
+"""The composition root: backoffice and MCP as one application, on one port (contract 5)."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import signal
+import socket
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+from starlette.routing import Route
+
+from backoffice.app import create_app
+from cli.errors import CannotListen
+from cli.probe import is_registry, local_address
+from mcp_server.server import create_server
+from orchestrator.requests import Request
+from registry.settings import Settings
+
+GRACE_S = 2
+"""How long a stop waits for answers under way; event streams never end by themselves."""
+MAX_BODY = 64 * 1024 * 1024
+
+
+def build_app(settings: Settings) -> FastAPI:
+    """The whole HTTP side: `/mcp` beside the backoffice, over one orchestrator, opened by the app's lifespan."""
+
+    async def run(request: Mapping[str, Any] | Request, client: str | None) -> dict[str, Any]:
+        answer: dict[str, Any] = await app.state.orchestrator.run(request, client)
+        return answer
+
+    server = create_server(run)
+    mcp_app = server.streamable_http_app(
+        stateless_http=True, json_response=True, max_request_body_size=MAX_BODY, host=settings.host
+    )
+    # A mounted application's own lifespan never runs, so the session manager runs beside ours.
+    app = create_app(settings, run_beside=server.session_manager.run)
+    app.router.routes.append(Route("/mcp", mcp_app))
+    return app
+
+
+def serve_registry(settings: Settings, announce: Callable[[], None]) -> None:
+    """Serve until a signal ends it; `announce` is called when all is ready.
+
+    Raises RegistryError if the registry cannot be opened, CannotListen if the address cannot be had.
+    """
+    with _listen(settings) as listener:
+        asyncio.run(_serve(settings, listener, announce))
+
+
+async def _serve(settings: Settings, listener: socket.socket, announce: Callable[[], None]) -> None:
+    app = build_app(settings)
+    logging.getLogger("uvicorn.error").addFilter(_is_error)
+    config = uvicorn.Config(
+        app,
+        lifespan="off",  # we run it, so that what goes wrong in it reaches the caller as it is
+        http="h11",  # httptools keeps spaces around header values, which MCP forbids (platform notes 6.1)
+        ws="none",
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=GRACE_S,
+    )
+    async with app.router.lifespan_context(app):
+        gc.collect()
+        gc.freeze()  # what is loaded now stays: the collector's rounds leave it out
+        announce()
+        # uvicorn stops at a signal, then raises it again: it must not end us before the registry is closed.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        await uvicorn.Server(config).serve(sockets=[listener])
+
+
+def _listen(settings: Settings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        listener = socket.create_server((settings.host, settings.port), family=family)
+        # asyncio sets it only on sockets it opened itself; without it every answer waits 40 ms for an acknowledgement.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return listener
+    except OSError as exc:
+        raise CannotListen(*_why_not(settings, exc)) from exc
+
+
+def _why_not(settings: Settings, exc: OSError) -> tuple[str, str]:
+    address = local_address(settings)
+    if is_registry(address):
+        return f"Context Registry runs already at {address}", "Use that one, or stop it first."
+    reason = (exc.strerror or str(exc)).partition(" (while")[0]
+    return (
+        f"Cannot listen on {settings.host} port {settings.port}: {reason}",
+        f"Choose another port: --port {settings.port + 1}, or CTXR_PORT",
+    )
+
+
+def _is_error(record: logging.LogRecord) -> bool:
+    """A stream that is cut when the server stops is none."""
+    kind = record.exc_info[0] if record.exc_info else None
+    return kind is not asyncio.CancelledError and not str(record.msg).startswith("Cancel %s running task")

@@ -1,0 +1,81 @@
+"""`ctxr up`, `ctxr serve` and `ctxr mcp`: the registry, running."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from cli.probe import LOOPBACK, local_address
+from registry.log import set_up_logging
+from registry.settings import Settings, read_settings
+
+host_option = click.option("--host", metavar="ADDRESS", help="Address to listen on. Default: CTXR_HOST, or 127.0.0.1.")
+port_option = click.option(
+    "--port", type=click.IntRange(1, 65535), metavar="PORT", help="Port to listen on. Default: CTXR_PORT, or 8765."
+)
+
+
+@click.command()
+@host_option
+@port_option
+def up(**given: Any) -> None:
+    """Start here: make the registry, say how to connect, and serve.
+
+    May be repeated: what is there already stays as it is.
+    """
+    from cli.welcome import welcome
+
+    _serve(given, lambda settings: click.echo(welcome(settings)))
+
+
+@click.command()
+@host_option
+@port_option
+def serve(**given: Any) -> None:
+    """Serve MCP, the HTTP API and the dashboard on one port.
+
+    \b
+    /      dashboard
+    /mcp   MCP over streamable HTTP
+    /bo    HTTP API, described at /docs
+
+    Ctrl-C or SIGTERM ends it.
+    """
+    _serve(given, _say_where)
+
+
+@click.command()
+def mcp() -> None:
+    """Speak MCP on stdin and stdout: what a client starts for itself.
+
+    Clients are told of this command by what `ctxr up` prints.
+    """
+    from mcp_server.stdio import run_stdio
+
+    # Waiting for stdin cannot be interrupted otherwise, and what was answered is stored already.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if sys.stdin.isatty():
+        click.echo("Waiting for an MCP client on stdin; Ctrl-C ends this. Clients start it themselves.", err=True)
+    run_stdio()
+
+
+def _serve(given: dict[str, Any], announce: Callable[[Settings], None]) -> None:
+    from cli.serve import serve_registry  # the whole server, which `ctxr -h` does not need
+
+    settings = read_settings(**{name: value for name, value in given.items() if value is not None})
+    set_up_logging()
+    if settings.host not in LOOPBACK:
+        click.echo(
+            f"warning: {settings.host} can be reached from other machines, and there is no token check yet:"
+            " anyone who reaches it can read and write every conversation",
+            err=True,
+        )
+    serve_registry(settings, lambda: announce(settings))
+
+
+def _say_where(settings: Settings) -> None:
+    click.echo(f"Context Registry at {local_address(settings)}, MCP at /mcp. Ctrl-C ends it.", err=True)

@@ -1,0 +1,60 @@
+"""A terminal: the ctxr command in this process, and as a program of its own."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cli.main import cli
+
+CTXR = str(Path(sys.executable).with_name("ctxr"))
+
+Ctxr = Callable[..., Result]
+
+FIBONACCI: dict[str, Any] = {
+    "channel": "cursor_session_20250929_1430",
+    "messages": [
+        {"role": "user", "text": "피보나치 함수의 시간복잡도를 개선하려면?", "timestamp": "2025-09-29T14:30:15.123Z"},
+        {"role": "assistant", "text": "메모이제이션을 쓰세요.", "timestamp": "2025-09-29T14:30:18.456Z"},
+    ],
+    "meta": {"project": "/home/me/agent"},
+}
+
+
+@pytest.fixture
+def ctxr(empty_home: Path, sqlite_template: Path) -> Ctxr:
+    """Runs a command over an empty registry in the test's own home."""
+    folder = empty_home / "ctxr"
+    folder.mkdir()
+    shutil.copy(sqlite_template, folder / "registry.db")
+    return bare_ctxr
+
+
+def bare_ctxr(*words: str, given: Any = None) -> Result:
+    """Run a command in this process; `given` arrives as JSON on its standard input."""
+    text = given if isinstance(given, str) else json.dumps(given)
+    return CliRunner().invoke(cli, words, input=text, prog_name="ctxr")
+
+
+def program(*words: str, **options: Any) -> "subprocess.Popen[str]":
+    """Start ctxr as a program of its own; the environment is the test's, with `env` on top."""
+    env = {**os.environ, **options.pop("env", {})}
+    return subprocess.Popen(
+        [CTXR, *words], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8", **options
+    )
+
+
+@pytest.fixture
+def port() -> int:
+    """A port nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,156 @@
+"""`ctxr log` and `ctxr extract`."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.text import display_width
+from tests.cli.conftest import FIBONACCI, Ctxr, bare_ctxr
+
+
+def test_a_conversation_logged_from_a_file_is_found_by_its_words(ctxr: Ctxr, tmp_path: Path) -> None:
+    file = tmp_path / "conversation.json"
+    file.write_text(json.dumps(FIBONACCI, ensure_ascii=False), encoding="utf-8-sig")
+    assert ctxr("log", str(file)).output == "cursor_session_20250929_1430: 2 new, 0 stored before\n"
+    found = ctxr("extract", "피보나치 관련 대화")
+    assert found.exit_code == 0
+    assert "메모이제이션을 쓰세요." in found.output
+
+
+def test_logging_it_again_stores_nothing_twice(ctxr: Ctxr) -> None:
+    first = ctxr("log", "--json", "-", given=FIBONACCI)
+    again = ctxr("log", "--json", "-", given=FIBONACCI)
+    assert json.loads(again.output)["stored_ids"] == json.loads(first.output)["stored_ids"]
+    assert json.loads(again.output)["duplicate_count"] == 2
+
+
+def test_the_source_is_read_from_the_channels_name(ctxr: Ctxr) -> None:
+    ctxr("log", "-", given=FIBONACCI)
+    ctxr("log", "-", given={**FIBONACCI, "channel": "notes", "meta": {"source": "codex"}})
+    with_name = ctxr("extract", "notes", "")
+    assert with_name.exit_code == 0
+
+
+def test_json_is_the_result_of_the_tool(ctxr: Ctxr) -> None:
+    ctxr("log", "-", given=FIBONACCI)
+    result = json.loads(ctxr("extract", "--json", "피보나치").output)
+    assert result["channel"] == FIBONACCI["channel"]
+    assert [message["text"] for message in result["messages"]] == [m["text"] for m in FIBONACCI["messages"]]
+    assert result["metadata"] == {
+        "total_messages": 2,
+        "filtered_messages": 2,
+        "last_activity": "2025-09-29T14:30:18.456Z",
+    }
+
+
+def test_an_empty_query_shows_the_last_messages_of_a_channel(ctxr: Ctxr) -> None:
+    ctxr("log", "-", given=FIBONACCI)
+    shown = ctxr("extract", "--limit", "1", FIBONACCI["channel"], "")
+    assert "메모이제이션" in shown.output
+    assert "피보나치" not in shown.output
+    assert "--cursor " in shown.output
+
+
+def test_the_next_page_goes_on_where_the_last_one_ended(ctxr: Ctxr) -> None:
+    ctxr("log", "-", given=FIBONACCI)
+    page = ["extract", "--json", "--limit", "1", FIBONACCI["channel"], ""]
+    cursor = json.loads(ctxr(*page).output)["metadata"]["next_cursor"]
+    assert json.loads(ctxr(*page, "--cursor", cursor).output)["messages"][0]["role"] == "user"
+
+
+def test_other_channels_are_offered_when_none_was_named(ctxr: Ctxr) -> None:
+    ctxr("log", "-", given=FIBONACCI)
+    other = {"channel": "claude_session_1", "messages": [{"role": "user", "text": "피보나치 힙"}]}
+    ctxr("log", "-", given={**other, "meta": {"title": "아주 긴 제목 " * 20}})
+    shown = ctxr("extract", "피보나치").output
+    assert "claude_session_1" in shown
+    assert FIBONACCI["channel"] in shown
+    assert max(map(display_width, shown.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("mode", ["summary", "digest"])
+def test_a_shorter_form_comes_with_a_summary(ctxr: Ctxr, mode: str) -> None:
+    ctxr("log", "-", given=FIBONACCI)
+    assert "Q: 피보나치 함수의" in ctxr("extract", "--mode", mode, "피보나치").output
+
+
+def test_output_that_is_no_terminal_has_no_colours(ctxr: Ctxr) -> None:
+    ctxr("log", "-", given=FIBONACCI)
+    assert "\x1b" not in ctxr("extract", "피보나치").output
+
+
+@pytest.mark.usefixtures("seoul")
+def test_a_day_means_the_readers_day_from_its_beginning_to_its_end(ctxr: Ctxr) -> None:
+    asked = [{"role": "user", "text": "피보나치", "timestamp": "2025-09-29T14:59:00Z"}]  # 23:59 in Seoul
+    ctxr("log", "-", given={"channel": "c", "messages": asked})
+    assert "2025-09-29 23:59" in ctxr("extract", "--from", "2025-09-29", "--to", "2025-09-29", "피보나치").output
+    assert ctxr("extract", "--from", "2025-09-30", "피보나치").exit_code == 3
+    assert ctxr("extract", "--to", "2025-09-28", "피보나치").exit_code == 3
+
+
+@pytest.fixture
+def seoul(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The machine's clock shows the time of Seoul."""
+    monkeypatch.setenv("TZ", "Asia/Seoul")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.parametrize("words", [("quantum chromodynamics",), ("no_such_channel", "피보나치")])
+def test_nothing_found_is_exit_status_3(ctxr: Ctxr, words: tuple[str, ...]) -> None:
+    ctxr("log", "-", given=FIBONACCI)
+    failed = ctxr("extract", *words)
+    assert failed.exit_code == 3
+    assert failed.stderr.startswith("error: NOT_FOUND: ")
+    assert failed.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ("{not json", "line 1 column 2"),
+        ([1], "messages"),
+        ({"channel": 5}, "channel: given 5"),
+        ({**FIBONACCI, "messages": []}, "messages: given []"),
+        ({**FIBONACCI, "messages": [{"role": "bot", "text": "x"}]}, "messages.0.role"),
+        ({**FIBONACCI, "mesages": []}, "mesages: given []; allowed: no such field"),
+        ({**FIBONACCI, "meta": 3}, "3"),
+    ],
+)
+def test_a_conversation_that_is_none_is_exit_status_2(ctxr: Ctxr, given: Any, named: str) -> None:
+    failed = ctxr("log", "-", given=given)
+    assert failed.exit_code == 2
+    assert failed.stderr.startswith("error: INVALID_REQUEST: ")
+    assert named in failed.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("extract",),
+        ("extract", "continue", "the", "conversation"),
+        ("extract", "x", "--limit", "0"),
+        ("extract", "x", "--from", "yesterday"),
+        ("extract", "x", "--mode", "poem"),
+        ("log", "/no/such/file"),
+        ("no-such-command",),
+        ("--no-such-option",),
+    ],
+)
+def test_wrong_usage_is_exit_status_2_and_one_line_of_what_was_wrong(words: tuple[str, ...]) -> None:
+    failed = bare_ctxr(*words)
+    assert failed.exit_code == 2
+    assert failed.stderr.startswith("error: INVALID_REQUEST: ")
+    assert " -h' for help." in failed.stderr
+
+
+def test_a_setting_that_is_wrong_is_named(ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CTXR_PORT", "many")
+    failed = ctxr("extract", "x")
+    assert failed.exit_code == 2
+    assert "CTXR_PORT" in failed.stderr

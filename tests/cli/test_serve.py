@@ -1,0 +1,181 @@
+"""The programs as they run: `ctxr serve`, `ctxr up` and `ctxr mcp` as processes of their own."""
+
+import json
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from mcp import Client, StdioServerParameters
+
+from tests.cli.conftest import CTXR, FIBONACCI, Ctxr, program
+from tests.cli.test_doctor import make_newer
+
+START_SECONDS = 20
+
+
+@contextmanager
+def running(*words: str, port: int, **options: Any) -> Iterator["subprocess.Popen[str]"]:
+    """A server that answers, gone at the end whatever happens."""
+    process = program(*words, "--port", str(port), **options)
+    try:
+        wait_for(process, port)
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def wait_for(process: "subprocess.Popen[str]", port: int) -> None:
+    """Return when the server accepts connections."""
+    deadline = time.monotonic() + START_SECONDS
+    while process.poll() is None and time.monotonic() < deadline:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    raise AssertionError(process.communicate()[1])
+
+
+def failure_of(*words: str, **options: Any) -> str:
+    """What a command says that fails at start."""
+    with program(*words, **options) as process:
+        try:
+            _, complaint = process.communicate(timeout=START_SECONDS)
+        finally:
+            process.kill()
+    assert process.returncode == 1
+    assert "Traceback" not in complaint
+    return str(complaint)
+
+
+@pytest.mark.anyio
+async def test_mcp_and_the_api_share_one_port_and_a_polite_end_is_status_0(ctxr: Ctxr, port: int) -> None:
+    with running("serve", port=port) as server:
+        for mode in ("auto", "legacy"):
+            async with Client(f"http://127.0.0.1:{port}/mcp", mode=mode) as client:
+                assert {tool.name for tool in (await client.list_tools()).tools} == {"conversation_log", "extract"}
+                answer = await client.call_tool("conversation_log", FIBONACCI)
+                assert not answer.is_error
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as browser:
+            assert (await browser.get("/health")).status_code == 200
+            assert (await browser.get("/bo/channels")).json()["total"] == 1
+            unknown = await browser.get("/nonsense")
+        assert unknown.status_code == 404
+        assert unknown.json()["error"]["code"] == "NOT_FOUND"
+        server.terminate()
+        _, said = server.communicate(timeout=START_SECONDS)
+    assert server.returncode == 0
+    assert said == f"Context Registry at http://127.0.0.1:{port}, MCP at /mcp. Ctrl-C ends it.\n"
+
+
+@pytest.mark.anyio
+async def test_a_message_of_many_megabytes_is_taken(ctxr: Ctxr, port: int) -> None:
+    large = {"channel": "c", "messages": [{"role": "user", "text": "x" * 5_000_000}]}
+    with running("serve", port=port):
+        async with Client(f"http://127.0.0.1:{port}/mcp") as client:
+            assert not (await client.call_tool("conversation_log", large)).is_error
+
+
+def test_an_open_event_stream_does_not_keep_the_server_alive(ctxr: Ctxr, port: int) -> None:
+    with running("serve", port=port) as server:
+        with httpx.stream("GET", f"http://127.0.0.1:{port}/bo/events") as stream:
+            assert stream.status_code == 200
+            server.terminate()
+            _, said = server.communicate(timeout=10)
+        assert server.returncode == 0
+        assert "Traceback" not in said
+
+
+def test_ctrl_c_ends_without_a_traceback(ctxr: Ctxr, port: int) -> None:
+    with running("serve", port=port) as server:
+        assert httpx.get(f"http://127.0.0.1:{port}/health").status_code == 200
+        server.send_signal(signal.SIGINT)
+        _, said = server.communicate(timeout=START_SECONDS)
+    assert server.returncode == 130
+    assert "Traceback" not in said
+
+
+def test_the_first_start_makes_the_registry_and_shows_how_to_connect(empty_home: Path, port: int) -> None:
+    with running("up", port=port) as server:
+        assert httpx.get(f"http://127.0.0.1:{port}/ready").status_code == 200
+        server.terminate()
+        shown, _ = server.communicate(timeout=START_SECONDS)
+    assert (empty_home / "ctxr" / "registry.db").exists()
+    assert f"http://127.0.0.1:{port}/mcp" in shown
+    assert json.dumps(CTXR) in shown
+
+
+def test_a_port_that_is_taken_is_one_clear_line(ctxr: Ctxr, port: int) -> None:
+    with socket.create_server(("127.0.0.1", port)):
+        complaint = failure_of("serve", "--port", str(port))
+    assert complaint.startswith(
+        f"error: CANNOT_LISTEN: Cannot listen on 127.0.0.1 port {port}: Address already in use\n"
+    )
+    assert "--port" in complaint.splitlines()[1]
+
+
+def test_a_second_start_says_that_the_first_one_runs(ctxr: Ctxr, port: int) -> None:
+    with running("serve", port=port):
+        complaint = failure_of("up", "--port", str(port))
+    assert f"Context Registry runs already at http://127.0.0.1:{port}" in complaint
+
+
+def test_a_folder_that_cannot_be_made_is_one_clear_line(tmp_path: Path, port: int) -> None:
+    (tmp_path / "file").touch()
+    complaint = failure_of("up", "--port", str(port), env={"CTXR_HOME": str(tmp_path / "file" / "ctxr")})
+    assert complaint.startswith("error: STORAGE_ERROR: The folder ")
+    assert "CTXR_HOME" in complaint
+
+
+def test_a_database_from_a_newer_version_is_one_clear_line(ctxr: Ctxr, empty_home: Path, port: int) -> None:
+    make_newer(empty_home / "ctxr" / "registry.db")
+    complaint = failure_of("serve", "--port", str(port))
+    assert complaint.startswith("error: STORAGE_ERROR: The registry was written by a newer version")
+
+
+def test_a_database_that_cannot_be_reached_is_one_clear_line(port: int) -> None:
+    unreachable = "postgresql://me:secret@127.0.0.1:1/registry"
+    complaint = failure_of("serve", "--port", str(port), env={"CTXR_DATABASE_URL": unreachable})
+    assert complaint.startswith("error: STORAGE_ERROR: Could not open the registry.\n")
+    assert "secret" not in complaint
+
+
+def test_listening_for_other_machines_is_warned_of(ctxr: Ctxr, port: int) -> None:
+    with running("serve", "--host", "0.0.0.0", port=port) as server:
+        server.terminate()
+        _, said = server.communicate(timeout=START_SECONDS)
+    assert said.startswith("warning: 0.0.0.0 can be reached from other machines")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_client_starts_the_stdio_server_by_the_printed_command(ctxr: Ctxr, mode: str) -> None:
+    ctxr_mcp = StdioServerParameters(command=CTXR, args=["mcp"], env=dict(os.environ), cwd="/")
+    async with Client(ctxr_mcp, mode=mode) as client:
+        assert {tool.name for tool in (await client.list_tools()).tools} == {"conversation_log", "extract"}
+        assert not (await client.call_tool("conversation_log", FIBONACCI)).is_error
+
+
+def test_a_terminal_that_has_no_korean_letters_is_no_reason_to_fail(ctxr: Ctxr) -> None:
+    ctxr("log", "-", given=FIBONACCI)
+    ascii_only = {"LC_ALL": "C", "PYTHONIOENCODING": "ascii"}
+    shown, complaint = program("extract", "time 피보나치", env=ascii_only).communicate(timeout=START_SECONDS)
+    assert (FIBONACCI["channel"] in shown, complaint) == (True, "")
+    printed, _ = program("extract", "--json", "피보나치", env=ascii_only).communicate(timeout=START_SECONDS)
+    assert json.loads(printed)["messages"][0]["text"] == FIBONACCI["messages"][0]["text"]
+
+
+def test_a_reader_that_goes_away_is_no_error(ctxr: Ctxr) -> None:
+    ctxr("log", "-", given={"channel": "c", "messages": [{"role": "user", "text": "피보나치 " * 50_000}]})
+    command = f"{shlex.quote(CTXR)} extract c '' | head -c 1"
+    shown = subprocess.run(command, shell=True, capture_output=True, timeout=START_SECONDS, check=True)  # noqa: S602
+    assert (shown.stdout, shown.stderr) == (b"c", b"")

@@ -1,0 +1,38 @@
+"""Text in columns: a Korean letter takes two."""
+
+import pytest
+
+from cli.text import cut, display_width, pad, printable, wrap
+
+
+@pytest.mark.parametrize(("text", "width"), [("abc", 3), ("피보나치", 8), ("é", 1), ("👍", 2), ("", 0), ("a피", 3)])
+def test_a_letter_has_the_columns_that_a_terminal_gives_it(text: str, width: int) -> None:
+    assert display_width(text) == width
+
+
+@pytest.mark.parametrize("text", ["fib", "피보나치", "a피보나치 함수", ""])
+def test_columns_stay_aligned_whatever_the_script(text: str) -> None:
+    assert display_width(pad(text, 6)) == 6
+
+
+def test_a_cut_text_says_that_it_was_cut() -> None:
+    assert cut("피보나치", 5) == "피보…"
+    assert cut("피보", 5) == "피보"
+
+
+def test_long_lines_break_at_spaces() -> None:
+    assert list(wrap("시간 복잡도를 개선", 10)) == ["시간", "복잡도를", "개선"]
+
+
+def test_a_word_longer_than_the_line_is_broken_anywhere() -> None:
+    assert list(wrap("x" * 25, 10)) == ["x" * 10, "x" * 10, "x" * 5]
+    assert list(wrap("피보나치", 3)) == ["피", "보", "나", "치"]
+
+
+def test_code_is_not_broken() -> None:
+    code = "```python\n" + "x = " + "1" * 40 + "\n```"
+    assert "\n".join(wrap(code + "\nand so on", 20)) == code + "\nand so on"
+
+
+def test_a_stored_text_cannot_steer_the_terminal() -> None:
+    assert printable("a\x1b[2Jb\x07\r\nc\td") == "a[2Jb\nc\td"
