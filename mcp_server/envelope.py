@@ -9,6 +9,8 @@ from typing import Any, Generic, Literal, TypeVar
 from mcp.types import CallToolResult, TextContent
 from pydantic import BaseModel, Field
 
+from orchestrator.calls import RESULTS
+
 Result = TypeVar("Result", bound=BaseModel)
 
 
@@ -29,10 +31,10 @@ class Envelope(BaseModel, Generic[Result]):
     error: Problem | None = None
 
 
-def reply(tool: str, outcome: Mapping[str, Any], result: Mapping[str, Any]) -> CallToolResult:
-    """The answer to a call: `outcome` as the orchestrator gave it, `result` what of it the tool shows."""
+def reply(tool: str, outcome: Mapping[str, Any]) -> CallToolResult:
+    """The answer to a call whose operation had this outcome (contract 3)."""
     if outcome["success"]:
-        body = {"ok": True, "tool": tool, "result": result}
+        body = {"ok": True, "tool": tool, "result": RESULTS[tool](outcome)}
     else:
         body = {"ok": False, "tool": tool, "error": outcome["error"]}
     # Compact and unescaped: the model pays for every character (platform notes 1.7).

@@ -15,7 +15,8 @@ from pydantic import ValidationError
 
 from mcp_server.envelope import reply
 from mcp_server.schemas import slim
-from mcp_server.tools import INSTRUCTIONS, RESULTS, add_tools, client_name
+from mcp_server.tools import INSTRUCTIONS, add_tools, client_name
+from orchestrator.calls import RESULTS, as_request
 from orchestrator.lazy import RunOperation
 from registry.errors import StorageError
 
@@ -59,13 +60,13 @@ class RegistryServer(MCPServer[Any]):
                 return await self._run_unchecked(name, arguments, context)
             logger.exception("Tool %s failed", name)
             bug = StorageError("The tool failed inside Context Registry.", "See the server's log")
-            return reply(name, {"success": False, "error": bug.as_dict()}, {})
+            return reply(name, {"success": False, "error": bug.as_dict()})
 
     async def _run_unchecked(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None
     ) -> CallToolResult:
-        outcome = await self._run({"operation": name, **arguments}, client_name(context))
-        return reply(name, outcome, RESULTS[name](outcome))
+        client = client_name(context)
+        return reply(name, await self._run(as_request(name, arguments, client), client))
 
 
 def create_server(run: RunOperation) -> RegistryServer:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 from mcp.server import MCPServer
@@ -84,34 +83,6 @@ class Extracted(BaseModel):
     candidates: list[OtherChannel] | None = None
 
 
-def logged(outcome: Mapping[str, Any]) -> dict[str, Any]:
-    """conversation_log's result."""
-    return {name: outcome[name] for name in Logged.model_fields if name in outcome}
-
-
-def extracted(outcome: Mapping[str, Any]) -> dict[str, Any]:
-    """extract's result: the seed's shape (004 §1.2), with what is empty left out."""
-    if not outcome["success"]:
-        return {}
-    counts = outcome["metadata"]
-    metadata = {
-        "total_messages": counts["total_count"],
-        "filtered_messages": counts["filtered_count"],
-        "last_activity": counts["last_activity"],
-    }
-    if "next_cursor" in counts:
-        metadata["next_cursor"] = counts["next_cursor"]
-    more = {name: outcome[name] for name in ("summary", "candidates") if outcome.get(name)}
-    return {"channel": outcome["channel"], "messages": outcome["messages"], "metadata": metadata, **more}
-
-
-RESULTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-    "conversation_log": logged,
-    "extract": extracted,
-}
-"""Of each tool, what it shows of an operation's outcome."""
-
-
 def client_name(context: Context[Any, Any] | None) -> str | None:
     """Name and version of the client program, where it told them."""
     params = context.session.client_params if context else None
@@ -136,11 +107,10 @@ def add_tools(server: MCPServer[Any], run: RunOperation) -> None:
         meta: Meta | None = None,
     ) -> Annotated[CallToolResult, Envelope[Logged]]:
         client = client_name(ctx)
-        known = meta.model_dump(exclude_none=True) if meta else {}
-        source = source_of(known.get("source"), client, channel)
+        known = meta or Meta()
+        source = source_of(known.source, client, channel)
         request = LogRequest(channel=channel, messages=messages, source=source, metadata=known)
-        outcome = await run(request, client)
-        return reply("conversation_log", outcome, logged(outcome))
+        return reply("conversation_log", await run(request, client))
 
     @server.tool(
         title="Find and continue a past conversation",
@@ -156,8 +126,7 @@ def add_tools(server: MCPServer[Any], run: RunOperation) -> None:
         meta: Meta | None = None,
     ) -> Annotated[CallToolResult, Envelope[Extracted]]:
         client = client_name(ctx)
-        known = meta.model_dump(exclude_none=True) if meta else {}
-        source = source_of(known.get("source"), client)
+        known = meta or Meta()
+        source = source_of(known.source, client, channel)
         request = ExtractRequest(channel=channel, query=query or ExtractQuery(), source=source, metadata=known)
-        outcome = await run(request, client)
-        return reply("extract", outcome, extracted(outcome))
+        return reply("extract", await run(request, client))

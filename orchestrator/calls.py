@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from orchestrator.sources import source_of
 
 
-def log_request(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """conversation_log's arguments, unchecked, as a request; what is wrong in them the orchestrator will say."""
+def as_request(tool: str, arguments: Mapping[str, Any], client: str | None = None) -> dict[str, Any]:
+    """A tool's arguments, unchecked, as a request; what is wrong in them the orchestrator will say."""
     request = {name: value for name, value in arguments.items() if name != "meta" or value is not None}
     meta, channel = request.get("meta"), request.get("channel")
-    source = source_of(
-        meta.get("source") if isinstance(meta, dict) else None, None, channel if isinstance(channel, str) else None
-    )
-    return {**request, "operation": "conversation_log", "source": source}
+    given = meta.get("source") if isinstance(meta, dict) else None
+    source = source_of(given if isinstance(given, str) else None, client, channel if isinstance(channel, str) else None)
+    return {**request, "operation": tool, "source": source}
 
 
 def log_result(outcome: Mapping[str, Any]) -> dict[str, Any]:
@@ -35,3 +34,10 @@ def extract_result(outcome: Mapping[str, Any]) -> dict[str, Any]:
         metadata["next_cursor"] = counts["next_cursor"]
     more = {name: outcome[name] for name in ("summary", "candidates") if outcome.get(name)}
     return {"channel": outcome["channel"], "messages": outcome["messages"], "metadata": metadata, **more}
+
+
+RESULTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+    "conversation_log": log_result,
+    "extract": extract_result,
+}
+"""Of each tool, what it shows of an operation that succeeded."""

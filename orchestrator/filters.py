@@ -8,15 +8,13 @@ from typing import Any
 from orchestrator.operations import Operation
 from orchestrator.queries import Extraction, candidate_item, delivered, message_dict, nothing_found
 from orchestrator.recorder import KEPT_ITEMS
-from orchestrator.relevance import Judged, MessageDict, Turn, arrange, judge, last_within
+from orchestrator.relevance import Judged, MessageDict, Turn, arrange, judge, last_within, turns_in
 from orchestrator.requests import ExtractRequest, SearchRequest
 from orchestrator.state import Run
-from registry.conversations import by_numbers, turn_numbers, turns_of
-from registry.database import ReadTransaction
+from registry.conversations import by_numbers, turns_of
 from registry.domain import format_time, new_id, parse_time
 from registry.paging import cursor_of, decode_cursor, encode_cursor
 from registry.search.finding import Findings
-from registry.search.query import ParsedQuery
 from registry.search.ranking import matched_words
 
 
@@ -29,9 +27,10 @@ async def filter_extraction(run: Run, request: ExtractRequest, data: Extraction)
         return _last_messages(run, request, data)
     else:
         kept = _kept(run, request, data.findings)
-        hits = frozenset(judged.ranked.candidate.number for judged in kept)
-        turns, messages = await run.registry.read(lambda tx: _turns_around(tx, kept, request.query.limit))
-        turns = _confirmed(run, turns, messages, hits, data.findings.query)
+        could_be_shown = turns_in(kept)[: request.query.limit]
+        messages = await run.registry.read(lambda tx: [message_dict(row) for row in turns_of(tx, could_be_shown)])
+        kept = _confirmed(run, kept, messages, data.findings)
+        turns, hits = turns_in(kept), frozenset(judged.ranked.candidate.number for judged in kept)
     limits = {"limit": request.query.limit, "max_tokens": request.query.max_tokens}
     shown, taken = arrange(turns, messages, hits, **limits)  # type: ignore[arg-type]
     if not shown:
@@ -57,26 +56,18 @@ def _explain(run: Run, verdicts: Sequence[Judged], kept: Sequence[Judged]) -> No
     run.recorder.explain(kept=len(kept), dropped=len(verdicts) - len(kept), verdicts=shown)
 
 
-def _turns_around(tx: ReadTransaction, kept: Sequence[Judged], limit: int) -> tuple[list[Turn], list[MessageDict]]:
-    """The turns of the hits, best first, and the messages of as many as could be shown."""
-    numbers = [judged.ranked.candidate.number for judged in kept]
-    belongs = turn_numbers(tx, numbers)
-    turns = list(dict.fromkeys(belongs[number] for number in numbers if number in belongs))
-    return turns, [message_dict(row) for row in turns_of(tx, turns[:limit])]
+def _confirmed(run: Run, kept: Sequence[Judged], messages: Sequence[MessageDict], findings: Findings) -> list[Judged]:
+    """Those that contain a word, and do not only sound like one; the text is read where the mass leaves a doubt."""
+    texts = {message["number"]: message["text"] for message in messages}
 
+    def is_true(judged: Judged) -> bool:
+        found = judged.ranked.candidate
+        text = texts.get(found.number)
+        return found.mass > findings.sounds or text is None or bool(matched_words(findings.query, text))
 
-def _confirmed(
-    run: Run, turns: list[Turn], messages: list[MessageDict], hits: frozenset[int], query: ParsedQuery
-) -> list[Turn]:
-    """The turns without those whose hits, read closely, contain none of the words: they only sound alike."""
-    read = {(message["channel_number"], message["turn"]) for message in messages}
-    true = {
-        (message["channel_number"], message["turn"])
-        for message in messages
-        if message["number"] in hits and matched_words(query, message["text"])
-    }
-    run.recorder.explain(turns_that_only_sound_alike=len(read - true))
-    return [turn for turn in turns if turn in true or turn not in read]
+    true = [judged for judged in kept if is_true(judged)]
+    run.recorder.explain(only_sounding_alike=len(kept) - len(true))
+    return true
 
 
 def _last_messages(run: Run, request: ExtractRequest, data: Extraction) -> dict[str, Any]:
@@ -121,7 +112,7 @@ async def filter_search(run: Run, request: SearchRequest, data: Findings) -> dic
     verdicts = judge(data)
     kept = [judged for judged in verdicts if judged.reason is None]
     _explain(run, verdicts, kept)
-    start = decode_cursor(request.query.cursor, o=int)["o"] if request.query.cursor else 0
+    start = max(decode_cursor(request.query.cursor, o=int)["o"], 0) if request.query.cursor else 0
     page = kept[start : start + request.query.limit]
     numbers = [judged.ranked.candidate.number for judged in page]
     rows = {row.number: row for row in await run.registry.read(lambda tx: by_numbers(tx, numbers))}

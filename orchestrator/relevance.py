@@ -63,6 +63,11 @@ def _own(ranked: Ranked) -> float:
     return ranked.score - ranked.session
 
 
+def turns_in(kept: Iterable[Judged]) -> list[Turn]:
+    """The turns of some messages, each once, in that order."""
+    return list(dict.fromkeys((one.ranked.candidate.channel_id, one.ranked.candidate.turn) for one in kept))
+
+
 def best_channels(findings: Findings) -> list[tuple[int, float]]:
     """Channels with their scores, best first: by their best relevant message and their title."""
     scores: dict[int, float] = defaultdict(float)

@@ -18,11 +18,16 @@ from registry.errors import InvalidRequest
 
 
 def _time_in_words(given: object) -> object:
-    if isinstance(given, str):
-        return parse_time(given)
     if isinstance(given, datetime):
         return given
-    raise ValueError("must be an ISO 8601 time such as 2025-09-29T14:30:15.123Z")
+    try:
+        return parse_time(str(given)) if isinstance(given, str) else _no_time()
+    except ValueError:
+        return _no_time()
+
+
+def _no_time() -> object:
+    raise ValueError("an ISO 8601 time such as 2025-09-29T14:30:15.123Z")
 
 
 def _printable(given: str) -> str:
@@ -143,7 +148,7 @@ class Request(BaseModel):
 
     channel: ChannelName | None = None
     source: str = Field("unknown", min_length=1, max_length=64)
-    metadata: dict[str, Any] = Field({}, validation_alias=AliasChoices("metadata", "meta"))
+    metadata: Meta = Field(Meta(), validation_alias=AliasChoices("metadata", "meta"))
 
 
 class LogRequest(Request):

@@ -35,7 +35,7 @@ def conversation_log(tx: WriteTransaction, run: Run, request: LogRequest, _state
         request.channel,
         messages,
         source=request.source,
-        metadata=request.metadata,
+        metadata=request.metadata.model_dump(exclude_none=True),
         actor="ao",
         received_at=now(),
     )

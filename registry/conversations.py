@@ -9,7 +9,7 @@ from datetime import datetime
 from operator import eq, ge, le
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, and_, delete, insert, or_, select, text, update
+from sqlalchemy import ColumnElement, Row, delete, insert, select, text, update
 
 from registry.alignment import Positions, Utterance, is_new_turn, overlap, recognise
 from registry.channels import ChannelRow, open_channel, recount_channel
@@ -243,30 +243,31 @@ Turn = tuple[int, int]
 """A turn's identity: channel number, and the seq of the message that opens it."""
 
 
-def turn_numbers(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, Turn]:
-    """The turn that each of these messages belongs to."""
-    columns = conversation.c.number, conversation.c.channel_number, conversation.c.turn
-    rows = tx.execute(select(*columns).where(conversation.c.number.in_(numbers)))
-    return {row.number: (row.channel_number, row.turn) for row in rows}
-
-
 def turns_of(tx: ReadTransaction, turns: Iterable[Turn]) -> list[MessageRow]:
     """All messages of some turns, in conversation order."""
     by_channel: dict[int, list[int]] = defaultdict(list)
     for channel_number, turn in turns:
         by_channel[channel_number].append(turn)
-    wanted = [
-        and_(conversation.c.channel_number == number, conversation.c.turn.in_(of_channel))
-        for number, of_channel in by_channel.items()
-    ]
-    query = select(conversation).where(or_(False, *wanted), conversation.c.deleted.is_(False))
-    return list(tx.execute(query.order_by(conversation.c.timestamp, conversation.c.number)).all())
+    rows: list[MessageRow] = []
+    for number, of_channel in by_channel.items():
+        query = select(conversation).where(
+            conversation.c.channel_number == number,
+            conversation.c.turn.in_(of_channel),
+            conversation.c.deleted.is_(False),
+        )
+        rows += tx.execute(query).all()
+    return _in_order(rows)
+
+
+def _in_order(rows: Sequence[MessageRow]) -> list[MessageRow]:
+    """Asked to sort a few rows, SQLite would rather walk all messages in order of time; so we do it."""
+    return sorted(rows, key=lambda row: (row.timestamp, row.number))
 
 
 def by_numbers(tx: ReadTransaction, numbers: Sequence[int]) -> list[MessageRow]:
     """The messages with these numbers that are not deleted, in conversation order."""
     query = select(conversation).where(conversation.c.number.in_(numbers), conversation.c.deleted.is_(False))
-    return list(tx.execute(query.order_by(conversation.c.timestamp, conversation.c.number)).all())
+    return _in_order(tx.execute(query).all())
 
 
 def list_messages(tx: ReadTransaction, wanted: MessageFilter, page: Page) -> dict[str, Any]:

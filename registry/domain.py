@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from hashlib import blake2b
+from math import isfinite
 from pathlib import PurePosixPath, PureWindowsPath
 from secrets import randbits
 from typing import Any
@@ -98,8 +99,10 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def storable(value: Any) -> Any:
-    """The value with what PostgreSQL or UTF-8 cannot hold (NUL, lone surrogates) shown as U+FFFD."""
+    """The value with what PostgreSQL, UTF-8 or JSON cannot hold (NUL, lone surrogates, NaN) made text or U+FFFD."""
     match value:
+        case float() if not isfinite(value):
+            return str(value)
         case str():
             return _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", value)
         case Mapping():

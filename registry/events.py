@@ -5,16 +5,22 @@ So it is the same in every process that shares the registry, and a listener that
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Table, func, select
+from sqlalchemy import Row, Table, func, or_, select
 
 from registry.conversations import message_item
 from registry.database import ReadTransaction
 from registry.executions import execution_item
 from registry.tables import conversation, execution
+
+MOST = 500
+"""Events of one kind read at a time."""
+MISSED_S = 30.0
+"""How long a number that is missing is looked for: longer than any write may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +55,45 @@ def newest_place(tx: ReadTransaction) -> Place:
     return Place(*last)
 
 
-def events_since(tx: ReadTransaction, place: Place, limit: int = 500) -> list[Event]:
-    """What happened after a place, messages before executions, each kind in order of arrival."""
-    events = []
-    for row in _after(tx, conversation, place.message, limit):
-        place = Place(row.number, place.execution)
-        events.append(Event("message", place, message_item(row)))
-    for row in _after(tx, execution, place.execution, limit):
-        place = Place(place.message, row.number)
-        events.append(Event("execution", place, execution_item(row)))
-    return events
+class Listener:
+    """One listener's way through the feed.
+
+    Several writers of a PostgreSQL may commit in another order than they took their numbers; so a number that is
+    missing is looked for again, for a while.
+    """
+
+    def __init__(self, place: Place) -> None:
+        self._messages = _Numbers(conversation, place.message)
+        self._executions = _Numbers(execution, place.execution)
+
+    def news(self, tx: ReadTransaction) -> list[Event]:
+        """What has happened since the last call, messages before executions."""
+        events = []
+        for row in self._messages.news(tx):
+            events.append(Event("message", self._place(), message_item(row)))
+        for row in self._executions.news(tx):
+            events.append(Event("execution", self._place(), execution_item(row)))
+        return events
+
+    def _place(self) -> Place:
+        return Place(self._messages.last, self._executions.last)
 
 
-def _after(tx: ReadTransaction, table: Table, number: int, limit: int) -> Sequence[Any]:
-    return tx.execute(select(table).where(table.c.number > number).order_by(table.c.number).limit(limit)).all()
+class _Numbers:
+    """The rows of one table by their running number, each once."""
+
+    def __init__(self, table: Table, last: int) -> None:
+        self.last = last
+        self._table = table
+        self._missing: dict[int, float] = {}  # number: until when it is looked for
+
+    def news(self, tx: ReadTransaction) -> Iterator[Row[Any]]:
+        number = self._table.c.number
+        self._missing = {gap: until for gap, until in self._missing.items() if until > time.monotonic()}
+        query = select(self._table).where(or_(number > self.last, number.in_(self._missing)))
+        for row in tx.execute(query.order_by(number).limit(MOST)).all():
+            self._missing.pop(row.number, None)
+            for gap in range(max(self.last + 1, row.number - MOST), row.number):
+                self._missing[gap] = time.monotonic() + MISSED_S
+            self.last = max(self.last, row.number)
+            yield row

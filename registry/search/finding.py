@@ -8,6 +8,7 @@ from typing import NamedTuple
 from sqlalchemy import func, select
 
 from registry.database import ReadTransaction
+from registry.search.analyzer import KEY_PREFIX
 from registry.search.engines import index_of
 from registry.search.index import Scope
 from registry.search.query import ParsedQuery, parse_query
@@ -20,11 +21,15 @@ BUDGETS = {"sqlite": 100_000, "postgresql": 20_000}
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What a request found: `ranked` best first; `full` the mass of a perfect answer; `titles` by channel number."""
+    """What a request found: `ranked` best first; `titles` the mass of channel titles, by channel number.
+
+    `full` is the mass of a perfect answer; a message of no more mass than `sounds` may only sound like the words.
+    """
 
     query: ParsedQuery
     terms: list[Term]
     full: float
+    sounds: float
     candidates: int
     ranked: list[Ranked]
     titles: dict[int, float]
@@ -54,6 +59,7 @@ def find_messages(tx: ReadTransaction, words: str, scope: Scope, budget: int = 0
         query=query,
         terms=terms,
         full=full_mass(query, frequencies, corpus.size),
+        sounds=sum(term.weight for term in terms if term.token.startswith(KEY_PREFIX)),
         candidates=len(candidates),
         ranked=rank(candidates, corpus.average_length),
         titles=index.titles(tx, terms) if terms and scope.channel_number is None else {},

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import eq, ge, le, ne
+from typing import Any
 
 from sqlalchemy import ColumnElement, Integer, Subquery, column, select, text
 
@@ -20,6 +21,7 @@ from registry.search.ranking import Candidate, Term
 from registry.tables import channel, conversation
 
 CANDIDATES = 1000
+CANDIDATES_IN_CHANNEL = 300
 """How many of the heaviest messages are taken into ranking."""
 
 WEIGHT_UNIT = 1_000_000
@@ -87,7 +89,8 @@ class MessageIndex(ABC):
         conditions = _conditions(scope)
         within = [] if scope.channel_number is None else [channel_token(scope.channel_number)]
         # With conditions on the message itself the cut must come after them.
-        cut = "" if conditions else f"ORDER BY mass DESC, id DESC LIMIT {CANDIDATES}"
+        most = CANDIDATES_IN_CHANNEL if within else CANDIDATES
+        cut = "" if conditions else f"ORDER BY mass DESC, id DESC LIMIT {most}"
         hits = self._sums(terms, within, f"id > 0 GROUP BY id {cut}")
         query = select(
             conversation.c.number,
@@ -96,11 +99,12 @@ class MessageIndex(ABC):
             conversation.c.role,
             conversation.c.length,
             hits.c.mass,
+            conversation.c.turn,
         ).join_from(hits, conversation, conversation.c.number == hits.c.id)
         if conditions:
             query = query.join(channel, channel.c.number == conversation.c.channel_number).where(*conditions)
-        rows = tx.execute(query.order_by(hits.c.mass.desc(), hits.c.id.desc()).limit(CANDIDATES)).all()
-        return [Candidate(*row[:-1], row.mass / WEIGHT_UNIT) for row in rows]
+        rows = tx.execute(query.order_by(hits.c.mass.desc(), hits.c.id.desc()).limit(most)).all()
+        return [Candidate(*row[:5], row.mass / WEIGHT_UNIT, row.turn) for row in rows]
 
     def titles(self, tx: ReadTransaction, terms: Sequence[Term]) -> dict[int, float]:
         """The sum of term weights in each channel's title, by channel number."""
@@ -110,13 +114,15 @@ class MessageIndex(ABC):
     def _sums(self, terms: Sequence[Term], within: Sequence[str], ending: str) -> Subquery:
         """A subquery of (id, mass): for every entry the sum of the weights of the terms it carries."""
         parts = [
-            f"SELECT id, {round(term.weight * WEIGHT_UNIT)} AS w FROM ({self.postings(f't{i}')}) AS p{i}"  # noqa: S608
-            for i, term in enumerate(terms)
+            f"SELECT id, CAST(:w{i} AS BIGINT) AS w FROM ({self.postings(f't{i}')}) AS p{i}"  # noqa: S608
+            for i in range(len(terms))
         ]
-        # Nothing but names of ours and whole numbers is put into the text; tokens go as parameters.
+        # Nothing but names of ours is put into the text, so that it is compiled once for each number of terms.
         hits = f"({' UNION ALL '.join(parts)}) AS hits"
         sql = f"SELECT id, CAST(sum(w) AS BIGINT) AS mass FROM {hits} WHERE {ending}"  # noqa: S608
-        given = {f"t{i}": self.expression([*within, term.token]) for i, term in enumerate(terms)}
+        given: dict[str, Any] = {}
+        for i, term in enumerate(terms):
+            given |= {f"t{i}": self.expression([*within, term.token]), f"w{i}": round(term.weight * WEIGHT_UNIT)}
         return text(sql).bindparams(**given).columns(column("id", Integer), column("mass", Integer)).subquery()
 
 

@@ -40,7 +40,7 @@ class Candidate(NamedTuple):
     """A message that holds some terms.
 
     `number` is its id in arrival order, `seq` its position inside its channel, `length` its number of tokens,
-    `mass` the sum of the weights of the terms found in it.
+    `mass` the sum of the weights of the terms found in it, `turn` the seq of the message that opens its turn.
     """
 
     number: int
@@ -49,6 +49,7 @@ class Candidate(NamedTuple):
     role: str
     length: int
     mass: float
+    turn: int = 0
 
 
 class Ranked(NamedTuple):

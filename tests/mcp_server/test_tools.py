@@ -118,7 +118,7 @@ async def test_arguments_sent_as_json_text_are_understood(client: Client) -> Non
         (
             "conversation_log",
             {"channel": "c", "messages": [{**ASKED, "timestamp": 1759156215}]},
-            "messages.0.timestamp: given 1759156215; allowed: must be an ISO 8601 time",
+            "messages.0.timestamp: given 1759156215; allowed: an ISO 8601 time such as",
         ),
         ("extract", {"query": {"limit": 5000}}, "query.limit: given 5000; allowed: less than or equal to 1000"),
         ("extract", {"chanel": "c"}, 'chanel: given "c"; allowed: no such field'),
@@ -134,6 +134,13 @@ async def test_bad_arguments_are_refused_by_the_name_of_the_field_and_recorded(
     assert [(run["operation"], run["client"], run["status"]) for run in page["items"]] == [
         (tool, "cursor-vscode 1.0", "failed")
     ]
+
+
+async def test_no_argument_turns_a_reading_tool_into_another_operation(client: Client) -> None:
+    await call(client, "conversation_log", channel=CHANNEL, messages=[ASKED, ANSWERED])
+    refused = await call(client, "extract", channel=CHANNEL, operation="delete", query={"soft": False})
+    assert refused["error"]["code"] == "INVALID_REQUEST"
+    assert (await call(client, "extract", channel=CHANNEL))["result"]["metadata"]["total_messages"] == 2
 
 
 async def test_nothing_relevant_is_the_seed_s_not_found(client: Client) -> None:
