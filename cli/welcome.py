@@ -30,7 +30,7 @@ def welcome(settings: Settings) -> str:
             "entries: add ours beside them.",
             _title("Cursor, the server", config["Cursor"]),
             server.mcp_json(),
-            _title("Cursor, the rule that logs every turn", f"{CURSOR_RULE_FILE} in your project"),
+            _title("Cursor, the rule", f"{CURSOR_RULE_FILE} in your project"),
             CURSOR_RULE.rstrip(),
             _title("Claude Desktop", config["Claude Desktop"]),
             server.mcp_json(),

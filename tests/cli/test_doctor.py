@@ -39,6 +39,15 @@ def test_a_registry_in_use_is_counted(ctxr: Ctxr) -> None:
     assert seen["database"]["found"].endswith("revision 0001, channels: 1, messages: 2")
 
 
+def test_a_registry_on_postgresql_is_looked_at_too(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CTXR_DATABASE_URL", postgres_url)
+    bare_ctxr("log", "-", given=FIBONACCI)
+    seen = report()["database"]
+    assert seen["state"] == "ok"
+    assert seen["found"].startswith("PostgreSQL ")
+    assert seen["found"].endswith("channels: 1, messages: 2")
+
+
 def test_each_setting_says_where_it_comes_from(ctxr: Ctxr, empty_home: Path, port: int) -> None:
     (empty_home / "ctxr" / "config.toml").write_text('timeout_s = 5\nhost = "::1"\n', encoding="utf-8")
     settings = report()["settings"]

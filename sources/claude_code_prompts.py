@@ -1,0 +1,97 @@
+"""What a user of Claude Code really typed, and what the client put around it (format 5). Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from registry.domain import Role
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Part of a user record. `command` is the slash command it calls, with its arguments in the text."""
+
+    role: Role
+    text: str
+    command: str = ""
+
+    @property
+    def is_injected(self) -> bool:
+        """Nobody typed it."""
+        return self.role is Role.SYSTEM
+
+
+# A wrapper holds context, unless it is part of a command.
+_CONTEXT = (
+    *("ide_opened_file", "ide_selection", "ide_diagnostics", "new-diagnostics", "system-reminder"),
+    *("task-notification", "local-command-stdout", "local-command-stderr", "local-command-caveat"),
+    *("bash-stdout", "bash-stderr", "user-prompt-submit-hook"),
+)
+_COMMAND = ("command-name", "command-message", "command-args", "command-contents", "bash-input")
+_WRAPPER = re.compile(rf"<({'|'.join(_CONTEXT + _COMMAND)})>(.*?)</\1>\s*", re.DOTALL)
+_OPENED = tuple(f"<{tag}>" for tag in _CONTEXT + _COMMAND)
+_REMINDER, _REMINDER_END = "<system-reminder>", "</system-reminder>"
+_NOT_TYPED = (
+    "Caveat: The messages below",
+    "[Request interrupted by user",
+    "This session is being continued from a previous conversation",
+    *_OPENED,  # a wrapper that is never closed
+)
+_COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def pieces_of(texts: Iterable[str]) -> Iterator[Piece]:
+    """The pieces of one user record, in order. What follows a command in its record is the text it expands to."""
+    expanded = False
+    for text in texts:
+        for piece in _pieces(text):
+            yield Piece(Role.SYSTEM, piece.text) if expanded else piece
+            expanded = expanded or bool(piece.command)
+
+
+def injected(texts: Iterable[str]) -> Iterator[Piece]:
+    """The same for a record that is marked as not typed."""
+    return (Piece(Role.SYSTEM, text.strip()) for text in texts if text.strip())
+
+
+def _pieces(text: str) -> Iterator[Piece]:
+    text = text.strip()
+    end, reminders = _reminders_behind(text)
+    command: dict[str, str] = {}
+    at = 0
+    while wrapper := _WRAPPER.match(text, at, end):
+        tag, body = wrapper.group(1), _COLOURS.sub("", wrapper.group(2)).strip()
+        if tag in _COMMAND:
+            command[tag] = body
+        elif body:
+            yield Piece(Role.SYSTEM, body)
+        at = wrapper.end()
+    yield from _command(command)
+    if at < end:
+        yield Piece(Role.SYSTEM if text.startswith(_NOT_TYPED, at) else Role.USER, text[at:end])
+    yield from reminders
+
+
+def _reminders_behind(text: str) -> tuple[int, list[Piece]]:
+    """The reminders that the client glued behind a text, and where the text itself ends."""
+    end, reminders = len(text), []
+    while text.endswith(_REMINDER_END, 0, end) and (start := text.rfind(_REMINDER, 0, end)) > 0:
+        if body := text[start + len(_REMINDER) : end - len(_REMINDER_END)].strip():
+            reminders.append(Piece(Role.SYSTEM, body))
+        end = start
+        while end and text[end - 1].isspace():
+            end -= 1
+    return end, reminders[::-1]
+
+
+def _command(tags: dict[str, str]) -> Iterator[Piece]:
+    """`/name args` or `! shell command`, as it was typed."""
+    if typed := tags.get("bash-input"):
+        yield Piece(Role.USER, f"! {typed}", "!")
+    if called := tags.get("command-name") or tags.get("command-message"):
+        name = "/" + called.removeprefix("/")
+        yield Piece(Role.USER, f"{name} {tags.get('command-args', '')}".strip(), name)
+    if contents := tags.get("command-contents"):
+        yield Piece(Role.SYSTEM, contents)

@@ -1,0 +1,91 @@
+"""The folder `workspaceStorage`: what the workspaces' own databases hold, and whose folders they are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from datetime import datetime
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from sources.base import Found
+from sources.cursor_conversations import Composer, headers_of, inline_bubbles, reading_of
+from sources.cursor_legacy import tab_session
+from sources.cursor_projects import Workspaces, first_folder, workspace_folder
+from sources.cursor_store import WorkspaceRows, workspace_rows
+from sources.files import folders_in, store_entries
+from sources.jsonl import mapping, string
+from sources.loose_json import read_json
+from sources.sqlite_store import ClientDatabase
+
+DATABASE = "state.vscdb"
+
+
+def workspace_folders(user_folder: Path) -> list[Path]:
+    """The folders of all workspaces that Cursor has opened, in a settled order. Raises StorageError."""
+    return sorted(map(Path, folders_in(store_entries(user_folder / "workspaceStorage"))))
+
+
+def note_workspace(folder: Path, workspaces: Workspaces, wait_s: float) -> WorkspaceRows:
+    """Read one workspace, and note its project and which composers it lists. StorageError if it cannot be read."""
+    project = _project(folder)
+    if project:
+        workspaces.project_by_id[folder.name] = project
+    database = folder / DATABASE
+    if not database.exists():
+        return WorkspaceRows([], set(), {})
+    with ClientDatabase(database, wait_s) as opened:
+        rows = workspace_rows(opened)
+    if project:
+        for composer_id in rows.listed:
+            workspaces.project_by_composer.setdefault(composer_id, project)
+    return rows
+
+
+def own_conversations(
+    folder: Path, rows: WorkspaceRows, workspaces: Workspaces, seen: Mapping[str, str], done: set[str], now: datetime
+) -> Iterator[Found]:
+    """The changed ones of the conversations that workspaces alone hold: old chat tabs, composers kept whole.
+
+    `done` are the keys met before, here or elsewhere; it grows, for two workspaces may list the same.
+    """
+    project = workspaces.project_by_id.get(folder.name)
+    tabs = {string(tab.get("tabId")) or f"{folder.name}-{place}": tab for place, tab in enumerate(rows.tabs, 1)}
+    for key, kept in (tabs | rows.inline).items():
+        fingerprint = _fingerprint(kept, project)
+        if key in done:
+            continue
+        done.add(key)
+        if seen.get(key) == fingerprint:
+            continue
+        if key in rows.inline:
+            yield _inline_conversation(Composer(key, kept, {}), fingerprint, workspaces, now)
+        else:
+            done.add(key)
+            yield Found(key, fingerprint, tab_session(kept, key, project, now))
+
+
+def _inline_conversation(composer: Composer, fingerprint: str, workspaces: Workspaces, now: datetime) -> Found:
+    inline = inline_bubbles(composer.record)
+    bubbles = ((header, inline.get(header["bubbleId"])) for header in headers_of(composer.record))
+    reading = reading_of(composer, bubbles, workspaces, now)
+    return Found(composer.composer_id, fingerprint, reading.session, reading.skipped)
+
+
+def _project(folder: Path) -> str:
+    """The folder that was opened; of a workspace with several, the first."""
+    opened, code_workspace = workspace_folder(mapping(read_json(_text(folder / "workspace.json"))))
+    return first_folder(_text(Path(code_workspace)), code_workspace) if code_workspace else opened
+
+
+def _text(file: Path) -> str:
+    with suppress(OSError, ValueError):
+        return file.read_text(encoding="utf-8", errors="replace")
+    return ""
+
+
+def _fingerprint(given: Mapping[str, Any], project: str | None) -> str:
+    text = json.dumps([given, project])
+    return blake2b(text.encode(), digest_size=16).hexdigest()

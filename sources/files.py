@@ -1,0 +1,67 @@
+"""Looking at a client's folders without touching them: what is there, and has it changed."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from registry.errors import StorageError
+from sources.base import Skipped
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file as the folder lists it. `fingerprint`: inode, size and time of its last change."""
+
+    path: str
+    fingerprint: str
+    modified: int
+    """Nanoseconds since 1970."""
+
+
+def entries(folder: str | Path) -> list[os.DirEntry[str]]:
+    """What a folder holds; nothing if it is not there. Raises OSError if it cannot be read."""
+    try:
+        with os.scandir(folder) as listing:
+            return list(listing)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def store_entries(folder: str | Path) -> list[os.DirEntry[str]]:
+    """The same for the root of a store. Raises StorageError."""
+    try:
+        return entries(folder)
+    except OSError as exc:
+        raise StorageError(f"Could not read the folder {folder}.", why_not(exc)) from exc
+
+
+def folders_in(listing: list[os.DirEntry[str]]) -> Iterator[str]:
+    """The paths of the folders among the entries."""
+    return (entry.path for entry in listing if _is_folder(entry))
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
+def look_at(entry: os.DirEntry[str]) -> File | Skipped:
+    """One file by its listing; opens nothing. What is no plain file (a folder, a pipe) is skipped."""
+    try:
+        seen = entry.stat()
+    except OSError as exc:
+        return Skipped(entry.path, why_not(exc))
+    if not stat.S_ISREG(seen.st_mode):
+        return Skipped(entry.path, "not a file" if not stat.S_ISDIR(seen.st_mode) else "a folder, not a file")
+    return File(entry.path, f"{seen.st_ino}-{seen.st_size}-{seen.st_mtime_ns}", seen.st_mtime_ns)
+
+
+def why_not(exc: OSError) -> str:
+    """The system's reason in its own words, without the path."""
+    return (exc.strerror or type(exc).__name__).lower()

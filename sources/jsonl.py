@@ -1,0 +1,90 @@
+"""JSON lines as clients leave them: torn, glued together, damaged, sometimes enormous. Bounded in memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+from sources.base import Skipped
+
+Record = dict[str, Any]
+
+LONGEST_LINE = 32 * 2**20
+"""Bytes. Pasted images make lines of 10 MB (Claude Code format 7); beyond this a line is passed over unread."""
+
+_DECODER = json.JSONDecoder(parse_constant=lambda _: None)  # NaN and Infinity are no JSON anywhere else
+_PADDING = " \t\r\n\0\ufeff"  # a crash may leave a block of zeros, an editor a byte order mark
+
+
+@dataclass(slots=True)
+class Damage:
+    """What could not be read in one file: for each reason the first line, and how many."""
+
+    found: dict[str, list[int]] = field(default_factory=dict)
+
+    def note(self, line: int, why: str) -> None:
+        """One more line with this trouble."""
+        first_and_count = self.found.setdefault(why, [line, 0])
+        first_and_count[1] += 1
+
+    def skipped(self) -> tuple[Skipped, ...]:
+        """One entry for each reason."""
+        return tuple(
+            Skipped(f"line {first}" if count == 1 else f"line {first} and {count - 1} more", why)
+            for why, (first, count) in self.found.items()
+        )
+
+
+def read_lines(file: BinaryIO, longest: int = LONGEST_LINE) -> Iterator[bytes | None]:
+    """The lines of a file; None stands for one that is too long to be kept in memory."""
+    while line := file.readline(longest):
+        if len(line) < longest or line.endswith(b"\n"):
+            yield line
+            continue
+        while line and not line.endswith(b"\n"):
+            line = file.readline(longest)
+        yield None
+
+
+def records_of(lines: Iterable[bytes | None], damage: Damage) -> Iterator[Record]:
+    """The JSON objects in the lines, in order; what is none is noted as damage, blank lines are nothing."""
+    for number, line in enumerate(lines, 1):
+        if line is None:
+            damage.note(number, f"longer than {LONGEST_LINE // 2**20} MB")
+        else:
+            yield from _objects_in(line, number, damage)
+
+
+def _objects_in(line: bytes, number: int, damage: Damage) -> Iterator[Record]:
+    """Usually one object; more where two processes wrote at once and a line break was lost."""
+    text = line.decode("utf-8", "replace").strip(_PADDING)
+    at = 0
+    while at < len(text):
+        try:
+            value, at = _DECODER.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            damage.note(number, "not JSON" if line.endswith(b"\n") else "not written to its end")
+            return
+        if isinstance(value, dict):
+            yield value
+        else:
+            damage.note(number, "not a JSON object")
+        while at < len(text) and text[at] in _PADDING:
+            at += 1
+
+
+def mapping(value: object) -> Record:
+    """The value if it is an object, else an empty one: clients change shapes without notice."""
+    return value if isinstance(value, dict) else {}
+
+
+def items(value: object) -> list[Any]:
+    """The value if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def string(value: object) -> str:
+    """The value if it is text, else nothing."""
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,177 @@
+"""A client's database is read as it stands, and stays as it stands."""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from threading import Timer
+
+import pytest
+
+import sources.sqlite_store
+from registry.errors import StorageError
+from sources.sqlite_store import ClientDatabase, DamagedDatabase, stamp
+from tests.sources.cursor_files import crash, everything_in, writing
+
+KEYS = "SELECT key FROM cursorDiskKV ORDER BY key"
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    """A cleanly closed database in WAL mode with one row."""
+    path = tmp_path / "client 100% #1?" / "state.vscdb"
+    with writing(path) as connection:
+        connection.execute("INSERT INTO cursorDiskKV VALUES ('a', '1')")
+    return path
+
+
+@pytest.fixture
+def writer(database: Path) -> Iterator[sqlite3.Connection]:
+    """The client at work."""
+    with closing(sqlite3.connect(database, isolation_level=None, check_same_thread=False)) as connection:
+        yield connection
+
+
+def keys(path: Path, wait_s: float = 0.05) -> list[str]:
+    with ClientDatabase(path, wait_s) as opened:
+        return [key for (key,) in opened.rows(KEYS)]
+
+
+def rollback(path: Path) -> None:
+    with writing(path, journal="delete"):
+        pass
+
+
+def leave_wal_without_index(path: Path) -> None:
+    crash(path, {"b": "2"})
+    path.with_name("state.vscdb-shm").unlink()
+
+
+def nothing(path: Path) -> None:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("prepare", "expected"),
+    [
+        (nothing, ["a"]),
+        (rollback, ["a"]),
+        (lambda path: crash(path, {"b": "2"}), ["a", "b"]),
+        (leave_wal_without_index, ["a", "b"]),
+        (lambda path: path.with_name("state.vscdb-wal").touch(), ["a"]),
+    ],
+    ids=["closed cleanly", "rollback journal", "killed", "wal without its index", "empty wal"],
+)
+def test_reading_leaves_every_byte_of_the_folder_as_it_was(
+    prepare: Callable[[Path], None], expected: list[str], database: Path
+) -> None:
+    prepare(database)
+    before = everything_in(database.parent)
+    assert keys(database) == expected
+    assert everything_in(database.parent) == before
+
+
+def test_a_read_only_folder_is_no_obstacle(database: Path) -> None:
+    database.parent.chmod(0o555)
+    assert keys(database) == ["a"]
+    database.parent.chmod(0o755)
+
+
+def test_what_the_client_has_written_but_not_yet_merged_is_seen(database: Path, writer: sqlite3.Connection) -> None:
+    writer.execute("PRAGMA wal_autocheckpoint=0")
+    writer.execute("INSERT INTO cursorDiskKV VALUES ('b', '2')")
+    assert keys(database) == ["a", "b"]
+
+
+def test_the_client_may_write_and_merge_while_we_read(database: Path, writer: sqlite3.Connection) -> None:
+    writer.execute("INSERT INTO cursorDiskKV VALUES ('b', '2')")
+    with ClientDatabase(database) as opened:
+        assert len(opened.rows(KEYS)) == 2
+        writer.execute("INSERT INTO cursorDiskKV VALUES ('c', '3')")
+        [(busy, *_)] = writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        assert not busy
+        assert len(opened.rows(KEYS)) == 3
+
+
+def test_a_client_that_comes_back_while_we_read_without_locks_is_noticed(database: Path) -> None:
+    with ClientDatabase(database) as opened:
+        assert len(opened.rows(KEYS)) == 1
+        with writing(database) as connection:
+            connection.execute("INSERT INTO cursorDiskKV VALUES ('b', '2')")
+        assert len(opened.rows(KEYS)) == 2
+
+
+def test_an_unfinished_transaction_of_a_killed_client_is_undone_in_a_copy_only(database: Path) -> None:
+    rollback(database)
+    scratch = database.with_name("scratch")
+    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        connection.execute("PRAGMA cache_size=1")
+        connection.execute("BEGIN")
+        connection.executemany("INSERT INTO cursorDiskKV VALUES (?, ?)", ((f"z{n}", "x" * 4000) for n in range(50)))
+        scratch.mkdir()
+        for name in ("state.vscdb", "state.vscdb-journal"):
+            (scratch / name).write_bytes(database.with_name(name).read_bytes())
+        connection.execute("ROLLBACK")
+    before = everything_in(scratch)
+    assert keys(scratch / "state.vscdb") == ["a"]
+    assert everything_in(scratch) == before
+
+
+def test_a_locked_database_is_waited_for(database: Path, writer: sqlite3.Connection) -> None:
+    writer.execute("PRAGMA journal_mode=delete")
+    writer.execute("BEGIN EXCLUSIVE")
+    release = Timer(0.05, lambda: writer.execute("COMMIT"))
+    release.start()
+    assert keys(database, wait_s=20) == ["a"]
+    release.join()
+
+
+def test_a_database_that_stays_locked_is_reported(database: Path, writer: sqlite3.Connection) -> None:
+    writer.execute("PRAGMA journal_mode=delete")
+    writer.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(StorageError, match="locked by another program"):
+        keys(database)
+
+
+@pytest.mark.parametrize("content", [b"not a database at all" * 100, b"SQLite format 3\0" + b"\xff" * 4000])
+def test_a_file_that_is_no_database_is_reported(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "state.vscdb").write_bytes(content)
+    with pytest.raises(DamagedDatabase):
+        keys(tmp_path / "state.vscdb")
+
+
+def test_an_emptied_file_is_reported_and_its_wal_kept(database: Path) -> None:
+    crash(database, {"b": "2"})
+    database.write_bytes(b"")
+    before = everything_in(database.parent)
+    with pytest.raises(StorageError, match="empty"):
+        keys(database)
+    assert everything_in(database.parent) == before
+
+
+def test_a_missing_file_is_reported_and_not_created(tmp_path: Path) -> None:
+    with pytest.raises(StorageError):
+        keys(tmp_path / "state.vscdb")
+    assert not list(tmp_path.glob("*.vscdb*"))
+
+
+def test_over_a_windows_drive_in_wsl_a_copy_is_read(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources.sqlite_store, "_on_a_windows_drive_of_wsl", lambda path: True)
+    crash(database, {"b": "2"})
+    before = everything_in(database.parent)
+    assert keys(database) == ["a", "b"]
+    assert everything_in(database.parent) == before
+
+
+def test_text_that_is_no_utf_8_is_shown_as_far_as_it_goes(database: Path) -> None:
+    with writing(database) as connection:
+        connection.execute("INSERT INTO cursorDiskKV VALUES ('b', CAST(x'68ff69' AS TEXT))")
+    with ClientDatabase(database) as opened:
+        assert opened.rows("SELECT value FROM cursorDiskKV WHERE key = 'b'") == [("h\ufffdi",)]
+
+
+def test_the_stamp_changes_with_the_wal(database: Path) -> None:
+    before = stamp(database)
+    assert stamp(database) == before
+    crash(database, {"b": "2"})
+    assert stamp(database) != before

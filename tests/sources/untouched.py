@@ -1,0 +1,42 @@
+"""Proof that a reader leaves a client's folder as it was, and opened nothing that it must not."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+_recorders: list[list[str]] = []
+
+
+def state_of(folder: Path) -> dict[str, tuple[int, int, str]]:
+    """Everything below a folder: mode, time of change, hash of the contents."""
+    state = {}
+    for path in sorted([folder, *folder.rglob("*")]):
+        seen = path.lstat()
+        content = sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+        state[str(path.relative_to(folder))] = (seen.st_mode, seen.st_mtime_ns, content)
+    return state
+
+
+def _record(event: str, arguments: tuple[Any, ...]) -> None:
+    if event == "open":
+        for recorder in _recorders:
+            recorder.append(str(arguments[0]))
+
+
+sys.addaudithook(_record)  # cannot be taken away again, so there is one for all tests
+
+
+@contextmanager
+def opened_files() -> Iterator[list[str]]:
+    """The paths that are opened in the block, however that is done in Python."""
+    paths: list[str] = []
+    _recorders.append(paths)
+    try:
+        yield paths
+    finally:
+        _recorders.remove(paths)
