@@ -12,7 +12,7 @@ from registry.domain import format_time, new_id, now, preview_of
 from registry.errors import RegistryError
 from registry.executions import Execution
 
-KEPT_ITEMS = 50
+KEPT_ITEMS = 30
 """Of a long list in a detail (candidates, ids) this many are kept."""
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from registry.search.finding import Findings
 from registry.search.ranking import Ranked, coverage
@@ -22,8 +21,7 @@ Turn = tuple[int, int]
 MessageDict = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(NamedTuple):
     """A message found, with the verdict on it; `reason` says why it was dropped, None for one that was kept."""
 
     ranked: Ranked

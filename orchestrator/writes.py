@@ -17,11 +17,12 @@ from orchestrator.requests import (
 )
 from orchestrator.state import GeneralState, Run
 from registry.channels import channel_item, edit_channel, get_channel, tags_of
-from registry.conversations import delete_channel, delete_message, restore_message, save_messages
+from registry.conversations import delete_channel, delete_message, restore_message
 from registry.database import WriteTransaction
 from registry.domain import Message, Role, format_time, new_id, now
 from registry.errors import InvalidRequest
 from registry.results import save_result
+from registry.saving import save_messages
 
 
 def conversation_log(tx: WriteTransaction, run: Run, request: LogRequest, _state: GeneralState) -> dict[str, Any]:

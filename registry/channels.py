@@ -110,8 +110,10 @@ def _described_by(meta: Mapping[str, Any], row: ChannelRow) -> dict[str, Any]:
     known = {**row.meta, **storable(meta)}
     changes: dict[str, Any] = {} if known == row.meta else {"meta": known}
     for key, column in _DESCRIBING.items():
-        if isinstance(known.get(key), str) and known[key] and known[key] != getattr(row, column):
-            changes[column] = known[key]
+        news = known.get(key)
+        # What the client says again does not undo what the user has called it since.
+        if isinstance(news, str) and news and (news != row.meta.get(key) or getattr(row, column) is None):
+            changes[column] = news
     if isinstance(known.get("project"), str) and known["project"]:
         project = Project.from_path(known["project"])
         if project.path != row.project_path:

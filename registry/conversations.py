@@ -1,21 +1,20 @@
-"""Messages: stored once, however often they are sent; read in order; deleted softly."""
+"""Messages as they are read, deleted and restored. Storing them is `saving`."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import eq, ge, le
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, delete, insert, select, text, update
+from sqlalchemy import ColumnElement, Row, delete, select, update
 
-from registry.alignment import Positions, Utterance, is_new_turn, overlap, recognise
-from registry.channels import ChannelRow, open_channel, recount_channel
+from registry.channels import ChannelRow, recount_channel
 from registry.conditions import given_conditions, is_in
 from registry.database import ReadTransaction, WriteTransaction
-from registry.domain import Message, Role, digest_of, format_time, new_id, preview_of, storable
+from registry.domain import format_time
 from registry.errors import NotFound
 from registry.paging import Page, is_past, read_page
 from registry.search.analyzer import ANALYZER_VERSION, analyze
@@ -25,14 +24,7 @@ from registry.tables import channel, conversation
 
 MessageRow = Row[*tuple[Any, ...]]
 
-
-@dataclass(frozen=True, slots=True)
-class Saved:
-    """What became of one call: `ids` one per message sent, in order; `new` of them were not stored before."""
-
-    ids: list[str]
-    new: int
-    received_at: datetime
+LATEST_FIRST = (conversation.c.timestamp.desc(), conversation.c.number.desc())
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,178 +38,6 @@ class MessageFilter:
     to: datetime | None = None
     include_deleted: bool = False
     numbers: Sequence[int] | None = None
-
-
-def save_messages(
-    tx: WriteTransaction,
-    channel_name: str,
-    messages: Sequence[Message],
-    *,
-    source: str,
-    metadata: Mapping[str, Any],
-    actor: str,
-    received_at: datetime,
-) -> Saved:
-    """Store those of the messages that are not stored yet; all of them or, if the transaction fails, none."""
-    into = open_channel(tx, channel_name, source, metadata, received_at)
-    digests = [digest_of(message.role, storable(message.text)) for message in messages]
-    old = _recognised(tx, into, messages, digests)
-    meta = storable({key: metadata[key] for key in _PER_MESSAGE if key in metadata})
-    rows = _new_rows(tx, into, messages, digests, old, meta)
-    for row in rows:
-        row |= {"source": source, "actor": actor, "received_at": received_at}
-        row["timestamp"] = row["timestamp"] or received_at
-    if rows:
-        tokens = [analyze(row["text"]) for row in rows]
-        for row, found in zip(rows, tokens, strict=True):
-            row["length"] = len(found)
-        _insert(tx, rows, tokens)
-        _grow(tx, into, rows)
-    new_ids = iter(row["id"] for row in rows)
-    ids = [row.id if row else next(new_ids) for row in old]
-    return Saved(ids, len(rows), received_at)
-
-
-_PER_MESSAGE = ("file", "language", "model", "additional_context")
-"""What `meta` says of the moment rather than of the channel: kept with the messages new at that moment."""
-
-_RECOGNISABLE = (
-    conversation.c.number,
-    conversation.c.id,
-    conversation.c.seq,
-    conversation.c.turn,
-    conversation.c.role,
-    conversation.c.digest,
-    conversation.c.timestamp,
-)
-_LATEST_FIRST = (conversation.c.timestamp.desc(), conversation.c.number.desc())
-
-
-def _recognised(
-    tx: ReadTransaction, into: ChannelRow, messages: Sequence[Message], digests: Sequence[bytes]
-) -> list[MessageRow | None]:
-    """For each message the stored one it repeats. Deleted ones count: what a user deleted does not come back."""
-    everything = select(*_RECOGNISABLE).where(conversation.c.channel_number == into.number).order_by(*_LATEST_FIRST)
-    tail = tx.execute(everything.limit(len(messages))).all()[::-1]
-    sent = [_sent(message, digest) for message, digest in zip(messages, digests, strict=True)]
-    known = overlap([row.digest for row in tail], digests)
-    # The usual call: the last turns, then new ones. Only where an old message may stand among the new
-    # ones is the whole channel looked at.
-    if not _any_stored(tx, into, digests[known:]):
-        found: Positions = [*range(len(tail) - known, len(tail)), *[None] * (len(digests) - known)]
-        is_new = is_new_turn([_stored(row) for row in tail], sent, found)
-        return [None if is_new or place is None else tail[place] for place in found]
-    by_time = tx.execute(everything).all()[::-1]
-    return _best_of([by_time, sorted(by_time, key=lambda row: row.seq)], sent)
-
-
-def _best_of(orders: Iterable[Sequence[MessageRow]], sent: Sequence[Utterance]) -> list[MessageRow | None]:
-    """Clients resend in the order of time or in the order they sent before: the one that explains more."""
-    readings = []
-    for rows in orders:
-        found = recognise([_stored(row) for row in rows], sent)
-        readings.append([None if place is None else rows[place] for place in found])
-    return min(readings, key=lambda reading: reading.count(None))
-
-
-def _any_stored(tx: ReadTransaction, into: ChannelRow, digests: Sequence[bytes]) -> bool:
-    query = select(conversation.c.number).where(
-        conversation.c.channel_number == into.number, conversation.c.digest.in_(set(digests))
-    )
-    return bool(digests) and into.seq_count > 0 and tx.execute(query.limit(1)).first() is not None
-
-
-def _stored(row: MessageRow) -> Utterance:
-    return Utterance(bytes(row.digest), _instant(row.timestamp), row.role == Role.USER)
-
-
-def _sent(message: Message, digest: bytes) -> Utterance:
-    return Utterance(digest, _instant(message.timestamp), message.role == Role.USER)
-
-
-def _instant(moment: datetime | None) -> int | None:
-    return None if moment is None else round(moment.timestamp() * 1000)
-
-
-def _new_rows(
-    tx: ReadTransaction,
-    into: ChannelRow,
-    messages: Sequence[Message],
-    digests: Sequence[bytes],
-    old: Sequence[MessageRow | None],
-    meta: Mapping[str, Any],
-) -> list[dict[str, Any]]:
-    """The rows to insert, without what is the same for all. A user message opens a turn, the rest belong to it."""
-    rows: list[dict[str, Any]] = []
-    turn = None if old and old[0] else _last_turn(tx, into)
-    for message, digest, known in zip(messages, digests, old, strict=True):
-        if known:
-            turn = known.turn
-            continue
-        seq = into.seq_count + len(rows)
-        if message.role == Role.USER or turn is None:
-            turn = seq
-        carried = {**message.more, **({"context": message.context} if message.context else {})}
-        rows.append(
-            {
-                "id": new_id("conv"),
-                "record_type": "conversation",
-                "channel": into.name,
-                "channel_number": into.number,
-                "payload": {**storable(carried), **({"meta": meta} if meta else {})},
-                "timestamp": message.timestamp,
-                "deleted": False,
-                "seq": seq,
-                "turn": turn,
-                "role": message.role.value,
-                "text": storable(message.text),
-                "digest": digest,
-                "analyzer_version": ANALYZER_VERSION,
-            }
-        )
-    return rows
-
-
-def _last_turn(tx: ReadTransaction, into: ChannelRow) -> int | None:
-    query = select(conversation.c.turn).where(conversation.c.channel_number == into.number)
-    return tx.execute(query.order_by(*_LATEST_FIRST).limit(1)).scalar()
-
-
-def _insert(tx: WriteTransaction, rows: Sequence[dict[str, Any]], tokens: Sequence[Sequence[str]]) -> None:
-    for number, row in zip(_next_numbers(tx, len(rows)), rows, strict=True):
-        row["number"] = number
-    tx.execute(insert(conversation), rows)
-    scope = channel_token(rows[0]["channel_number"])
-    index_of(tx).add(tx, [Entry(row["number"], [scope, *found]) for row, found in zip(rows, tokens, strict=True)])
-
-
-def _next_numbers(tx: WriteTransaction, count: int) -> Iterable[int]:
-    """Numbers in order of arrival, never used again. SQLite has one writer, so the next one is free."""
-    if tx.dialect.name == "sqlite":
-        last = tx.execute(text("SELECT seq FROM sqlite_sequence WHERE name = 'conversation'")).scalar() or 0
-        return range(last + 1, last + 1 + count)
-    query = text("SELECT nextval('conversation_number_seq') FROM generate_series(1, :count)")
-    return sorted(tx.execute(query, {"count": count}).scalars())
-
-
-def _grow(tx: WriteTransaction, into: ChannelRow, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Tell the channel what it gained."""
-    moments = [row["timestamp"] for row in rows]
-    was_empty = into.seq_count == 0
-    asked = next((row["text"] for row in rows if row["role"] == Role.USER), None)
-    tx.execute(
-        update(channel)
-        .where(channel.c.number == into.number)
-        .values(
-            message_count=into.message_count + len(rows),
-            seq_count=into.seq_count + len(rows),
-            token_count=into.token_count + sum(row["length"] for row in rows),
-            created_at=min(moments) if was_empty else min(into.created_at, *moments),
-            updated_at=max(moments) if was_empty else max(into.updated_at, *moments),
-            first_message_preview=into.first_message_preview or (preview_of(asked) if asked else None),
-            deleted=False,
-        )
-    )
 
 
 def messages_of(
@@ -236,7 +56,7 @@ def messages_of(
     if before:
         conditions.append(is_past(conversation, conversation.c.timestamp, before, "desc"))
     query = select(conversation).where(conversation.c.channel_number == channel_number, *conditions)
-    return list(tx.execute(query.order_by(*_LATEST_FIRST).limit(limit)).all()[::-1])
+    return list(tx.execute(query.order_by(*LATEST_FIRST).limit(limit)).all()[::-1])
 
 
 Turn = tuple[int, int]
@@ -299,7 +119,7 @@ def get_message(tx: ReadTransaction, message_id: str, *, include_deleted: bool =
 def delete_message(tx: WriteTransaction, message_id: str, *, soft: bool) -> dict[str, Any]:
     """Delete a message so that nothing finds it; softly it can be restored. Returns it as it now is."""
     row = get_message(tx, message_id, include_deleted=True)
-    _unindex(tx, [row])
+    unindex(tx, [row])
     if soft:
         tx.execute(update(conversation).where(conversation.c.number == row.number).values(deleted=True))
     else:
@@ -323,7 +143,7 @@ def restore_message(tx: WriteTransaction, message_id: str) -> dict[str, Any]:
 def delete_channel(tx: WriteTransaction, row: ChannelRow, *, soft: bool) -> None:
     """Delete a channel and all it holds; softly, its messages can be restored one by one."""
     within = conversation.c.channel_number == row.number
-    _unindex(tx, tx.execute(select(conversation).where(within)).all())
+    unindex(tx, tx.execute(select(conversation).where(within)).all())
     if soft:
         tx.execute(update(conversation).where(within).values(deleted=True))
         recount_channel(tx, row.number)
@@ -333,7 +153,8 @@ def delete_channel(tx: WriteTransaction, row: ChannelRow, *, soft: bool) -> None
         tx.execute(delete(channel).where(channel.c.number == row.number))
 
 
-def _unindex(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
+def unindex(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
+    """Make messages unfindable; those deleted already are."""
     entries = [
         Entry(row.number, [channel_token(row.channel_number), *analyze(row.text)]) for row in rows if not row.deleted
     ]

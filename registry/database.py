@@ -27,6 +27,7 @@ WriteTransaction = NewType("WriteTransaction", ReadTransaction)
 T = TypeVar("T")
 
 BUSY_TIMEOUT_MS = 10_000
+CONNECT_TIMEOUT_S = 5
 READERS = 4
 WRITERS = {"sqlite": 1, "postgresql": 8}
 """SQLite has one writer at a time; one thread in a queue is faster and fairer than many at its lock."""
@@ -44,6 +45,7 @@ def create_database_engine(url: str) -> Engine:
                 json_serializer=_dump,
                 pool_size=READERS + WRITERS["postgresql"],
                 pool_pre_ping=True,
+                connect_args={"connect_timeout": CONNECT_TIMEOUT_S},
             )
         if address.get_backend_name() == "sqlite":
             return _sqlite_engine(url)

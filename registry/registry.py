@@ -7,10 +7,11 @@ from datetime import datetime
 from typing import Any
 
 from registry.channels import find_channel
-from registry.conversations import delete_message, message_item, messages_of, save_messages
+from registry.conversations import delete_message, message_item, messages_of
 from registry.database import Database
 from registry.domain import Message, now
 from registry.migrate import migrate_engine
+from registry.saving import save_messages
 
 
 class Registry(Database):

@@ -109,14 +109,37 @@ conversation = Table(
     Column("text", Text, nullable=False),
     Column("digest", LargeBinary(16), nullable=False),
     Column("received_at", UtcTime, nullable=False),
+    Column("native_id", Text),
     Column("length", Integer, nullable=False),
     Column("analyzer_version", Integer, nullable=False),
     UniqueConstraint("channel_number", "seq"),
     Index("ix_conversation_order", "channel_number", "timestamp", "number"),
     Index("ix_conversation_turn", "channel_number", "turn"),
     Index("ix_conversation_digest", "channel_number", "digest"),
+    Index("ix_conversation_native_id", "channel_number", "native_id"),
     Index("ix_conversation_timestamp", "timestamp", "number"),
     sqlite_autoincrement=True,
+)
+
+store = Table(
+    "store",
+    metadata,
+    Column("source", String(64), primary_key=True),
+    Column("path", Text, primary_key=True),
+    Column("synced_at", UtcTime, nullable=False),
+    Column("seen", Integer, nullable=False),
+    Column("parsed", Integer, nullable=False),
+    Column("skipped", Json, nullable=False),
+)
+
+store_session = Table(
+    "store_session",
+    metadata,
+    Column("source", String(64), primary_key=True),
+    Column("path", Text, primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("fingerprint", Text, nullable=False),
+    Column("channel_number", Number, ForeignKey("channel.number", ondelete="SET NULL")),
 )
 
 extract_result = Table(

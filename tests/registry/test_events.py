@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from registry.conversations import save_messages
 from registry.database import ReadTransaction, WriteTransaction, create_database_engine
 from registry.domain import Message, Role, now
 from registry.events import Listener, newest_place
+from registry.saving import save_messages
 
 
 @pytest.fixture

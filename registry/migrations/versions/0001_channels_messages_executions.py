@@ -1,4 +1,4 @@
-"""Channels with their tags, messages with their index, extract results, executions."""
+"""Channels with their tags, messages with their index, clients' stores, extract results, executions."""
 
 from __future__ import annotations
 
@@ -75,6 +75,7 @@ def upgrade() -> None:
         sa.Column("text", sa.Text, nullable=False),
         sa.Column("digest", sa.LargeBinary(16), nullable=False),
         sa.Column("received_at", TIME, nullable=False),
+        sa.Column("native_id", sa.Text),
         sa.Column("length", sa.Integer, nullable=False),
         sa.Column("analyzer_version", sa.Integer, nullable=False),
         sa.UniqueConstraint("channel_number", "seq"),
@@ -83,7 +84,25 @@ def upgrade() -> None:
     op.create_index("ix_conversation_order", "conversation", ["channel_number", "timestamp", "number"])
     op.create_index("ix_conversation_turn", "conversation", ["channel_number", "turn"])
     op.create_index("ix_conversation_digest", "conversation", ["channel_number", "digest"])
+    op.create_index("ix_conversation_native_id", "conversation", ["channel_number", "native_id"])
     op.create_index("ix_conversation_timestamp", "conversation", ["timestamp", "number"])
+    op.create_table(
+        "store",
+        sa.Column("source", sa.String(64), primary_key=True),
+        sa.Column("path", sa.Text, primary_key=True),
+        sa.Column("synced_at", TIME, nullable=False),
+        sa.Column("seen", sa.Integer, nullable=False),
+        sa.Column("parsed", sa.Integer, nullable=False),
+        sa.Column("skipped", JSON, nullable=False),
+    )
+    op.create_table(
+        "store_session",
+        sa.Column("source", sa.String(64), primary_key=True),
+        sa.Column("path", sa.Text, primary_key=True),
+        sa.Column("key", sa.Text, primary_key=True),
+        sa.Column("fingerprint", sa.Text, nullable=False),
+        sa.Column("channel_number", NUMBER, sa.ForeignKey("channel.number", ondelete="SET NULL")),
+    )
     op.create_table(
         "extract_result",
         sa.Column("number", NUMBER, primary_key=True),

@@ -1,0 +1,72 @@
+"""One channel for one conversation, whichever way it comes: by tool, by hook, from the client's own store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import func, select
+
+from registry.channels import ChannelRow
+from registry.database import ReadTransaction
+from registry.domain import Message, Project, Role, digest_of, storable
+from registry.tables import channel, conversation
+
+NEAR = timedelta(hours=36)
+"""A channel whose activity is farther away in time than this is another conversation."""
+ENOUGH = 0.6
+"""The share of the channel's questions that must be the session's too."""
+FEWEST = 2
+"""One equal question ("continue") proves nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What is known of a session that looks for its channel."""
+
+    source: str
+    session_id: str
+    project: str | None
+    messages: Sequence[Message]
+
+
+def channel_of_session(tx: ReadTransaction, source: str, session_id: str) -> ChannelRow | None:
+    """The channel that is known to be this session."""
+    query = select(channel).where(channel.c.session_id == session_id, channel.c.source == source)
+    return tx.execute(query.order_by(channel.c.number).limit(1)).first()
+
+
+def same_conversation(tx: ReadTransaction, session: Identity) -> ChannelRow | None:
+    """The one channel without a session of its own that holds these very questions; None when in doubt."""
+    moments = [message.timestamp for message in session.messages if message.timestamp]
+    questions = {
+        digest_of(message.role, storable(message.text)) for message in session.messages if message.role == Role.USER
+    }
+    if not moments or len(questions) < FEWEST:
+        return None
+    near = _channels_near(tx, session, min(moments), max(moments))
+    fitting = [row for row in near if _shares(tx, row, questions)]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _channels_near(tx: ReadTransaction, session: Identity, first: datetime, last: datetime) -> Sequence[ChannelRow]:
+    query = select(channel).where(
+        channel.c.source == session.source,
+        channel.c.session_id.is_(None),
+        channel.c.deleted.is_(False),
+        channel.c.updated_at >= first - NEAR,
+        channel.c.created_at <= last + NEAR,
+    )
+    rows = tx.execute(query).all()
+    if session.project is None:
+        return rows
+    path = Project.from_path(session.project).path
+    return [row for row in rows if row.project_path in (None, path)]
+
+
+def _shares(tx: ReadTransaction, row: ChannelRow, questions: set[bytes]) -> bool:
+    asked = conversation.c.channel_number == row.number, conversation.c.role == Role.USER
+    query = select(func.count(), func.count().filter(conversation.c.digest.in_(questions))).where(*asked)
+    total, shared = tx.execute(query).one()
+    return bool(shared >= FEWEST and shared >= ENOUGH * total)

@@ -1,0 +1,63 @@
+"""What has been read of the clients' own stores: how far, when, and what was passed over and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Table, select
+
+from registry.database import ReadTransaction, WriteTransaction
+from registry.domain import format_time
+from registry.tables import store, store_session
+
+
+@dataclass(frozen=True, slots=True)
+class StoreState:
+    """A store after a sync: sessions `seen` in all, `parsed` this time, and `skipped` as {what, why}."""
+
+    source: str
+    path: str
+    synced_at: datetime
+    seen: int
+    parsed: int
+    skipped: Sequence[dict[str, str]]
+
+
+def seen_sessions(tx: ReadTransaction, source: str, path: str) -> dict[str, str]:
+    """The fingerprint that each session of a store had when it was read, by key."""
+    query = select(store_session.c.key, store_session.c.fingerprint).where(
+        store_session.c.source == source, store_session.c.path == path
+    )
+    return {key: fingerprint for key, fingerprint in tx.execute(query)}
+
+
+def save_seen_session(
+    tx: WriteTransaction, source: str, path: str, key: str, fingerprint: str, channel_number: int | None
+) -> None:
+    """Note that a session was read; in the transaction that stores its messages, so that neither is ever alone."""
+    row = {"source": source, "path": path, "key": key}
+    _upsert(tx, store_session, row, {"fingerprint": fingerprint, "channel_number": channel_number})
+
+
+def save_store(tx: WriteTransaction, state: StoreState) -> None:
+    """Note how a sync of a store went."""
+    row = {"source": state.source, "path": state.path}
+    news = {"synced_at": state.synced_at, "seen": state.seen, "parsed": state.parsed, "skipped": list(state.skipped)}
+    _upsert(tx, store, row, news)
+
+
+def list_stores(tx: ReadTransaction) -> list[dict[str, Any]]:
+    """Every store that was ever read, and how its last sync went."""
+    rows = tx.execute(select(store).order_by(store.c.source, store.c.path))
+    return [{**row._mapping, "synced_at": format_time(row.synced_at)} for row in rows]
+
+
+def _upsert(tx: WriteTransaction, table: Table, key: dict[str, Any], values: dict[str, Any]) -> None:
+    if tx.dialect.name == "postgresql":
+        from sqlalchemy.dialects.postgresql import insert
+    else:
+        from sqlalchemy.dialects.sqlite import insert  # type: ignore[assignment]
+    tx.execute(insert(table).values(**key, **values).on_conflict_do_update(index_elements=list(key), set_=values))
