@@ -19,6 +19,7 @@ COMMANDS = {
     "mcp": "cli.serving",
     "log": "cli.conversations",
     "extract": "cli.conversations",
+    "sync": "cli.sync",
     "db": "cli.db",
     "doctor": "cli.doctor",
 }

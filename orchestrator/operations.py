@@ -14,6 +14,7 @@ class Operation(StrEnum):
     TAG = "tag"
     DELETE = "delete"
     RESTORE = "restore"
+    IMPORT = "import"
     DAILY_BRIEFING = "daily_briefing"
 
 
@@ -28,6 +29,7 @@ PATHS: dict[str, tuple[str, ...]] = {
     "tag": ("plan", "cr_write"),
     "delete": ("plan", "cr_write"),
     "restore": ("plan", "cr_write"),
+    "import": ("plan", "cr_write"),
     "daily_briefing": ("plan", "cr_query", "transform", "external_action", "cr_write"),
 }
 """By name of path; an operation takes the path of its own name unless `plan` says otherwise."""

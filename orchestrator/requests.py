@@ -15,6 +15,7 @@ from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, C
 from orchestrator.operations import ALIASES, Operation
 from registry.domain import parse_time
 from registry.errors import InvalidRequest
+from sources.base import Found
 
 
 def _time_in_words(given: object) -> object:
@@ -181,6 +182,16 @@ class DeleteRequest(Request):
 class RestoreRequest(Request):
     operation = Operation.RESTORE
     query: RestoreQuery
+
+
+class ImportRequest(Request):
+    """Sessions as a reader found them in a client's own store. Not for the doors: the reader has checked them."""
+
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+    operation = Operation.IMPORT
+
+    store: str
+    found: list[Found]
 
 
 class BriefingRequest(Request):

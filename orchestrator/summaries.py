@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orchestrator.recorder import KEPT_ITEMS
-from orchestrator.requests import LogRequest, Request
+from orchestrator.requests import ImportRequest, LogRequest, Request
 
 
 def request_summary(request: Request) -> dict[str, Any]:
@@ -16,6 +16,12 @@ def request_summary(request: Request) -> dict[str, Any]:
             "channel": request.channel,
             "messages": len(request.messages),
             "characters": sum(len(message.text) for message in request.messages),
+        }
+    if isinstance(request, ImportRequest):
+        return {
+            "store": request.store,
+            "sessions": len(request.found),
+            "messages": sum(len(found.session.messages) for found in request.found),
         }
     return request.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"metadata", "source"})
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from orchestrator.imports import import_session
 from orchestrator.operations import Operation
 from orchestrator.queries import delivered
 from orchestrator.requests import (
     BriefingRequest,
     DeleteRequest,
     ExtractRequest,
+    ImportRequest,
     LogRequest,
     RestoreRequest,
     TagRequest,
@@ -23,6 +25,7 @@ from registry.domain import Message, Role, format_time, new_id, now
 from registry.errors import InvalidRequest
 from registry.results import save_result
 from registry.saving import save_messages
+from registry.stores import save_seen_session
 
 
 def conversation_log(tx: WriteTransaction, run: Run, request: LogRequest, _state: GeneralState) -> dict[str, Any]:
@@ -50,6 +53,19 @@ def conversation_log(tx: WriteTransaction, run: Run, request: LogRequest, _state
         "new_count": saved.new,
         "duplicate_count": duplicates,
     }
+
+
+def import_sessions(tx: WriteTransaction, run: Run, request: ImportRequest, _state: GeneralState) -> dict[str, Any]:
+    """Store what is new in some sessions of a client's own store, and that they were read."""
+    new = sent = 0
+    for found in request.found:
+        number = None
+        if found.session.messages:
+            saved = import_session(tx, request.source, found.session)
+            new, sent, number = new + saved.new, sent + len(saved.ids), saved.channel_number
+        save_seen_session(tx, request.source, request.store, found.key, found.fingerprint, number)
+    run.recorder.explain(store=request.store, sessions=len(request.found), new=new, duplicates=sent - new)
+    return {"sessions": len(request.found), "new_count": new, "duplicate_count": sent - new}
 
 
 def extract(tx: WriteTransaction, run: Run, request: ExtractRequest, state: GeneralState) -> dict[str, Any]:
@@ -125,6 +141,7 @@ def daily_briefing(tx: WriteTransaction, run: Run, request: BriefingRequest, sta
 
 WRITES: dict[Operation, Callable[..., dict[str, Any]]] = {
     Operation.CONVERSATION_LOG: conversation_log,
+    Operation.IMPORT: import_sessions,
     Operation.EXTRACT: extract,
     Operation.TAG: tag,
     Operation.DELETE: delete,

@@ -27,6 +27,7 @@ class Saved:
     ids: list[str]
     new: int
     received_at: datetime
+    channel_number: int
 
 
 def save_messages(
@@ -60,7 +61,7 @@ def save_messages(
     _take_over(tx, sent, old)
     new_ids = iter(row["id"] for row in rows)
     ids = [row.id if row else next(new_ids) for row in old]
-    return Saved(ids, len(rows), received_at)
+    return Saved(ids, len(rows), received_at, into.number)
 
 
 class _Sent(NamedTuple):

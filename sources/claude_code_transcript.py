@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from registry.domain import Role, preview_of
+from sources import claude_code_fields as fields
 from sources import drafts
 from sources.base import Session, Skipped
 from sources.claude_code_facts import TITLE_WIDTH, Facts
@@ -17,19 +17,6 @@ from sources.claude_code_tree import Links
 from sources.drafts import Draft
 from sources.jsonl import Record, items, mapping, string
 
-KEPT_SYSTEM = ("", "compact_boundary", "local_command", "informational", "away_summary", "model_refusal_fallback")
-IGNORED_SYSTEM = (
-    *("turn_duration", "microcompact_boundary", "stop_hook_summary", "task_started", "task_progress"),
-    *("task_notification", "hook_result", "bridge_status"),
-)
-IGNORED = (
-    *("progress", "queue-operation", "file-history-snapshot", "permission-mode", "mode", "pr-link", "frame-link"),
-    *("worktree-state", "bridge-session", "agent-setting", "content-replacement", "fork-context-ref"),
-    *("observer-ref", "atis-latch"),
-)
-NOT_TYPED_FLAGS = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly")
-FILLERS = ("(no content)", "No response requested.")
-REFUSALS = ("The user doesn't want to proceed", "The user doesn't want to take this action")
 USAGE = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 OutputOf = Callable[[str], str | None]
@@ -61,7 +48,7 @@ class Transcript:
         if handler:
             self.facts.envelope(record)
             handler(self, record)
-        elif not self.facts.titled(record) and kind not in IGNORED:
+        elif not self.facts.titled(record) and kind not in fields.IGNORED:
             self.unknown[f"record {kind or 'without type'}"] += 1
 
     def session(self) -> Session:
@@ -103,7 +90,7 @@ class Transcript:
 
     def _pieces(self, record: Record, content: object) -> None:
         texts = drafts.texts_in(content)
-        not_typed = any(record.get(flag) for flag in NOT_TYPED_FLAGS) or record.get("promptSource") == "system"
+        not_typed = any(record.get(flag) for flag in fields.NOT_TYPED_FLAGS) or record.get("promptSource") == "system"
         uuid = string(record.get("uuid"))
         for index, piece in enumerate((injected if not_typed else pieces_of)(texts)):
             draft = self._piece(record, piece, uuid if index == 0 else f"{uuid}:{index}")
@@ -128,7 +115,7 @@ class Transcript:
         draft = self._tools.get(call_id) or self._call({"id": call_id}, record)
         result = drafts.readable(block.get("content"))
         structured = record.get("toolUseResult")
-        drafts.answer(draft, self.output_of(result) or result, _status(block, result, structured))
+        drafts.answer(draft, self.output_of(result) or result, fields.status(block, result, structured))
         if agent := string(mapping(structured).get("agentId")):
             draft.more["tool"]["agent"] = f"agent-{agent}"
 
@@ -161,9 +148,8 @@ class Transcript:
 
     def _said(self, block: Record, record: Record) -> None:
         text = string(block.get("text")).strip()
-        if text and text not in FILLERS:
-            is_error = record.get("isApiErrorMessage") or not _model(record)
-            self._part(record, Role.ERROR if is_error else Role.ASSISTANT, text)
+        if text and text not in fields.FILLERS:
+            self._part(record, Role.ERROR if fields.is_clients_own(record) else Role.ASSISTANT, text)
 
     def _thought(self, block: Record, record: Record) -> None:
         if text := string(block.get("thinking")).strip():  # newer models sign their thoughts and keep them
@@ -179,18 +165,18 @@ class Transcript:
             return
         thinking = ":thinking" if role is Role.THINKING else ""
         self._parts[message_id, role] = self._put(record, role, text, message_id and message_id + thinking)
-        self._parts[message_id, role].more |= _model_of(record)
+        self._parts[message_id, role].more |= fields.model_of(record)
 
     def _call(self, block: Record, record: Record) -> Draft:
         call_id, name = string(block.get("id")), string(block.get("name")) or "tool"
         if call_id in self._tools:
             return self._tools[call_id]
         draft = drafts.tool_draft(
-            *(call_id, name, block.get("input", {}), _time(record)),
+            *(call_id, name, block.get("input", {}), fields.time(record)),
             folder=string(record.get("cwd")),
             origin=string(record.get("uuid")),
         )
-        draft.more |= _model_of(record)
+        draft.more |= fields.model_of(record)
         self._tools[call_id or f"without id {len(self._drafts)}"] = draft
         self._drafts.append(draft)
         return draft
@@ -213,24 +199,24 @@ class Transcript:
     def _system(self, record: Record) -> None:
         subtype = string(record.get("subtype"))
         if subtype == "api_error":
-            self._put(record, Role.ERROR, _error_text(record), string(record.get("uuid")))
+            self._put(record, Role.ERROR, fields.error_text(record), string(record.get("uuid")))
         elif subtype == "compact_boundary":
             text = string(record.get("content")) or "Conversation compacted"
             draft = self._put(record, Role.SYSTEM, text, string(record.get("uuid")))
             draft.more |= {"injected": True, "compaction": drafts.shallow(mapping(record.get("compactMetadata")))}
         elif subtype == "local_command":
             self._pieces(record, record.get("content"))
-        elif subtype in KEPT_SYSTEM:
+        elif subtype in fields.KEPT_SYSTEM:
             for text in drafts.texts_in(record.get("content")):
                 self._piece(record, Piece(Role.SYSTEM, text.strip()), string(record.get("uuid")))
-        elif subtype not in IGNORED_SYSTEM:
+        elif subtype not in fields.IGNORED_SYSTEM:
             self.unknown[f"system record {subtype}"] += 1
 
     # Drafts
 
     def _put(self, record: Record, role: Role, text: str, native_id: str) -> Draft:
         more: dict[str, Any] = {"native_id": native_id} if native_id else {}
-        draft = Draft(role, [text] if text else [], _time(record), more, string(record.get("uuid")))
+        draft = Draft(role, [text] if text else [], fields.time(record), more, string(record.get("uuid")))
         self._drafts.append(draft)
         return draft
 
@@ -239,35 +225,6 @@ class Transcript:
         last = self._drafts[-1] if self._drafts else None
         uuid = string(record.get("uuid"))
         return last if last and uuid and last.origin == uuid and last.role is not Role.TOOL else None
-
-
-def _time(record: Record) -> datetime | None:
-    return drafts.moment(record.get("timestamp"))
-
-
-def _model(record: Record) -> str:
-    """The model that answered; nothing when the client wrote the answer itself."""
-    message = mapping(record.get("message"))
-    model = string(message.get("model")) or "unknown"
-    return "" if model == "<synthetic>" else model
-
-
-def _model_of(record: Record) -> dict[str, str]:
-    model = _model(record)
-    return {"model": model} if model not in ("", "unknown") else {}
-
-
-def _status(block: Record, result: str, structured: object) -> str:
-    if not block.get("is_error"):
-        return drafts.COMPLETED
-    is_refused = result.startswith(REFUSALS) or string(structured).startswith("User rejected")
-    return drafts.REJECTED if is_refused else drafts.FAILED
-
-
-def _error_text(record: Record) -> str:
-    error = record.get("error")
-    told = (record.get("content"), mapping(error).get("message"), error, mapping(record.get("cause")).get("message"))
-    return next(filter(None, map(string, told)), "") or drafts.readable(error) or "API error"
 
 
 _HANDLERS: dict[str, Callable[[Transcript, Record], None]] = {

@@ -97,8 +97,13 @@ def _trouble(stored: Any, bubble: Json) -> str:
     return "of an unknown type" if bubble else "not a JSON object"
 
 
+def counted(count: int, noun: str) -> str:
+    """`1 message`, `2 messages`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def _skipped(composer_id: str, damage: Counter[str]) -> tuple[Skipped, ...]:
-    return tuple(Skipped(f"{count} messages of {composer_id}", why) for why, count in damage.items())
+    return tuple(Skipped(f"{counted(count, 'message')} of {composer_id}", why) for why, count in damage.items())
 
 
 def _is_answering(composer: Composer, messages: list[Message], now: datetime) -> bool:

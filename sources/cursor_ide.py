@@ -17,12 +17,13 @@ from typing import Any
 from registry.domain import now
 from registry.errors import StorageError
 from sources.base import Found, Places, Skipped
-from sources.cursor_conversations import QUIET, Composer, headers_of, inline_bubbles, reading_of
+from sources.cursor_conversations import QUIET, Composer, counted, headers_of, inline_bubbles, reading_of
 from sources.cursor_projects import Workspaces, listed_project
 from sources.cursor_store import GlobalStore, Trace
 from sources.cursor_workspaces import DATABASE, note_workspace, own_conversations, workspace_folders
 from sources.loose_json import read_json
-from sources.sqlite_store import WAIT_S, ClientDatabase, DamagedDatabase, last_change, stamp
+from sources.sqlite_files import last_change, stamp
+from sources.sqlite_store import WAIT_S, ClientDatabase, DamagedDatabase
 
 _GENERATION = "1"
 """Part of every fingerprint: another number makes every conversation be read again."""
@@ -35,7 +36,7 @@ _NO_RECORD = "listed by Cursor, but it keeps no record of them"
 _Header = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CursorIde:
     """Reads one installation of Cursor: its global database and those of all its workspaces.
 
@@ -118,7 +119,7 @@ class CursorIde:
                 passed_over[outcome] += 1
             else:
                 yield outcome
-        yield from (Skipped(f"{count} conversations", why) for why, count in passed_over.items() if count)
+        yield from (Skipped(counted(count, "conversation"), why) for why, count in passed_over.items() if count)
 
     def _conversation(
         self, store: GlobalStore, composer_id: str, header: _Header, workspaces: Workspaces, fingerprint: str

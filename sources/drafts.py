@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain
+from math import isfinite
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
@@ -18,6 +19,7 @@ from sources.jsonl import items, mapping, string
 COMPLETED, FAILED, REJECTED, PENDING = "completed", "failed", "rejected", "pending"
 """How a tool call ended, for every client. Pending: the client's file knows no result."""
 
+_LAST_PARTS = 50
 _MILLISECONDS_FROM = 100_000_000_000  # as seconds that is the year 5138
 
 
@@ -33,7 +35,7 @@ class Draft:
 
     def add(self, text: str) -> None:
         """One more part; clients write some of them twice."""
-        if text and text not in self.parts:
+        if text and text not in self.parts[-_LAST_PARTS:]:
             self.parts.append(text)
 
     def attach(self, name: str) -> None:
@@ -118,9 +120,9 @@ def readable(content: object) -> str:
 
 
 def shallow(value: object, depth: int = 20) -> Any:
-    """The value without what is nested so deep that those who walk it could fail."""
+    """The value without what others fail on: what is nested too deep, and numbers that are no JSON (`1e999`)."""
     if not isinstance(value, dict | list):
-        return value
+        return None if isinstance(value, float) and not isfinite(value) else value
     if depth == 0:
         return "…"
     if isinstance(value, list):

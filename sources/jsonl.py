@@ -25,16 +25,19 @@ class Damage:
     found: dict[str, list[int]] = field(default_factory=dict)
 
     def note(self, line: int, why: str) -> None:
-        """One more line with this trouble."""
+        """One more line with this trouble; line 0 is the file as a whole."""
         first_and_count = self.found.setdefault(why, [line, 0])
         first_and_count[1] += 1
 
     def skipped(self) -> tuple[Skipped, ...]:
         """One entry for each reason."""
-        return tuple(
-            Skipped(f"line {first}" if count == 1 else f"line {first} and {count - 1} more", why)
-            for why, (first, count) in self.found.items()
-        )
+        return tuple(Skipped(_where(first, count), why) for why, (first, count) in self.found.items())
+
+
+def _where(first: int, count: int) -> str:
+    if not first:
+        return "the file"
+    return f"line {first}" if count == 1 else f"line {first} and {count - 1} more"
 
 
 def read_lines(file: BinaryIO, longest: int = LONGEST_LINE) -> Iterator[bytes | None]:
@@ -73,6 +76,15 @@ def _objects_in(line: bytes, number: int, damage: Damage) -> Iterator[Record]:
             damage.note(number, "not a JSON object")
         while at < len(text) and text[at] in _PADDING:
             at += 1
+
+
+def object_in(text: str) -> Record | None:
+    """The JSON object that a text is, if it is one: clients put JSON into strings."""
+    try:
+        value = _DECODER.decode(text) if text.lstrip().startswith("{") else None
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def mapping(value: object) -> Record:

@@ -10,34 +10,30 @@ import logging
 import platform
 import shutil
 import sqlite3
+import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import Any, Self
-from urllib.parse import quote
+from typing import Any, Self, TypeVar
 
 from registry.errors import StorageError
+from sources.sqlite_files import beside, has_content, pages, stamp
 
 _log = logging.getLogger(__name__)
+
+_Answer = TypeVar("_Answer")
 
 WAIT_S = 5.0
 _WAL_MODE = 2
 _COPY_TRIES = 3
 _BELONGING = ("", "-wal", "-journal")
 _NEEDS_COPY = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY})
-_IN_USE = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
-
-
-def stamp(database: Path) -> str:
-    """What changes whenever the database does: size and time of it and of its WAL, and the WAL's salts."""
-    wal = _beside(database, "-wal")
-    return f"{_size_and_time(database)}|{_size_and_time(wal)}|{_salts(wal)}"
-
-
-def last_change(database: Path) -> float:
-    """When the database was last written, in seconds since 1970; 0 if it is not there."""
-    return max(_modified(database), _modified(_beside(database, "-wal")))
+_IN_USE = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_READONLY})
+# The client is just starting its WAL anew, and only it may write into the shared index: over in a moment.
+_PASSING = frozenset({sqlite3.SQLITE_READONLY_CANTINIT, sqlite3.SQLITE_READONLY_RECOVERY})
+_PAUSE_S = 0.002
 
 
 class DamagedDatabase(StorageError):
@@ -55,7 +51,7 @@ class ClientDatabase:
         self._path = path
         self._wait_s = wait_s
         self._temporary: TemporaryDirectory[str] | None = None
-        self._unlocked_stamp: str | None = None
+        self._unlocked: tuple[int, int] | None = None
 
     def __enter__(self) -> Self:
         self._open()
@@ -82,8 +78,7 @@ class ClientDatabase:
     def _fetched(self, statement: str, parameters: tuple[object, ...]) -> tuple[list[str], list[tuple[Any, ...]]]:
         while True:
             try:
-                cursor = self._connection.execute(statement, parameters)
-                found = [column[0] for column in cursor.description], cursor.fetchall()
+                found = _patiently(partial(self._execute, statement, parameters), self._wait_s)
             except sqlite3.Error as exc:
                 if not self._changed_unlocked():
                     raise _storage_error(self._path, exc) from exc
@@ -93,9 +88,16 @@ class ClientDatabase:
             self._close()
             self._open()
 
+    def _execute(self, statement: str, parameters: tuple[object, ...]) -> tuple[list[str], list[tuple[Any, ...]]]:
+        cursor = self._connection.execute(statement, parameters)
+        return [column[0] for column in cursor.description], cursor.fetchall()
+
     def _changed_unlocked(self) -> bool:
         """Without locks, the client may have come back and rewritten pages under us."""
-        return self._unlocked_stamp is not None and stamp(self._path) != self._unlocked_stamp
+        try:
+            return self._unlocked is not None and pages(self._path) != self._unlocked
+        except OSError:
+            return True
 
     def _open(self) -> None:
         try:
@@ -103,18 +105,21 @@ class ClientDatabase:
         except sqlite3.Error as exc:
             self._close()
             raise _storage_error(self._path, exc) from exc
+        except StorageError:
+            self._close()
+            raise
         except OSError as exc:
             self._close()
             raise StorageError(f"Cannot read {self._path.name}.", f"{self._path}: {exc.strerror}") from exc
 
     def _connected(self) -> sqlite3.Connection:
-        before = stamp(self._path)
+        before = pages(self._path)
         options = _way_in(self._path)
         if options is None:
             return self._copied()
-        self._unlocked_stamp = before if "immutable" in options else None
+        self._unlocked = before if "immutable" in options else None
         try:
-            return _connect(self._path, options, self._wait_s)
+            return _patiently(partial(_connect, self._path, options, self._wait_s), self._wait_s)
         except sqlite3.Error as exc:
             if _primary(exc) not in _NEEDS_COPY:
                 raise
@@ -122,7 +127,7 @@ class ClientDatabase:
             return self._copied()
 
     def _copied(self) -> sqlite3.Connection:
-        self._unlocked_stamp = None
+        self._unlocked = None
         self._temporary = TemporaryDirectory(prefix="ctxr-", ignore_cleanup_errors=True)
         copy = _copy(self._path, Path(self._temporary.name))
         return _connect(copy, "mode=rw", self._wait_s)  # ours: SQLite may recover it as it likes
@@ -142,12 +147,12 @@ def _way_in(database: Path) -> str | None:
         raise StorageError(f"{database.name} is empty.", str(database))
     if _on_a_windows_drive_of_wsl(database):
         return None
-    wal, shared_memory = _beside(database, "-wal"), _beside(database, "-shm")
+    wal, shared_memory = beside(database, "-wal"), beside(database, "-shm")
     if not wal.exists() and not _in_wal_mode(database):
         return "mode=ro"
     if wal.exists() and shared_memory.exists():
         return "mode=ro&readonly_shm=1"
-    return None if _size(wal) else "mode=ro&immutable=1"
+    return None if has_content(wal) else "mode=ro&immutable=1"
 
 
 def _in_wal_mode(database: Path) -> bool:
@@ -162,7 +167,7 @@ def _on_a_windows_drive_of_wsl(database: Path) -> bool:
 
 def _connect(database: Path, options: str, wait_s: float) -> sqlite3.Connection:
     connection = sqlite3.connect(
-        f"file:{quote(database.absolute().as_posix())}?{options}",
+        f"{database.absolute().as_uri()}?{options}",
         uri=True,
         timeout=wait_s,
         isolation_level=None,
@@ -177,12 +182,24 @@ def _connect(database: Path, options: str, wait_s: float) -> sqlite3.Connection:
     return connection
 
 
+def _patiently(attempt: Callable[[], _Answer], wait_s: float) -> _Answer:
+    """SQLite waits for locks by itself, but not for this."""
+    deadline = time.monotonic() + wait_s
+    while True:
+        try:
+            return attempt()
+        except sqlite3.OperationalError as exc:
+            if _extended(exc) not in _PASSING or time.monotonic() > deadline:
+                raise
+        time.sleep(_PAUSE_S)
+
+
 def _copy(database: Path, folder: Path) -> Path:
     """The database and what belongs to it as they stood together at one moment."""
     for _ in range(_COPY_TRIES):
         before = stamp(database)
         for end in _BELONGING:
-            origin, target = _beside(database, end), folder / (database.name + end)
+            origin, target = beside(database, end), folder / (database.name + end)
             target.unlink(missing_ok=True)
             if not end or origin.exists():
                 shutil.copyfile(origin, target)
@@ -199,33 +216,8 @@ def _storage_error(database: Path, exc: sqlite3.Error) -> StorageError:
 
 def _primary(exc: sqlite3.Error) -> int:
     """SQLite's error code without its extension; 0 where Python itself complains."""
-    return getattr(exc, "sqlite_errorcode", 0) & 0xFF
+    return _extended(exc) & 0xFF
 
 
-def _beside(database: Path, end: str) -> Path:
-    return database.with_name(database.name + end)
-
-
-def _size(file: Path) -> int:
-    return file.stat().st_size if file.exists() else 0
-
-
-def _modified(file: Path) -> float:
-    return file.stat().st_mtime if file.exists() else 0.0
-
-
-def _size_and_time(file: Path) -> str:
-    try:
-        status = file.stat()
-    except OSError:
-        return "-"
-    return f"{status.st_size}.{status.st_mtime_ns}"
-
-
-def _salts(wal: Path) -> str:
-    """New for each generation of a WAL, which a lazy clock does not hide."""
-    try:
-        with wal.open("rb") as file:
-            return file.read(24)[16:].hex()
-    except OSError:
-        return "-"
+def _extended(exc: sqlite3.Error) -> int:
+    return getattr(exc, "sqlite_errorcode", 0)

@@ -14,8 +14,8 @@ from registry.domain import Role, storable
 from sources.base import Session
 from sources.claude_code import parse
 from sources.claude_code_facts import TITLE_FIELDS
+from sources.claude_code_fields import IGNORED_SYSTEM, KEPT_SYSTEM
 from sources.claude_code_prompts import pieces_of
-from sources.claude_code_transcript import IGNORED_SYSTEM, KEPT_SYSTEM
 from sources.claude_code_tree import fork_origin, stamps_of
 from sources.jsonl import Damage, Record, read_lines, records_of
 from tests.sources.claude_code_files import Dialogue, session_id, working_session
@@ -177,6 +177,20 @@ def test_a_text_of_nothing_but_wrappers_takes_no_time() -> None:
     for text in ("<bash-stdout></bash-stdout>" * 100_000, "<system-reminder>x</system-reminder>" * 100_000):
         assert list(pieces_of([text])) is not None
     assert next(pieces_of(["<bash-stdout>" * 100_000])).is_injected
+
+
+def test_an_answer_in_fifty_thousand_records_takes_no_time() -> None:
+    talk = Dialogue(session_id(1))
+    for number in range(50_000):
+        message = {"id": "msg_1", "content": [{"type": "text", "text": f"{number}"}]}
+        talk.records.append({"type": "assistant", "uuid": f"u{number}", "message": message})
+    assert len(parse(talk.records, talk.session_id)[0].session().messages) == 1
+
+
+def test_a_number_beyond_all_numbers_and_a_bottomless_parameter_do_no_harm() -> None:
+    line = b'{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t","name":"X","input":{"n":1e999,"d":'
+    [session], _ = read(line + b"[" * 400 + b"]" * 400 + b"}}]}}\n")
+    check([session])
 
 
 def test_a_chain_of_a_hundred_thousand_records_takes_no_time() -> None:

@@ -139,7 +139,11 @@ def test_any_workspace_file_names_some_folder(content: str, path: str) -> None:
 
 
 def test_values_nested_a_thousandfold_neither_crash_nor_hang() -> None:
-    deepen: list[Callable[[Any], Any]] = [lambda inner: [inner], lambda inner: {"children": [inner], "uri": inner}]
+    deepen: list[Callable[[Any], Any]] = [
+        lambda inner: [inner],
+        lambda inner: {"children": [inner]},
+        lambda inner: {"uri": inner},
+    ]
     for deeper in deepen:
         value: Any = "x"
         for _ in range(900):

@@ -169,7 +169,7 @@ def test_drafts_and_empty_conversations_are_counted_not_listed(cursor: CursorFil
     cursor.rows({"composerData:c3": json.dumps(record("c3")), "bubbleId:c3:x": json.dumps(TURN[0])})
     assert cursor.read() == [
         Skipped("2 conversations", "drafts, or nothing was said"),
-        Skipped("1 conversations", "messages are stored, but not listed in the conversation yet"),
+        Skipped("1 conversation", "messages are stored, but not listed in the conversation yet"),
     ]
 
 
@@ -337,9 +337,9 @@ def test_damaged_rows_cost_only_themselves(cursor: CursorFiles) -> None:
     assert isinstance(found, Found)
     assert [message.text for message in found.session.messages] == [text for _, text in SAID] + ["Still here."]
     assert found.skipped == (
-        Skipped("1 messages of c1", "listed in the conversation but not stored"),
+        Skipped("1 message of c1", "listed in the conversation but not stored"),
         Skipped("3 messages of c1", "not a JSON object"),
-        Skipped("1 messages of c1", "of an unknown type"),
+        Skipped("1 message of c1", "of an unknown type"),
     )
     assert skipped == [Skipped(f"conversation {name}", "its record is not a JSON object") for name in ("c2", "c3")]
 

@@ -10,7 +10,8 @@ import pytest
 
 import sources.sqlite_store
 from registry.errors import StorageError
-from sources.sqlite_store import ClientDatabase, DamagedDatabase, stamp
+from sources.sqlite_files import stamp
+from sources.sqlite_store import ClientDatabase, DamagedDatabase
 from tests.sources.cursor_files import crash, everything_in, writing
 
 KEYS = "SELECT key FROM cursorDiskKV ORDER BY key"
@@ -153,6 +154,39 @@ def test_a_missing_file_is_reported_and_not_created(tmp_path: Path) -> None:
     with pytest.raises(StorageError):
         keys(tmp_path / "state.vscdb")
     assert not list(tmp_path.glob("*.vscdb*"))
+
+
+def test_the_moment_in_which_the_client_begins_its_wal_anew_is_waited_for(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passing = sqlite3.OperationalError("attempt to write a readonly database")
+    passing.sqlite_errorcode = sqlite3.SQLITE_READONLY_CANTINIT
+    left, connect = [passing, passing], sources.sqlite_store._connect
+
+    def connect_in_the_end(path: Path, options: str, wait_s: float) -> sqlite3.Connection:
+        assert path == database
+        if left:
+            raise left.pop()
+        return connect(path, options, wait_s)
+
+    monkeypatch.setattr(sources.sqlite_store, "_connect", connect_in_the_end)
+    assert keys(database) == ["a"]
+
+
+def test_a_file_that_goes_away_while_we_read_is_reported(database: Path) -> None:
+    with ClientDatabase(database) as opened:
+        database.rename(database.with_name("moved"))
+        with pytest.raises(StorageError):
+            opened.rows(KEYS)
+
+
+def test_a_store_that_changes_faster_than_it_can_be_copied_is_reported(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave_wal_without_index(database)
+    monkeypatch.setattr(sources.sqlite_store, "stamp", lambda path: object())
+    with pytest.raises(StorageError, match="faster"):
+        keys(database)
 
 
 def test_over_a_windows_drive_in_wsl_a_copy_is_read(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:

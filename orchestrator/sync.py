@@ -1,0 +1,118 @@
+"""Bringing the clients' own histories into the registry: what changed since the last time, batch by batch.
+
+A store that cannot be read, or is gone, is reported and never taken for a deletion: what a client purges is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from orchestrator.requests import ImportRequest
+from orchestrator.service import Orchestrator
+from registry.domain import now
+from registry.errors import RegistryError
+from registry.stores import StoreState, save_store, seen_sessions
+from sources.base import Found, Places, Skipped, Source
+
+BATCH_MESSAGES = 1000
+"""About so many messages are stored in one transaction."""
+KEPT_SKIPS = 200
+"""Of the things passed over in one store so many are kept with their reasons; all are counted."""
+
+CLIENT = "ctxr sync"
+
+
+@dataclass(slots=True)
+class StoreReport:
+    """How the sync of one store went."""
+
+    source: str
+    path: str
+    seen: int = 0
+    parsed: int = 0
+    new_messages: int = 0
+    skipped: list[Skipped] = field(default_factory=list)
+    skipped_count: int = 0
+
+    def skip(self, some: Iterable[Skipped]) -> None:
+        """Note what was passed over."""
+        for one in some:
+            self.skipped_count += 1
+            if len(self.skipped) < KEPT_SKIPS:
+                self.skipped.append(one)
+
+    def as_dict(self) -> dict[str, Any]:
+        """As `ctxr sync --json` shows it (contract 7)."""
+        return asdict(self)
+
+
+Progress = Callable[[StoreReport], None]
+
+
+async def sync(
+    orchestrator: Orchestrator, readers: Sequence[Source], places: Places, progress: Progress = lambda _: None
+) -> list[StoreReport]:
+    """Read every store that the readers find, and store what is new. `progress` is told after each batch."""
+    reports = []
+    for reader in readers:
+        for store in await asyncio.to_thread(lambda r=reader: list(r.find(places))):  # type: ignore[misc]
+            report = StoreReport(reader.name, str(store))
+            reports.append(report)
+            await _sync_store(orchestrator, reader, store, report, progress)
+    return reports
+
+
+async def _sync_store(
+    orchestrator: Orchestrator, reader: Source, store: Path, report: StoreReport, progress: Progress
+) -> None:
+    seen = await orchestrator.registry.read(lambda tx: seen_sessions(tx, report.source, report.path))
+    batches = _batches(_survived(reader, store, seen), report)
+    while (batch := await asyncio.to_thread(next, batches, None)) is not None:
+        answer = await orchestrator.run(ImportRequest(source=report.source, store=report.path, found=batch), CLIENT)
+        if answer["success"]:
+            report.new_messages += answer["new_count"]
+            report.parsed += len(batch)
+        else:
+            report.skip(Skipped(one.key, answer["error"]["details"]) for one in batch)
+        progress(report)
+    # Counted at the end: sessions that were read before are not read again, but they are there.
+    report.seen = len(await orchestrator.registry.read(lambda tx: seen_sessions(tx, report.source, report.path)))
+    if report.parsed or report.skipped_count or not seen:
+        state = StoreState(
+            report.source,
+            report.path,
+            synced_at=now(),
+            seen=report.seen,
+            parsed=report.parsed,
+            skipped=[asdict(one) for one in report.skipped],
+        )
+        await orchestrator.registry.write(lambda tx: save_store(tx, state))
+
+
+def _survived(reader: Source, store: Path, seen: Mapping[str, str]) -> Iterator[Found | Skipped]:
+    """The reader's findings; a store that cannot be read as a whole is one more thing passed over."""
+    try:
+        yield from reader.sessions(store, seen)
+    except RegistryError as exc:
+        yield Skipped(str(store), f"{exc.message} {exc.details}".strip())
+
+
+def _batches(findings: Iterator[Found | Skipped], report: StoreReport) -> Iterator[list[Found]]:
+    batch: list[Found] = []
+    messages = 0
+    for finding in findings:
+        if isinstance(finding, Skipped):
+            report.skip([finding])
+            continue
+        report.skip(finding.skipped)
+        batch.append(finding)
+        messages += len(finding.session.messages)
+        if messages >= BATCH_MESSAGES:
+            yield batch
+            batch, messages = [], 0
+    if batch:
+        yield batch

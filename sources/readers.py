@@ -1,0 +1,9 @@
+"""The readers there are. Adding a client: write one file as `base` says, and add it here."""
+
+from __future__ import annotations
+
+from sources.base import Source
+from sources.claude_code import ClaudeCode
+from sources.cursor_ide import CursorIde
+
+READERS: tuple[Source, ...] = (ClaudeCode(), CursorIde())

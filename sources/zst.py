@@ -1,0 +1,33 @@
+"""Files that a client has compressed with Zstandard, as bytes of their contents. Streaming."""
+
+from __future__ import annotations
+
+import io
+from typing import BinaryIO, cast
+
+try:
+    import zstandard
+except ImportError:  # an extra: few clients compress
+    HAS_ZST = False
+    DAMAGED: tuple[type[Exception], ...] = ()
+else:
+    HAS_ZST = True
+    DAMAGED = (zstandard.ZstdError,)
+
+MISSING = "compressed; to read it: pip install zstandard"
+_LARGEST_WINDOW = 2**27
+
+
+def open_plain(path: str) -> BinaryIO:
+    """The contents of a file, whether its name ends in `.zst` or not.
+
+    Raises OSError; while reading, one of DAMAGED. Without the library for `.zst` it is an OSError too.
+    """
+    if not path.endswith(".zst"):
+        return open(path, "rb")
+    if not HAS_ZST:
+        raise OSError(0, MISSING)
+    file = open(path, "rb")  # noqa: SIM115 - the reader closes it
+    decompressor = zstandard.ZstdDecompressor(max_window_size=_LARGEST_WINDOW)
+    reader = decompressor.stream_reader(file, read_across_frames=True, closefd=True)
+    return io.BufferedReader(cast(io.RawIOBase, reader))
