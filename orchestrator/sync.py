@@ -13,9 +13,10 @@ from typing import Any
 
 from orchestrator.requests import ImportRequest
 from orchestrator.service import Orchestrator
+from registry.database import ReadTransaction
 from registry.domain import now
 from registry.errors import RegistryError
-from registry.stores import StoreState, save_store, seen_sessions
+from registry.stores import StoreState, save_store, seen_sessions, stamp_of
 from sources.base import Found, Places, Skipped, Source
 
 BATCH_MESSAGES = 1000
@@ -37,6 +38,8 @@ class StoreReport:
     new_messages: int = 0
     skipped: list[Skipped] = field(default_factory=list)
     skipped_count: int = 0
+    is_complete: bool = True
+    """Otherwise all of it is looked at again next time."""
 
     def skip(self, some: Iterable[Skipped]) -> None:
         """Note what was passed over."""
@@ -69,23 +72,29 @@ async def sync(
 async def _sync_store(
     orchestrator: Orchestrator, reader: Source, store: Path, report: StoreReport, progress: Progress
 ) -> None:
-    seen = await orchestrator.registry.read(lambda tx: seen_sessions(tx, report.source, report.path))
-    batches = _batches(_survived(reader, store, seen), report)
+    """A whole store that has not changed is not opened; its stamp is taken before it is read, never after."""
+    stamp = await asyncio.to_thread(reader.stamp, store)
+    known, seen = await orchestrator.registry.read(lambda tx: _known(tx, report))
+    report.seen = len(seen)
+    if stamp and stamp == known:
+        return
+    batches = _batches(_findings(reader, store, seen, report), report)
     while (batch := await asyncio.to_thread(next, batches, None)) is not None:
         answer = await orchestrator.run(ImportRequest(source=report.source, store=report.path, found=batch), CLIENT)
         if answer["success"]:
             report.new_messages += answer["new_count"]
             report.parsed += len(batch)
+            report.seen += sum(one.key not in seen for one in batch)
         else:
+            report.is_complete = False
             report.skip(Skipped(one.key, answer["error"]["details"]) for one in batch)
         progress(report)
-    # Counted at the end: sessions that were read before are not read again, but they are there.
-    report.seen = len(await orchestrator.registry.read(lambda tx: seen_sessions(tx, report.source, report.path)))
-    if report.parsed or report.skipped_count or not seen:
+    if report.parsed or report.skipped_count or stamp != known:
         state = StoreState(
             report.source,
             report.path,
             synced_at=now(),
+            stamp=stamp if report.is_complete else "",
             seen=report.seen,
             parsed=report.parsed,
             skipped=[asdict(one) for one in report.skipped],
@@ -93,11 +102,16 @@ async def _sync_store(
         await orchestrator.registry.write(lambda tx: save_store(tx, state))
 
 
-def _survived(reader: Source, store: Path, seen: Mapping[str, str]) -> Iterator[Found | Skipped]:
-    """The reader's findings; a store that cannot be read as a whole is one more thing passed over."""
+def _known(tx: ReadTransaction, report: StoreReport) -> tuple[str | None, dict[str, str]]:
+    return stamp_of(tx, report.source, report.path), seen_sessions(tx, report.source, report.path)
+
+
+def _findings(reader: Source, store: Path, seen: Mapping[str, str], report: StoreReport) -> Iterator[Found | Skipped]:
+    """What the reader finds; a store that cannot be read as a whole is one more thing passed over."""
     try:
         yield from reader.sessions(store, seen)
     except RegistryError as exc:
+        report.is_complete = False
         yield Skipped(str(store), f"{exc.message} {exc.details}".strip())
 
 

@@ -16,11 +16,15 @@ from registry.tables import store, store_session
 
 @dataclass(frozen=True, slots=True)
 class StoreState:
-    """A store after a sync: sessions `seen` in all, `parsed` this time, and `skipped` as {what, why}."""
+    """A store after a sync: sessions `seen` in all, `parsed` this time, and `skipped` as {what, why}.
+
+    `stamp`: what the reader said of the whole store just before.
+    """
 
     source: str
     path: str
     synced_at: datetime
+    stamp: str
     seen: int
     parsed: int
     skipped: Sequence[dict[str, str]]
@@ -45,8 +49,19 @@ def save_seen_session(
 def save_store(tx: WriteTransaction, state: StoreState) -> None:
     """Note how a sync of a store went."""
     row = {"source": state.source, "path": state.path}
-    news = {"synced_at": state.synced_at, "seen": state.seen, "parsed": state.parsed, "skipped": list(state.skipped)}
+    news = {
+        "synced_at": state.synced_at,
+        "stamp": state.stamp,
+        "seen": state.seen,
+        "parsed": state.parsed,
+        "skipped": list(state.skipped),
+    }
     _upsert(tx, store, row, news)
+
+
+def stamp_of(tx: ReadTransaction, source: str, path: str) -> str | None:
+    """The stamp a store had at its last sync; None before the first."""
+    return tx.execute(select(store.c.stamp).where(store.c.source == source, store.c.path == path)).scalar()
 
 
 def list_stores(tx: ReadTransaction) -> list[dict[str, Any]]:

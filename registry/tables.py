@@ -127,6 +127,7 @@ store = Table(
     Column("source", String(64), primary_key=True),
     Column("path", Text, primary_key=True),
     Column("synced_at", UtcTime, nullable=False),
+    Column("stamp", Text, nullable=False),
     Column("seen", Integer, nullable=False),
     Column("parsed", Integer, nullable=False),
     Column("skipped", Json, nullable=False),

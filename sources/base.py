@@ -67,6 +67,9 @@ class Source(Protocol):
     def find(self, places: Places) -> Iterator[Path]:
         """The stores on this machine. A store that is not seen is never one that the user deleted."""
 
+    def stamp(self, store: Path) -> str:
+        """What changes whenever the store may have changed, at almost no cost; "" where only `sessions` can tell."""
+
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[Found | Skipped]:
         """The sessions of a store whose fingerprint is not the one in `seen` (by key).
 

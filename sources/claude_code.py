@@ -50,6 +50,10 @@ class ClaudeCode:
         desktop = (places.home.joinpath(*parts) / _DESKTOP_SESSIONS for parts in _DESKTOP)
         yield from (folder for folder in desktop if os.path.isdir(folder))
 
+    def stamp(self, store: Path) -> str:
+        """Each file's own state is as cheap to look at: there is no stamp of the whole."""
+        return ""
+
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[Found | Skipped]:
         """The changed sessions, newest first. A file without a conversation is Found with no messages, so that
         it is not read again, and says so in its `skipped`. Raises StorageError."""

@@ -91,6 +91,7 @@ def upgrade() -> None:
         sa.Column("source", sa.String(64), primary_key=True),
         sa.Column("path", sa.Text, primary_key=True),
         sa.Column("synced_at", TIME, nullable=False),
+        sa.Column("stamp", sa.Text, nullable=False),
         sa.Column("seen", sa.Integer, nullable=False),
         sa.Column("parsed", sa.Integer, nullable=False),
         sa.Column("skipped", JSON, nullable=False),

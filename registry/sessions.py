@@ -1,0 +1,57 @@
+"""Finding a session by what people call it: a native id or the beginning of one, a channel, a nickname, `#3`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from sqlalchemy import ColumnElement, or_, select
+
+from registry.channels import ChannelRow, recent_channels
+from registry.database import ReadTransaction
+from registry.errors import InvalidRequest, NotFound
+from registry.tables import channel
+
+SHORTEST_PREFIX = 6
+_ORDINAL = re.compile(r"#(\d{1,6})")
+_SHOWN = 5
+
+
+def resolve_session(tx: ReadTransaction, reference: str) -> ChannelRow:
+    """The one session that is meant (contract 2.3); NotFound, or InvalidRequest naming those it may be."""
+    ordinal = _ORDINAL.fullmatch(reference)
+    if ordinal:
+        return _nth_recent(tx, int(ordinal[1]))
+    for condition in _readings(reference):
+        rows = _found(tx, condition)
+        if len(rows) == 1:
+            return rows[0]
+        if rows:
+            raise InvalidRequest("That may be several sessions.", f"given {reference!r}; it may be {_names(rows)}")
+    raise NotFound("No such session", f"No session, channel or nickname {reference!r} in the registry")
+
+
+def _readings(reference: str) -> list[ColumnElement[bool]]:
+    """What the reference may be, the most exact reading first."""
+    exact = [channel.c.name == reference, channel.c.session_id == reference, channel.c.nickname == reference]
+    if len(reference) < SHORTEST_PREFIX:
+        return exact
+    prefixes = (column.startswith(reference, autoescape=True) for column in (channel.c.session_id, channel.c.name))
+    return [*exact, or_(*prefixes)]
+
+
+def _found(tx: ReadTransaction, condition: ColumnElement[bool]) -> Sequence[ChannelRow]:
+    query = select(channel).where(channel.c.deleted.is_(False), condition)
+    return tx.execute(query.order_by(channel.c.updated_at.desc(), channel.c.number.desc()).limit(_SHOWN + 1)).all()
+
+
+def _nth_recent(tx: ReadTransaction, place: int) -> ChannelRow:
+    rows = recent_channels(tx, place)
+    if place < 1 or len(rows) < place:
+        raise NotFound("No such session", f"given '#{place}'; there are {len(rows)} sessions")
+    return rows[-1]
+
+
+def _names(rows: Sequence[ChannelRow]) -> str:
+    shown = [f"{row.session_id or row.name} ({row.title or row.first_message_preview or ''})" for row in rows[:_SHOWN]]
+    return ", ".join([*shown, "…"] if len(rows) > _SHOWN else shown)
