@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from langgraph.runtime import Runtime
 
 from orchestrator.filters import FILTERS
+from orchestrator.history import HISTORY_FILTERS, HISTORY_QUERIES
 from orchestrator.operations import PATHS, Operation
 from orchestrator.queries import QUERIES
 from orchestrator.requests import ExtractRequest
@@ -53,14 +54,15 @@ async def plan(state: GeneralState, run: Run) -> GeneralState:
 @_recorded
 async def cr_query(state: GeneralState, run: Run) -> GeneralState:
     """Read from the registry."""
-    query = QUERIES[run.request.operation]
+    query = (QUERIES | HISTORY_QUERIES)[run.request.operation]
     return {"data": await run.registry.read(lambda tx: query(tx, run, run.request))}
 
 
 @_recorded
 async def filter_(state: GeneralState, run: Run) -> GeneralState:
     """Keep what answers the request."""
-    return {"result": await FILTERS[run.request.operation](run, run.request, state["data"])}
+    keep = (FILTERS | HISTORY_FILTERS)[run.request.operation]
+    return {"result": await keep(run, run.request, state["data"])}
 
 
 @_recorded

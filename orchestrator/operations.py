@@ -11,6 +11,8 @@ class Operation(StrEnum):
     CONVERSATION_LOG = "conversation_log"
     EXTRACT = "extract"
     SEARCH = "search"
+    LIST = "list"
+    FETCH = "fetch"
     TAG = "tag"
     DELETE = "delete"
     RESTORE = "restore"
@@ -26,6 +28,8 @@ PATHS: dict[str, tuple[str, ...]] = {
     "extract": ("plan", "cr_query", "filter", "cr_write"),
     "extract, shortened": ("plan", "cr_query", "filter", "transform", "cr_write"),
     "search": ("plan", "cr_query", "filter"),
+    "list": ("plan", "cr_query", "filter"),
+    "fetch": ("plan", "cr_query", "filter"),
     "tag": ("plan", "cr_write"),
     "delete": ("plan", "cr_write"),
     "restore": ("plan", "cr_write"),

@@ -105,6 +105,31 @@ class SearchQuery(BaseModel):
     roles: list[RoleName] | None = Field(None, min_length=1)
 
 
+class ListQuery(BaseModel):
+    """Which sessions are wanted, by last activity, newest first."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    limit: Limit = 20
+    offset: int = Field(0, ge=0)
+    project: str | None = None
+    source: str | None = None
+    tag: str | None = None
+    tagged_only: bool = False
+    since: Instant | None = None
+
+
+class FetchQuery(BaseModel):
+    """Which part of one session is wanted: its end, or what stands before a sequence number."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    session_id: str = Field(min_length=1, max_length=300)
+    message_limit: Limit | None = None
+    before: int | None = Field(None, ge=1)
+    is_folded: bool = False
+
+
 class TagQuery(BaseModel):
     """What to call a channel from now on; what is not given stays."""
 
@@ -168,6 +193,16 @@ class SearchRequest(Request):
     query: SearchQuery
 
 
+class ListRequest(Request):
+    operation = Operation.LIST
+    query: ListQuery = ListQuery()
+
+
+class FetchRequest(Request):
+    operation = Operation.FETCH
+    query: FetchQuery
+
+
 class TagRequest(Request):
     operation = Operation.TAG
     channel: ChannelName
@@ -205,6 +240,8 @@ REQUESTS: dict[str, type[Request]] = {
         LogRequest,
         ExtractRequest,
         SearchRequest,
+        ListRequest,
+        FetchRequest,
         TagRequest,
         DeleteRequest,
         RestoreRequest,

@@ -33,6 +33,8 @@ class ChannelFilter:
     source: str | None = None
     project: str | None = None
     tag: str | None = None
+    is_named: bool | None = None
+    """Only those with a nickname or a tag."""
     q: str | None = None
     numbers: Sequence[int] = ()
     from_: datetime | None = None
@@ -57,6 +59,24 @@ def channels_by_number(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int,
     """These channels, without deleted ones."""
     rows = tx.execute(select(channel).where(channel.c.number.in_(numbers), channel.c.deleted.is_(False)))
     return {row.number: row for row in rows}
+
+
+def some_channels(
+    tx: ReadTransaction, wanted: ChannelFilter, *, limit: int, offset: int
+) -> tuple[list[dict[str, Any]], int]:
+    """The channels from an offset on, latest activity first, and how many there are in all."""
+    conditions = _conditions(wanted)
+    total = tx.execute(select(func.count()).select_from(channel).where(*conditions)).scalar_one()
+    ordering = channel.c.updated_at.desc(), channel.c.number.desc()
+    rows = tx.execute(select(channel).where(*conditions).order_by(*ordering).limit(limit).offset(offset)).all()
+    tags = tags_of(tx, [row.number for row in rows])
+    return [channel_item(row, tags[row.number]) for row in rows], total
+
+
+def numbers_of(tx: ReadTransaction, names: Sequence[str]) -> dict[str, int]:
+    """The numbers of the channels with these names."""
+    rows = tx.execute(select(channel.c.name, channel.c.number).where(channel.c.name.in_(names)))
+    return {row.name: row.number for row in rows}
 
 
 def recent_channels(tx: ReadTransaction, limit: int) -> list[ChannelRow]:
@@ -182,12 +202,17 @@ def _conditions(wanted: ChannelFilter) -> list[ColumnElement[bool]]:
         (le, channel.c.updated_at, wanted.to),
         (is_of_project, channel.c.project_path, wanted.project),
         (is_tagged, channel.c.number, wanted.tag),
+        (_is_named, channel.c.nickname, wanted.is_named or None),
     )
     if wanted.q:
         named = (channel.c.name, channel.c.title, channel.c.nickname, channel.c.project_name)
         is_named = [column.icontains(wanted.q, autoescape=True) for column in named]
         conditions.append(or_(channel.c.number.in_(wanted.numbers), *is_named))
     return conditions
+
+
+def _is_named(nickname: ColumnElement[Any], _wanted: bool) -> ColumnElement[bool]:
+    return or_(nickname.is_not(None), channel.c.number.in_(select(tag.c.channel_number)))
 
 
 def channel_item(row: ChannelRow, tags: Sequence[str]) -> dict[str, Any]:

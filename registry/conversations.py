@@ -59,6 +59,17 @@ def messages_of(
     return list(tx.execute(query.order_by(*LATEST_FIRST).limit(limit)).all()[::-1])
 
 
+def message_place(tx: ReadTransaction, channel_number: int, seq: int) -> tuple[datetime, int]:
+    """Where the message with that seq stands, as `messages_of` takes it; NotFound if there is none."""
+    query = select(conversation.c.timestamp, conversation.c.number).where(
+        conversation.c.channel_number == channel_number, conversation.c.seq == seq
+    )
+    row = tx.execute(query).first()
+    if row is None:
+        raise NotFound("No such message", f"No message with sequence {seq + 1} in this session")
+    return row.timestamp, row.number
+
+
 Turn = tuple[int, int]
 """A turn's identity: channel number, and the seq of the message that opens it."""
 
