@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
 from mcp.types import CallToolResult, TextContent
 from pydantic import BaseModel, Field
@@ -17,7 +17,7 @@ Result = TypeVar("Result", bound=BaseModel)
 class Problem(BaseModel):
     """Why a call failed."""
 
-    code: Literal["INVALID_REQUEST", "UNAUTHORIZED", "NOT_FOUND", "STORAGE_ERROR", "TIMEOUT"]
+    code: str
     message: str
     details: str = Field(description="what was given, what is allowed, what to do")
 

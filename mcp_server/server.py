@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from importlib.metadata import version
 from typing import Any
 
@@ -14,8 +15,10 @@ from mcp.types import INVALID_PARAMS, CallToolResult, InputRequiredResult
 from pydantic import ValidationError
 
 from mcp_server.envelope import reply
-from mcp_server.schemas import slim
-from mcp_server.tools import INSTRUCTIONS, add_tools, client_name
+from mcp_server.history_tools import add_history_tools
+from mcp_server.identity import client_name
+from mcp_server.schemas import slim, slim_output
+from mcp_server.tools import INSTRUCTIONS, add_channel_tools
 from orchestrator.calls import RESULTS, as_request
 from orchestrator.lazy import RunOperation
 from registry.errors import StorageError
@@ -24,11 +27,28 @@ logger = logging.getLogger(__name__)
 
 NAME = "context-registry"
 
+DEFAULT = "default"
+TOOLSETS: dict[str, frozenset[str]] = {
+    DEFAULT: frozenset(
+        {
+            "conversation_log",
+            "extract",
+            "list_sessions",
+            "search_sessions",
+            "fetch_session_by_id",
+            "tag_current_session",
+        }
+    ),
+    "history": frozenset(RESULTS) - {"conversation_log", "extract"},
+    "all": frozenset(RESULTS),
+}
+"""The tools of each toolset. The default is small: a model reads every description in every conversation."""
+
 
 class RegistryServer(MCPServer[Any]):
     """An MCP server whose every tool call ends in the envelope of contract 2."""
 
-    def __init__(self, run: RunOperation) -> None:
+    def __init__(self, run: RunOperation, toolsets: Collection[str], project: str | None) -> None:
         super().__init__(
             NAME,
             title="Context Registry",
@@ -37,10 +57,14 @@ class RegistryServer(MCPServer[Any]):
             log_level="WARNING",
         )
         self._run = run
-        add_tools(self, run)
+        add_channel_tools(self, run)
+        add_history_tools(self, run, project)
+        for name in [tool.name for tool in self._tool_manager.list_tools()]:
+            if not any(name in TOOLSETS[toolset] for toolset in toolsets):
+                self.remove_tool(name)
         for tool in self._tool_manager.list_tools():
             tool.parameters = {**slim(tool.parameters), "additionalProperties": False}
-            tool.fn_metadata.output_schema = slim(tool.fn_metadata.output_schema or {})
+            tool.fn_metadata.output_schema = slim_output(tool.fn_metadata.output_schema or {})
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
@@ -69,6 +93,11 @@ class RegistryServer(MCPServer[Any]):
         return reply(name, await self._run(as_request(name, arguments, client), client))
 
 
-def create_server(run: RunOperation) -> RegistryServer:
-    """A server over an orchestrator's `run`, for stdio, HTTP or tests."""
-    return RegistryServer(run)
+def create_server(
+    run: RunOperation, toolsets: Collection[str] = (DEFAULT,), project: str | None = None
+) -> RegistryServer:
+    """A server over an orchestrator's `run`, for stdio, HTTP or tests.
+
+    `toolsets`: which of TOOLSETS to publish. `project`: the folder that `current` means, where it is known.
+    """
+    return RegistryServer(run, toolsets, project)

@@ -10,6 +10,7 @@ from mcp.types import CallToolResult, ToolAnnotations
 from pydantic import BaseModel, Field
 
 from mcp_server.envelope import Envelope, reply
+from mcp_server.identity import client_name
 from orchestrator.lazy import RunOperation
 from orchestrator.requests import ChannelName, ExtractQuery, ExtractRequest, LogRequest, MessageIn, Meta
 from orchestrator.sources import source_of
@@ -83,14 +84,7 @@ class Extracted(BaseModel):
     candidates: list[OtherChannel] | None = None
 
 
-def client_name(context: Context[Any, Any] | None) -> str | None:
-    """Name and version of the client program, where it told them."""
-    params = context.session.client_params if context else None
-    info = params.client_info if params else None
-    return f"{info.name} {info.version}".strip() if info else None
-
-
-def add_tools(server: MCPServer[Any], run: RunOperation) -> None:
+def add_channel_tools(server: MCPServer[Any], run: RunOperation) -> None:
     """Publish the tools; each call runs one operation."""
 
     @server.tool(
@@ -123,10 +117,10 @@ def add_tools(server: MCPServer[Any], run: RunOperation) -> None:
         ctx: Context[Any, Any],
         channel: ChannelName | None = None,
         query: ExtractQuery | None = None,
-        meta: Meta | None = None,
+        meta: Annotated[dict[str, Any] | None, Field(description="source: the client that asks")] = None,
     ) -> Annotated[CallToolResult, Envelope[Extracted]]:
         client = client_name(ctx)
-        known = meta or Meta()
+        known = Meta.model_validate(meta or {})
         source = source_of(known.source, client, channel)
         request = ExtractRequest(channel=channel, query=query or ExtractQuery(), source=source, metadata=known)
         return reply("extract", await run(request, client))

@@ -36,8 +36,30 @@ def extract_result(outcome: Mapping[str, Any]) -> dict[str, Any]:
     return {"channel": outcome["channel"], "messages": outcome["messages"], "metadata": metadata, **more}
 
 
+def sessions_result(outcome: Mapping[str, Any]) -> dict[str, Any]:
+    """The result of a tool that lists sessions; `project` says where it looked."""
+    return {name: outcome[name] for name in ("sessions", "pagination", "project")}
+
+
+def session_result(outcome: Mapping[str, Any]) -> dict[str, Any]:
+    """The result of a tool that reads one session."""
+    return {name: outcome[name] for name in ("session", "messages")}
+
+
+def named_result(outcome: Mapping[str, Any]) -> dict[str, Any]:
+    """tag_current_session's result."""
+    return {"session": outcome["channel"]}
+
+
 RESULTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "conversation_log": log_result,
     "extract": extract_result,
+    "list_sessions": sessions_result,
+    "list_recent_sessions": sessions_result,
+    "find_sessions_by_tag": sessions_result,
+    "fetch_session_by_id": session_result,
+    "fetch_session_by_nickname": session_result,
+    "get_session_detail": session_result,
+    "tag_current_session": named_result,
 }
 """Of each tool, what it shows of an operation that succeeded."""

@@ -150,11 +150,11 @@ class DeleteQuery(BaseModel):
 
 
 class RestoreQuery(BaseModel):
-    """The deleted message that comes back."""
+    """The deleted message that comes back, or all of the request's channel when there is none."""
 
     model_config = ConfigDict(extra="forbid")
 
-    id: str
+    id: str | None = None
 
 
 class BriefingQuery(BaseModel):
@@ -204,8 +204,9 @@ class FetchRequest(Request):
 
 
 class TagRequest(Request):
+    """Without a channel the latest one of the source is meant: the chat that is going on."""
+
     operation = Operation.TAG
-    channel: ChannelName
     query: TagQuery
 
 

@@ -19,12 +19,13 @@ from orchestrator.requests import (
 )
 from orchestrator.state import GeneralState, Run
 from registry.channels import channel_item, edit_channel, get_channel, tags_of
-from registry.conversations import delete_channel, delete_message, restore_message
+from registry.conversations import delete_channel, delete_message, restore_channel, restore_message
 from registry.database import WriteTransaction
 from registry.domain import Message, Role, format_time, new_id, now
 from registry.errors import InvalidRequest
 from registry.results import save_result
 from registry.saving import save_messages
+from registry.sessions import latest_channel, resolve_session
 from registry.stores import save_seen_session
 
 
@@ -97,8 +98,10 @@ def extract(tx: WriteTransaction, run: Run, request: ExtractRequest, state: Gene
 def tag(tx: WriteTransaction, run: Run, request: TagRequest, _state: GeneralState) -> dict[str, Any]:
     """Name a channel."""
     changes = request.query.model_dump(exclude_unset=True, exclude={"tags"})
-    row = edit_channel(tx, request.channel, changes, request.query.tags)
-    run.recorder.explain(channel=request.channel, changed=sorted(request.query.model_fields_set))
+    meant = resolve_session(tx, request.channel) if request.channel else latest_channel(tx, request.source)
+    run.recorder.channel = meant.name
+    row = edit_channel(tx, meant.name, changes, request.query.tags)
+    run.recorder.explain(channel=meant.name, changed=sorted(request.query.model_fields_set))
     return {"channel": channel_item(row, tags_of(tx, [row.number])[row.number])}
 
 
@@ -116,9 +119,14 @@ def delete(tx: WriteTransaction, run: Run, request: DeleteRequest, _state: Gener
 
 
 def restore(tx: WriteTransaction, run: Run, request: RestoreRequest, _state: GeneralState) -> dict[str, Any]:
-    """Take a soft deletion back."""
-    run.recorder.explain(id=request.query.id)
-    return {"message": restore_message(tx, request.query.id)}
+    """Take the soft deletion of a message back, or of all in a channel."""
+    run.recorder.explain(id=request.query.id, channel=request.channel)
+    if request.query.id:
+        return {"message": restore_message(tx, request.query.id)}
+    if request.channel is None:
+        raise InvalidRequest("Nothing to restore was named.", "query.id: missing; allowed: an id, or a channel")
+    row = restore_channel(tx, request.channel)
+    return {"channel": channel_item(row, tags_of(tx, [row.number])[row.number])}
 
 
 def daily_briefing(tx: WriteTransaction, run: Run, request: BriefingRequest, state: GeneralState) -> dict[str, Any]:

@@ -19,16 +19,27 @@ _SHOWN = 5
 
 def resolve_session(tx: ReadTransaction, reference: str) -> ChannelRow:
     """The one session that is meant (contract 2.3); NotFound, or InvalidRequest naming those it may be."""
-    ordinal = _ORDINAL.fullmatch(reference)
-    if ordinal:
-        return _nth_recent(tx, int(ordinal[1]))
     for condition in _readings(reference):
         rows = _found(tx, condition)
         if len(rows) == 1:
             return rows[0]
         if rows:
             raise InvalidRequest("That may be several sessions.", f"given {reference!r}; it may be {_names(rows)}")
+    ordinal = _ORDINAL.fullmatch(reference)
+    if ordinal:
+        return _nth_recent(tx, int(ordinal[1]))
     raise NotFound("No such session", f"No session, channel or nickname {reference!r} in the registry")
+
+
+def latest_channel(tx: ReadTransaction, source: str) -> ChannelRow:
+    """The channel that a source logged to last: most likely the chat that is going on; NotFound if there is none."""
+    query = select(channel).where(channel.c.deleted.is_(False), channel.c.source == source)
+    row = tx.execute(query.order_by(channel.c.updated_at.desc(), channel.c.number.desc()).limit(1)).first()
+    if row is None:
+        raise NotFound(
+            "No current session is known", f"Nothing from {source!r} yet: log the chat, or name a session_id"
+        )
+    return row
 
 
 def _readings(reference: str) -> list[ColumnElement[bool]]:

@@ -48,6 +48,10 @@ class Codex:
         if any(os.path.isdir(root / folder) for folder in _FOLDERS):
             yield root
 
+    def stamp(self, store: Path) -> str:
+        """Each file's own state is as cheap to look at: there is no stamp of the whole."""
+        return ""
+
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[Found | Skipped]:
         """The changed threads, newest first. A thread without a conversation is Found with no messages, so that
         it is not read again, and says so in its `skipped`. Raises StorageError."""

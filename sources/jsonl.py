@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
@@ -15,7 +16,7 @@ LONGEST_LINE = 32 * 2**20
 """Bytes. Pasted images make lines of 10 MB (Claude Code format 7); beyond this a line is passed over unread."""
 
 _DECODER = json.JSONDecoder(parse_constant=lambda _: None)  # NaN and Infinity are no JSON anywhere else
-_PADDING = " \t\r\n\0\ufeff"  # a crash may leave a block of zeros, an editor a byte order mark
+_PADDING = re.compile(r"[ \t\r\n\0\ufeff]*")  # a crash may leave a block of zeros, an editor a byte order mark
 
 
 @dataclass(slots=True)
@@ -62,8 +63,8 @@ def records_of(lines: Iterable[bytes | None], damage: Damage) -> Iterator[Record
 
 def _objects_in(line: bytes, number: int, damage: Damage) -> Iterator[Record]:
     """Usually one object; more where two processes wrote at once and a line break was lost."""
-    text = line.decode("utf-8", "replace").strip(_PADDING)
-    at = 0
+    text = line.decode("utf-8", "replace")
+    at = _past_padding(text, 0)
     while at < len(text):
         try:
             value, at = _DECODER.raw_decode(text, at)
@@ -74,8 +75,12 @@ def _objects_in(line: bytes, number: int, damage: Damage) -> Iterator[Record]:
             yield value
         else:
             damage.note(number, "not a JSON object")
-        while at < len(text) and text[at] in _PADDING:
-            at += 1
+        at = _past_padding(text, at)
+
+
+def _past_padding(text: str, at: int) -> int:
+    padding = _PADDING.match(text, at)
+    return padding.end() if padding else at
 
 
 def object_in(text: str) -> Record | None:

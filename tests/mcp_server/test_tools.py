@@ -15,7 +15,6 @@ from mcp_server.server import create_server
 from orchestrator.service import Orchestrator
 from registry.executions import ExecutionFilter, list_executions
 from registry.paging import Page
-from registry.registry import Registry
 
 pytestmark = pytest.mark.anyio
 
@@ -32,13 +31,6 @@ ANSWERED = {
     "text": "재귀 피보나치는 메모이제이션으로 O(n)이 됩니다.",
     "timestamp": "2025-09-29T14:30:18.456Z",
 }
-
-
-@pytest.fixture
-async def orchestrator(sqlite_url: str) -> AsyncIterator[Orchestrator]:
-    registry = Registry(sqlite_url)
-    yield Orchestrator(registry)
-    registry.close()
 
 
 @pytest.fixture(params=["auto", "legacy"])

@@ -11,7 +11,8 @@ import zstandard
 
 from registry.domain import Role
 from sources import codex_rollout, zst
-from sources.base import Found, Places, Session, Skipped
+from sources.base import Found, Places, Session, Skipped, Source
+from sources.claude_code import ClaudeCode
 from sources.codex import Codex
 from tests.sources.codex_files import CWD, Rollout, flat, legacy, paginated, thread_id, write
 from tests.sources.untouched import opened_files, state_of
@@ -382,3 +383,8 @@ def test_the_folder_that_the_environment_names_is_the_store(empty_home: Path, tm
     named = {variable: str(tmp_path / "elsewhere")}
     assert list(Codex().find(Places(empty_home, named))) == [tmp_path / "elsewhere"]
     assert list(Codex().find(Places(tmp_path / "nobody", {}))) == []
+
+
+def test_claude_code_and_codex_are_readers_like_all_others() -> None:
+    sources: list[Source] = [ClaudeCode(), Codex()]
+    assert [source.name for source in sources] == ["claude-code", "codex"]

@@ -1,0 +1,180 @@
+"""The history tools (contract 2.3): past sessions listed, searched, read and named. A channel is a session."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
+from mcp.types import CallToolResult, ToolAnnotations
+from pydantic import BaseModel, Field
+
+from mcp_server.envelope import Envelope, reply
+from mcp_server.identity import client_name
+from orchestrator.lazy import RunOperation
+from orchestrator.projects import project_of
+from orchestrator.requests import (
+    FetchQuery,
+    FetchRequest,
+    Instant,
+    Limit,
+    ListQuery,
+    ListRequest,
+    TagQuery,
+    TagRequest,
+)
+from orchestrator.sources import source_of
+
+READING = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+NAMING = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+
+PROJECT = "current (the folder this client works in), all, or a folder path"
+SESSION_ID = "id or unique beginning of one, channel, nickname, or #3 for the third most recent"
+
+ProjectName = Annotated[str, Field(description=PROJECT)]
+SessionId = Annotated[str, Field(min_length=1, max_length=300, description=SESSION_ID)]
+
+
+class Pagination(BaseModel):
+    """Where this part stands in the whole."""
+
+    total: int
+    limit: int
+    offset: int
+    has_more: bool
+
+
+class Sessions(BaseModel):
+    """Sessions, latest activity first; each also has title, nickname, tags, project, first_message_preview."""
+
+    sessions: list[dict[str, Any]]
+    pagination: Pagination | None = None
+    project: str | None = None
+
+
+class SessionDetail(BaseModel):
+    """A session and its messages, oldest first."""
+
+    session: dict[str, Any]
+    messages: list[dict[str, Any]]
+
+
+class SessionNamed(BaseModel):
+    """The session as it is called now."""
+
+    session: dict[str, Any]
+
+
+def add_history_tools(server: MCPServer[Any], run: RunOperation, project: str | None) -> None:
+    """Publish the tools. `project`: the folder this server works in, where it is known."""
+
+    @server.tool(
+        title="List past sessions",
+        annotations=READING,
+        description="List the user's PAST conversations with any AI client, latest first. Use it for 'what have I "
+        "been working on?' or 'what did I do yesterday?'. Not for the current chat.",
+    )
+    async def list_sessions(
+        ctx: Context[Any, Any],
+        limit: Limit = 20,
+        offset: Annotated[int, Field(ge=0)] = 0,
+        project: ProjectName = "current",
+        source: str | None = None,
+        tagged_only: bool = False,
+        since: Instant | None = None,
+    ) -> Annotated[CallToolResult, Envelope[Sessions]]:
+        query = ListQuery(limit=limit, offset=offset, source=source, tagged_only=tagged_only, since=since)
+        return await _listed("list_sessions", query, project, ctx)
+
+    @server.tool(
+        title="List recent sessions",
+        annotations=READING,
+        description="The most recent PAST sessions, of one project or of all.",
+    )
+    async def list_recent_sessions(
+        ctx: Context[Any, Any],
+        limit: Limit = 20,
+        project: ProjectName = "all",
+        since: Instant | None = None,
+    ) -> Annotated[CallToolResult, Envelope[Sessions]]:
+        return await _listed("list_recent_sessions", ListQuery(limit=limit, since=since), project, ctx)
+
+    @server.tool(
+        title="Find sessions by tag",
+        annotations=READING,
+        description="All PAST sessions that carry a tag.",
+    )
+    async def find_sessions_by_tag(
+        ctx: Context[Any, Any], tag: Annotated[str, Field(min_length=1)], limit: Limit = 20
+    ) -> Annotated[CallToolResult, Envelope[Sessions]]:
+        return await _listed("find_sessions_by_tag", ListQuery(limit=limit, tag=tag), "all", ctx)
+
+    async def _listed(tool: str, query: ListQuery, asked: str, ctx: Context[Any, Any]) -> CallToolResult:
+        client = client_name(ctx)
+        within = project_of(asked, server_project)
+        request = ListRequest(query=query.model_copy(update={"project": within}), source=source_of(None, client))
+        outcome = await run(request, client)
+        return reply(tool, {**outcome, "project": within or "all"})
+
+    @server.tool(
+        title="Read a past session",
+        annotations=READING,
+        description="Load a PAST session by its id when the user names one, or search_sessions found it. "
+        "Gives its last messages; for older ones pass the first sequence number as before.",
+    )
+    async def fetch_session_by_id(
+        ctx: Context[Any, Any],
+        session_id: SessionId,
+        message_limit: Limit = 50,
+        before: Annotated[int | None, Field(ge=1)] = None,
+    ) -> Annotated[CallToolResult, Envelope[SessionDetail]]:
+        query = FetchQuery(session_id=session_id, message_limit=message_limit, before=before, is_folded=True)
+        return await _fetched("fetch_session_by_id", query, ctx)
+
+    @server.tool(
+        title="Read a past session by nickname",
+        annotations=READING,
+        description="Load a PAST session by the nickname the user gave it ('load auth-design').",
+    )
+    async def fetch_session_by_nickname(
+        ctx: Context[Any, Any],
+        nickname: Annotated[str, Field(min_length=1)],
+        message_limit: Limit = 50,
+        before: Annotated[int | None, Field(ge=1)] = None,
+    ) -> Annotated[CallToolResult, Envelope[SessionDetail]]:
+        query = FetchQuery(session_id=nickname, message_limit=message_limit, before=before, is_folded=True)
+        return await _fetched("fetch_session_by_nickname", query, ctx)
+
+    @server.tool(
+        title="Read a whole past session",
+        annotations=READING,
+        description="All messages of a PAST session, unshortened. Long: prefer fetch_session_by_id.",
+    )
+    async def get_session_detail(
+        ctx: Context[Any, Any], session_id: SessionId
+    ) -> Annotated[CallToolResult, Envelope[SessionDetail]]:
+        return await _fetched("get_session_detail", FetchQuery(session_id=session_id), ctx)
+
+    async def _fetched(tool: str, query: FetchQuery, ctx: Context[Any, Any]) -> CallToolResult:
+        client = client_name(ctx)
+        return reply(tool, await run(FetchRequest(query=query, source=source_of(None, client)), client))
+
+    @server.tool(
+        title="Name this session",
+        annotations=NAMING,
+        description="Give a session a nickname and tags, so that the user can ask for it by name later ('tag this "
+        "as auth-design'). For the current chat pass the channel you log it to as session_id.",
+    )
+    async def tag_current_session(
+        ctx: Context[Any, Any],
+        nickname: Annotated[str | None, Field(min_length=1, max_length=100)] = None,
+        tags: list[Annotated[str, Field(min_length=1, max_length=64)]] | None = None,
+        session_id: SessionId | None = None,
+    ) -> Annotated[CallToolResult, Envelope[SessionNamed]]:
+        client = client_name(ctx)
+        source = source_of(None, client)
+        given = {name: value for name, value in (("nickname", nickname), ("tags", tags)) if value is not None}
+        request = TagRequest(channel=session_id, query=TagQuery.model_validate(given), source=source)
+        return reply("tag_current_session", await run(request, client))
+
+    server_project = project

@@ -1,0 +1,148 @@
+"""Past sessions, listed, read and named by the AI client of another day."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp.types import CallToolResult, Implementation
+
+from mcp_server.server import create_server
+from orchestrator.service import Orchestrator
+
+pytestmark = pytest.mark.anyio
+
+SHOP, AUTH = "/home/ann/shop", "/home/ann/auth"
+
+
+async def log(orchestrator: Orchestrator, channel: str, turns: int, day: int, **meta: str) -> None:
+    messages = [
+        {"role": role, "text": f"{channel} {role} {i}", "timestamp": f"2026-01-{day:02}T12:{i:02}:{second:02}Z"}
+        for i in range(turns)
+        for role, second in (("user", 0), ("assistant", 9))
+    ]
+    await orchestrator.run(
+        {"operation": "save", "channel": channel, "messages": messages, "source": "cursor", "metadata": meta}
+    )
+
+
+@pytest.fixture(params=["auto", "legacy"])
+async def client(request: pytest.FixtureRequest, orchestrator: Orchestrator) -> AsyncIterator[Client]:
+    await log(orchestrator, "basket", 3, day=1, project=SHOP, title="Basket", session_id="5e550000-aaaa")
+    await log(orchestrator, "prices", 2, day=2, project=SHOP, session_id="5e550000-bbbb")
+    await log(orchestrator, "tokens", 40, day=3, project=AUTH)
+    cursor = Implementation(name="cursor-vscode", version="1.0")
+    server = create_server(orchestrator.run, ("all",), SHOP)
+    async with Client(server, mode=request.param, client_info=cursor) as connected:
+        yield connected
+
+
+async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+    answer = await client.call_tool(tool, arguments)
+    assert isinstance(answer, CallToolResult)
+    assert isinstance(answer.structured_content, dict)
+    return answer.structured_content
+
+
+async def result(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+    answer = await call(client, tool, **arguments)
+    assert answer["ok"], answer
+    return dict(answer["result"])
+
+
+def names(found: dict[str, Any]) -> list[str]:
+    return [session["channel"] for session in found["sessions"]]
+
+
+async def test_sessions_of_the_current_project_come_first_and_all_when_asked(client: Client) -> None:
+    here = await result(client, "list_sessions")
+    assert (names(here), here["project"]) == (["prices", "basket"], SHOP)
+    everywhere = await result(client, "list_sessions", project="all", limit=2)
+    assert names(everywhere) == ["tokens", "prices"]
+    assert everywhere["pagination"] == {"total": 3, "limit": 2, "offset": 0, "has_more": True}
+    rest = await result(client, "list_sessions", project="all", limit=2, offset=2)
+    assert (names(rest), rest["pagination"]["has_more"]) == (["basket"], False)
+    assert names(await result(client, "list_sessions", project=AUTH)) == ["tokens"]
+
+
+async def test_where_the_current_project_is_not_known_the_answer_says_that_it_is_all(
+    orchestrator: Orchestrator, client: Client
+) -> None:
+    async with Client(create_server(orchestrator.run, ("all",))) as nowhere:
+        found = await result(nowhere, "list_sessions")
+    assert (len(found["sessions"]), found["project"]) == (3, "all")
+
+
+async def test_a_session_says_what_it_is(client: Client) -> None:
+    [session] = (await result(client, "list_sessions", project="all", since="2026-01-01T00:00:00Z"))["sessions"][2:]
+    assert session == {
+        "session_id": "5e550000-aaaa",
+        "channel": "basket",
+        "source": "cursor",
+        "title": "Basket",
+        "nickname": None,
+        "tags": [],
+        "project_path": SHOP,
+        "project_name": "shop",
+        "message_count": 6,
+        "created_at": "2026-01-01T12:00:00.000Z",
+        "updated_at": "2026-01-01T12:02:09.000Z",
+        "first_message_preview": "basket user 0",
+        "summary": None,
+    }
+
+
+async def test_a_session_is_read_from_its_end_and_then_further_back(client: Client) -> None:
+    page = await result(client, "fetch_session_by_id", session_id="tokens", message_limit=4)
+    assert page["session"]["message_count"] == 80
+    seen = page["messages"]
+    while seen[0]["sequence"] > 1:
+        page = await result(
+            client, "fetch_session_by_id", session_id="tokens", message_limit=30, before=seen[0]["sequence"]
+        )
+        seen = page["messages"] + seen
+    assert [message["sequence"] for message in seen] == list(range(1, 81))
+    detail = await result(client, "get_session_detail", session_id="tokens")
+    assert detail["messages"] == seen
+
+
+@pytest.mark.parametrize(
+    ("reference", "channel"),
+    [("basket", "basket"), ("5e550000-aaaa", "basket"), ("5e550000-b", "prices"), ("#1", "tokens"), ("#3", "basket")],
+)
+async def test_a_session_is_found_by_whatever_people_call_it(client: Client, reference: str, channel: str) -> None:
+    found = await result(client, "fetch_session_by_id", session_id=reference)
+    assert found["session"]["channel"] == channel
+
+
+async def test_an_ambiguous_or_unknown_reference_says_so(client: Client) -> None:
+    several = await call(client, "fetch_session_by_id", session_id="5e550000")
+    assert several["error"]["code"] == "INVALID_REQUEST"
+    assert "5e550000-aaaa (Basket)" in several["error"]["details"]
+    for unknown in ("5e55", "#4", "#0", "no such"):
+        answer = await call(client, "fetch_session_by_id", session_id=unknown)
+        assert answer["error"]["code"] == "NOT_FOUND"
+
+
+async def test_the_current_session_is_named_and_found_by_its_name(client: Client) -> None:
+    named = await result(client, "tag_current_session", nickname="auth-design", tags=["auth", "설계"])
+    assert (named["session"]["channel"], named["session"]["tags"]) == ("tokens", ["auth", "설계"])
+    found = await result(client, "fetch_session_by_nickname", nickname="auth-design", message_limit=1)
+    assert found["session"]["channel"] == "tokens"
+    assert names(await result(client, "find_sessions_by_tag", tag="설계")) == ["tokens"]
+    assert names(await result(client, "list_sessions", project="all", tagged_only=True)) == ["tokens"]
+    taken = await call(client, "tag_current_session", nickname="auth-design", session_id="basket")
+    assert taken["error"]["code"] == "INVALID_REQUEST"
+    assert "tokens" in taken["error"]["details"]
+
+
+async def test_the_noise_of_tools_is_shortened_but_not_in_the_detail(
+    orchestrator: Orchestrator, client: Client
+) -> None:
+    noise = {"role": "tool", "text": "line of output\n" * 100}
+    await orchestrator.run({"operation": "save", "channel": "noisy", "messages": [noise]})
+    [short] = (await result(client, "fetch_session_by_id", session_id="noisy"))["messages"]
+    [whole] = (await result(client, "get_session_detail", session_id="noisy"))["messages"]
+    assert (len(short["text"]), whole["text"]) == (200, noise["text"])
