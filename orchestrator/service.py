@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import langsmith
 
+from orchestrator.freshness import Freshness
 from orchestrator.graph import build_graph
-from orchestrator.operations import PATHS, full_name
+from orchestrator.operations import PATHS, READING, full_name
 from orchestrator.recorder import Recorder
 from orchestrator.requests import Request, parse_request
 from orchestrator.state import ExternalAction, GeneralState, Run
@@ -23,6 +26,8 @@ from registry.errors import OperationTimeout, RegistryError, StorageError
 from registry.executions import Execution, save_execution
 from registry.registry import Registry
 from registry.settings import Settings
+from sources.base import Places
+from sources.readers import READERS
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +54,8 @@ class Orchestrator:
         self._unrecorded: deque[Execution] = deque(maxlen=UNRECORDED)
         self.observers: list[Callable[[Execution], None]] = []
         """Told of every run when it has ended, for the counts of this process."""
+        self.before_reading: Callable[[], Awaitable[None]] | None = None
+        """What brings the registry up to date before it is asked."""
 
     async def run(self, given: Mapping[str, Any] | Request, client: str | None = None) -> dict[str, Any]:
         """Run one operation; the shapes in and out are contract 3's. A failure is an answer, never an exception.
@@ -90,6 +97,8 @@ class Orchestrator:
             # program's environment tells it to.
             with langsmith.tracing_context(enabled=False):
                 async with asyncio.timeout(self._timeout_s):
+                    if self.before_reading and request.operation in READING:
+                        await self.before_reading()
                     ended = await self._graph.ainvoke(state, context=run)
         except TimeoutError as exc:
             raise OperationTimeout(
@@ -142,9 +151,18 @@ def _failure(exc: Exception, execution_id: str) -> RegistryError:
 
 @asynccontextmanager
 async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
-    """An orchestrator over the configured registry, closed at the end."""
+    """An orchestrator over the configured registry, closed at the end.
+
+    An embedded registry is this machine's own, so it keeps up with the stores on it. A shared one does not: what
+    a person's clients keep comes into it only by `ctxr sync`.
+    """
     registry = await asyncio.to_thread(Registry, settings.url)
+    orchestrator = Orchestrator(registry, timeout_s=settings.timeout_s, search_budget=settings.search_budget)
+    freshness = Freshness(orchestrator, READERS, Places(Path.home(), os.environ))
+    if registry.is_embedded:
+        orchestrator.before_reading = freshness.refresh
     try:
-        yield Orchestrator(registry, timeout_s=settings.timeout_s, search_budget=settings.search_budget)
+        yield orchestrator
     finally:
+        await freshness.close()
         await asyncio.to_thread(registry.close)

@@ -134,6 +134,11 @@ class Database:
 
         return await asyncio.get_running_loop().run_in_executor(self._writers, run)
 
+    @property
+    def is_embedded(self) -> bool:
+        """A file of this machine's, not a server that others use too."""
+        return self.dialect == "sqlite"
+
     def close(self) -> None:
         """Let running transactions end, then let go of the database."""
         self._writers.shutdown()
