@@ -15,6 +15,8 @@ from backoffice.bodies import body_shapes
 from backoffice.errors import add_error_handlers
 from backoffice.guard import Guard
 from backoffice.metrics import Metrics, RequestCounter
+from backoffice.pages.errors import add_page_errors
+from backoffice.pages.rooms import add_pages
 from backoffice.schemas import Failure
 from orchestrator.service import Orchestrator, open_orchestrator
 from registry.settings import Settings
@@ -81,7 +83,9 @@ def _assemble(host: str, lifespan: Callable[[FastAPI], AbstractAsyncContextManag
     app.state.metrics = Metrics()
     for part in (channels, conversations, executions, events, health, reference):
         app.include_router(part.router)
+    add_pages(app)
     add_error_handlers(app)
+    add_page_errors(app)
     # The last one added is the outermost: refused requests are counted too.
     app.add_middleware(Guard, host=host)
     app.add_middleware(RequestCounter, metrics=app.state.metrics)

@@ -13,7 +13,7 @@ from orchestrator.relevance import best_channels
 from orchestrator.requests import ChannelName, TagQuery
 from registry.channels import ChannelFilter, channel_item, get_channel, list_channels, tags_of
 from registry.database import ReadTransaction
-from registry.search.finding import find_messages
+from registry.search.finding import Findings, find_messages
 from registry.search.index import Scope
 
 router = APIRouter(prefix="/bo/channels", tags=["channels"])
@@ -29,15 +29,27 @@ NAMING = {
 @router.get("", response_model=ItemPage[ChannelItem])
 async def show_channels(registry: Stored, query: Annotated[ChannelsQuery, Query()]) -> dict[str, Any]:
     """Channels by last activity."""
-    return await registry.read(lambda tx: list_channels(tx, _filter(tx, query), query.page))
+    return await registry.read(lambda tx: list_channels(tx, channel_filter(query, findings_for(tx, query)), query.page))
 
 
-def _filter(tx: ReadTransaction, query: ChannelsQuery) -> ChannelFilter:
-    numbers: list[int] = []
-    if query.q:
-        scope = Scope(source=query.source, project=query.project, tag=query.tag)
-        numbers = [number for number, _ in best_channels(find_messages(tx, query.q, scope))]
-    return ChannelFilter(query.source, query.project, query.tag, query.q, numbers, query.from_, query.to)
+def findings_for(tx: ReadTransaction, query: ChannelsQuery) -> Findings | None:
+    """The messages that have to do with the words asked for, if any were."""
+    scope = Scope(source=query.source, project=query.project, tags=[query.tag] if query.tag else [])
+    return find_messages(tx, query.q, scope) if query.q else None
+
+
+def channel_filter(query: ChannelsQuery, findings: Findings | None) -> ChannelFilter:
+    """What the registry is asked for: those of the channels that hold what was found, or are called so."""
+    numbers = [number for number, _ in best_channels(findings)] if findings else []
+    return ChannelFilter(
+        source=query.source,
+        project=query.project,
+        tag=query.tag,
+        q=query.q,
+        numbers=numbers,
+        from_=query.from_,
+        to=query.to,
+    )
 
 
 @router.get("/{channel:path}", response_model=ChannelItem, dependencies=[without_parameters])

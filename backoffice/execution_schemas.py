@@ -99,6 +99,7 @@ class Statistics(BaseModel):
     operations: list[OperationFigures]
     errors: dict[str, int] = Field(description="number of failed runs by error code")
     series: list[Point]
+    precision: str | None = Field(None, description="there when the runs are so many that percentiles are rounded")
 
 
 class Edge(BaseModel):

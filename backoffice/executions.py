@@ -13,7 +13,8 @@ from backoffice.queries import ExecutionsQuery, StatisticsQuery, Word
 from backoffice.schemas import EXECUTION_ID, ItemPage
 from orchestrator.graph import describe_graph
 from registry.domain import now
-from registry.executions import ExecutionFilter, execution_statistics, get_execution, list_executions
+from registry.executions import ExecutionFilter, get_execution, list_executions
+from registry.figures import execution_statistics
 
 router = APIRouter(prefix="/bo/ao", tags=["orchestrator"])
 
@@ -33,7 +34,7 @@ async def show_execution(registry: Stored, execution_id: Id) -> dict[str, Any]:
     return await registry.read(lambda tx: get_execution(tx, execution_id))
 
 
-@router.get("/statistics", response_model=Statistics)
+@router.get("/statistics", response_model=Statistics, response_model_exclude_unset=True)
 async def show_statistics(registry: Stored, query: Annotated[StatisticsQuery, Query()]) -> dict[str, Any]:
     """Counts, success rate and percentiles: in total, per operation, by error code, over time."""
     bucket_s = query.bucket_s(now())

@@ -1,4 +1,4 @@
-"""/ and /docs: a plain index, and the API described for people. Nothing is loaded from elsewhere."""
+"""/docs: the API described for people. Nothing is loaded from elsewhere."""
 
 from __future__ import annotations
 
@@ -12,19 +12,6 @@ from fastapi.responses import HTMLResponse
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
-INDEX = (
-    "/docs",
-    "/openapi.json",
-    "/bo/channels",
-    "/bo/conversations",
-    "/bo/extracts",
-    "/bo/ao/executions",
-    "/bo/ao/statistics",
-    "/bo/ao/graph",
-    "/health",
-    "/ready",
-    "/metrics",
-)
 PAGE = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -41,13 +28,6 @@ td {{ padding: .1rem 1rem .1rem 0; vertical-align: top }}
 {body}
 </html>
 """
-
-
-@router.get("/")
-async def index() -> str:
-    """Where to go from here."""
-    links = "".join(f'<li><a href="{address}">{address}</a>\n' for address in INDEX)
-    return PAGE.format(title="Context Registry", body=f"<ul>\n{links}</ul>")
 
 
 @router.get("/docs")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from benchmarks import calls, load, startup
+from benchmarks import calls, load, startup, sync
 from benchmarks.breakdown import DIVISION_HEADS
 from benchmarks.figures import COMPARISON_HEADS, table
 
@@ -39,10 +39,17 @@ def report_load(options: argparse.Namespace) -> Report:
     }
 
 
+def report_sync(_: argparse.Namespace) -> Report:
+    """A big history, brought in."""
+    passes = sync.measure()
+    return table(sync.HEADS, [one.row() for one in passes]), {"sync": [one.as_json() for one in passes]}
+
+
 REPORTS: dict[str, Callable[[argparse.Namespace], Report]] = {
     "startup": report_startup,
     "calls": report_calls,
     "load": report_load,
+    "sync": report_sync,
 }
 
 

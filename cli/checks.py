@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Literal
 
 from cli.clients import Client, known_clients
+from cli.installation import command_name, has_hooks, parts_of
 from cli.output import is_utf8
 from cli.probe import is_registry, is_taken, local_address
-from cli.snippets import SERVER
+from cli.snippets import SERVER, this_server
 from registry.errors import RegistryError
 from registry.settings import Settings
 
@@ -40,7 +41,7 @@ def check_all(settings: Settings, home: Path) -> Iterator[Finding]:
     yield from check_database(settings.url)
     yield check_server(settings)
     for client in known_clients(home):
-        yield from check_client(client)
+        yield from check_client(client, home)
 
 
 def check_program() -> Finding:
@@ -116,7 +117,7 @@ def check_server(settings: Settings) -> Finding:
     return Finding("note", "server", f"does not run at {address}", remedy)
 
 
-def check_client(client: Client) -> Iterator[Finding]:
+def check_client(client: Client, home: Path) -> Iterator[Finding]:
     """Whether a client that is on this machine knows us; nothing for one that is not."""
     if not client.folder.exists():
         return
@@ -128,6 +129,27 @@ def check_client(client: Client) -> Iterator[Finding]:
         yield Finding("note", client.name, f"{client.config} could not be read: {exc}")
         return
     if is_connected:
-        yield Finding("ok", client.name, f"connected in {client.config}")
+        yield Finding("ok", client.name, f"connected in {client.config}{_told_by_hooks(client, home)}")
     else:
-        yield Finding("note", client.name, "found, not connected", f"ctxr up prints what to put into {client.config}")
+        yield Finding("note", client.name, "found, not connected", _how_to_connect(client))
+
+
+def _how_to_connect(client: Client) -> str:
+    name = command_name(client.name)
+    return f"ctxr install {name}" if name else f"put into {client.config} what ctxr up prints"
+
+
+def _told_by_hooks(client: Client, home: Path) -> str:
+    """Whether its hooks tell us what is said, for a client that has hooks."""
+    name = command_name(client.name)
+    file = (
+        next((part.file for part in parts_of(name, this_server(), home) if part.what == "hooks"), None)
+        if name
+        else None
+    )
+    if file is None:
+        return ""
+    try:
+        return ", hooks installed" if has_hooks(file.read_text(encoding="utf-8")) else ", hooks not installed"
+    except (OSError, UnicodeDecodeError):
+        return ", hooks not installed"

@@ -19,11 +19,26 @@ COMMANDS = {
     "mcp": "cli.serving",
     "log": "cli.conversations",
     "extract": "cli.conversations",
+    "list": "cli.sessions:list_sessions",
+    "recent": "cli.sessions",
+    "show": "cli.sessions",
+    "search": "cli.search",
+    "tag": "cli.naming",
+    "nickname": "cli.naming",
+    "export": "cli.export",
+    "stats": "cli.stats",
     "sync": "cli.sync",
+    "hook": "cli.install",
+    "install": "cli.install",
+    "uninstall": "cli.install",
     "db": "cli.db",
     "doctor": "cli.doctor",
+    "completion": "cli.completion",
 }
-"""The subcommands in the order of their help, and the module of each: a client starts `ctxr mcp` for every window."""
+"""The subcommands in the order of their help, and the module of each: a client starts `ctxr mcp` for every window.
+
+Behind a colon: what a command is called there whose name has another meaning in Python.
+"""
 
 EXIT_STATUS = {ErrorCode.INVALID_REQUEST: 2, ErrorCode.NOT_FOUND: 3}
 """Wrong usage and nothing found (contract 6); every other failure is 1."""
@@ -42,7 +57,8 @@ class Commands(click.Group):
         """The subcommand of that name, None if there is none."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(import_module(COMMANDS[cmd_name]), cmd_name)
+        module, _, attribute = COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(import_module(module), attribute or cmd_name)
         return command
 
     def main(

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import os
 import signal
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -18,8 +21,12 @@ from backoffice.app import create_app
 from cli.errors import CannotListen
 from cli.probe import is_registry, local_address
 from mcp_server.server import create_server
+from orchestrator.draining import listening
 from orchestrator.requests import Request
+from orchestrator.service import Orchestrator
 from registry.settings import Settings
+from sources.base import Places
+from sources.readers import READERS
 
 GRACE_S = 2
 """How long a stop waits for answers under way; event streams never end by themselves."""
@@ -37,8 +44,17 @@ def build_app(settings: Settings) -> FastAPI:
     mcp_app = server.streamable_http_app(
         stateless_http=True, json_response=True, max_request_body_size=MAX_BODY, host=settings.host
     )
+
     # A mounted application's own lifespan never runs, so the session manager runs beside ours.
-    app = create_app(settings, run_beside=server.session_manager.run)
+    @asynccontextmanager
+    async def run_beside() -> AsyncIterator[None]:
+        orchestrator: Orchestrator = app.state.orchestrator
+        readers = READERS if orchestrator.registry.is_embedded else ()
+        places = Places(Path.home(), os.environ)
+        async with server.session_manager.run(), listening(orchestrator, settings.home, readers, places):
+            yield
+
+    app = create_app(settings, run_beside=run_beside)
     app.router.routes.append(Route("/mcp", mcp_app))
     return app
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -49,18 +50,28 @@ def serve(**given: Any) -> None:
 
 
 @click.command()
-def mcp() -> None:
+@click.option(
+    "--toolsets",
+    default="default",
+    show_default=True,
+    metavar="NAMES",
+    help="Which tools: default, history, all; with commas.",
+)
+@click.option("--project", metavar="FOLDER", help="The folder that `current` means. Default: the one it is started in.")
+def mcp(toolsets: str, project: str | None) -> None:
     """Speak MCP on stdin and stdout: what a client starts for itself.
 
     Clients are told of this command by what `ctxr up` prints.
     """
+    from mcp_server.server import toolsets_named
     from mcp_server.stdio import run_stdio
 
+    chosen = toolsets_named(toolsets)
     # Waiting for stdin cannot be interrupted otherwise, and what was answered is stored already.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if sys.stdin.isatty():
         click.echo("Waiting for an MCP client on stdin; Ctrl-C ends this. Clients start it themselves.", err=True)
-    run_stdio()
+    run_stdio(chosen, os.path.abspath(project) if project else None)
 
 
 def _serve(given: dict[str, Any], announce: Callable[[Settings], None]) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shlex
 import shutil
+import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from registry.settings import Settings
 
@@ -79,6 +82,20 @@ class StdioServer:
         """The file content for Cursor and Claude Desktop."""
         entry = json.dumps(self.entry(), ensure_ascii=False)
         return f'{{\n  "mcpServers": {{\n    "{SERVER}": {entry}\n  }}\n}}'
+
+    def cursor_link(self) -> str:
+        """A link that opens Cursor and offers to add the server."""
+        config = base64.b64encode(json.dumps(self.entry()).encode()).decode()
+        return f"cursor://anysphere.cursor-deeplink/mcp/install?{urlencode({'name': SERVER, 'config': config})}"
+
+    def hook_command(self, client: str, event: str) -> str:
+        """The shell command for a client's hook. Its program is the one that also serves MCP."""
+        program = self.command[:-1] if self.command[-1] == "mcp" else (self.command[0], "-m", "cli.entry")
+        words = [*program, "hook", client, event]
+        if os.name == "nt":
+            return subprocess.list2cmdline(words)
+        home = self.env.get("CTXR_HOME")
+        return shlex.join([*(["env", f"CTXR_HOME={home}"] if home else []), *words])
 
     def claude_code_command(self) -> str:
         """The shell command for Claude Code."""

@@ -8,6 +8,7 @@ import click
 
 from cli.checks import shown_address
 from cli.clients import known_clients
+from cli.installation import NAMES
 from cli.probe import local_address
 from cli.snippets import CURSOR_RULE, CURSOR_RULE_FILE, this_server
 from registry.settings import Settings
@@ -26,10 +27,13 @@ def welcome(settings: Settings) -> str:
             f"  API           {address}/docs",
             f"  Registry      {shown_address(settings.url)}",
             "",
-            "Connect your clients, then restart them. A file that exists keeps its other",
-            "entries: add ours beside them.",
+            f"Connect your clients: ctxr install {'|'.join(NAMES)}",
+            "shows what it would write and asks. Or do it by hand, then restart them; a file",
+            "that exists keeps its other entries: add ours beside them.",
             _title("Cursor, the server", config["Cursor"]),
             server.mcp_json(),
+            "or open this link:",
+            server.cursor_link(),
             _title("Cursor, the rule", f"{CURSOR_RULE_FILE} in your project"),
             CURSOR_RULE.rstrip(),
             _title("Claude Desktop", config["Claude Desktop"]),

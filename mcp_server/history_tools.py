@@ -20,6 +20,7 @@ from orchestrator.requests import (
     Limit,
     ListQuery,
     ListRequest,
+    Tag,
     TagQuery,
     TagRequest,
 )
@@ -162,19 +163,19 @@ def add_history_tools(server: MCPServer[Any], run: RunOperation, project: str | 
     @server.tool(
         title="Name this session",
         annotations=NAMING,
-        description="Give a session a nickname and tags, so that the user can ask for it by name later ('tag this "
+        description="Give a session a nickname and more tags, so that the user can ask for it by name later ('tag this "
         "as auth-design'). For the current chat pass the channel you log it to as session_id.",
     )
     async def tag_current_session(
         ctx: Context[Any, Any],
         nickname: Annotated[str | None, Field(min_length=1, max_length=100)] = None,
-        tags: list[Annotated[str, Field(min_length=1, max_length=64)]] | None = None,
+        tags: list[Tag] | None = None,
         session_id: SessionId | None = None,
     ) -> Annotated[CallToolResult, Envelope[SessionNamed]]:
         client = client_name(ctx)
         source = source_of(None, client)
-        given = {name: value for name, value in (("nickname", nickname), ("tags", tags)) if value is not None}
-        request = TagRequest(channel=session_id, query=TagQuery.model_validate(given), source=source)
+        given = {"nickname": nickname} if nickname is not None else {}
+        request = TagRequest(channel=session_id, query=TagQuery(add_tags=tags or [], **given), source=source)
         return reply("tag_current_session", await run(request, client))
 
     server_project = project

@@ -2,26 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 
 def slim(schema: dict[str, Any], unsaid: frozenset[str] = frozenset({"title"})) -> dict[str, Any]:
-    """The same schema without those keys, `default: null`, and `null` as an alternative to leaving out."""
-    kept = {
-        key: value for key, value in schema.items() if key not in unsaid and not (key == "default" and value is None)
-    }
-    for key in ("properties", "$defs"):
-        if key in kept:
-            kept[key] = {name: slim(part, unsaid) for name, part in kept[key].items()}
-    for key in ("items", "additionalProperties"):
-        if isinstance(kept.get(key), dict):
-            kept[key] = slim(kept[key], unsaid)
-    if "anyOf" in kept:
-        some = [slim(part, unsaid) for part in kept.pop("anyOf") if part != {"type": "null"}]
-        kept = {**some[0], **kept} if len(some) == 1 else {**kept, "anyOf": some}
-    return kept
+    """The same schema with every part where it is used, and without those keys and what holds anyway.
+
+    That is `default: null`, `null` as an alternative to leaving out, and `additionalProperties: true`.
+    """
+    return _slim(_in_place(schema, schema.get("$defs", {})), unsaid)
 
 
 def slim_output(schema: dict[str, Any]) -> dict[str, Any]:
     """A result's schema: its names speak, and no model has to choose what to put into it."""
     return slim(schema, frozenset({"title", "description"}))
+
+
+def _in_place(schema: Any, parts: Mapping[str, Any]) -> Any:
+    match schema:
+        case {"$ref": str(ref), **beside}:
+            return {**_in_place(parts[ref.rpartition("/")[2]], parts), **beside}
+        case dict():
+            return {key: _in_place(value, parts) for key, value in schema.items() if key != "$defs"}
+        case list():
+            return [_in_place(item, parts) for item in schema]
+    return schema
+
+
+def _slim(schema: dict[str, Any], unsaid: frozenset[str]) -> dict[str, Any]:
+    kept = {key: value for key, value in schema.items() if key not in unsaid and not _holds_anyway(key, value)}
+    if "properties" in kept:
+        kept["properties"] = {name: _slim(part, unsaid) for name, part in kept["properties"].items()}
+    for key in ("items", "additionalProperties"):
+        if isinstance(kept.get(key), dict):
+            kept[key] = _slim(kept[key], unsaid)
+    if "anyOf" in kept:
+        some = [_slim(part, unsaid) for part in kept.pop("anyOf") if part != {"type": "null"}]
+        kept = {**some[0], **kept} if len(some) == 1 else {**kept, "anyOf": some}
+    return kept
+
+
+def _holds_anyway(key: str, value: object) -> bool:
+    return (key == "default" and value is None) or (key == "additionalProperties" and value is True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -11,17 +11,22 @@ from mcp import MCPError
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp.types import INVALID_PARAMS, CallToolResult, InputRequiredResult
+from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult
 from pydantic import ValidationError
 
 from mcp_server.envelope import reply
+from mcp_server.export_tool import add_export_tool
 from mcp_server.history_tools import add_history_tools
 from mcp_server.identity import client_name
+from mcp_server.prompts import add_prompts
+from mcp_server.resources import add_resources
 from mcp_server.schemas import slim, slim_output
+from mcp_server.search_tool import add_search_tool
 from mcp_server.tools import INSTRUCTIONS, add_channel_tools
 from orchestrator.calls import RESULTS, as_request
 from orchestrator.lazy import RunOperation
-from registry.errors import StorageError
+from orchestrator.requests import invalid_request
+from registry.errors import InvalidRequest, StorageError
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +50,19 @@ TOOLSETS: dict[str, frozenset[str]] = {
 """The tools of each toolset. The default is small: a model reads every description in every conversation."""
 
 
+def toolsets_named(names: str) -> tuple[str, ...]:
+    """The toolsets of a list such as "default,history"; InvalidRequest if it names none, or one that is unknown."""
+    given = tuple(name.strip() for name in names.split(",") if name.strip())
+    unknown = [name for name in given if name not in TOOLSETS]
+    if unknown or not given:
+        raise InvalidRequest("No such toolset.", f"toolsets: given {names!r}; allowed: {', '.join(TOOLSETS)}")
+    return given
+
+
+OPERATIONS = ("conversation_log", "extract")
+"""Tools whose arguments are an operation's own."""
+
+
 class RegistryServer(MCPServer[Any]):
     """An MCP server whose every tool call ends in the envelope of contract 2."""
 
@@ -59,6 +77,10 @@ class RegistryServer(MCPServer[Any]):
         self._run = run
         add_channel_tools(self, run)
         add_history_tools(self, run, project)
+        add_search_tool(self, run, project)
+        add_export_tool(self, run, project)
+        add_prompts(self)
+        add_resources(self, run)
         for name in [tool.name for tool in self._tool_manager.list_tools()]:
             if not any(name in TOOLSETS[toolset] for toolset in toolsets):
                 self.remove_tool(name)
@@ -69,28 +91,48 @@ class RegistryServer(MCPServer[Any]):
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
-        """Call a tool. Arguments that do not fit are refused by the orchestrator, so that this is recorded too."""
+        """Call a tool, or refuse it with the protocol's error if there is none of that name."""
         tool = self._tool_manager.get_tool(name)
         if tool is None:
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {name}")
         if name not in RESULTS:
             return await super().call_tool(name, arguments, context)
-        if arguments.keys() - tool.parameters["properties"].keys():
-            return await self._run_unchecked(name, arguments, context)
+        unknown = arguments.keys() - tool.parameters["properties"].keys()
+        if unknown:
+            problems = [
+                {"type": "extra_forbidden", "loc": (field,), "input": arguments[field]} for field in sorted(unknown)
+            ]
+            return await self._refuse(name, arguments, problems, context)
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as exc:
             if isinstance(exc.__cause__, ValidationError):
-                return await self._run_unchecked(name, arguments, context)
+                return await self._refuse(name, arguments, exc.__cause__.errors(include_url=False), context)
             logger.exception("Tool %s failed", name)
             bug = StorageError("The tool failed inside Context Registry.", "See the server's log")
             return reply(name, {"success": False, "error": bug.as_dict()})
 
-    async def _run_unchecked(
-        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None
+    async def _refuse(
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        problems: Sequence[Mapping[str, Any]],
+        context: Context[Any, Any] | None,
     ) -> CallToolResult:
-        client = client_name(context)
-        return reply(name, await self._run(as_request(name, arguments, client), client))
+        """Where a tool is an operation, the orchestrator refuses its arguments, so that this is recorded too."""
+        if name in OPERATIONS:
+            client = client_name(context)
+            return reply(name, await self._run(as_request(name, arguments, client), client))
+        return reply(name, {"success": False, "error": invalid_request(problems).as_dict()})
+
+    async def get_prompt(
+        self, name: str, arguments: dict[str, Any] | None = None, context: Context[Any, Any] | None = None
+    ) -> GetPromptResult | InputRequiredResult:
+        """A prompt's messages; an unknown name or argument is the caller's mistake (platform notes 1.3)."""
+        try:
+            return await super().get_prompt(name, arguments, context)
+        except ValueError as exc:
+            raise MCPError(INVALID_PARAMS, str(exc)) from exc
 
 
 def create_server(

@@ -41,6 +41,11 @@ def sessions_result(outcome: Mapping[str, Any]) -> dict[str, Any]:
     return {name: outcome[name] for name in ("sessions", "pagination", "project")}
 
 
+def search_result(outcome: Mapping[str, Any]) -> dict[str, Any]:
+    """search_sessions' result; `understood` says how the query was read."""
+    return {name: outcome[name] for name in ("sessions", "pagination", "project", "understood")}
+
+
 def session_result(outcome: Mapping[str, Any]) -> dict[str, Any]:
     """The result of a tool that reads one session."""
     return {name: outcome[name] for name in ("session", "messages")}
@@ -51,15 +56,23 @@ def named_result(outcome: Mapping[str, Any]) -> dict[str, Any]:
     return {"session": outcome["channel"]}
 
 
+def export_result(outcome: Mapping[str, Any]) -> dict[str, Any]:
+    """export_session's result: the document, or the file it was written to."""
+    about = {"session_id": outcome["session"]["session_id"], "format": outcome["format"]}
+    return about | {name: outcome[name] for name in ("text", "path") if name in outcome}
+
+
 RESULTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "conversation_log": log_result,
     "extract": extract_result,
     "list_sessions": sessions_result,
+    "search_sessions": search_result,
     "list_recent_sessions": sessions_result,
     "find_sessions_by_tag": sessions_result,
     "fetch_session_by_id": session_result,
     "fetch_session_by_nickname": session_result,
     "get_session_detail": session_result,
     "tag_current_session": named_result,
+    "export_session": export_result,
 }
 """Of each tool, what it shows of an operation that succeeded."""

@@ -10,6 +10,7 @@ from orchestrator.queries import Extraction, candidate_item, delivered, message_
 from orchestrator.recorder import KEPT_ITEMS
 from orchestrator.relevance import Judged, MessageDict, Turn, arrange, judge, last_within, turns_in
 from orchestrator.requests import ExtractRequest, SearchRequest
+from orchestrator.sessions import filter_sessions
 from orchestrator.state import Run
 from registry.conversations import by_numbers, turns_of
 from registry.domain import format_time, new_id, parse_time
@@ -29,7 +30,6 @@ async def filter_extraction(run: Run, request: ExtractRequest, data: Extraction)
         kept = _kept(run, request, data.findings)
         could_be_shown = turns_in(kept)[: request.query.limit]
         messages = await run.registry.read(lambda tx: [message_dict(row) for row in turns_of(tx, could_be_shown)])
-        kept = _confirmed(run, kept, messages, data.findings)
         turns, hits = turns_in(kept), frozenset(judged.ranked.candidate.number for judged in kept)
     limits = {"limit": request.query.limit, "max_tokens": request.query.max_tokens}
     shown, taken = arrange(turns, messages, hits, **limits)  # type: ignore[arg-type]
@@ -54,20 +54,6 @@ def _kept(run: Run, request: ExtractRequest, findings: Findings) -> list[Judged]
 def _explain(run: Run, verdicts: Sequence[Judged], kept: Sequence[Judged]) -> None:
     shown = [judged.as_dict() for judged in verdicts[:KEPT_ITEMS]]
     run.recorder.explain(kept=len(kept), dropped=len(verdicts) - len(kept), verdicts=shown)
-
-
-def _confirmed(run: Run, kept: Sequence[Judged], messages: Sequence[MessageDict], findings: Findings) -> list[Judged]:
-    """Those that contain a word, and do not only sound like one; the text is read where the mass leaves a doubt."""
-    texts = {message["number"]: message["text"] for message in messages}
-
-    def is_true(judged: Judged) -> bool:
-        found = judged.ranked.candidate
-        text = texts.get(found.number)
-        return found.mass > findings.sounds or text is None or bool(matched_words(findings.query, text))
-
-    true = [judged for judged in kept if is_true(judged)]
-    run.recorder.explain(only_sounding_alike=len(kept) - len(true))
-    return true
 
 
 def _last_messages(run: Run, request: ExtractRequest, data: Extraction) -> dict[str, Any]:
@@ -137,4 +123,5 @@ async def filter_search(run: Run, request: SearchRequest, data: Findings) -> dic
 FILTERS: dict[Operation, Callable[..., Awaitable[dict[str, Any]]]] = {
     Operation.EXTRACT: filter_extraction,
     Operation.SEARCH: filter_search,
+    Operation.SEARCH_SESSIONS: filter_sessions,
 }

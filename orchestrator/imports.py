@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from registry.channels import find_channel
+from registry.channels import ChannelRow, find_channel
 from registry.database import WriteTransaction
 from registry.domain import now
+from registry.hearing import ORIGIN as HOOK
+from registry.hearing import hand_over, unheard
 from registry.merging import Identity, channel_of_session, same_conversation
 from registry.saving import Saved, save_messages
 from sources.base import Session
@@ -17,23 +19,36 @@ ORIGIN = "reader"
 
 def import_session(tx: WriteTransaction, source: str, session: Session) -> Saved:
     """Store what is new of a session."""
-    received_at = now()
+    known = _channel(tx, source, session)
+    if known:
+        hand_over(tx, known.number, session.messages)
     return save_messages(
         tx,
-        _channel_name(tx, source, session),
+        known.name if known else _new_name(tx, source, session),
         session.messages,
         source=source,
         metadata=_metadata(session),
         actor=ORIGIN,
-        received_at=received_at,
+        received_at=now(),
     )
 
 
-def _channel_name(tx: WriteTransaction, source: str, session: Session) -> str:
+def import_heard(tx: WriteTransaction, source: str, session: Session) -> tuple[str, Saved]:
+    """Store what is new of what a client's hooks told of a session; the channel, and what became of it."""
+    known = _channel(tx, source, session)
+    new = unheard(tx, known.number if known else None, session.messages)
+    metadata = _metadata(session)
+    if known and known.project_path:
+        metadata.pop("project", None)  # a hook tells the folder of the moment, the store that of the session
+    name = str(known.name) if known else _new_name(tx, source, session)
+    return name, save_messages(tx, name, new, source=source, metadata=metadata, actor=HOOK, received_at=now())
+
+
+def _channel(tx: WriteTransaction, source: str, session: Session) -> ChannelRow | None:
     known = channel_of_session(tx, source, session.session_id)
     if known is None:
         known = same_conversation(tx, Identity(source, session.session_id, session.project, session.messages))
-    return str(known.name) if known else _new_name(tx, source, session)
+    return known
 
 
 def _new_name(tx: WriteTransaction, source: str, session: Session) -> str:

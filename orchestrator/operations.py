@@ -11,6 +11,7 @@ class Operation(StrEnum):
     CONVERSATION_LOG = "conversation_log"
     EXTRACT = "extract"
     SEARCH = "search"
+    SEARCH_SESSIONS = "search_sessions"
     LIST = "list"
     FETCH = "fetch"
     TAG = "tag"
@@ -28,6 +29,7 @@ PATHS: dict[str, tuple[str, ...]] = {
     "extract": ("plan", "cr_query", "filter", "cr_write"),
     "extract, shortened": ("plan", "cr_query", "filter", "transform", "cr_write"),
     "search": ("plan", "cr_query", "filter"),
+    "search_sessions": ("plan", "cr_query", "filter"),
     "list": ("plan", "cr_query", "filter"),
     "fetch": ("plan", "cr_query", "filter"),
     "tag": ("plan", "cr_write"),

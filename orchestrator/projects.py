@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from pathlib import Path
 
 CURRENT, ALL = "current", "all"
@@ -19,3 +20,9 @@ def working_folder() -> str | None:
     except OSError:
         return None
     return None if here in (Path.home(), Path(here.anchor)) else str(here)
+
+
+def utc_offset_minutes() -> int:
+    """This machine's clock against UTC, for what `yesterday` means."""
+    offset = datetime.now().astimezone().utcoffset() or timedelta()
+    return int(offset.total_seconds() // 60)

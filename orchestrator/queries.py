@@ -8,8 +8,9 @@ from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
 from orchestrator.operations import Operation
-from orchestrator.relevance import MessageDict, Turn, best_channels
+from orchestrator.relevance import MessageDict, Turn, best_channels, explanation
 from orchestrator.requests import BriefingRequest, ExtractQuery, ExtractRequest, SearchRequest
+from orchestrator.sessions import find_sessions
 from orchestrator.state import Run
 from registry.channels import (
     ChannelFilter,
@@ -138,16 +139,7 @@ def _continued(tx: ReadTransaction, run: Run, cursor: str) -> Extraction:
 
 
 def _explain(run: Run, findings: Findings, channel: ChannelRow | None) -> None:
-    run.recorder.explain(
-        channel=channel.name if channel else None,
-        by=f"the {findings.index} message index",
-        words=[word.text for word in findings.query.words],
-        terms=[
-            {"token": term.token, "weight": round(term.weight, 3), "in_messages": term.frequency}
-            for term in findings.terms
-        ],
-        candidates=findings.candidates,
-    )
+    run.recorder.explain(channel=channel.name if channel else None, **explanation(findings))
 
 
 def search(tx: ReadTransaction, run: Run, request: SearchRequest) -> Findings:
@@ -158,7 +150,7 @@ def search(tx: ReadTransaction, run: Run, request: SearchRequest) -> Findings:
         channel_number=channel.number if channel else None,
         source=query.source,
         project=query.project,
-        tag=query.tag,
+        tags=[query.tag] if query.tag else [],
         roles=query.roles,
         from_=query.from_,
         to=query.to,
@@ -209,5 +201,6 @@ def delivered(message: MessageDict) -> MessageDict:
 QUERIES: dict[Operation, Callable[..., Any]] = {
     Operation.EXTRACT: extract,
     Operation.SEARCH: search,
+    Operation.SEARCH_SESSIONS: find_sessions,
     Operation.DAILY_BRIEFING: daily_briefing,
 }

@@ -34,26 +34,52 @@ class Judged(NamedTuple):
         return {
             "message": found.number,
             "role": found.role,
+            "channel_number": found.channel_id,
             "score": round(self.ranked.score, 3),
+            "own": round(self.ranked.own, 3),
+            "neighbours": round(self.ranked.neighbours, 3),
+            "session": round(self.ranked.session, 3),
             "coverage": round(self.coverage, 3),
             "kept": self.reason is None,
             "reason": self.reason,
         }
 
 
-def judge(findings: Findings) -> list[Judged]:
+def judge(findings: Findings, least_share: float = LEAST_SHARE) -> list[Judged]:
     """A verdict on every message found, best first."""
     best = max((_own(ranked) for ranked in findings.ranked), default=0.0)
-    return [_judged(ranked, coverage(ranked.candidate.mass, findings.full), best) for ranked in findings.ranked]
+    return [_judged(ranked, findings, least_share * best, best) for ranked in findings.ranked]
 
 
-def _judged(ranked: Ranked, covered: float, best: float) -> Judged:
+def _judged(ranked: Ranked, findings: Findings, least: float, best: float) -> Judged:
     reason = None
-    if covered < LEAST_COVERAGE:
+    covered = coverage(ranked.candidate.mass, findings.full)
+    if ranked.candidate.number not in findings.matched:
+        reason = "contains parts of words only, or what sounds like them"
+    elif covered < LEAST_COVERAGE:
         reason = f"covers {covered:.0%} of the request, less than {LEAST_COVERAGE:.0%}"
-    elif _own(ranked) < LEAST_SHARE * best:
-        reason = f"scores {_own(ranked) / best:.0%} of the best, less than {LEAST_SHARE:.0%}"
+    elif _own(ranked) < least:
+        reason = f"scores {_own(ranked) / best:.0%} of the best, less than {least / best:.0%}"
     return Judged(ranked, covered, reason)
+
+
+def explanation(findings: Findings) -> dict[str, Any]:
+    """What was looked up, and what was not and why, as an execution's step shows it."""
+    return {
+        "by": f"the {findings.index} message index",
+        "words": [word.text for word in findings.query.words],
+        "terms": [
+            {"token": term.token, "weight": round(term.weight, 3), "in_messages": term.frequency}
+            for term in findings.terms
+        ],
+        "terms_beyond_budget": [
+            {"token": term.token, "in_messages": term.frequency} for term in findings.cut_terms
+        ],
+        "taken_for_typos": dict(findings.near),
+        "candidates": findings.candidates,
+        "ranked": len(findings.ranked),
+        "unconfirmed": findings.unconfirmed,
+    }
 
 
 def _own(ranked: Ranked) -> float:
@@ -68,11 +94,15 @@ def turns_in(kept: Iterable[Judged]) -> list[Turn]:
 
 def best_channels(findings: Findings) -> list[tuple[int, float]]:
     """Channels with their scores, best first: by their best relevant message and their title."""
+    return session_scores([judged for judged in judge(findings, 0.0) if judged.reason is None], findings)
+
+
+def session_scores(kept: Iterable[Judged], findings: Findings) -> list[tuple[int, float]]:
+    """The channels of the messages kept, with their scores, best first; of equal ones the newer first."""
     scores: dict[int, float] = defaultdict(float)
-    for judged in judge(findings):
-        if judged.coverage >= LEAST_COVERAGE:
-            number = judged.ranked.candidate.channel_id
-            scores[number] = max(scores[number], judged.ranked.score)
+    for judged in kept:
+        number = judged.ranked.candidate.channel_id
+        scores[number] = max(scores[number], judged.ranked.score)
     for number, mass in findings.titles.items():
         if coverage(mass, findings.full) >= LEAST_COVERAGE:
             scores[number] += mass

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, C
 from orchestrator.operations import ALIASES, Operation
 from registry.domain import parse_time
 from registry.errors import InvalidRequest
-from sources.base import Found
+from sources.base import Found, Session
 
 
 def _time_in_words(given: object) -> object:
@@ -47,6 +47,7 @@ ChannelName = Annotated[str, Field(min_length=1, max_length=200), AfterValidator
 RoleName = Literal["user", "assistant", "system", "tool", "thinking", "error"]
 Limit = Annotated[int, Field(ge=1, le=1000)]
 Mode = Literal["raw", "summary", "digest"]
+Tag = Annotated[str, Field(min_length=1, max_length=64)]
 
 
 class MessageIn(BaseModel):
@@ -130,6 +131,25 @@ class FetchQuery(BaseModel):
     is_folded: bool = False
 
 
+class SessionsQuery(BaseModel):
+    """Which sessions are wanted, by what was said in them (contract 2.3, search_sessions)."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    text: Annotated[str, Field(min_length=1, max_length=4000)]
+    limit: Limit = 10
+    offset: int = Field(0, ge=0)
+    source: str | None = None
+    project: str | None = Field(None, description="path or folder name")
+    tag: str | None = None
+    roles: list[RoleName] | None = Field(None, min_length=1)
+    from_: Instant | None = Field(None, alias="from")
+    to: Instant | None = None
+    context_window: int = Field(5, ge=0, le=50, description="messages before and after each match")
+    exclude_session: str | None = Field(None, description="session left out, such as the current one")
+    utc_offset_minutes: int = Field(0, ge=-14 * 60, le=14 * 60, description="whose days 'yesterday' means")
+
+
 class TagQuery(BaseModel):
     """What to call a channel from now on; what is not given stays."""
 
@@ -137,7 +157,9 @@ class TagQuery(BaseModel):
 
     title: str | None = Field(None, max_length=300)
     nickname: str | None = Field(None, min_length=1, max_length=100)
-    tags: list[Annotated[str, Field(min_length=1, max_length=64)]] | None = None
+    tags: list[Tag] | None = Field(None, description="all it shall have")
+    add_tags: list[Tag] = []
+    remove_tags: list[Tag] = []
 
 
 class DeleteQuery(BaseModel):
@@ -203,6 +225,11 @@ class FetchRequest(Request):
     query: FetchQuery
 
 
+class SessionsRequest(Request):
+    operation = Operation.SEARCH_SESSIONS
+    query: SessionsQuery
+
+
 class TagRequest(Request):
     """Without a channel the latest one of the source is meant: the chat that is going on."""
 
@@ -230,6 +257,15 @@ class ImportRequest(Request):
     found: list[Found]
 
 
+class HeardRequest(Request):
+    """What a client's hooks told of one session. Not for the doors: it comes out of our own spool."""
+
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+    operation = Operation.CONVERSATION_LOG
+
+    session: Session
+
+
 class BriefingRequest(Request):
     operation = Operation.DAILY_BRIEFING
     query: BriefingQuery
@@ -241,6 +277,7 @@ REQUESTS: dict[str, type[Request]] = {
         LogRequest,
         ExtractRequest,
         SearchRequest,
+        SessionsRequest,
         ListRequest,
         FetchRequest,
         TagRequest,

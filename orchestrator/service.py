@@ -13,6 +13,7 @@ from typing import Any
 
 import langsmith
 
+from orchestrator.draining import drain
 from orchestrator.freshness import Freshness
 from orchestrator.graph import build_graph
 from orchestrator.operations import PATHS, READING, full_name
@@ -57,14 +58,18 @@ class Orchestrator:
         self.before_reading: Callable[[], Awaitable[None]] | None = None
         """What brings the registry up to date before it is asked."""
 
-    async def run(self, given: Mapping[str, Any] | Request, client: str | None = None) -> dict[str, Any]:
+    async def run(
+        self, given: Mapping[str, Any] | Request, client: str | None = None, execution_id: str | None = None
+    ) -> dict[str, Any]:
         """Run one operation; the shapes in and out are contract 3's. A failure is an answer, never an exception.
 
-        `client`: name and version of the program that asks, for the record.
+        `client`: name and version of the program that asks, for the record. `execution_id`: a new id, given by
+        a caller who will look the record up.
         """
         if not isinstance(given, Request):
             given = storable(given)
         recorder = _recorder_for(given, client)
+        recorder.id = execution_id or recorder.id
         try:
             request = given if isinstance(given, Request) else parse_request(given)
             recorder.request = request_summary(request)
@@ -162,6 +167,7 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
     if registry.is_embedded:
         orchestrator.before_reading = freshness.refresh
     try:
+        await drain(orchestrator, settings.home)
         yield orchestrator
     finally:
         await freshness.close()

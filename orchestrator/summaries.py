@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orchestrator.recorder import KEPT_ITEMS
-from orchestrator.requests import ImportRequest, LogRequest, Request
+from orchestrator.requests import HeardRequest, ImportRequest, LogRequest, Request
 
 
 def request_summary(request: Request) -> dict[str, Any]:
@@ -17,6 +17,8 @@ def request_summary(request: Request) -> dict[str, Any]:
             "messages": len(request.messages),
             "characters": sum(len(message.text) for message in request.messages),
         }
+    if isinstance(request, HeardRequest):
+        return {"session_id": request.session.session_id, "messages": len(request.session.messages)}
     if isinstance(request, ImportRequest):
         return {
             "store": request.store,

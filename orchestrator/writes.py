@@ -5,32 +5,39 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from orchestrator.imports import import_session
+from orchestrator.imports import import_heard, import_session
 from orchestrator.operations import Operation
 from orchestrator.queries import delivered
 from orchestrator.requests import (
     BriefingRequest,
     DeleteRequest,
     ExtractRequest,
+    HeardRequest,
     ImportRequest,
     LogRequest,
     RestoreRequest,
+    TagQuery,
     TagRequest,
 )
 from orchestrator.state import GeneralState, Run
-from registry.channels import channel_item, edit_channel, get_channel, tags_of
+from registry.channels import ChannelRow, channel_item, edit_channel, get_channel, tags_of
 from registry.conversations import delete_channel, delete_message, restore_channel, restore_message
 from registry.database import WriteTransaction
 from registry.domain import Message, Role, format_time, new_id, now
 from registry.errors import InvalidRequest
 from registry.results import save_result
-from registry.saving import save_messages
+from registry.saving import Saved, save_messages
 from registry.sessions import latest_channel, resolve_session
 from registry.stores import save_seen_session
 
 
-def conversation_log(tx: WriteTransaction, run: Run, request: LogRequest, _state: GeneralState) -> dict[str, Any]:
+def conversation_log(
+    tx: WriteTransaction, run: Run, request: LogRequest | HeardRequest, _state: GeneralState
+) -> dict[str, Any]:
     """Store what is new of a conversation."""
+    if isinstance(request, HeardRequest):
+        channel, saved = import_heard(tx, request.source, request.session)
+        return _logged(run, channel, saved, len(request.session.messages))
     messages = [
         Message(Role(sent.role), sent.text, sent.timestamp, sent.context, sent.model_extra or {})
         for sent in request.messages
@@ -44,15 +51,19 @@ def conversation_log(tx: WriteTransaction, run: Run, request: LogRequest, _state
         actor="ao",
         received_at=now(),
     )
-    duplicates = len(messages) - saved.new
-    run.recorder.explain(channel=request.channel, new=saved.new, duplicates=duplicates)
+    return _logged(run, request.channel, saved, len(messages))
+
+
+def _logged(run: Run, channel: str, saved: Saved, count: int) -> dict[str, Any]:
+    run.recorder.channel = channel
+    run.recorder.explain(channel=channel, new=saved.new, duplicates=count - saved.new)
     return {
         "stored_ids": saved.ids,
         "timestamp": format_time(saved.received_at),
-        "channel": request.channel,
-        "message_count": len(messages),
+        "channel": channel,
+        "message_count": count,
         "new_count": saved.new,
-        "duplicate_count": duplicates,
+        "duplicate_count": count - saved.new,
     }
 
 
@@ -97,12 +108,20 @@ def extract(tx: WriteTransaction, run: Run, request: ExtractRequest, state: Gene
 
 def tag(tx: WriteTransaction, run: Run, request: TagRequest, _state: GeneralState) -> dict[str, Any]:
     """Name a channel."""
-    changes = request.query.model_dump(exclude_unset=True, exclude={"tags"})
+    changes = request.query.model_dump(exclude_unset=True, include={"title", "nickname"})
     meant = resolve_session(tx, request.channel) if request.channel else latest_channel(tx, request.source)
     run.recorder.channel = meant.name
-    row = edit_channel(tx, meant.name, changes, request.query.tags)
+    row = edit_channel(tx, meant.name, changes, _tags_after(tx, meant, request.query))
     run.recorder.explain(channel=meant.name, changed=sorted(request.query.model_fields_set))
     return {"channel": channel_item(row, tags_of(tx, [row.number])[row.number])}
+
+
+def _tags_after(tx: WriteTransaction, row: ChannelRow, query: TagQuery) -> list[str] | None:
+    """All tags the channel shall have; None leaves them."""
+    if not (query.add_tags or query.remove_tags):
+        return query.tags
+    kept = tags_of(tx, [row.number])[row.number] if query.tags is None else query.tags
+    return [name for name in [*kept, *query.add_tags] if name not in query.remove_tags]
 
 
 def delete(tx: WriteTransaction, run: Run, request: DeleteRequest, _state: GeneralState) -> dict[str, Any]:

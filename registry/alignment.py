@@ -7,13 +7,17 @@ same conversation, and what is new stands at its end. A hash alone would lose th
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import accumulate
+from dataclasses import dataclass
+from itertools import accumulate, takewhile
+from typing import NamedTuple
 
 SAME_WORDS = 1.0
 """Evidence of one message found again."""
+TELLING_WORDS = 1.0
+"""More evidence: there are enough words to be more than chance."""
 SAME_INSTANT = 2.0
 """More evidence: it also carries the stored timestamp."""
 NEW_BEFORE_OLD = 1.5
@@ -31,6 +35,7 @@ class Utterance:
     digest: bytes
     instant: int | None = None
     opens_turn: bool = False
+    is_telling: bool = False
 
 
 Positions = list[int | None]
@@ -48,7 +53,24 @@ def overlap(stored: Sequence[bytes], sent: Sequence[bytes]) -> int:
 def recognise(stored: Sequence[Utterance], sent: Sequence[Utterance]) -> Positions:
     """Which of the sent messages are stored already. `stored` is in conversation order."""
     found = _align(stored, sent)
+    if None in found:
+        # What was sent before is sent again, however unlikely it looks: it must never add a message.
+        found = _within(stored, sent) or found
     return [None] * len(sent) if is_new_turn(stored, sent, found) else found
+
+
+def _within(stored: Sequence[Utterance], sent: Sequence[Utterance]) -> Positions | None:
+    """Where all that was sent stands in what is stored, in that order, as late as can be; None if it does not."""
+    places: Positions = []
+    at = len(stored)
+    for utterance in reversed(sent):
+        at -= 1
+        while at >= 0 and stored[at].digest != utterance.digest:
+            at -= 1
+        if at < 0:
+            return None
+        places.append(at)
+    return places[::-1]
 
 
 def is_new_turn(stored: Sequence[Utterance], sent: Sequence[Utterance], found: Positions) -> bool:
@@ -57,9 +79,11 @@ def is_new_turn(stored: Sequence[Utterance], sent: Sequence[Utterance], found: P
     return newest is not None and None not in found and all(u.instant is not None and u.instant > newest for u in sent)
 
 
-@dataclass(frozen=True, slots=True)
-class _Chain:
-    """An alignment that ends by taking `sent` for `stored`; `before` is the rest of it."""
+class _Chain(NamedTuple):
+    """An alignment that ends by taking `sent` for `stored`; `before` is the rest of it.
+
+    Chains compare by evidence first, then by the later place: a window is most often the end.
+    """
 
     score: float
     stored: int
@@ -69,8 +93,12 @@ class _Chain:
 
     @property
     def rank(self) -> tuple[float, int]:
-        """Better evidence first, then the later place: a window is most often the end."""
-        return (self.score, self.stored)
+        """What chains are compared by."""
+        return self[:2]
+
+
+MOST_PAIRS = 20_000
+"""So many possible matches are weighed against each other; where words repeat more, the nearest is taken."""
 
 
 def _align(stored: Sequence[Utterance], sent: Sequence[Utterance]) -> Positions:
@@ -78,6 +106,10 @@ def _align(stored: Sequence[Utterance], sent: Sequence[Utterance]) -> Positions:
     places: dict[bytes, list[int]] = defaultdict(list)
     for index, utterance in enumerate(stored):
         places[utterance.digest].append(index)
+    if sum(len(places.get(utterance.digest, ())) for utterance in sent) > MOST_PAIRS:
+        same = _common_beginning(stored, sent)
+        rest = _nearest(stored[same:], sent[same:])
+        return [*range(same), *(None if place is None else place + same for place in rest)]
     newest = max((u.instant for u in stored if u.instant is not None), default=None)
     openers = list(accumulate((u.opens_turn for u in stored), initial=0))  # turns opened before each position
     chains = _Chains(openers)
@@ -99,15 +131,35 @@ def _align(stored: Sequence[Utterance], sent: Sequence[Utterance]) -> Positions:
             chain = ending
             if index < len(sent) - 1 and openers[-1] > openers[chain.stored + 1]:
                 doubt = REWRITTEN_TURNS if chain.is_whole else SKIPPED_TURN
-                chain = replace(chain, score=chain.score - doubt)
+                chain = chain._replace(score=chain.score - doubt)
             if best is None or chain.rank > best.rank:
                 best = chain
     return _positions(best if best and best.score > 0 else None, len(sent))
 
 
+def _common_beginning(stored: Sequence[Utterance], sent: Sequence[Utterance]) -> int:
+    pairs = zip(stored, sent, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0].digest == pair[1].digest, pairs))
+
+
+def _nearest(stored: Sequence[Utterance], sent: Sequence[Utterance]) -> Positions:
+    """From the end on, each sent message with the nearest stored one of the same words before the last match."""
+    places: dict[bytes, list[int]] = defaultdict(list)
+    for index, utterance in enumerate(stored):
+        places[utterance.digest].append(index)
+    found: Positions = []
+    end = len(stored)
+    for utterance in reversed(sent):
+        candidates = places.get(utterance.digest, [])
+        place = bisect_left(candidates, end) - 1
+        end = candidates[place] if place >= 0 else end
+        found.append(end if place >= 0 else None)
+    return found[::-1]
+
+
 def _evidence(old: Utterance, new: Utterance) -> float:
     is_same_instant = old.instant is not None and old.instant == new.instant
-    return SAME_WORDS + SAME_INSTANT * is_same_instant
+    return SAME_WORDS + TELLING_WORDS * new.is_telling + SAME_INSTANT * is_same_instant
 
 
 def _is_later(new: Utterance, newest: int | None) -> bool:
@@ -161,24 +213,42 @@ class _Ends:
     def __init__(self, openers: Sequence[int]) -> None:
         self._openers = openers
         self.chains: list[_Chain] = []
-        self._tree: dict[int, _Chain] = {}  # a Fenwick tree of maxima over stored positions
-        self._by_turn: dict[int, list[_Chain]] = defaultdict(list)
+        self._all = _Best(len(openers))
+        self._of_turn: dict[int, _Best] = {}
 
     def add(self, chain: _Chain) -> None:
         self.chains.append(chain)
-        self._by_turn[self._openers[chain.stored + 1]].append(chain)
+        turn = self._openers[chain.stored + 1]
+        self._all.add(chain)
+        self._of_turn.setdefault(turn, _Best(len(self._openers))).add(chain)
+
+    def best_before(self, place: int) -> list[tuple[_Chain, bool]]:
+        """The best chain that ends before `place`, and the best of the same stored turn; with: is a turn skipped?"""
+        turn = self._openers[place]
+        in_turn = self._of_turn[turn].before(place) if turn in self._of_turn else None
+        anywhere = self._all.before(place)
+        options = [(in_turn, False)] if in_turn else []
+        if anywhere:
+            options.append((anywhere, turn > self._openers[anywhere.stored + 1]))
+        return options
+
+
+class _Best:
+    """The best chain before any position: a Fenwick tree of maxima."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._tree: dict[int, _Chain] = {}
+
+    def add(self, chain: _Chain) -> None:
         node = chain.stored + 1
-        while node <= len(self._openers):
+        while node <= self._size:
             held = self._tree.get(node)
             if held is None or chain.rank > held.rank:
                 self._tree[node] = chain
             node += node & -node
 
-    def best_before(self, place: int) -> list[tuple[_Chain, bool]]:
-        """The best chain that ends before `place`, and the best of the same stored turn; with: is a turn skipped?"""
-        turn = self._openers[place]
-        same_turn = [chain for chain in self._by_turn.get(turn, ()) if chain.stored < place]
-        options = [(max(same_turn, key=lambda chain: chain.rank), False)] if same_turn else []
+    def before(self, place: int) -> _Chain | None:
         best: _Chain | None = None
         node = place
         while node > 0:
@@ -186,6 +256,4 @@ class _Ends:
             if held is not None and (best is None or held.rank > best.rank):
                 best = held
             node -= node & -node
-        if best is not None:
-            options.append((best, turn > self._openers[best.stored + 1]))
-        return options
+        return best

@@ -141,7 +141,7 @@ def _described_by(meta: Mapping[str, Any], row: ChannelRow) -> dict[str, Any]:
     return changes
 
 
-def _title_entry(row: ChannelRow, changes: Mapping[str, Any]) -> Entry:
+def title_entry(row: ChannelRow, changes: Mapping[str, Any]) -> Entry:
     """What a channel is found by, beside its messages: title, nickname and project."""
     known = {**row._mapping, **changes}
     text = " ".join(known[key] for key in ("title", "nickname", "project_name") if known[key])
@@ -150,7 +150,7 @@ def _title_entry(row: ChannelRow, changes: Mapping[str, Any]) -> Entry:
 
 def reindex_title(tx: WriteTransaction, row: ChannelRow, changes: Mapping[str, Any]) -> None:
     """Make a channel findable by its new title, nickname or project."""
-    index, held, wanted = index_of(tx), _title_entry(row, {}), _title_entry(row, changes)
+    index, held, wanted = index_of(tx), title_entry(row, {}), title_entry(row, changes)
     if len(held.tokens) > 1:
         index.remove(tx, [held])
     if len(wanted.tokens) > 1:

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Row, delete, select, update
 
-from registry.channels import ChannelRow, recount_channel
+from registry.channels import ChannelRow, find_channel, get_channel, recount_channel
 from registry.conditions import given_conditions, is_in
 from registry.database import ReadTransaction, WriteTransaction
 from registry.domain import format_time
@@ -101,6 +101,12 @@ def by_numbers(tx: ReadTransaction, numbers: Sequence[int]) -> list[MessageRow]:
     return _in_order(tx.execute(query).all())
 
 
+def by_ids(tx: ReadTransaction, ids: Sequence[str]) -> list[MessageRow]:
+    """The messages with these ids that are not deleted, in conversation order."""
+    query = select(conversation).where(conversation.c.id.in_(ids), conversation.c.deleted.is_(False))
+    return _in_order(tx.execute(query).all())
+
+
 def list_messages(tx: ReadTransaction, wanted: MessageFilter, page: Page) -> dict[str, Any]:
     """A page of messages by time."""
     paged = read_page(tx, conversation, conversation.c.timestamp, _conditions(wanted), page)
@@ -143,12 +149,28 @@ def restore_message(tx: WriteTransaction, message_id: str) -> dict[str, Any]:
     """Take a soft deletion back. Returns the message as it now is; NotFound if it is gone for good."""
     row = get_message(tx, message_id, include_deleted=True)
     if row.deleted:
-        found = analyze(row.text)
-        changes = {"deleted": False, "length": len(found), "analyzer_version": ANALYZER_VERSION}
-        tx.execute(update(conversation).where(conversation.c.number == row.number).values(**changes))
-        index_of(tx).add(tx, [Entry(row.number, [channel_token(row.channel_number), *found])])
+        _bring_back(tx, row)
         recount_channel(tx, row.channel_number)
     return {**message_item(row), "deleted": False}
+
+
+def restore_channel(tx: WriteTransaction, name: str) -> ChannelRow:
+    """Take back the soft deletion of a channel and of all messages in it; NotFound if it is gone for good."""
+    row = find_channel(tx, name)
+    if row is None:
+        raise NotFound("No such channel", f"No channel {name!r} in the registry")
+    within = conversation.c.channel_number == row.number, conversation.c.deleted.is_(True)
+    for message in tx.execute(select(conversation).where(*within)).all():
+        _bring_back(tx, message)
+    recount_channel(tx, row.number)
+    return get_channel(tx, name)
+
+
+def _bring_back(tx: WriteTransaction, row: MessageRow) -> None:
+    found = analyze(row.text)
+    changes = {"deleted": False, "length": len(found), "analyzer_version": ANALYZER_VERSION}
+    tx.execute(update(conversation).where(conversation.c.number == row.number).values(**changes))
+    index_of(tx).add(tx, [Entry(row.number, [channel_token(row.channel_number), *found])])
 
 
 def delete_channel(tx: WriteTransaction, row: ChannelRow, *, soft: bool) -> None:

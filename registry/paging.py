@@ -33,11 +33,11 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Paged:
-    """The rows of a page, how many rows there are in all, and the cursor of the next page, if any."""
+    """The rows of a page, the cursor of the next page, if any, and how many rows there are in all."""
 
     rows: Sequence[Row[Any]]
-    total: int
     next_cursor: str | None
+    total: int
 
     def answer(self, items: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """The shape of every list (contract 5), with the rows shown as these items."""
@@ -53,6 +53,17 @@ def read_page(
 ) -> Paged:
     """A page of a table ordered by that time column, ties by running number."""
     total = tx.execute(select(func.count()).select_from(table).where(*conditions)).scalar_one()
+    return Paged(*read_rows(tx, table, moment, conditions, page), total)
+
+
+def read_rows(
+    tx: ReadTransaction,
+    table: Table,
+    moment: Column[datetime],
+    conditions: Sequence[ColumnElement[bool]],
+    page: Page,
+) -> tuple[Sequence[Row[Any]], str | None]:
+    """As `read_page`, without counting: the rows, and the cursor of the next page, if any."""
     query = select(table).where(*conditions)
     if page.cursor:
         query = query.where(is_past(table, moment, place_of(page.cursor), page.order))
@@ -60,7 +71,7 @@ def read_page(
     rows = tx.execute(query.order_by(*ordering).limit(page.limit + 1)).all()
     shown = rows[: page.limit]
     last = shown[-1]._mapping if len(rows) > page.limit else None
-    return Paged(shown, total, cursor_of(last[moment], last["number"]) if last else None)
+    return shown, cursor_of(last[moment], last["number"]) if last else None
 
 
 def is_past(table: Table, moment: Column[datetime], place: tuple[datetime, int], order: Order) -> ColumnElement[bool]:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, insert, select
+from sqlalchemy import ColumnElement, Row, exists, func, insert, select, type_coerce
+from sqlalchemy.dialects.postgresql import JSONB
 
 from registry.database import ReadTransaction, WriteTransaction
 from registry.domain import format_time
@@ -56,6 +57,22 @@ def list_results(tx: ReadTransaction, channel: str | None, page: Page) -> dict[s
         conditions.append(extract_result.c.channel == channel)
     paged = read_page(tx, extract_result, extract_result.c.timestamp, conditions, page)
     return paged.answer([result_item(row) for row in paged.rows])
+
+
+def deliveries_of(tx: ReadTransaction, channel: str, message_id: str, limit: int) -> list[dict[str, Any]]:
+    """The results of a channel that delivered this message, newest first."""
+    query = select(extract_result).where(
+        extract_result.c.channel == channel, extract_result.c.deleted.is_(False), _holds(tx, message_id)
+    )
+    rows = tx.execute(query.order_by(extract_result.c.timestamp.desc()).limit(limit))
+    return [result_item(row) for row in rows]
+
+
+def _holds(tx: ReadTransaction, message_id: str) -> ColumnElement[bool]:
+    if tx.dialect.name == "postgresql":
+        return type_coerce(extract_result.c["items"], JSONB).contains([message_id])
+    elements = func.json_each(extract_result.c["items"]).table_valued("value")
+    return exists().select_from(elements).where(elements.c.value == message_id)
 
 
 def result_item(row: Row[Any]) -> dict[str, Any]:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import insert, select, text, update
 
-from registry.alignment import Positions, Utterance, is_new_turn, overlap, recognise
 from registry.channels import ChannelRow, open_channel, recount_channel
 from registry.conversations import LATEST_FIRST, MessageRow, unindex
 from registry.database import ReadTransaction, WriteTransaction
 from registry.domain import Message, Role, digest_of, new_id, preview_of, storable
+from registry.recognition import Sent, recognise_stored
 from registry.search.analyzer import ANALYZER_VERSION, analyze
 from registry.search.engines import index_of
 from registry.search.index import Entry, channel_token
@@ -45,12 +45,13 @@ def save_messages(
     A message that a client names by a `native_id` is the stored one of that name, whatever became of its text.
     """
     into = open_channel(tx, channel_name, source, metadata, received_at)
-    sent = [_Sent(message, digest_of(message.role, storable(message.text))) for message in messages]
-    old = _recognised(tx, into, sent)
+    sent = [Sent(message, digest_of(message.role, storable(message.text))) for message in messages]
+    recognised = recognise_stored(tx, into, sent)
+    old = recognised.old
     meta = storable({key: metadata[key] for key in _PER_MESSAGE if key in metadata})
     rows = _new_rows(tx, into, sent, old, meta)
-    for row in rows:
-        row |= {"source": source, "actor": actor, "received_at": received_at}
+    for row, place in zip(rows, recognised.new_places(), strict=True):
+        row |= {"source": source, "actor": actor, "received_at": received_at, "place": place}
         row["timestamp"] = row["timestamp"] or received_at
     if rows:
         tokens = [analyze(row["text"]) for row in rows]
@@ -64,72 +65,11 @@ def save_messages(
     return Saved(ids, len(rows), received_at, into.number)
 
 
-class _Sent(NamedTuple):
-    """A message as it came, with the digest of its words."""
-
-    message: Message
-    digest: bytes
-
-    @property
-    def native_id(self) -> str | None:
-        """The client's own name for it."""
-        named = self.message.more.get("native_id")
-        return named if isinstance(named, str) else None
-
-
 _PER_MESSAGE = ("file", "language", "model", "additional_context")
 """What `meta` says of the moment rather than of the channel: kept with the messages new at that moment."""
 
-_RECOGNISABLE = (
-    conversation.c.number,
-    conversation.c.id,
-    conversation.c.seq,
-    conversation.c.turn,
-    conversation.c.role,
-    conversation.c.digest,
-    conversation.c.timestamp,
-    conversation.c.native_id,
-)
-_FEW = 1000
-"""More values than this are not put into one statement: the whole channel is read instead."""
 
-
-def _recognised(tx: ReadTransaction, into: ChannelRow, sent: Sequence[_Sent]) -> list[MessageRow | None]:
-    """For each message the stored one it repeats. Deleted ones count: what a user deleted does not come back."""
-    if into.seq_count == 0:
-        return [None] * len(sent)
-    everything = select(*_RECOGNISABLE).where(conversation.c.channel_number == into.number).order_by(*LATEST_FIRST)
-    if any(one.native_id for one in sent):
-        return _by_name(tx.execute(everything).all()[::-1], sent)
-    digests = [one.digest for one in sent]
-    tail = tx.execute(everything.limit(len(sent))).all()[::-1]
-    known = overlap([row.digest for row in tail], digests)
-    # The usual call: the last turns, then new ones. Only where an old message may stand among the new
-    # ones is the whole channel looked at.
-    if not _any_stored(tx, into, digests[known:]):
-        found: Positions = [*range(len(tail) - known, len(tail)), *[None] * (len(digests) - known)]
-        is_new = is_new_turn([_stored(row) for row in tail], [_spoken(one) for one in sent], found)
-        return [None if is_new or place is None else tail[place] for place in found]
-    return _by_words(tx.execute(everything).all()[::-1], sent)
-
-
-def _by_name(rows: Sequence[MessageRow], sent: Sequence[_Sent]) -> list[MessageRow | None]:
-    """By native id; those the registry knows under no such id by their words, among messages without one."""
-    named = {row.native_id: row for row in rows if row.native_id}
-    found: list[MessageRow | None] = [named.get(one.native_id) for one in sent]
-    strangers = [place for place, row in enumerate(found) if row is None]
-    nameless = [row for row in rows if row.native_id is None]
-    if strangers and nameless:
-        for place, row in zip(strangers, _by_words(nameless, [sent[place] for place in strangers]), strict=True):
-            found[place] = row
-    return found
-
-
-def _by_words(by_time: Sequence[MessageRow], sent: Sequence[_Sent]) -> list[MessageRow | None]:
-    return _best_of([by_time, sorted(by_time, key=lambda row: row.seq)], [_spoken(one) for one in sent])
-
-
-def _take_over(tx: WriteTransaction, sent: Sequence[_Sent], old: Sequence[MessageRow | None]) -> None:
+def _take_over(tx: WriteTransaction, sent: Sequence[Sent], old: Sequence[MessageRow | None]) -> None:
     """Clients write while an answer is still streaming: a named message whose text has changed since is corrected."""
     for one, row in zip(sent, old, strict=True):
         if row is None or one.native_id is None:
@@ -141,7 +81,7 @@ def _take_over(tx: WriteTransaction, sent: Sequence[_Sent], old: Sequence[Messag
             _rewrite(tx, row.number, one)
 
 
-def _rewrite(tx: WriteTransaction, number: int, news: _Sent) -> None:
+def _rewrite(tx: WriteTransaction, number: int, news: Sent) -> None:
     row = tx.execute(select(conversation).where(conversation.c.number == number)).one()
     unindex(tx, [row])
     tokens = analyze(news.message.text)
@@ -158,40 +98,10 @@ def _rewrite(tx: WriteTransaction, number: int, news: _Sent) -> None:
     recount_channel(tx, row.channel_number)
 
 
-def _best_of(orders: Iterable[Sequence[MessageRow]], sent: Sequence[Utterance]) -> list[MessageRow | None]:
-    """Clients resend in the order of time or in the order they sent before: the one that explains more."""
-    readings = []
-    for rows in orders:
-        found = recognise([_stored(row) for row in rows], sent)
-        readings.append([None if place is None else rows[place] for place in found])
-    return min(readings, key=lambda reading: reading.count(None))
-
-
-def _any_stored(tx: ReadTransaction, into: ChannelRow, digests: Sequence[bytes]) -> bool:
-    if not digests or len(digests) > _FEW:
-        return bool(digests)
-    query = select(conversation.c.number).where(
-        conversation.c.channel_number == into.number, conversation.c.digest.in_(set(digests))
-    )
-    return tx.execute(query.limit(1)).first() is not None
-
-
-def _stored(row: MessageRow) -> Utterance:
-    return Utterance(bytes(row.digest), _instant(row.timestamp), row.role == Role.USER)
-
-
-def _spoken(one: _Sent) -> Utterance:
-    return Utterance(one.digest, _instant(one.message.timestamp), one.message.role == Role.USER)
-
-
-def _instant(moment: datetime | None) -> int | None:
-    return None if moment is None else round(moment.timestamp() * 1000)
-
-
 def _new_rows(
     tx: ReadTransaction,
     into: ChannelRow,
-    sent: Sequence[_Sent],
+    sent: Sequence[Sent],
     old: Sequence[MessageRow | None],
     meta: Mapping[str, Any],
 ) -> list[dict[str, Any]]:

@@ -97,6 +97,11 @@ def identifier_parts(raw: str) -> list[str]:
     return [part.lower() for part in _PART.findall(raw)]
 
 
+def identifier_part_spans(raw: str) -> list[tuple[int, int]]:
+    """Where the parts of an identifier stand in it."""
+    return [match.span() for match in _PART.finditer(raw)]
+
+
 @lru_cache(_CACHED_WORDS)
 def stem(word: str) -> str:
     """The English stem of a lower-case ASCII word. The stemmer keeps state, so each call has its own."""

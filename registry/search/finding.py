@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
-from sqlalchemy import func, select
+from sqlalchemy import Engine, func, select
 
 from registry.database import ReadTransaction
-from registry.search.analyzer import KEY_PREFIX
+from registry.search.confirming import carried, is_confirmed, left_out
 from registry.search.engines import index_of
-from registry.search.index import Scope
+from registry.search.index import MessageIndex, Scope
 from registry.search.query import ParsedQuery, parse_query
-from registry.search.ranking import Ranked, Term, full_mass, rank, weighted_terms
-from registry.tables import channel
+from registry.search.ranking import Candidate, Ranked, Term, full_mass, idf, matched_by, rank, weighted_terms
+from registry.search.spelling import correct
+from registry.search.syntax import Search
+from registry.tables import channel, conversation
 
 BUDGETS = {"sqlite": 100_000, "postgresql": 20_000}
 """Postings one search reads unless the settings say otherwise (retrieval notes 4)."""
@@ -23,17 +28,22 @@ BUDGETS = {"sqlite": 100_000, "postgresql": 20_000}
 class Findings:
     """What a request found: `ranked` best first; `titles` the mass of channel titles, by channel number.
 
-    `full` is the mass of a perfect answer; a message of no more mass than `sounds` may only sound like the words.
+    `full` is the mass of a perfect answer. `matched` are the numbers of the messages that contain a word of the
+    request, and not only parts of words. `cut_terms` were not looked up (the budget), `near` are the words taken for
+    typos, `unconfirmed` the candidates whose text lacks a phrase or prefix, or has an excluded word.
     """
 
     query: ParsedQuery
     terms: list[Term]
     full: float
-    sounds: float
+    matched: frozenset[int]
     candidates: int
     ranked: list[Ranked]
     titles: dict[int, float]
     index: str
+    cut_terms: list[Term] = field(default_factory=list)
+    near: Mapping[str, list[str]] = field(default_factory=dict)
+    unconfirmed: int = 0
 
 
 ASSUMED = 100
@@ -47,31 +57,79 @@ class Corpus(NamedTuple):
     average_length: float
 
 
-def find_messages(tx: ReadTransaction, words: str, scope: Scope, budget: int = 0) -> Findings:
+def find_messages(tx: ReadTransaction, wanted: str | Search, scope: Scope, budget: int = 0) -> Findings:
     """The messages in scope that have to do with the words, best first. `budget` 0: the database's default."""
-    index = index_of(tx)
-    query = parse_query(words)
-    corpus = corpus_of(tx)
-    frequencies = index.frequencies(tx, query.tokens) if query.words else {}
-    terms = weighted_terms(query, frequencies, corpus.size, budget or BUDGETS[tx.dialect.name])
+    search = wanted if isinstance(wanted, Search) else Search(words=wanted)
+    index, corpus, groups = index_of(tx), corpus_of(tx), carried(search)
+    scope = replace(scope, carrying=[*scope.carrying, *groups], without=[*scope.without, *left_out(search)])
+    query = parse_query(" ".join([search.words, *search.phrases]))
+    known = index.frequencies(tx, query.tokens, corpus.size) if query.words else {}
+    corrected = correct(tx, index, query, known, corpus.size)
+    query, frequencies = corrected.query, corrected.frequencies
+    terms, cut = weighted_terms(query, frequencies, corpus.size, budget or BUDGETS[tx.dialect.name])
+    full = full_mass(query, frequencies, corpus.size, {term.token for term in cut})
+    beginnings = _terms_of([group for group in groups if group[0].endswith("*") or not query.words], tx, index, corpus)
+    terms += beginnings
     candidates = index.candidates(tx, terms, scope) if terms else []
+    confirmed = _confirmed(tx, is_confirmed(search), candidates)
+    is_matched = matched_by(query, terms)
+    titles = index.titles(tx, terms, scope) if terms else {}
     return Findings(
         query=query,
         terms=terms,
-        full=full_mass(query, frequencies, corpus.size),
-        sounds=sum(term.weight for term in terms if term.token.startswith(KEY_PREFIX)),
+        full=full + sum(term.weight for term in beginnings),
+        matched=frozenset(candidate.number for candidate in confirmed if is_matched(candidate.held)),
         candidates=len(candidates),
-        ranked=rank(candidates, corpus.average_length),
-        titles=index.titles(tx, terms) if terms and scope.channel_number is None else {},
+        ranked=rank(confirmed, corpus.average_length),
+        titles={number: title.mass for number, title in titles.items() if is_matched(title.held)},
         index=index.name,
+        cut_terms=cut,
+        near=corrected.near,
+        unconfirmed=len(candidates) - len(confirmed),
     )
 
 
+def _terms_of(groups: Sequence[Sequence[str]], tx: ReadTransaction, index: MessageIndex, corpus: Corpus) -> list[Term]:
+    """What must be carried, as terms to rank by: beginnings of words, and phrases of nothing but small words."""
+    counted = ((group[0], len(index.holders(tx, [group[:1]]))) for group in groups)
+    terms = [Term(token, idf(frequency, corpus.size), frequency) for token, frequency in dict(counted).items()]
+    return sorted(terms, key=lambda term: (term.frequency, term.token))
+
+
+def _confirmed(
+    tx: ReadTransaction, is_true: Callable[[str], bool] | None, candidates: list[Candidate]
+) -> list[Candidate]:
+    """The candidates whose text is as the search wants it."""
+    if is_true is None:
+        return candidates
+    numbers = [candidate.number for candidate in candidates]
+    query = select(conversation.c.number, conversation.c.text).where(conversation.c.number.in_(numbers))
+    true = {number for number, text in tx.execute(query) if is_true(text)}
+    return [candidate for candidate in candidates if candidate.number in true]
+
+
+_WORTH = 100
+"""What took a millisecond to count is believed for so many."""
+_counted: WeakKeyDictionary[Engine, tuple[float, Corpus]] = WeakKeyDictionary()
+
+
 def corpus_of(tx: ReadTransaction) -> Corpus:
-    """Counted from the channels, which know their own totals."""
+    """Counted from the channels, which know their own totals. In a large registry the count may be a moment old."""
+    known_until, known = _counted.get(tx.engine, (0.0, Corpus(0, 0.0)))
+    started = time.monotonic()
+    if started < known_until:
+        return known
     messages, tokens, channels = tx.execute(
         select(func.sum(channel.c.message_count), func.sum(channel.c.token_count), func.count()).where(
             channel.c.deleted.is_(False)
         )
     ).one()
-    return Corpus(int(messages or 0) + channels + ASSUMED, int(tokens or 0) / max(int(messages or 0), 1))
+    corpus = Corpus(int(messages or 0) + channels + ASSUMED, int(tokens or 0) / max(int(messages or 0), 1))
+    if channels > MANY_CHANNELS:
+        ended = time.monotonic()
+        _counted[tx.engine] = ended + _WORTH * (ended - started), corpus
+    return corpus
+
+
+MANY_CHANNELS = 5_000
+"""Fewer are counted for every search."""

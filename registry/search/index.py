@@ -1,4 +1,4 @@
-"""The message index: which messages contain a token. One interface; each database fills in three statements.
+"""The message index: which messages contain a token. One interface; each database fills in a few statements.
 
 It lives in the database and changes in the same transaction as the messages, so what is acknowledged is
 findable and what is deleted is not. It holds tokens of the one analyzer, without positions or frequencies.
@@ -7,17 +7,20 @@ findable and what is deleted is not. It holds tokens of the one analyzer, withou
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from operator import eq, ge, le, ne
+from itertools import islice
+from operator import eq, ge, le
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from sqlalchemy import ColumnElement, Integer, Subquery, column, select, text
+from sqlalchemy import ColumnElement, Engine, Select, select
 
 from registry.conditions import given_conditions, is_in, is_of_project, is_tagged
 from registry.database import ReadTransaction, WriteTransaction
-from registry.search.ranking import Candidate, Term
+from registry.search.masses import heaviest, sum_masses
+from registry.search.ranking import Candidate, Term, Title
 from registry.tables import channel, conversation
 
 CANDIDATES = 1000
@@ -27,8 +30,23 @@ CANDIDATES_IN_CHANNEL = 300
 WEIGHT_UNIT = 1_000_000
 """Weights are summed as whole numbers, so that both databases come to the very same sums."""
 
+TABLE = "message_index"
+
 TITLE = "zztitle"
 """Carried by every title, which stands in the index under its channel's number, negated."""
+
+FEW_CHANNELS = 64
+"""A filter that leaves no more channels than these is put into the look-up, so that it costs next to nothing."""
+
+FEW_MESSAGES = 30_000
+"""A filter that leaves no more messages than these is read before the look-up: its cost is theirs."""
+
+HOT = 5_000
+"""How often such a token occurs is remembered: counting it takes milliseconds."""
+_DRIFT = 0.02
+
+Groups = Sequence[Sequence[str]]
+"""A condition on tokens: of each group an entry carries at least one."""
 
 
 def channel_token(number: int) -> str:
@@ -46,16 +64,21 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Where to look; None means everywhere. Times are instants, both ends included."""
+    """Where to look; None means everywhere. Times are instants, both ends included.
+
+    Of each group in `carrying` a message holds a token, of `without` none.
+    """
 
     channel_number: int | None = None
     source: str | None = None
     project: str | None = None
-    tag: str | None = None
+    tags: Sequence[str] = ()
     roles: Sequence[str] | None = None
     from_: datetime | None = None
     to: datetime | None = None
     exclude_channel: str | None = None
+    carrying: Groups = ()
+    without: Sequence[str] = ()
 
 
 class MessageIndex(ABC):
@@ -64,76 +87,173 @@ class MessageIndex(ABC):
     name: str
     """Named in execution records: which index gave the candidates."""
 
-    @abstractmethod
-    def add(self, tx: WriteTransaction, entries: Sequence[Entry]) -> None:
-        """Make entries findable."""
+    def __init__(self) -> None:
+        self._hot: WeakKeyDictionary[Engine, dict[str, tuple[int, int]]] = WeakKeyDictionary()
 
     @abstractmethod
-    def remove(self, tx: WriteTransaction, entries: Sequence[Entry]) -> None:
+    def add(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
+        """Make entries findable; `into` another table than the one searched while that is built anew."""
+
+    @abstractmethod
+    def remove(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
         """Make entries unfindable; the tokens must be those they were added with."""
 
     @abstractmethod
-    def frequencies(self, tx: ReadTransaction, tokens: Sequence[str]) -> dict[str, int]:
-        """In how many messages each token occurs; tokens that occur nowhere are left out."""
+    def count(self, tx: ReadTransaction, tokens: Collection[str]) -> dict[str, int]:
+        """In how many entries each token occurs; tokens that occur nowhere are left out."""
 
     @abstractmethod
-    def postings(self, parameter: str) -> str:
-        """SQL that yields the `id` of every entry matching the expression in that parameter."""
+    def holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str] = ()) -> list[int]:
+        """The numbers of the messages that carry a token of each group, and none of the others."""
 
     @abstractmethod
-    def expression(self, tokens: Sequence[str]) -> str:
-        """The parameter's value that matches entries carrying all of these tokens."""
+    def titles_holding(self, tx: ReadTransaction, token: str) -> list[int]:
+        """The (negated) numbers of the channels whose title carries a token."""
+
+    @abstractmethod
+    def messages(
+        self, tx: ReadTransaction, numbers: Sequence[int], conditions: Sequence[ColumnElement[bool]]
+    ) -> list[Sequence[Any]]:
+        """Of these messages, those that are not deleted and meet the conditions: `COLUMNS`, in any order."""
+
+    def frequencies(self, tx: ReadTransaction, tokens: Collection[str], total: int) -> dict[str, int]:
+        """As `count`; of hot tokens what it was when the index held about as many entries as `total`."""
+        hot = self._hot.setdefault(tx.engine, {})
+        fresh = {token: hot[token][0] for token in tokens if token in hot and _is_near(hot[token][1], total)}
+        counted = self.count(tx, [token for token in tokens if token not in fresh])
+        hot.update({token: (found, total) for token, found in counted.items() if found >= HOT})
+        return {**fresh, **counted}
 
     def candidates(self, tx: ReadTransaction, terms: Sequence[Term], scope: Scope) -> list[Candidate]:
         """The messages in scope with the largest sum of term weights, heaviest and newest first."""
-        conditions = _conditions(scope)
-        within = [] if scope.channel_number is None else [channel_token(scope.channel_number)]
-        # With conditions on the message itself the cut must come after them.
-        most = CANDIDATES_IN_CHANNEL if within else CANDIDATES
-        cut = "" if conditions else f"ORDER BY mass DESC, id DESC LIMIT {most}"
-        hits = self._sums(terms, within, f"id > 0 GROUP BY id {cut}")
-        query = select(
-            conversation.c.number,
-            conversation.c.channel_number,
-            conversation.c.seq,
-            conversation.c.role,
-            conversation.c.length,
-            hits.c.mass,
-            conversation.c.turn,
-        ).join_from(hits, conversation, conversation.c.number == hits.c.id)
-        if conditions:
-            query = query.join(channel, channel.c.number == conversation.c.channel_number).where(*conditions)
-        rows = tx.execute(query.order_by(hits.c.mass.desc(), hits.c.id.desc()).limit(most)).all()
-        return [Candidate(*row[:5], row.mass / WEIGHT_UNIT, row.turn) for row in rows]
+        groups, without, conditions = self._narrowed(tx, scope)
+        allowed = _few_messages(tx, scope) if conditions else None
+        most = CANDIDATES if scope.channel_number is None else CANDIDATES_IN_CHANNEL
 
-    def titles(self, tx: ReadTransaction, terms: Sequence[Term]) -> dict[int, float]:
-        """The sum of term weights in each channel's title, by channel number."""
-        hits = self._sums(terms, [TITLE], f"id < 0 GROUP BY id ORDER BY mass DESC, id LIMIT {CANDIDATES}")
-        return {-row.id: row.mass / WEIGHT_UNIT for row in tx.execute(select(hits))}
+        def look_up(token: str, among: Sequence[str]) -> Collection[int]:
+            found = self.holders(tx, [*groups, [token], *([among] if among else [])], without)
+            return found if allowed is None else allowed.intersection(found)
 
-    def _sums(self, terms: Sequence[Term], within: Sequence[str], ending: str) -> Subquery:
-        """A subquery of (id, mass): for every entry the sum of the weights of the terms it carries."""
-        parts = [
-            f"SELECT id, CAST(:w{i} AS BIGINT) AS w FROM ({self.postings(f't{i}')}) AS p{i}"  # noqa: S608
-            for i in range(len(terms))
-        ]
-        # Nothing but names of ours is put into the text, so that it is compiled once for each number of terms.
-        hits = f"({' UNION ALL '.join(parts)}) AS hits"
-        sql = f"SELECT id, CAST(sum(w) AS BIGINT) AS mass FROM {hits} WHERE {ending}"  # noqa: S608
-        given: dict[str, Any] = {}
-        for i, term in enumerate(terms):
-            given |= {f"t{i}": self.expression([*within, term.token]), f"w{i}": round(term.weight * WEIGHT_UNIT)}
-        return text(sql).bindparams(**given).columns(column("id", Integer), column("mass", Integer)).subquery()
+        # Conditions on the message itself may leave few of the heaviest ones: then all are looked at.
+        attempts = (4 * most, None) if conditions else (most,)
+        found: list[Candidate] = []
+        for stop_at in attempts:
+            sums = sum_masses(_weights(terms), look_up, stop_at)
+            found = self._read(tx, sums, len(terms), conditions, most)
+            if len(found) >= most or len(sums) < (stop_at or 0):
+                break
+        return found
+
+    def titles(self, tx: ReadTransaction, terms: Sequence[Term], scope: Scope) -> dict[int, Title]:
+        """What the title of each channel in scope holds of the terms, by channel number.
+
+        A title is not asked what only a message can be: said by somebody, with a phrase, inside one channel.
+        """
+        if scope.channel_number is not None or scope.roles or scope.carrying or scope.without:
+            return {}
+        sums = sum_masses(_weights(terms), lambda token, _: self.titles_holding(tx, token), None)
+        found = {-number: Title(*_mass_and_held(sums[number], len(terms))) for number in sums}
+        conditions = [*_channel_conditions(scope), *given_conditions((eq, channel.c.source, scope.source))]
+        if not found or not (conditions or scope.exclude_channel):
+            return found
+        query = select(channel.c.number).where(channel.c.number.in_(found), *conditions)
+        inside = tx.execute(query.where(channel.c.name != (scope.exclude_channel or ""))).scalars()
+        return {number: found[number] for number in inside}
+
+    def _read(
+        self,
+        tx: ReadTransaction,
+        sums: dict[int, int],
+        bits: int,
+        conditions: Sequence[ColumnElement[bool]],
+        most: int,
+    ) -> list[Candidate]:
+        """The heaviest messages that meet the conditions, read in growing portions until there are enough."""
+        ordered = iter(heaviest(sums, None if conditions else most, bits))
+        found: list[Candidate] = []
+        portion = most
+        while len(found) < most and (numbers := list(islice(ordered, portion))):
+            rows = {row[0]: row for row in self.messages(tx, numbers, conditions)}
+            found += [_candidate(rows[number], sums[number], bits) for number in numbers if number in rows]
+            portion *= 4
+        return found[:most]
+
+    def _narrowed(self, tx: ReadTransaction, scope: Scope) -> tuple[Groups, Sequence[str], list[ColumnElement[bool]]]:
+        """A scope as a condition on tokens, and what of it must be asked of the messages themselves."""
+        groups, without = list(scope.carrying), list(scope.without)
+        if scope.exclude_channel is not None:
+            number = tx.execute(select(channel.c.number).where(channel.c.name == scope.exclude_channel)).scalar()
+            without += [] if number is None else [channel_token(number)]
+        if scope.channel_number is not None:
+            groups.append([channel_token(scope.channel_number)])
+        if not _channel_conditions(scope):
+            return groups, without, _message_conditions(scope)
+        chosen = _channels_in(scope)
+        numbers = tx.execute(chosen.limit(FEW_CHANNELS + 1)).scalars().all()
+        if len(numbers) <= FEW_CHANNELS:
+            groups.append([channel_token(number) for number in numbers] or ["zznone"])
+            return groups, without, _message_conditions(scope)
+        return groups, without, [*_message_conditions(scope), conversation.c.channel_number.in_(chosen)]
 
 
-def _conditions(scope: Scope) -> list[ColumnElement[bool]]:
+COLUMNS = (
+    conversation.c.number,
+    conversation.c.channel_number,
+    conversation.c.seq,
+    conversation.c.role,
+    conversation.c.length,
+    conversation.c.turn,
+)
+
+
+def _candidate(row: Sequence[Any], total: int, bits: int) -> Candidate:
+    number, channel_number, seq, role, length, turn = row
+    mass, held = _mass_and_held(total, bits)
+    return Candidate(number, channel_number, seq, role, length, mass, turn, held)
+
+
+def _mass_and_held(total: int, bits: int) -> tuple[float, int]:
+    return (total >> bits) / WEIGHT_UNIT, total & ((1 << bits) - 1)
+
+
+def _weights(terms: Sequence[Term]) -> list[tuple[str, int]]:
+    return [(term.token, round(term.weight * WEIGHT_UNIT)) for term in terms]
+
+
+def _few_messages(tx: ReadTransaction, scope: Scope) -> set[int] | None:
+    """The messages of the times and channels in scope, told by the tables' own indexes; None if they are many."""
+    conditions = given_conditions((ge, conversation.c.timestamp, scope.from_), (le, conversation.c.timestamp, scope.to))
+    if scope.project is not None or scope.tags:
+        conditions.append(conversation.c.channel_number.in_(_channels_in(scope)))
+    if not conditions:
+        return None
+    numbers = tx.execute(select(conversation.c.number).where(*conditions).limit(FEW_MESSAGES + 1)).scalars().all()
+    return set(numbers) if len(numbers) <= FEW_MESSAGES else None
+
+
+def _channels_in(scope: Scope) -> Select[int]:
+    return select(channel.c.number).where(*_channel_conditions(scope), channel.c.deleted.is_(False))
+
+
+def _is_near(counted_at: int, total: int) -> bool:
+    return abs(counted_at - total) <= _DRIFT * total
+
+
+def _message_conditions(scope: Scope) -> list[ColumnElement[bool]]:
     """What a candidate must be, beyond carrying a term."""
     return given_conditions(
         (eq, conversation.c.source, scope.source),
-        (is_of_project, channel.c.project_path, scope.project),
-        (is_tagged, channel.c.number, scope.tag),
         (is_in, conversation.c.role, scope.roles),
         (ge, conversation.c.timestamp, scope.from_),
         (le, conversation.c.timestamp, scope.to),
-        (ne, conversation.c.channel, scope.exclude_channel),
+    )
+
+
+def _channel_conditions(scope: Scope) -> list[ColumnElement[bool]]:
+    """What its channel must be. One that ended before, or began after, the times asked for need not be looked at."""
+    return given_conditions(
+        (is_of_project, channel.c.project_path, scope.project),
+        *((is_tagged, channel.c.number, name) for name in scope.tags),
+        (ge, channel.c.updated_at, scope.from_),
+        (le, channel.c.created_at, scope.to),
     )

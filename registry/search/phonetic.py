@@ -4,7 +4,7 @@ import re
 
 from registry.search.particles import is_syllable
 
-_SHORTEST_KEY = 3
+SHORTEST_KEY = 3
 _LONGEST_KEY = 24
 _SHORTEST_LATIN = 4
 
@@ -37,7 +37,7 @@ def loan_key(word: str) -> str:
     else:
         key = _hangul_skeleton(word) if len(word) > 1 and all(map(is_syllable, word)) else ""
     key = _DOUBLED.sub(r"\1", key)
-    return key if _SHORTEST_KEY <= len(key) <= _LONGEST_KEY else ""
+    return key if SHORTEST_KEY <= len(key) <= _LONGEST_KEY else ""
 
 
 def _hangul_skeleton(word: str) -> str:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import Any
 
-from sqlalchemy import text
+from sqlalchemy import ARRAY, BigInteger, ColumnElement, any_, bindparam, select, text
 
 from registry.database import ReadTransaction, WriteTransaction
-from registry.search.index import Entry, MessageIndex
+from registry.search.index import COLUMNS, TABLE, TITLE, Entry, Groups, MessageIndex
+from registry.tables import conversation
 
-_ADD = text("INSERT INTO message_index (number, tokens) VALUES (:number, CAST(:tokens AS tsvector))")
-_REMOVE = text("DELETE FROM message_index WHERE number = :number")
-_FREQUENCY = text("SELECT count(*) FROM message_index WHERE tokens @@ CAST(:query AS tsquery)")
+_ADD = "INSERT INTO {0} (number, tokens) VALUES (:number, CAST(:tokens AS tsvector))"
+_REMOVE = "DELETE FROM {0} WHERE number = :number"
+_COUNT = """
+SELECT token, (SELECT count(*) FROM message_index WHERE tokens @@ CAST(quote_literal(token) AS tsquery))
+FROM unnest(CAST(%s AS text[])) AS token
+"""
+_HOLDERS = "SELECT array_agg(number) FROM message_index WHERE tokens @@ CAST(%s AS tsquery) AND number > 0"
+_TITLES = "SELECT array_agg(number) FROM message_index WHERE tokens @@ CAST(%s AS tsquery) AND number < 0"
+_GIVEN = bindparam("numbers", type_=ARRAY(BigInteger))
+_MESSAGES = select(*COLUMNS).where(conversation.c.number == any_(_GIVEN), conversation.c.deleted.is_(False))
 
 
 class PostgresIndex(MessageIndex):
@@ -19,21 +28,34 @@ class PostgresIndex(MessageIndex):
 
     name = "gin"
 
-    def add(self, tx: WriteTransaction, entries: Sequence[Entry]) -> None:
+    def add(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
         tx.execute(
-            _ADD,
+            text(_ADD.format(into)),
             [{"number": entry.number, "tokens": " ".join(f"'{token}'" for token in entry.tokens)} for entry in entries],
         )
 
-    def remove(self, tx: WriteTransaction, entries: Sequence[Entry]) -> None:
-        tx.execute(_REMOVE, [{"number": entry.number} for entry in entries])
+    def remove(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
+        tx.execute(text(_REMOVE.format(into)), [{"number": entry.number} for entry in entries])
 
-    def frequencies(self, tx: ReadTransaction, tokens: Sequence[str]) -> dict[str, int]:
-        counted = {token: tx.execute(_FREQUENCY, {"query": f"'{token}'"}).scalar_one() for token in tokens}
-        return {token: count for token, count in counted.items() if count}
+    def count(self, tx: ReadTransaction, tokens: Collection[str]) -> dict[str, int]:
+        return {row[0]: row[1] for row in tx.exec_driver_sql(_COUNT, (list(tokens),)) if row[1]}
 
-    def postings(self, parameter: str) -> str:
-        return f"SELECT number AS id FROM message_index WHERE tokens @@ CAST(:{parameter} AS tsquery)"  # noqa: S608, a name of ours
+    def holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str] = ()) -> list[int]:
+        return tx.exec_driver_sql(_HOLDERS, (_expression(groups, without),)).scalar() or []
 
-    def expression(self, tokens: Sequence[str]) -> str:
-        return " & ".join(f"'{token}'" for token in tokens)
+    def titles_holding(self, tx: ReadTransaction, token: str) -> list[int]:
+        return tx.exec_driver_sql(_TITLES, (_expression([[TITLE], [token]], ()),)).scalar() or []
+
+    def messages(
+        self, tx: ReadTransaction, numbers: Sequence[int], conditions: Sequence[ColumnElement[bool]]
+    ) -> list[Sequence[Any]]:
+        return list(tx.execute(_MESSAGES.where(*conditions), {"numbers": numbers}).all())
+
+
+def _expression(groups: Groups, without: Sequence[str]) -> str:
+    wanted = ["(" + " | ".join(map(_quoted, group)) + ")" for group in groups]
+    return " & ".join([*wanted, *(f"!'{token}'" for token in without)])
+
+
+def _quoted(token: str) -> str:
+    return f"'{token[:-1]}':*" if token.endswith("*") else f"'{token}'"

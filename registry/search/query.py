@@ -18,6 +18,7 @@ from registry.search.analyzer import (
     words,
 )
 from registry.search.particles import strip_particles, with_particles
+from registry.search.phonetic import SHORTEST_KEY
 from registry.search.request_words import is_request_word
 
 Tokens = tuple[str, ...]
@@ -87,13 +88,19 @@ def _exact_word(word: Word) -> QueryWord:
     tokens = tuple(dict.fromkeys(word_tokens(word.text)))
     keys = tuple(token for token in tokens if token.startswith(KEY_PREFIX))
     exact = tuple(token for token in tokens if token not in keys)
-    return QueryWord(word.text, exact, tuple(map(_in_other_script, keys)))
+    return QueryWord(word.text, exact, tuple(other for key in keys for other in _in_other_script(key)))
 
 
-def _in_other_script(key: str) -> str:
-    """Within one script equal keys are mostly chance (places, process); loan words cross scripts."""
-    is_latin = key.startswith(LATIN_KEY_PREFIX)
-    return (HANGUL_KEY_PREFIX if is_latin else LATIN_KEY_PREFIX) + key[len(LATIN_KEY_PREFIX) :]
+def _in_other_script(key: str) -> Tokens:
+    """Within one script equal keys are mostly chance (places, process); loan words cross scripts.
+
+    Korean borrows checkpoint, English says checkpoints.
+    """
+    sound = key[len(LATIN_KEY_PREFIX) :]
+    if key.startswith(HANGUL_KEY_PREFIX):
+        return LATIN_KEY_PREFIX + sound, f"{LATIN_KEY_PREFIX}{sound}s"
+    singular = sound.removesuffix("s")
+    return tuple(dict.fromkeys(HANGUL_KEY_PREFIX + one for one in (sound, singular) if len(one) >= SHORTEST_KEY))
 
 
 def _other_spellings(word: Word) -> Tokens:

@@ -1,8 +1,9 @@
 """The arithmetic of relevance: term weights before the database, scores after it (retrieval notes, 3-5)."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from math import log, sqrt
 from typing import NamedTuple
 
@@ -40,7 +41,8 @@ class Candidate(NamedTuple):
     """A message that holds some terms.
 
     `number` is its id in arrival order, `seq` its position inside its channel, `length` its number of tokens,
-    `mass` the sum of the weights of the terms found in it, `turn` the seq of the message that opens its turn.
+    `mass` the sum of the weights of the terms found in it, `turn` the seq of the message that opens its turn,
+    `held` a bit for each of the terms.
     """
 
     number: int
@@ -50,6 +52,14 @@ class Candidate(NamedTuple):
     length: int
     mass: float
     turn: int = 0
+    held: int = 0
+
+
+class Title(NamedTuple):
+    """What a channel's title holds of the terms: `mass` and `held` as a candidate's."""
+
+    mass: float
+    held: int
 
 
 class Ranked(NamedTuple):
@@ -62,8 +72,10 @@ class Ranked(NamedTuple):
     session: float
 
 
-def weighted_terms(query: ParsedQuery, frequencies: Mapping[str, int], total: int, budget: int) -> list[Term]:
-    """The terms to look up, rarest first, as many as fit into `budget` postings and never fewer than two.
+def weighted_terms(
+    query: ParsedQuery, frequencies: Mapping[str, int], total: int, budget: int
+) -> tuple[list[Term], list[Term]]:
+    """The terms to look up, rarest first, as many as fit into `budget` postings and never fewer than two; the others.
 
     `frequencies` says how many of the `total` messages hold a token; one that is missing occurs nowhere.
     """
@@ -75,21 +87,28 @@ def weighted_terms(query: ParsedQuery, frequencies: Mapping[str, int], total: in
     return _within_budget(sorted(known, key=lambda term: (term.frequency, -term.weight, term.token)), budget)
 
 
-def full_mass(query: ParsedQuery, frequencies: Mapping[str, int], total: int) -> float:
-    """The mass of a message that contains every word of the query exactly as asked.
+def full_mass(
+    query: ParsedQuery, frequencies: Mapping[str, int], total: int, not_looked_up: Collection[str] = ()
+) -> float:
+    """The mass of a message that contains every word of the query exactly as asked, as far as it was looked up.
 
-    A token that occurs nowhere counts with the idf of frequency 0. A word known only by another name or by
-    sound counts as one such token, however many bigrams it has. See `coverage`.
+    What occurs nowhere of a word counts as at most one token of frequency 0, however many bigrams it has; so does
+    a word known only by another name or by sound. See `coverage`.
     """
     shares: dict[str, float] = {}
-    renamed = 0
+    unknown = 0.0
     for word in query.words:
-        if _occurs(word, frequencies) or not _has_other_form(word, frequencies):
-            _keep_largest(shares, _exact_shares(word))
+        exact = _exact_shares(word)
+        known = {token: share for token, share in exact.items() if frequencies.get(token)}
+        if len(known) == len(exact) or not _has_other_form(word, frequencies):
+            _keep_largest(shares, known)
+            unknown += min(sum(exact.values()) - sum(known.values()), 1.0)
         else:
-            renamed += 1
-    exact = sum(share * idf(frequencies.get(token, 0), total) for token, share in shares.items())
-    return exact + renamed * idf(0, total)
+            unknown += 1.0
+    counted = sum(
+        share * idf(frequencies[token], total) for token, share in shares.items() if token not in not_looked_up
+    )
+    return counted + unknown * idf(0, total)
 
 
 def coverage(mass: float, full: float) -> float:
@@ -159,6 +178,13 @@ def _occurs(word: QueryWord, frequencies: Mapping[str, int]) -> bool:
     return all(frequencies.get(token) for token in word.exact)
 
 
+def occurs_at_all(word: QueryWord, frequencies: Mapping[str, int]) -> bool:
+    """Whether a word occurs, in part at least, or by another name; by sound is not enough."""
+    return any(frequencies.get(token) for token in word.exact) or any(
+        all(frequencies.get(token) for token in synonym) for synonym in word.synonyms
+    )
+
+
 def _has_other_form(word: QueryWord, frequencies: Mapping[str, int]) -> bool:
     forms = (*((key,) for key in word.keys), *word.synonyms)
     return any(all(frequencies.get(token) for token in form) for form in forms)
@@ -168,15 +194,52 @@ def _term(token: str, share: float, frequency: int, total: int) -> Term:
     return Term(token, share * idf(frequency, total), frequency)
 
 
-def _within_budget(terms: Sequence[Term], budget: int) -> list[Term]:
-    taken: list[Term] = []
-    spent = 0
-    for term in terms:
-        spent += term.frequency
-        if spent > budget and len(taken) >= _FEWEST_TERMS:
-            break
-        taken.append(term)
-    return taken
+def _within_budget(terms: Sequence[Term], budget: int) -> tuple[list[Term], list[Term]]:
+    spent = accumulate(term.frequency for term in terms)
+    count = max(sum(so_far <= budget for so_far in spent), _FEWEST_TERMS)
+    return list(terms[:count]), list(terms[count:])
+
+
+def matched_by(query: ParsedQuery, terms: Sequence[Term]) -> Callable[[int], bool]:
+    """Whether `Candidate.held` means that a message contains a word of the query, as `matched_words` would find.
+
+    Told by the terms that were looked up, without reading a text. A term of no word (the beginning of one) is
+    a match by itself.
+    """
+    bit = {term.token: 1 << place for place, term in enumerate(terms)}
+    alone = sum(bit[token] for token in bit.keys() - set(query.tokens))
+    ways = [way for word in query.words for way in _ways(word, bit)]
+
+    def is_matched(held: int) -> bool:
+        return bool(held & alone) or any((held & mask).bit_count() >= least for mask, least in ways)
+
+    return is_matched
+
+
+def _ways(word: QueryWord, bit: Mapping[str, int]) -> Iterator[tuple[int, float]]:
+    """The sets of terms by which a message may contain a word, and how many of each it must hold."""
+    exact = [bit[token] for token in word.exact if token in bit]
+    if exact:
+        yield sum(exact), max(_MOSTLY * len(word.exact) if len(exact) == len(word.exact) else len(exact), 1)
+    for synonym in word.synonyms:
+        if all(token in bit for token in synonym):
+            yield sum(bit[token] for token in set(synonym)), len(set(synonym))
+    for key in word.keys:
+        if len(key) >= _TELLING_KEY and key in bit:
+            yield bit[key], 1
+
+
+def matching_tokens(query: ParsedQuery, text: str) -> frozenset[str]:
+    """The tokens of a text by which it contains the query's words (see `matched_words`)."""
+    tokens = frozenset(analyze(text))
+    wanted = (token for word in query.words if _is_matched(word, tokens) for token in _matching(word, tokens))
+    return tokens.intersection(wanted)
+
+
+def _matching(word: QueryWord, tokens: frozenset[str]) -> Iterator[str]:
+    yield from word.exact
+    yield from (key for key in word.keys if len(key) >= _TELLING_KEY)
+    yield from (token for synonym in word.synonyms if tokens.issuperset(synonym) for token in synonym)
 
 
 def _is_matched(word: QueryWord, tokens: frozenset[str]) -> bool:

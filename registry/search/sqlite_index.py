@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Collection, Sequence
+from typing import Any
 
-from sqlalchemy import bindparam, text
+from sqlalchemy import ColumnElement, bindparam, column, func, select, text
 
 from registry.database import ReadTransaction, WriteTransaction
-from registry.search.index import Entry, MessageIndex
+from registry.search.index import COLUMNS, TABLE, TITLE, Entry, Groups, MessageIndex
+from registry.tables import conversation
 
-_ADD = text("INSERT INTO message_index (rowid, t) VALUES (:number, :tokens)")
-_REMOVE = text("INSERT INTO message_index (message_index, rowid, t) VALUES ('delete', :number, :tokens)")
-_FREQUENCIES = text("SELECT term, doc FROM message_term WHERE term IN :tokens").bindparams(
-    bindparam("tokens", expanding=True)
-)
+_ADD = "INSERT INTO {0} (rowid, t) VALUES (:number, :tokens)"
+_REMOVE = "INSERT INTO {0} ({0}, rowid, t) VALUES ('delete', :number, :tokens)"
+_COUNT = "SELECT term, doc FROM message_term WHERE term IN (SELECT value FROM json_each(?))"
+# As one text: a row for each posting would cost several times as much.
+_HOLDERS = "SELECT json_group_array(rowid) FROM message_index WHERE message_index MATCH ? AND rowid > 0"
+_TITLES = "SELECT json_group_array(rowid) FROM message_index WHERE message_index MATCH ? AND rowid < 0"
+_GIVEN = func.json_each(bindparam("numbers")).table_valued(column("value")).alias("given")
+_MESSAGES = select(*COLUMNS).where(conversation.c.number.in_(select(_GIVEN.c.value)), conversation.c.deleted.is_(False))
 
 
 def _rows(entries: Sequence[Entry]) -> list[dict[str, object]]:
@@ -25,17 +31,36 @@ class SqliteIndex(MessageIndex):
 
     name = "fts5"
 
-    def add(self, tx: WriteTransaction, entries: Sequence[Entry]) -> None:
-        tx.execute(_ADD, _rows(entries))
+    def add(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
+        tx.execute(text(_ADD.format(into)), _rows(entries))
 
-    def remove(self, tx: WriteTransaction, entries: Sequence[Entry]) -> None:
-        tx.execute(_REMOVE, _rows(entries))
+    def remove(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
+        tx.execute(text(_REMOVE.format(into)), _rows(entries))
 
-    def frequencies(self, tx: ReadTransaction, tokens: Sequence[str]) -> dict[str, int]:
-        return {row.term: row.doc for row in tx.execute(_FREQUENCIES, {"tokens": list(tokens)})}
+    def count(self, tx: ReadTransaction, tokens: Collection[str]) -> dict[str, int]:
+        return {row[0]: row[1] for row in tx.exec_driver_sql(_COUNT, (json.dumps(list(tokens)),))}
 
-    def postings(self, parameter: str) -> str:
-        return f"SELECT rowid AS id FROM message_index WHERE message_index MATCH :{parameter}"  # noqa: S608, a name of ours
+    def holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str] = ()) -> list[int]:
+        return _numbers(tx, _HOLDERS, _expression(groups, without))
 
-    def expression(self, tokens: Sequence[str]) -> str:
-        return " AND ".join(f'"{token}"' for token in tokens)
+    def titles_holding(self, tx: ReadTransaction, token: str) -> list[int]:
+        return _numbers(tx, _TITLES, _expression([[TITLE], [token]], ()))
+
+    def messages(
+        self, tx: ReadTransaction, numbers: Sequence[int], conditions: Sequence[ColumnElement[bool]]
+    ) -> list[Sequence[Any]]:
+        return list(tx.execute(_MESSAGES.where(*conditions), {"numbers": json.dumps(numbers)}).all())
+
+
+def _numbers(tx: ReadTransaction, statement: str, expression: str) -> list[int]:
+    numbers: list[int] = json.loads(tx.exec_driver_sql(statement, (expression,)).scalar_one())
+    return numbers
+
+
+def _expression(groups: Groups, without: Sequence[str]) -> str:
+    wanted = " AND ".join("(" + " OR ".join(map(_quoted, group)) + ")" for group in groups)
+    return wanted if not without else f"({wanted})" + "".join(f' NOT "{token}"' for token in without)
+
+
+def _quoted(token: str) -> str:
+    return f'"{token[:-1]}"*' if token.endswith("*") else f'"{token}"'

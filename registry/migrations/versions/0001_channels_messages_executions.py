@@ -71,6 +71,7 @@ def upgrade() -> None:
         sa.Column("channel_number", NUMBER, sa.ForeignKey("channel.number", ondelete="CASCADE"), nullable=False),
         sa.Column("seq", sa.Integer, nullable=False),
         sa.Column("turn", sa.Integer, nullable=False),
+        sa.Column("place", sa.Float, nullable=False),
         sa.Column("role", sa.String(16), nullable=False),
         sa.Column("text", sa.Text, nullable=False),
         sa.Column("digest", sa.LargeBinary(16), nullable=False),
@@ -83,6 +84,7 @@ def upgrade() -> None:
     )
     op.create_index("ix_conversation_order", "conversation", ["channel_number", "timestamp", "number"])
     op.create_index("ix_conversation_turn", "conversation", ["channel_number", "turn"])
+    op.create_index("ix_conversation_place", "conversation", ["channel_number", "place"])
     op.create_index("ix_conversation_digest", "conversation", ["channel_number", "digest"])
     op.create_index("ix_conversation_native_id", "conversation", ["channel_number", "native_id"])
     op.create_index("ix_conversation_timestamp", "conversation", ["timestamp", "number"])

@@ -143,7 +143,7 @@ class Registry:
         self.average = sum(len(m.tokens) for m in self.messages) / len(self.messages)
 
     def candidates(self, query: ParsedQuery) -> list[Candidate]:
-        terms = weighted_terms(query, self.frequencies, len(self.messages), BUDGET)
+        terms, _ = weighted_terms(query, self.frequencies, len(self.messages), BUDGET)
         masses = ((m, sum(t.weight for t in terms if t.token in m.tokens)) for m in self.messages)
         return [Candidate(m.number, m.channel_id, m.seq, m.role, len(m.tokens), mass) for m, mass in masses if mass]
 

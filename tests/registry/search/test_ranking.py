@@ -24,7 +24,7 @@ PLENTY = 100_000
 
 def shares(query: ParsedQuery, frequencies: dict[str, int]) -> dict[str, float]:
     """The weights without their idf."""
-    terms = weighted_terms(query, frequencies, TOTAL, PLENTY)
+    terms, _ = weighted_terms(query, frequencies, TOTAL, PLENTY)
     return {term.token: round(term.weight / idf(term.frequency, TOTAL), 6) for term in terms}
 
 
@@ -70,28 +70,29 @@ def test_a_token_of_several_words_keeps_its_largest_weight() -> None:
 
 def test_terms_come_rarest_first_within_the_budget() -> None:
     frequencies = {"alpha": 30, "beta": 20, "gamma": 10}
-    terms = weighted_terms(parse_query("alpha beta gamma"), frequencies, TOTAL, budget=35)
+    terms, cut = weighted_terms(parse_query("alpha beta gamma"), frequencies, TOTAL, budget=35)
+    assert [term.token for term in cut] == ["alpha"]
     assert [(term.token, term.frequency) for term in terms] == [("gamma", 10), ("beta", 20)]
 
 
 def test_two_terms_are_looked_up_whatever_they_cost() -> None:
-    terms = weighted_terms(parse_query("alpha beta gamma"), {"alpha": 90, "beta": 80, "gamma": 70}, TOTAL, budget=0)
+    terms, _ = weighted_terms(parse_query("alpha beta gamma"), {"alpha": 90, "beta": 80, "gamma": 70}, TOTAL, budget=0)
     assert [term.token for term in terms] == ["gamma", "beta"]
 
 
 def test_tokens_that_occur_nowhere_are_not_looked_up() -> None:
-    assert weighted_terms(parse_query("alpha beta"), {"alpha": 0}, TOTAL, PLENTY) == []
+    assert weighted_terms(parse_query("alpha beta"), {"alpha": 0}, TOTAL, PLENTY) == ([], [])
 
 
 def test_a_message_with_every_word_covers_the_request() -> None:
     query, frequencies = parse_query("redis migration"), {"redi": 4, "migrat": 7}
-    terms = weighted_terms(query, frequencies, TOTAL, PLENTY)
+    terms, _ = weighted_terms(query, frequencies, TOTAL, PLENTY)
     assert coverage(sum(term.weight for term in terms), full_mass(query, frequencies, TOTAL)) == pytest.approx(1.0)
 
 
 def test_a_word_that_occurs_nowhere_lowers_the_coverage() -> None:
     frequencies = {"redi": 4}
-    (term,) = weighted_terms(parse_query("redis zebra"), frequencies, TOTAL, PLENTY)
+    [term], _ = weighted_terms(parse_query("redis zebra"), frequencies, TOTAL, PLENTY)
     covered = coverage(term.weight, full_mass(parse_query("redis zebra"), frequencies, TOTAL))
     assert covered == pytest.approx(idf(4, TOTAL) / (idf(4, TOTAL) + idf(0, TOTAL)))
 
@@ -107,7 +108,7 @@ def test_a_request_without_words_covers_nothing() -> None:
 @given(st.dictionaries(st.sampled_from(parse_query("미들웨어 user_id 시간 복잡도").tokens), st.integers(0, 200)))
 def test_coverage_is_a_share(frequencies: dict[str, int]) -> None:
     query = parse_query("미들웨어 user_id 시간 복잡도")
-    terms = weighted_terms(query, frequencies, TOTAL, PLENTY)
+    terms, _ = weighted_terms(query, frequencies, TOTAL, PLENTY)
     assert 0.0 <= coverage(sum(term.weight for term in terms), full_mass(query, frequencies, TOTAL)) <= 1.0
     assert all(term.weight > 0 for term in terms)
 

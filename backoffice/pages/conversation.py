@@ -1,0 +1,161 @@
+"""/channels/{channel}: a conversation, read a stretch at a time, searched, and handed on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse, RedirectResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from backoffice.channels import Name
+from backoffice.conversations import Id
+from backoffice.dependencies import Stored
+from backoffice.pages.channels import given_query
+from backoffice.pages.messages import shown
+from backoffice.pages.rendering import channel_url, render
+from backoffice.pages.snippets import snippet
+from backoffice.queries import Word
+from orchestrator.relevance import LEAST_COVERAGE
+from registry.channels import ChannelRow, channel_item, find_channel, tags_of
+from registry.conversations import by_numbers, get_message
+from registry.database import ReadTransaction
+from registry.domain import format_time
+from registry.errors import NotFound
+from registry.paging import Page
+from registry.results import deliveries_of
+from registry.search.finding import find_messages
+from registry.search.index import Scope
+from registry.search.ranking import coverage
+from registry.windows import Window, numbers_containing, read_window, window_around
+
+router = APIRouter(default_response_class=HTMLResponse)
+
+STRETCH = 40
+"""Messages at a time: a few screens."""
+AHEAD = 6
+"""Messages shown before the one that was jumped to."""
+MOST_HITS = 100
+MOST_DELIVERIES = 20
+LATEST = "latest"
+CONTINUED = 50
+"""How many messages the prompt for another AI asks for."""
+
+
+class ConversationQuery(BaseModel):
+    """Which stretch of a conversation, and what is searched for in it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    at: Word | None = Field(None, description="a message's id, or `latest`")
+    after: str | None = Field(None, max_length=500)
+    before: str | None = Field(None, max_length=500)
+    q: Word | None = None
+    deleted: bool = False
+
+
+@router.get("/channels/{channel:path}")
+async def conversation_page(request: Request, registry: Stored, channel: Name) -> HTMLResponse:
+    """One stretch of a conversation, with what there is to do with it; `deleted` shows what was taken out."""
+    query = given_query(request, ConversationQuery)
+
+    def work(tx: ReadTransaction) -> dict[str, Any]:
+        row = _channel(tx, channel, query)
+        window = _window(tx, row, query)
+        return {
+            "channel": channel_item(row, tags_of(tx, [row.number])[row.number]),
+            "is_deleted": row.deleted,
+            "hits": _hits(tx, row, query.q) if query.q else None,
+            "messages": [shown(message) for message in window.rows],
+            "earlier": _other(channel, query, before=window.earlier),
+            "later": _other(channel, query, after=window.later),
+        }
+
+    found = await registry.read(work)
+    prompt = continue_prompt(found["channel"])
+    return await asyncio.to_thread(
+        render, request, "conversation.html", section="registry", query=query, prompt=prompt, **found
+    )
+
+
+def _channel(tx: ReadTransaction, name: str, query: ConversationQuery) -> ChannelRow:
+    row = find_channel(tx, name)
+    if row is None or (row.deleted and not query.deleted):
+        raise NotFound("No such conversation", f"No channel {name!r} in the registry")
+    return row
+
+
+def _window(tx: ReadTransaction, row: ChannelRow, query: ConversationQuery) -> Window:
+    if query.at and query.at != LATEST:
+        message = get_message(tx, query.at, include_deleted=query.deleted)
+        if message.channel_number != row.number:
+            raise NotFound("No such message", f"Message {query.at!r} is not in this conversation")
+        return window_around(tx, message, AHEAD, STRETCH)
+    goes_back = query.at == LATEST or query.before is not None
+    page = Page(STRETCH, query.before if goes_back else query.after, "desc" if goes_back else "asc")
+    return read_window(tx, row.number, page, deleted=query.deleted)
+
+
+def _other(channel: str, query: ConversationQuery, **cursor: str | None) -> str | None:
+    """The address of the stretch before or after, if there is one."""
+    if not any(cursor.values()):
+        return None
+    return channel_url(channel, q=query.q, deleted="1" if query.deleted else None, **cursor)
+
+
+def _hits(tx: ReadTransaction, row: ChannelRow, words: str) -> list[dict[str, Any]]:
+    """The messages that have to do with the words, or contain these very characters; in order."""
+    findings = find_messages(tx, words, Scope(channel_number=row.number))
+    candidates = [ranked.candidate for ranked in findings.ranked]
+    numbers = {held.number for held in candidates if coverage(held.mass, findings.full) >= LEAST_COVERAGE}
+    numbers |= set(numbers_containing(tx, row.number, words, MOST_HITS))
+    marked = [words, *(word.text for word in findings.query.words)]
+    return [_hit(message, marked) for message in by_numbers(tx, sorted(numbers)[:MOST_HITS])]
+
+
+def _hit(row: Any, words: Sequence[str]) -> dict[str, Any]:
+    return {"id": row.id, "role": row.role, "timestamp": format_time(row.timestamp), "parts": snippet(row.text, words)}
+
+
+def continue_prompt(channel: dict[str, Any]) -> str:
+    """What to say to another AI so that it goes on from here; `extract` is its tool for that."""
+    name = channel["title"] or channel["first_message_preview"] or channel["channel"]
+    call = json.dumps({"channel": channel["channel"], "query": {"limit": CONTINUED}}, ensure_ascii=False)
+    return (
+        f"Continue our conversation “{name}”.\n"
+        f"First call the tool `extract` of the MCP server `context-registry` with\n{call}\n"
+        "then go on from where it ends."
+    )
+
+
+@router.get("/messages/{id}")
+async def message_page(registry: Stored, message_id: Id) -> RedirectResponse:
+    """A message where it stands."""
+    row = await registry.read(lambda tx: get_message(tx, message_id, include_deleted=True))
+    deleted = "1" if row.deleted else None
+    return RedirectResponse(f"{channel_url(row.channel, at=row.id, deleted=deleted)}#{row.id}")
+
+
+@router.get("/messages/{id}/whole")
+async def whole_message(request: Request, registry: Stored, message_id: Id) -> HTMLResponse:
+    """All of a message that is shown shortened at first."""
+    row = await registry.read(lambda tx: get_message(tx, message_id, include_deleted=True))
+    return await asyncio.to_thread(
+        lambda: render(
+            request, "message.html", messages=[shown(row, whole=True)], opened=True, show_deleted=row.deleted
+        )
+    )
+
+
+@router.get("/messages/{id}/facts")
+async def message_facts(request: Request, registry: Stored, message_id: Id) -> HTMLResponse:
+    """Where a message comes from, and which extractions delivered it to whom."""
+
+    def work(tx: ReadTransaction) -> dict[str, Any]:
+        row = get_message(tx, message_id, include_deleted=True)
+        return {"message": shown(row), "deliveries": deliveries_of(tx, row.channel, row.id, MOST_DELIVERIES)}
+
+    return render(request, "facts.html", most=MOST_DELIVERIES, **await registry.read(work))

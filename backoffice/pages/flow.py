@@ -1,0 +1,88 @@
+"""/flow: what the orchestrator did. The list of runs as they happen, one run explained, two runs compared."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import HTMLResponse, RedirectResponse
+
+from backoffice.dependencies import SOURCE, Asking, Stored
+from backoffice.pages.channels import given_query
+from backoffice.pages.flow_rendering import render_flow
+from backoffice.pages.flow_run import RunView, compare, run_view
+from backoffice.pages.rendering import address
+from backoffice.queries import ExecutionsQuery, Word
+from orchestrator.operations import READING, Operation
+from registry.database import ReadTransaction
+from registry.domain import new_id
+from registry.errors import InvalidRequest
+from registry.executions import ExecutionFilter, get_execution, list_executions
+from registry.facets import sources
+
+router = APIRouter(prefix="/flow", default_response_class=HTMLResponse)
+
+ROWS = 50
+FILTERS = ("operation", "status", "source", "channel", "from", "to")
+STATUSES = ("succeeded", "failed")
+
+Id = Annotated[Word, Path()]
+
+
+@router.get("")
+async def executions_page(request: Request, registry: Stored) -> HTMLResponse:
+    """The runs, newest first; new ones come in by themselves while the page is open."""
+    query = given_query(request, ExecutionsQuery, limit=ROWS)
+    wanted = ExecutionFilter(query.operation, query.channel, query.status, query.source, query.from_, query.to)
+
+    def work(tx: ReadTransaction) -> dict[str, Any]:
+        return {"found": list_executions(tx, wanted, query.page), "sources": sorted({*sources(tx), SOURCE})}
+
+    shown = await registry.read(work)
+    given = {name: request.query_params.get(name, "") for name in FILTERS}
+    cursor = shown["found"]["next_cursor"]
+    return render_flow(
+        request,
+        "executions.html",
+        given=given,
+        operations=[*Operation, "unknown"],
+        statuses=STATUSES,
+        is_newest=query.cursor is None,
+        more=address("/flow", **given, cursor=cursor) if cursor else None,
+        **shown,
+    )
+
+
+@router.get("/{execution_id}")
+async def execution_page(
+    request: Request, registry: Stored, execution_id: Id, beside: Annotated[str | None, Query()] = None
+) -> HTMLResponse:
+    """One run: its way through the graph, what each node did and why, what was delivered; `beside` another one."""
+
+    def work(tx: ReadTransaction) -> tuple[RunView, RunView | None]:
+        return run_view(tx, execution_id), run_view(tx, beside) if beside else None
+
+    view, other = await registry.read(work)
+    return render_flow(
+        request,
+        "execution.html",
+        view=view,
+        run=view.run,
+        can_repeat=view.run["operation"] in READING,
+        other=other,
+        comparison=compare(view, other) if other else None,
+    )
+
+
+@router.post("/{execution_id}/again")
+async def run_again(registry: Stored, client: Asking, execution_id: Id) -> RedirectResponse:
+    """Ask the same once more, and show both runs; only what reads can be repeated."""
+    run = await registry.read(lambda tx: get_execution(tx, execution_id))
+    if run["operation"] not in READING:
+        allowed = ", ".join(sorted(READING))
+        raise InvalidRequest("This cannot be run again.", f"operation: given {run['operation']!r}; allowed: {allowed}")
+    repeated = new_id("exec")
+    # A failure is shown as the new run's page shows it.
+    given = {**run["request"], "operation": run["operation"], "source": SOURCE}
+    await client.orchestrator.run(given, client.name, repeated)
+    return RedirectResponse(address(f"/flow/{repeated}", beside=execution_id), 303)

@@ -1,0 +1,45 @@
+"""The monitor's pages become HTML: durations and shares as they are written and drawn there."""
+
+from __future__ import annotations
+
+from math import log10
+from typing import Any
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse
+
+from backoffice.pages.rendering import environment, render
+
+LONGEST_MS = 30_000.0
+"""A bar of full width: the usual time limit."""
+WIDTH = 96
+
+
+def duration(ms: float | None) -> str:
+    """`0.04 ms`, `3.2 ms`, `48 ms`, `1.2 s`; a dash for none."""
+    if ms is None:
+        return "–"
+    if ms >= 1000:
+        return f"{ms / 1000:,.1f} s"
+    digits = 0 if ms >= 10 else 1 if ms >= 1 else 2
+    return f"{ms:.{digits}f} ms"
+
+
+def bar(ms: float) -> int:
+    """The width of a duration's bar, logarithmic: one millisecond and half a minute can be told apart from others."""
+    return max(2, min(WIDTH, round(WIDTH * log10(1 + ms) / log10(1 + LONGEST_MS))))
+
+
+def share(part: float | None) -> str:
+    """A success rate; 100 % only if nothing failed."""
+    if part is None:
+        return "–"
+    return f"{100 * part:.0f} %" if part in (0, 1) else f"{min(100 * part, 99.9):.1f} %"
+
+
+def render_flow(request: Request, template: str, **context: Any) -> HTMLResponse:
+    """A page of this room."""
+    return render(request, f"flow/{template}", section="flow", **context)
+
+
+environment.filters |= {"duration": duration, "bar": bar, "share": share}

@@ -1,0 +1,79 @@
+"""/flow/statistics: the runs of a period in figures, over time, and those to look at: the slowest, the failing."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse
+from pydantic import Field
+
+from backoffice.dependencies import Stored
+from backoffice.pages.channels import given_query
+from backoffice.pages.flow_rendering import render_flow
+from backoffice.queries import StatisticsQuery
+from registry.database import ReadTransaction
+from registry.domain import format_time, now
+from registry.executions import ExecutionFilter
+from registry.figures import (
+    CHANNEL_RUNS,
+    busiest_channels,
+    execution_statistics,
+    newest_executions,
+    slowest_executions,
+)
+
+router = APIRouter(prefix="/flow", default_response_class=HTMLResponse)
+
+SHOWN = 10
+LAST = {"1h": timedelta(hours=1), "24h": timedelta(days=1), "7d": timedelta(days=7), "30d": timedelta(days=30)}
+
+
+class StatisticsPageQuery(StatisticsQuery):
+    """Which period: from `from` to `to`, or else the last so much time."""
+
+    last: Literal["1h", "24h", "7d", "30d", "all"] = Field("24h")
+
+    def period(self, at: datetime) -> StatisticsQuery:
+        """The period as two instants."""
+        if self.from_ or self.to or self.last == "all":
+            return self
+        return self.model_copy(update={"from_": at - LAST[self.last], "to": at})
+
+
+@router.get("/statistics")
+async def statistics_page(request: Request, registry: Stored) -> HTMLResponse:
+    """Counts, success rates and response times by operation, source, channel and error; a chart to choose from."""
+    asked = given_query(request, StatisticsPageQuery)
+    at = now()
+    period = asked.period(at)
+    wanted = ExecutionFilter(from_=period.from_, to=period.to)
+    bucket_s = period.bucket_s(at)
+
+    def work(tx: ReadTransaction) -> dict[str, Any]:
+        return {
+            "figures": execution_statistics(tx, from_=wanted.from_, to=wanted.to, bucket_s=bucket_s),
+            "channels": busiest_channels(tx, wanted, SHOWN),
+            "slowest": slowest_executions(tx, wanted, SHOWN),
+            "failing": newest_executions(
+                tx, ExecutionFilter(from_=wanted.from_, to=wanted.to, status="failed"), SHOWN
+            ),
+        }
+
+    shown = await registry.read(work)
+    limits = {"from": _written(wanted.from_), "to": _written(wanted.to)}
+    return render_flow(
+        request,
+        "statistics.html",
+        lasts=[*LAST, "all"],
+        last=None if asked.from_ or asked.to else asked.last,
+        limits=limits,
+        channel_runs=CHANNEL_RUNS,
+        chart={"bucket_s": bucket_s, "series": shown["figures"]["series"]},
+        **shown,
+    )
+
+
+def _written(moment: datetime | None) -> str:
+    return format_time(moment) if moment else ""

@@ -1,0 +1,67 @@
+"""The pages in English and Korean: a table of texts keyed by the English ones.
+
+No gettext: two languages, one of them without plurals; times become the reader's own in the browser.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from fastapi import Request
+
+DEFAULT = "en"
+LANGUAGES = (DEFAULT, "ko")
+FOLDER = Path(__file__).parent.parent / "translations"
+
+Translate = Callable[..., str]
+
+
+def language_of(request: Request) -> str:
+    """The language the reader has chosen (cookie `lang`), else the browser's."""
+    chosen = request.cookies.get("lang")
+    return chosen if chosen in LANGUAGES else _preferred(request.headers.get("accept-language", ""))
+
+
+def _preferred(header: str) -> str:
+    ranges = sorted((_weighted(part) for part in header.split(",")), key=lambda wish: -wish[1])
+    known = (tag for tag, weight in ranges if tag in LANGUAGES and weight > 0)
+    return next(known, DEFAULT)
+
+
+def _weighted(part: str) -> tuple[str, float]:
+    """`ko-KR;q=0.8` as ("ko", 0.8)."""
+    tag, _, weight = part.partition(";q=")
+    try:
+        return tag.strip().lower().partition("-")[0], float(weight or 1)
+    except ValueError:
+        return tag, 0.0
+
+
+@cache
+def texts(language: str) -> Mapping[str, str]:
+    """The texts of a language by the English ones; English needs none."""
+    files = sorted((FOLDER / language).glob("*.json"))
+    return {key: text for file in files for key, text in json.loads(file.read_text(encoding="utf-8")).items()}
+
+
+def translator(language: str) -> Translate:
+    """`t("{name} was deleted", name=…)`: a text in that language, its fields filled in."""
+    known = texts(language)
+
+    def translate(text: str, **fields: Any) -> str:
+        return known.get(text, text).format(**fields) if fields else known.get(text, text)
+
+    return translate
+
+
+def counter(translate: Translate) -> Callable[[str, str, int], str]:
+    """`tn("{n} message", "{n} messages", count)`; a language without plurals translates the second."""
+
+    def count(one: str, many: str, n: int) -> str:
+        return translate(one if n == 1 and translate(many) == many else many, n=f"{n:,}")
+
+    return count

@@ -1,0 +1,86 @@
+"""A template becomes a page: with the reader's language and theme, and headers that let nothing foreign in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from backoffice.pages.language import counter, language_of, translator
+
+BACKOFFICE = Path(__file__).parent.parent
+STATIC = BACKOFFICE / "static"
+THEMES = ("light", "dark")
+CSP = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": CSP,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "private, no-cache",
+    "Vary": "Cookie, Accept-Language",
+}
+
+
+@cache
+def asset(name: str) -> str:
+    """The address of a file in `static`, which changes with its content: browsers may keep it for ever."""
+    version = sha256((STATIC / name).read_bytes()).hexdigest()[:12]
+    return f"/static/{name}?v={version}"
+
+
+def channel_url(name: str, **query: Any) -> str:
+    """The page of a channel; free-form names may contain slashes."""
+    return address(f"/channels/{quote(name, safe='')}", **query)
+
+
+def address(path: str, **query: Any) -> str:
+    """A path with those parameters that have a value; a trailing underscore of a name is dropped."""
+    given = {name.rstrip("_"): value for name, value in query.items() if value not in (None, "", [])}
+    return f"{path}?{urlencode(given, doseq=True)}" if given else path
+
+
+def _number(value: float) -> str:
+    return f"{value:,}"
+
+
+environment = Environment(
+    loader=FileSystemLoader(BACKOFFICE / "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+environment.globals |= {"asset": asset, "channel_url": channel_url, "address": address}
+environment.filters["number"] = _number
+
+
+def render(
+    request: Request,
+    template: str,
+    *,
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
+    **context: Any,
+) -> HTMLResponse:
+    """The template as a page in the reader's language; `section` in the context marks the room in the navigation."""
+    language = language_of(request)
+    translate = translator(language)
+    theme = request.cookies.get("theme")
+    page = environment.get_template(template).render(
+        {"section": None, "opened": False, "show_deleted": False, **context},
+        lang=language,
+        theme=theme if theme in THEMES else None,
+        t=translate,
+        tn=counter(translate),
+    )
+    return HTMLResponse(page, status, {**HEADERS, **(headers or {})})

@@ -1,0 +1,32 @@
+"""The pages' routers, and where their files are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.responses import Response
+from starlette.staticfiles import StaticFiles
+
+from backoffice.pages import actions, channels, conversation, flow, flow_statistics
+from backoffice.pages.rendering import STATIC
+
+# The monitor's statistics before its runs: `/flow/{execution_id}` would take their address.
+ROUTERS = (channels.router, conversation.router, actions.router, flow_statistics.router, flow.router)
+
+
+class Assets(StaticFiles):
+    """Files whose address changes with their content (`rendering.asset`), so that browsers keep them."""
+
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:
+        """The file, to be kept."""
+        answer = super().file_response(*args, **kwargs)
+        answer.headers["Cache-Control"] = "public, max-age=31536000, immutable"
+        return answer
+
+
+def add_pages(app: FastAPI) -> None:
+    """Serve the pages beside the API."""
+    for router in ROUTERS:
+        app.include_router(router, include_in_schema=False)
+    app.mount("/static", Assets(directory=STATIC), name="static")

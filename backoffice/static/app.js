@@ -1,0 +1,152 @@
+// What the pages do beyond links, forms and htmx. Elements say by a data attribute what they want.
+"use strict";
+
+const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+
+// --- Times: the server writes UTC, the reader sees their own. Both have the same width, so nothing moves.
+
+const two = (number) => String(number).padStart(2, "0");
+
+function showLocalTime(element) {
+  const at = new Date(element.dateTime);
+  const day = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
+  const seconds = "seconds" in element.dataset ? `:${two(at.getSeconds())}` : "";
+  element.textContent = `${day} ${two(at.getHours())}:${two(at.getMinutes())}${seconds}`;
+  const exact = at.toLocaleString(document.documentElement.lang, { dateStyle: "full", timeStyle: "long" });
+  element.title = [exact, element.dataset.note].filter(Boolean).join("; ");
+  element.dataset.local = "";
+}
+
+// --- Copying: of a code block, of an element named by data-copy, or of the address a link leads to.
+
+async function copy(text, button) {
+  await navigator.clipboard.writeText(text);
+  const label = button.textContent;
+  button.textContent = button.dataset.done;
+  setTimeout(() => (button.textContent = label), 1500);
+}
+
+function addCopyButton(block) {
+  const button = document.getElementById("copy-button").content.firstElementChild.cloneNode(true);
+  button.addEventListener("click", () => copy(block.querySelector("code").textContent, button));
+  block.append(button);
+  block.dataset.copyable = "";
+}
+
+// --- Words searched for, marked without touching the text.
+
+function markWords() {
+  const place = document.querySelector("[data-words]");
+  if (!place || !CSS.highlights) return;
+  const words = place.dataset.words.toLowerCase().split(/\s+/).filter(Boolean);
+  const found = new Highlight();
+  const texts = document.createTreeWalker(place, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    for (const word of words) markWord(texts.currentNode, word, found);
+  }
+  CSS.highlights.set("words", found);
+}
+
+function markWord(node, word, found) {
+  const text = node.data.toLowerCase();
+  for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, at + word.length)) {
+    found.add(new StaticRange({ startContainer: node, startOffset: at, endContainer: node, endOffset: at + word.length }));
+  }
+}
+
+// --- A message one has jumped to shows all of itself.
+
+function openTarget() {
+  const target = document.getElementById(location.hash.slice(1));
+  target?.querySelector(".fold")?.setAttribute("open", "");
+  target?.scrollIntoView();
+}
+
+// --- Whatever has just come into the page.
+
+function prepare() {
+  all("time[datetime]:not([data-local])").forEach(showLocalTime);
+  all(".code:not([data-copyable])").forEach(addCopyButton);
+  markWords();
+}
+
+// --- Clicks
+
+const clicks = {
+  "[data-cookie]": (button) => {
+    remember(button.dataset.cookie);
+    location.reload();
+  },
+  "[data-theme-switch]": () => {
+    const page = document.documentElement;
+    const isDark = page.dataset.theme ? page.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    page.dataset.theme = isDark ? "light" : "dark";
+    remember(`theme=${page.dataset.theme}`);
+    document.dispatchEvent(new Event("themechange"));
+  },
+  "[data-help]": () => document.getElementById("help").showModal(),
+  "[data-open]": (button) => document.getElementById(button.dataset.open).showModal(),
+  "[data-copy]": (button) => copy(document.getElementById(button.dataset.copy).textContent, button),
+};
+
+function remember(cookie) {
+  document.cookie = `${cookie}; path=/; max-age=31536000; samesite=lax`;
+}
+
+document.addEventListener("click", (event) => {
+  for (const [selector, act] of Object.entries(clicks)) {
+    const element = event.target.closest(selector);
+    if (element) act(element);
+  }
+});
+
+// --- Keys: rows are marked data-row; what is focused is the row, or the link in it marked data-main.
+
+function step(by) {
+  const rows = all("[data-row]");
+  const here = rows.findIndex((row) => row.contains(document.activeElement));
+  const row = rows[here < 0 ? 0 : Math.min(Math.max(here + by, 0), rows.length - 1)];
+  (row?.querySelector("[data-main]") ?? row)?.focus();
+  row?.scrollIntoView({ block: "nearest" });
+}
+
+const keys = {
+  "/": () => (document.querySelector("main [data-search]") ?? document.querySelector("[data-search]"))?.focus(),
+  j: () => step(1),
+  k: () => step(-1),
+  "?": () => document.getElementById("help").showModal(),
+};
+
+document.addEventListener("keydown", (event) => {
+  const isWriting = event.target.closest("input, textarea, select, dialog[open]");
+  if (isWriting || event.ctrlKey || event.metaKey || event.altKey || !keys[event.key]) return;
+  event.preventDefault();
+  keys[event.key]();
+});
+
+// --- A server that does not answer: say so, ask again, and go on by itself.
+
+let isWaiting = false;
+
+function waitUntilReady() {
+  if (isWaiting) return;
+  isWaiting = true;
+  const timer = setInterval(async () => {
+    const answer = await fetch("/ready").catch(() => null);
+    if (!answer?.ok) return;
+    clearInterval(timer);
+    location.reload();
+  }, 2000);
+}
+
+document.addEventListener("htmx:error", (event) => {
+  if (event.detail.error?.name !== "TypeError") return; // what fetch throws when nobody answers
+  document.getElementById("notice").replaceChildren(document.getElementById("offline").content.cloneNode(true));
+  waitUntilReady();
+});
+
+document.addEventListener("htmx:after:swap", prepare);
+addEventListener("hashchange", openTarget);
+prepare();
+openTarget();
+if (document.querySelector("[data-heals]")) waitUntilReady();

@@ -1,0 +1,154 @@
+// The flow monitor: runs that come in while one watches, and the chart to choose a period from.
+
+// --- Live: each event says that there is something new; the page itself says what, with its filters applied.
+
+const PAUSE_MS = 1000; // at most so often, however many runs there are
+
+function watch() {
+  let isPaused = false;
+  let waiting = 0;
+  let timer = null;
+  const events = new EventSource("/bo/events");
+
+  const show = () => {
+    const button = document.querySelector("[data-live]");
+    if (!button) return;
+    const { pause, resume, waiting: fresh } = button.dataset;
+    button.hidden = false;
+    button.setAttribute("aria-pressed", isPaused);
+    button.querySelector("[data-label]").textContent = isPaused ? resume + (waiting ? ` (${waiting} ${fresh})` : "") : pause;
+  };
+
+  const refresh = async () => {
+    timer = null;
+    if (isPaused || !document.querySelector("[data-live]")) return;
+    const answer = await fetch(location.href).catch(() => null);
+    if (answer?.ok) prepend(new DOMParser().parseFromString(await answer.text(), "text/html"));
+  };
+
+  events.addEventListener("execution", () => {
+    waiting += isPaused ? 1 : 0;
+    if (isPaused) show();
+    else timer ??= setTimeout(refresh, PAUSE_MS);
+  });
+  document.addEventListener("click", (event) => {
+    if (!event.target.closest("[data-live]")) return;
+    isPaused = !isPaused;
+    waiting = 0;
+    show();
+    refresh();
+  });
+  document.addEventListener("htmx:after:swap", show);
+  addEventListener("pagehide", () => events.close());
+  show();
+}
+
+function prepend(page) {
+  const list = document.getElementById("rows");
+  const fresh = page.getElementById("rows");
+  if (!fresh) return;
+  if (!list) return document.getElementById("executions").replaceWith(document.adoptNode(page.getElementById("executions")));
+  const known = new Set([...list.querySelectorAll("[data-id]")].map((row) => row.dataset.id));
+  const rows = [...fresh.querySelectorAll("[data-id]")].filter((row) => !known.has(row.dataset.id));
+  rows.forEach((row) => row.classList.add("fresh"));
+  list.prepend(...rows.map((row) => document.adoptNode(row)));
+  document.querySelector("#executions [role=status]").textContent = page.querySelector("#executions [role=status]").textContent;
+  prepare(); // of app.js: the times
+}
+
+// --- The chart. Dragging over it chooses a period.
+
+function filled({ bucket_s, series }) {
+  const points = new Map(series.map((point) => [Date.parse(point.at) / 1000, point]));
+  const [first, last] = [Math.min(...points.keys()), Math.max(...points.keys())];
+  const columns = [[], [], [], []];
+  for (let at = first; at <= last && columns[0].length < 5000; at += bucket_s) {
+    const point = points.get(at);
+    [at, point?.count ?? 0, point?.failed ?? 0, point?.mean_ms ?? null].forEach((value, i) => columns[i].push(value));
+  }
+  return columns;
+}
+
+function choose(chart, bucket_s) {
+  const { left, width } = chart.select;
+  if (width < 4) return;
+  const at = (x) => chart.posToVal(x, "x");
+  const minute = Math.min(bucket_s, 60);
+  const from = Math.floor(at(left) / minute) * minute;
+  const to = Math.ceil(at(left + width) / minute) * minute;
+  const iso = (seconds) => new Date(seconds * 1000).toISOString();
+  location.href = `/flow/statistics?${new URLSearchParams({ from: iso(from), to: iso(to) })}`;
+}
+
+const two = (number) => String(number).padStart(2, "0");
+const date = (at) => `${two(at.getMonth() + 1)}-${two(at.getDate())}`;
+const clock = (at) => `${two(at.getHours())}:${two(at.getMinutes())}`;
+
+// The day where it begins, else the time of day.
+function labels(chart, ticks, axis, space, step) {
+  return ticks.map((tick, i) => {
+    const at = new Date(tick * 1000);
+    const isNewDay = i === 0 || new Date(ticks[i - 1] * 1000).getDate() !== at.getDate();
+    if (step >= 86400) return date(at);
+    return isNewDay ? `${clock(at)}\n${date(at)}` : clock(at);
+  });
+}
+
+// Canvas knows no CSS variables: ask an element for the colour.
+function colours(place, ...names) {
+  const found = names.map((name) => {
+    place.style.color = `var(${name})`;
+    return getComputedStyle(place).color;
+  });
+  place.style.color = "";
+  return found;
+}
+
+function draw(place) {
+  const data = JSON.parse(document.getElementById(place.dataset.chart).textContent);
+  const [accent, soft, signal, muted, line, text] = colours(place, "--accent", "--accent-soft", "--signal", "--muted", "--line", "--text");
+  const language = document.documentElement.lang;
+  const number = (value) => (value == null ? "–" : value.toLocaleString(language));
+  const ms = (value) => (value == null ? "–" : `${Number(value.toPrecision(3)).toLocaleString(language)} ms`);
+  const axis = { stroke: muted, font: `12px ${getComputedStyle(place).fontFamily}`, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 } };
+  const bars = { paths: uPlot.paths.bars({ size: [0.8, 48] }), points: { show: false }, value: (chart, value) => number(value) };
+  const fromZero = { range: (chart, min, max) => [0, Math.max(max * 1.1, 1)] };
+  const columns = filled(data);
+  const ends = [columns[0][0] - data.bucket_s / 2, columns[0].at(-1) + data.bucket_s / 2];
+  return new uPlot(
+    {
+      width: place.clientWidth,
+      height: HEIGHT,
+      cursor: { drag: { x: true, y: false, setScale: false } },
+      scales: { x: { range: () => ends }, y: fromZero, ms: fromZero },
+      axes: [
+        { ...axis, values: labels },
+        { ...axis, size: 64, incrs: [1, 2, 5].flatMap((n) => [n, n * 1e2, n * 1e4, n * 10, n * 1e3, n * 1e5]).sort((a, b) => a - b), values: (chart, ticks) => ticks.map(number) },
+        { ...axis, size: 72, scale: "ms", side: 1, grid: { show: false }, values: (chart, ticks) => ticks.map(ms) },
+      ],
+      series: [
+        { label: place.dataset.time, value: "{YYYY}-{MM}-{DD} {HH}:{mm}" },
+        { ...bars, label: place.dataset.runs, stroke: accent, fill: soft },
+        { ...bars, label: place.dataset.failed, stroke: signal, fill: signal },
+        { label: place.dataset.mean, scale: "ms", stroke: text, width: 1.5, points: { show: false }, spanGaps: true, value: (chart, value) => ms(value) },
+      ],
+      hooks: { setSelect: [(chart) => choose(chart, data.bucket_s)] },
+    },
+    columns,
+    place,
+  );
+}
+
+const HEIGHT = 232;
+const place = document.querySelector("[data-chart]");
+if (place) {
+  let chart = draw(place);
+  const redraw = () => {
+    chart.destroy();
+    chart = draw(place);
+  };
+  document.addEventListener("themechange", redraw);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  addEventListener("resize", () => chart.setSize({ width: place.clientWidth, height: HEIGHT }));
+}
+if (document.querySelector("[data-live]")) watch();

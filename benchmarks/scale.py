@@ -1,0 +1,185 @@
+"""Search at 10 000, 100 000 and 1 000 000 messages: python -m benchmarks.scale [--messages N] [--postgresql] [--tantivy].
+
+Times are of `find_messages`, from words to a ranking, in milliseconds; what the graph and a client add is in `calls`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import text
+
+from benchmarks.corpus import fill, texts, vocabulary
+from benchmarks.figures import Spread, table
+from registry.database import Database, ReadTransaction
+from registry.registry import Registry
+from registry.search.analyzer import analyze
+from registry.search.finding import find_messages
+from registry.search.index import Scope
+
+QUERIES = 60
+KINDS = {"typical": (30, 20_000), "rare": (2_000, 100_000), "commonest": (0, 30)}
+"""The words of a query by their rank in the vocabulary: the most frequent one is 0."""
+HEADS = ("p50 / p95 in ms", "typical", "rare", "commonest", "channel", "project", "a week", "typo")
+
+Search = Callable[[str, Scope], Any]
+
+
+def queries(kind: str, seed: int = 3) -> list[str]:
+    """Queries of one to five words, Zipf like the texts but inside the ranks of the kind."""
+    first, last = KINDS[kind]
+    dice, words = random.Random(seed), vocabulary()[first:last]
+    weights = [1 / (rank + first + 3) for rank in range(len(words))]
+    return [" ".join(dice.choices(words, weights, k=dice.choice((1, 2, 3, 3, 5)))) for _ in range(QUERIES)]
+
+
+def timed(search: Search, asked: Sequence[tuple[str, Scope]]) -> str:
+    """The spread of the searches, after a few to warm up."""
+    for words, scope in asked[:5]:
+        search(words, scope)
+    took = []
+    for words, scope in asked:
+        started = time.perf_counter()
+        search(words, scope)
+        took.append(time.perf_counter() - started)
+    return str(Spread.of(took))
+
+
+def measure(database: Database) -> list[str]:
+    """A line of the table: our own search on this database."""
+    dice = random.Random(4)
+    with database.engine.begin() as connection:
+        tx = ReadTransaction(connection)
+        channels = tx.execute(text("SELECT max(number) FROM channel")).scalar_one()
+
+        def search(words: str, scope: Scope) -> Any:
+            return find_messages(tx, words, scope)
+
+        typical = queries("typical")
+        last = tx.execute(text("SELECT max(timestamp) FROM conversation")).scalar_one()
+        week = Scope(from_=_week_before(last))
+        return [
+            *(timed(search, [(words, Scope()) for words in queries(kind)]) for kind in KINDS),
+            timed(search, [(words, Scope(channel_number=dice.randint(1, channels))) for words in typical]),
+            timed(search, [(words, Scope(project="project_7")) for words in typical]),
+            timed(search, [(words, week) for words in typical]),
+            timed(search, [(_mistyped(words, dice), Scope()) for words in typical]),
+        ]
+
+
+def _week_before(last: Any) -> Any:
+    from datetime import datetime, timedelta
+
+    from registry.domain import parse_time
+
+    return parse_time(last if isinstance(last, datetime) else str(last)) - timedelta(days=7)
+
+
+def _mistyped(words: str, dice: random.Random) -> str:
+    place = dice.randrange(len(words))
+    return words[:place] + "q" + words[place:]
+
+
+def size_of(database: Database) -> int:
+    """Bytes on disk."""
+    statement = {
+        "sqlite": "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
+        "postgresql": "SELECT pg_database_size(current_database())",
+    }[database.dialect]
+    with database.engine.begin() as connection:
+        return int(connection.execute(text(statement)).scalar_one())
+
+
+def index_size_of(database: Database) -> int:
+    """Bytes of the message index alone; 0 where it cannot be told."""
+    statement = {
+        "sqlite": "SELECT sum(length(block)) FROM message_index_data",
+        "postgresql": "SELECT pg_total_relation_size('message_index')",
+    }[database.dialect]
+    with database.engine.begin() as connection:
+        return int(connection.execute(text(statement)).scalar_one())
+
+
+@contextmanager
+def filled(url: str, count: int) -> Iterator[Database]:
+    """A registry with so many messages; says what the filling cost."""
+    registry = Registry(url)
+    started = time.perf_counter()
+    fill(registry, count)
+    if registry.dialect == "postgresql":
+        with registry.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.execute(text("VACUUM ANALYZE"))
+    rate = count / (time.perf_counter() - started)
+    print(
+        f"{registry.dialect}, {count} messages: {rate:.0f} messages/s stored and indexed,"
+        f" {size_of(registry) / count:.0f} bytes a message, {index_size_of(registry) / count:.0f} of them index"
+    )
+    yield registry
+    registry.close()
+
+
+def measure_tantivy(count: int) -> list[str]:
+    """The same texts and queries in tantivy, fed with our tokens: BM25 over OR, the best 300."""
+    import tantivy
+
+    schema = tantivy.SchemaBuilder().add_text_field("t", tokenizer_name="whitespace", index_option="basic").build()
+    index = tantivy.Index(schema)
+    writer = index.writer(heap_size=200_000_000, num_threads=1)
+    started = time.perf_counter()
+    for message in islice(texts(count), count):
+        writer.add_document(tantivy.Document(t=" ".join(analyze(message.text))))
+    writer.commit()
+    writer.wait_merging_threads()
+    print(f"tantivy, {count} messages: {count / (time.perf_counter() - started):.0f} messages/s indexed")
+    index.reload()
+    searcher = index.searcher()
+
+    def search(words: str, _scope: Scope) -> Any:
+        terms = [tantivy.Query.term_query(schema, "t", token) for token in analyze(words)]
+        asked = tantivy.Query.boolean_query([(tantivy.Occur.Should, term) for term in terms])
+        return searcher.search(asked, 300)
+
+    return [timed(search, [(words, Scope()) for words in queries(kind)]) for kind in KINDS]
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
+    parser.add_argument("--messages", type=int, action="append", help="may be repeated; 10000 and 100000 by default")
+    parser.add_argument("--url", help="a registry filled before; nothing is stored")
+    parser.add_argument("--postgresql", action="store_true", help="also on PostgreSQL, of the tests' wheel")
+    parser.add_argument("--tantivy", action="store_true", help="also in tantivy, if it is installed")
+    options = parser.parse_args()
+    rows: list[list[str]] = []
+    if options.url:
+        database = Database(options.url)
+        rows.append([database.dialect, *measure(database)])
+        database.close()
+    for count in options.messages or ([] if options.url else [10_000, 100_000]):
+        rows += measure_size(count, options.postgresql)
+        if options.tantivy:
+            rows.append([f"tantivy {count}", *measure_tantivy(count), *["-"] * 4])
+    print(table(HEADS, rows))
+
+
+def measure_size(count: int, also_postgresql: bool) -> Iterator[list[str]]:
+    """The lines of the table for one number of messages."""
+    with tempfile.TemporaryDirectory() as folder, filled(f"sqlite:///{Path(folder) / 'r.db'}", count) as database:
+        yield [f"sqlite {count}", *measure(database)]
+    if also_postgresql:
+        from tests.databases import running_postgres
+
+        with running_postgres() as server, server.database() as url, filled(url, count) as database:
+            yield [f"postgresql {count}", *measure(database)]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""`ctxr hook CLIENT EVENT`: what a client's hooks run. It notes the event in the spool and lets the client go on.
+
+A client waits for it at every turn, so it imports next to nothing (0.02 s in all), and it fails open: whatever goes
+wrong is one line on stderr and exit status 0, because 2 would stop the user's prompt (formats/live-capture.md).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+
+from orchestrator.spool import append, registry_home
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+CLIENTS = ("cursor", "claude-code", "codex")
+
+KEPT = (
+    *("conversation_id", "session_id", "generation_id", "prompt_id", "turn_id", "agent_id"),
+    *("prompt", "text", "last_assistant_message", "model", "attachments"),
+    *("cwd", "workspace_roots", "transcript_path", "cursor_version"),
+)
+"""Of a payload only this is written down: no e-mail address, no tool output, no environment."""
+
+PATIENCE_S = 1.0
+"""A client that sends nothing for so long, and keeps the pipe open, gets its answer all the same."""
+_CHUNK = 1 << 16
+
+
+def run_hook(client: str, event: str) -> None:
+    """Read the payload on stdin, spool it, answer on stdout. Never raises, never exits."""
+    payload: Mapping[str, Any] = {}
+    try:
+        payload = _parse(_read_all(0))
+        source = source_of(client, payload)
+        append(registry_home(), spooled(source, event, payload, time.time()))
+    except Exception as exc:  # fail open: a chat is worth more than its record
+        _say(2, f"ctxr hook: not recorded: {exc}\n")
+    _say(1, answer(client, event, payload))
+
+
+def source_of(client: str, payload: Mapping[str, Any]) -> str:
+    """The client that really called: Cursor also runs the hooks of Claude Code. Raises ValueError."""
+    version = payload.get("cursor_version")
+    if isinstance(version, str):
+        return "cursor-agent" if version.startswith("20") else "cursor"  # the command line counts in dates
+    if client not in CLIENTS:
+        raise ValueError(f"no client {client!r}; known: {', '.join(CLIENTS)}")
+    return client
+
+
+def spooled(source: str, event: str, payload: Mapping[str, Any], at: float) -> dict[str, Any]:
+    """The event as it stands in the spool; `at` in seconds since 1970."""
+    kept = {key: payload[key] for key in KEPT if payload.get(key)}
+    return {"source": source, "event": event, "at": at, "payload": kept}
+
+
+def answer(client: str, event: str, payload: Mapping[str, Any]) -> str:
+    """What the client expects: Cursor takes silence for a failure, the others would show the model what we say."""
+    if client != "cursor" and "cursor_version" not in payload:
+        return ""
+    return '{"continue": true}\n' if event in ("beforeSubmitPrompt", "UserPromptSubmit") else "{}\n"
+
+
+def _parse(given: bytes) -> Mapping[str, Any]:
+    payload = json.loads(given.decode("utf-8-sig", errors="replace"), strict=False)
+    if not isinstance(payload, dict):
+        raise ValueError("the payload is no object")
+    return payload
+
+
+def _read_all(file: int) -> bytes:
+    """All that comes; a client that is not read to the end would hang or break."""
+    if os.isatty(file):
+        raise ValueError("called by a client, which sends its event on standard input")
+    chunks = []
+    while _is_ready(file) and (chunk := os.read(file, _CHUNK)):
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _is_ready(file: int) -> bool:
+    if sys.platform == "win32":
+        return True
+    import select
+
+    return bool(select.select([file], [], [], PATIENCE_S)[0])
+
+
+def _say(file: int, text: str) -> None:
+    try:
+        os.write(file, text.encode("utf-8", errors="replace"))
+    except OSError:
+        return  # nobody listens

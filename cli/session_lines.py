@@ -1,0 +1,95 @@
+"""How sessions look in a terminal: a list of them, and one to read (seed 000)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import click
+
+from cli.text import cut, display_width, local_time, pad, printable, wrap
+from cli.transcript import ROLE_COLOURS
+
+Session = Mapping[str, Any]
+
+PLACE = 6
+TIME = len("2025-09-29 14:30")
+GAP = "  "
+PROJECT = 16
+FENCE = "```"
+
+
+def session_list(sessions: Sequence[Session], width: int, first: int | None = None) -> Iterator[str]:
+    """Two lines for each. `first`: the place of the first one among all sessions, None where that is not known."""
+    for offset, session in enumerate(sessions):
+        yield from session_entry(session, width, f"#{first + offset}" if first else "")
+
+
+def session_entry(session: Session, width: int, place: str = "") -> Iterator[str]:
+    """When, what about and which project; then what it is called by, which is never cut."""
+    margin = PLACE if place else 0
+    room = width - margin - TIME - 2 * len(GAP) - PROJECT
+    title = pad(one_line(title_of(session)), room)
+    project = cut(one_line(session["project_name"]), PROJECT)
+    time = local_time(session["updated_at"])
+    yield f"{pad(place, margin)}{time}{GAP}{click.style(title, bold=True)}{GAP}{project}".rstrip()
+    name = printable(session["nickname"] or session["session_id"])
+    facts = ", ".join([f"{session['message_count']} messages", *session["tags"]])
+    left = " " * margin + pad(session["source"], TIME) + GAP + name + GAP
+    yield click.style((left + cut(one_line(facts), max(width - display_width(left), 0))).rstrip(), dim=True)
+
+
+def title_of(session: Session) -> str:
+    """What a session is called in a list."""
+    return str(session["title"] or session["first_message_preview"] or session["channel"])
+
+
+def one_line(text: str) -> str:
+    """A stored text that must not break the line or steer the terminal."""
+    return " ".join(printable(text).split())
+
+
+def session_page(page: Mapping[str, Any], width: int, before: int | None, *, is_whole: bool) -> Iterator[str]:
+    """A session's head, then its messages, each with who said it."""
+    session, messages = page["session"], page["messages"]
+    rule = "━" * width
+    yield rule
+    yield from _head(session, width)
+    yield f"Messages: {len(messages)} / {session['message_count']}{_which(before, is_whole)}"
+    yield rule
+    for message in messages:
+        yield from _message(message, width)
+        yield ""
+    yield rule
+
+
+def _head(session: Session, width: int) -> Iterator[str]:
+    begun, ended = local_time(session["created_at"]), local_time(session["updated_at"])
+    facts = {
+        "Session": title_of(session),
+        "Date": begun if begun == ended else f"{begun} to {ended}",
+        "Source": session["source"],
+        "Project": session["project_path"] or session["project_name"],
+        "Id": session["session_id"],
+        "Nickname": session["nickname"],
+        "Tags": ", ".join(session["tags"]),
+    }
+    for label, value in facts.items():
+        first, *more = wrap(one_line(value or ""), width - TIME)
+        if first:
+            yield f"{label + ':':<10}{first}"
+        yield from (" " * 10 + line for line in more)
+
+
+def _which(before: int | None, is_whole: bool) -> str:
+    if is_whole:
+        return ""
+    return f" (before message {before})" if before else " (showing most recent)"
+
+
+def _message(message: Mapping[str, Any], width: int) -> Iterator[str]:
+    role, text = message["role"], printable(message["text"])
+    label = f"[{role.upper()}]"
+    shown = list(wrap(f"{label}\n{text}" if text.startswith(FENCE) else f"{label} {text}", width))
+    yield click.style(label, fg=ROLE_COLOURS.get(role, "yellow"), bold=True) + shown[0].removeprefix(label)
+    yield from shown[1:]

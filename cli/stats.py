@@ -1,0 +1,65 @@
+"""`ctxr stats`: what is in the registry, in figures."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, time, timedelta
+from typing import Any
+
+import click
+
+from cli.output import as_json_option, line_width, print_json
+from cli.session_lines import one_line
+from cli.text import pad
+from registry.settings import Settings, read_settings
+
+DAYS = 30
+SHOWN = 10
+NAME, COUNT = 24, 10
+
+
+@click.command()
+@as_json_option
+def stats(as_json: bool) -> None:
+    """Show how much is kept: by client, by project, and of the last 30 days."""
+    figures = asyncio.run(_figures(read_settings()))
+    if as_json:
+        print_json(figures)
+        return
+    for line in _lines(figures, line_width()):
+        click.echo(line)
+
+
+async def _figures(settings: Settings) -> dict[str, Any]:
+    from orchestrator.service import open_orchestrator
+    from registry.totals import registry_totals
+
+    days = last_days(datetime.now())
+    async with open_orchestrator(settings) as orchestrator:
+        return await orchestrator.registry.read(lambda tx: registry_totals(tx, days))
+
+
+def last_days(today: datetime) -> list[datetime]:
+    """The beginnings of the reader's last days, oldest first, and of tomorrow."""
+    midnights = (datetime.combine(today.date() + timedelta(days=n), time()) for n in range(1 - DAYS, 2))
+    return [midnight.astimezone() for midnight in midnights]
+
+
+def _lines(figures: Mapping[str, Any], width: int) -> Iterator[str]:
+    yield f"{figures['channels']:,} channels, {figures['messages']:,} messages"
+    yield from _bars("By client", figures["sources"], "source", width)
+    yield from _bars("By project", figures["projects"], "project", width)
+    yield from _bars(f"By day, the last {DAYS}", figures["days"], "date", width, most=DAYS)
+
+
+def _bars(title: str, rows: Sequence[Mapping[str, Any]], name: str, width: int, most: int = SHOWN) -> Iterator[str]:
+    yield ""
+    yield click.style(title, bold=True)
+    longest = max((row["messages"] for row in rows), default=0) or 1
+    room = width - NAME - COUNT - 2
+    for row in rows[:most]:
+        bar = "█" * -(-row["messages"] * room // longest)
+        yield f"{pad(one_line(row[name]), NAME)}{row['messages']:>{COUNT},}  {click.style(bar, fg='cyan')}".rstrip()
+    if len(rows) > most:
+        yield click.style(f"and {len(rows) - most} more: --json", dim=True)

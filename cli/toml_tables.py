@@ -1,0 +1,100 @@
+"""A table of ours in a TOML file, put in and taken out without touching the rest of its text. Pure.
+
+ValueError for a text that is no TOML, or where the table is written in a way that we cannot change alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+_HEADER = re.compile(r"\s*\[")
+
+
+def put_table(text: str, path: Sequence[str], table: Mapping[str, Any]) -> str:
+    """The text with a table of strings, lists of strings and inline tables of strings at a path of two names."""
+    if _at(_parse(text), path) == table:
+        return text
+    newline = "\r\n" if "\r\n" in text else "\n"
+    bare = drop_table(text, path)
+    block = newline.join([f"[{'.'.join(map(_key, path))}]", *map(_line, table.items()), ""])
+    return _checked(bare, bare + (newline if bare else "") + block, path)
+
+
+def drop_table(text: str, path: Sequence[str]) -> str:
+    """The text without the table at a path, and what stands below it."""
+    lines = re.findall(r"[^\n]*\n|[^\n]+", text)
+    start = next((number for number, line in enumerate(lines) if _is_ours(line, path)), None)
+    if start is None:
+        return _checked(text, text, path)
+    foreign = (n for n in range(start + 1, len(lines)) if _HEADER.match(lines[n]) and not _is_ours(lines[n], path))
+    end = next(foreign, len(lines))
+    while end > start + 1 and lines[end - 1].lstrip().startswith(("#", "\n", "\r\n")):
+        end -= 1  # a comment before the next table belongs to that
+    head = "".join(lines[:start])
+    head = head[:-2] if head.endswith("\r\n") else head.removesuffix("\n")
+    return _checked(text, drop_table(head + "".join(lines[end:]), path), path)
+
+
+def has_table(text: str, path: Sequence[str], table: Mapping[str, Any]) -> bool:
+    """Whether just this table is at the path."""
+    return bool(_at(_parse(text), path) == table)
+
+
+def _is_ours(line: str, path: Sequence[str]) -> bool:
+    try:
+        header = tomllib.loads(line) if _HEADER.match(line) else {}
+    except tomllib.TOMLDecodeError:
+        return False
+    return _at(header, path) is not None
+
+
+def _checked(before: str, after: str, path: Sequence[str]) -> str:
+    """The new text, if all but our table is the same in both."""
+    if _without(_parse(before), path) != _without(_parse(after), path) or (
+        before == after and _at(_parse(after), path) is not None
+    ):
+        raise ValueError(f"{'.'.join(path)} is not written as a table of its own")
+    return after
+
+
+def _parse(text: str) -> dict[str, Any]:
+    return tomllib.loads(text.removeprefix("\ufeff").replace("\r\n", "\n"))
+
+
+def _at(document: Mapping[str, Any], path: Sequence[str]) -> Any:
+    found: Any = document
+    for name in path:
+        found = found.get(name) if isinstance(found, dict) else None
+    return found
+
+
+def _without(document: dict[str, Any], path: Sequence[str]) -> dict[str, Any]:
+    """The document without our table, and without an outer table that holds nothing else."""
+    outer, name = path
+    inner = document.get(outer)
+    if isinstance(inner, dict):
+        document[outer] = {key: value for key, value in inner.items() if key != name}
+        if not document[outer]:
+            del document[outer]
+    return document
+
+
+def _line(member: tuple[str, Any]) -> str:
+    key, value = member
+    return f"{_key(key)} = {_written(value)}"
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(map(_line, value.items())) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_written, value)) + "]"
+    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)

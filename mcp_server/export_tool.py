@@ -1,0 +1,84 @@
+"""export_session (contract 2.3): a past session as a document."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated, Any
+
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
+from mcp.types import CallToolResult, ToolAnnotations
+from pydantic import BaseModel, Field
+
+from mcp_server.envelope import Envelope, reply
+from mcp_server.history_tools import SessionId
+from mcp_server.identity import client_name
+from orchestrator.export import ExportFormat, export
+from orchestrator.export_files import write_new_file
+from orchestrator.lazy import RunOperation
+from orchestrator.requests import FetchQuery, FetchRequest
+from orchestrator.sources import source_of
+from registry.errors import InvalidRequest, RegistryError
+
+SUFFIXES: dict[ExportFormat, tuple[str, ...]] = {
+    "markdown": (".md", ".markdown"),
+    "json": (".json",),
+    "html": (".html", ".htm"),
+}
+"""Only a document's name may be written to: what is in a session must not become a program or a setting."""
+
+
+class Exported(BaseModel):
+    """The document, or the file it was written to."""
+
+    session_id: str
+    format: str
+    text: str | None = None
+    path: str | None = None
+
+
+def add_export_tool(server: MCPServer[Any], run: RunOperation, project: str | None) -> None:
+    """Publish the tool. `project`: the folder that a relative path starts from, where it is known."""
+
+    @server.tool(
+        title="Export a past session",
+        annotations=ToolAnnotations(
+            read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False
+        ),
+        description="A whole PAST session as a document, to keep or to hand to somebody. With path it is written to "
+        "that new file and the path is returned (nothing is ever overwritten); without, you get the text: long.",
+    )
+    async def export_session(
+        ctx: Context[Any, Any],
+        session_id: SessionId,
+        format: ExportFormat = "markdown",
+        path: Annotated[str | None, Field(min_length=1, description="a new file in an existing folder")] = None,
+    ) -> Annotated[CallToolResult, Envelope[Exported]]:
+        client = client_name(ctx)
+        outcome = await run(
+            FetchRequest(query=FetchQuery(session_id=session_id), source=source_of(None, client)), client
+        )
+        if not outcome["success"]:
+            return reply("export_session", outcome)
+        text = export(format, outcome["session"], outcome["messages"])
+        try:
+            kept = {"path": str(await _written(path, format, text))} if path else {"text": text}
+        except RegistryError as exc:
+            return reply("export_session", {"success": False, "error": exc.as_dict()})
+        return reply("export_session", {**outcome, "format": format, **kept})
+
+    async def _written(path: str, to: ExportFormat, text: str) -> Path:
+        return await asyncio.to_thread(write_new_file, document_path(path, to, project), text)
+
+
+def document_path(given: str, to: ExportFormat, folder: str | None) -> Path:
+    """The file that is meant; InvalidRequest if it is no document, or is relative to nothing that is known."""
+    path = Path(given).expanduser()
+    if path.suffix.lower() not in SUFFIXES[to]:
+        raise InvalidRequest(
+            "That is no name of a document.", f"path: given {given!r}; allowed: {SUFFIXES[to][0]} at its end"
+        )
+    if not path.is_absolute() and folder is None:
+        raise InvalidRequest("The path is not complete.", f"path: given {given!r}; allowed: an absolute path")
+    return Path(folder or "/") / path

@@ -1,0 +1,81 @@
+"""The prompts (contract 2.5): what a user picks from a client's menu, and what the AI is then told to call."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+from mcp.server import MCPServer
+from pydantic import Field
+
+CALL = "Call the tool {tool} of the MCP server context-registry with these arguments: {arguments}"
+
+CONTINUE = """
+It finds the past conversation I mean. Say in one sentence which one it is and where it stood, then go on from there. \
+If one of the candidates fits better, ask me. If the answer is NOT_FOUND, say so and do not guess."""
+
+RECENT = """
+Show me the sessions as a short list, newest first: title or first words, project, client, when, and the nickname or \
+id to load it by. Then ask which one I want to continue."""
+
+SEARCH = """
+Show me for each session found its title, project, date and best match, then ask which one to load with \
+fetch_session_by_id. If nothing is found, try once more with other words of the same meaning."""
+
+LOAD = """
+Read the messages as background of this chat, tell me in three sentences what it was about and what was decided, and \
+wait for my next question. For older messages call it again with before."""
+
+TAG = """
+If you log this chat with conversation_log, pass its channel as session_id too. Confirm in one sentence."""
+
+BRIEFING = """
+Set since to the beginning of this day in my time zone: {date}. For each session that was active on that day call \
+extract with its channel and a query of mode "digest", with from and to set to that day. Then write me a briefing, by \
+project: what was done, what was decided, what is open. If there was nothing, say so."""
+
+
+def add_prompts(server: MCPServer[Any]) -> None:
+    """Publish the prompts; each names only tools of the default toolset."""
+
+    @server.prompt(name="continue", title="Continue a past conversation")
+    async def continue_(text: Annotated[str, Field(description="what it was about")]) -> str:
+        """Take up an earlier conversation, held in any AI client."""
+        return _call("extract", query={"text": text}) + CONTINUE
+
+    @server.prompt(title="What I worked on lately")
+    async def recent() -> str:
+        """The latest conversations with every AI client."""
+        return _call("list_sessions", project="all", limit=10) + RECENT
+
+    @server.prompt(title="Search past conversations")
+    async def search(query: Annotated[str, Field(description="words, also tag:api or after:2026-01")]) -> str:
+        """Find past conversations by what was said in them."""
+        return _call("search_sessions", query=query, project="all") + SEARCH
+
+    @server.prompt(title="Load a past conversation")
+    async def load(nickname: Annotated[str, Field(description="nickname, id, or #1 for the latest")]) -> str:
+        """Bring a past conversation into this one."""
+        return _call("fetch_session_by_id", session_id=nickname) + LOAD
+
+    @server.prompt(title="Name this conversation")
+    async def tag(
+        nickname: Annotated[str, Field(description="a short name to find it by")],
+        tags: Annotated[str, Field(description="separated by commas")] = "",
+    ) -> str:
+        """Give this conversation a nickname and tags."""
+        names = [name.strip() for name in tags.split(",") if name.strip()]
+        return _call("tag_current_session", nickname=nickname, **({"tags": names} if names else {})) + TAG
+
+    @server.prompt(title="Briefing of a day")
+    async def briefing(date: Annotated[str, Field(description="a day, such as 2026-01-31")] = "today") -> str:
+        """What was worked on, decided and left open on a day."""
+        return _call("list_sessions", project="all", limit=100) + BRIEFING.format(date=_quoted(date))
+
+
+def _call(tool: str, **arguments: object) -> str:
+    return CALL.format(tool=tool, arguments=_quoted(arguments))
+
+
+def _quoted(given: object) -> str:
+    return json.dumps(given, ensure_ascii=False)

@@ -1,0 +1,77 @@
+"""search_sessions (contract 2.3): past sessions by what was said in them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
+from mcp.types import CallToolResult
+from pydantic import BaseModel, Field
+
+from mcp_server.envelope import Envelope, reply
+from mcp_server.history_tools import READING, Pagination, ProjectName
+from mcp_server.identity import client_name
+from orchestrator.lazy import RunOperation
+from orchestrator.projects import project_of, utc_offset_minutes
+from orchestrator.requests import Instant, Limit, SessionsQuery, SessionsRequest
+from orchestrator.sources import source_of
+from registry.errors import InvalidRequest
+
+SEARCH = """\
+Search PAST conversations with any AI client by what was said in them. Use it for "how did I implement…", "we \
+discussed…", "지난번에 얘기한…". Then read one with fetch_session_by_id."""
+
+
+class SessionsFound(BaseModel):
+    """Sessions, best first, each with match_count and up to 3 matches."""
+
+    sessions: list[dict[str, Any]]
+    pagination: Pagination
+    project: str
+    understood: dict[str, Any]
+
+
+def add_search_tool(server: MCPServer[Any], run: RunOperation, project: str | None) -> None:
+    """Publish the tool. `project`: the folder this server works in, where it is known."""
+    server_project = project
+
+    @server.tool(title="Search past sessions", annotations=READING, description=SEARCH)
+    async def search_sessions(
+        ctx: Context[Any, Any],
+        query: Annotated[str, Field(min_length=1, max_length=4000)],
+        limit: Limit = 10,
+        offset: Annotated[int, Field(ge=0)] = 0,
+        project: ProjectName = "current",
+        source: str | None = None,
+        tag: str | None = None,
+        context_window: Annotated[int, Field(ge=0, le=50)] = 5,
+        after_date: Instant | None = None,
+        before_date: Instant | None = None,
+        current_session_id: Annotated[str | None, Field(min_length=1, description="search only in it")] = None,
+        exclude_current: Annotated[bool, Field(description="search all but current_session_id")] = False,
+    ) -> Annotated[CallToolResult, Envelope[SessionsFound]]:
+        if exclude_current and current_session_id is None:
+            missing = InvalidRequest(
+                "Which session to exclude is not known.",
+                "current_session_id: missing; allowed: the id or channel of this chat, with exclude_current",
+            )
+            return reply("search_sessions", {"success": False, "error": missing.as_dict()})
+        client = client_name(ctx)
+        within = project_of(project, server_project)
+        asked = SessionsQuery(
+            text=query,
+            limit=limit,
+            offset=offset,
+            project=within,
+            source=source,
+            tag=tag,
+            context_window=context_window,
+            from_=after_date,
+            to=before_date,
+            exclude_session=current_session_id if exclude_current else None,
+            utc_offset_minutes=utc_offset_minutes(),
+        )
+        only = None if exclude_current else current_session_id
+        outcome = await run(SessionsRequest(channel=only, query=asked, source=source_of(None, client)), client)
+        return reply("search_sessions", {**outcome, "project": within or "all"})

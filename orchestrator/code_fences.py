@@ -1,0 +1,51 @@
+"""The code blocks of a Markdown text (CommonMark 4.5). Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_FENCE = re.compile(r" {0,3}(?:(`{3,})([^`]*)|(~{3,})(.*))")
+_BACKTICKS = re.compile("`+")
+
+
+class Passage(NamedTuple):
+    """A stretch of a text: prose, or what stands in one code block. `fence` is set where the block has no end."""
+
+    is_code: bool
+    text: str
+    fence: str = ""
+
+
+def passages(text: str) -> Iterator[Passage]:
+    """Prose and code in turn, without the fences; prose that is empty is left out."""
+    lines: list[str] = []
+    fence = ""
+    for line in text.split("\n"):
+        found = _FENCE.fullmatch(line)
+        mark, info = (found[1] or found[3], found[2] or found[4] or "") if found else ("", "")
+        ends = bool(fence) and mark.startswith(fence) and not info.strip()
+        if mark and (ends or not fence):
+            yield from _passage(lines, is_code=ends)
+            lines, fence = [], "" if ends else mark
+        else:
+            lines.append(line)
+    yield from _passage(lines, is_code=bool(fence), fence=fence)
+
+
+def _passage(lines: list[str], *, is_code: bool, fence: str = "") -> Iterator[Passage]:
+    text = "\n".join(lines)
+    if is_code or text.strip():
+        yield Passage(is_code, text, fence)
+
+
+def closed(text: str) -> str:
+    """The text, its last code block ended, so that what stands after it is not taken for code."""
+    fences = [passage.fence for passage in passages(text)]
+    return f"{text}\n{fences[-1]}" if fences and fences[-1] else text
+
+
+def fence_for(text: str) -> str:
+    """A fence that nothing in the text ends."""
+    return "`" * max([2, *map(len, _BACKTICKS.findall(text))]) + "`"

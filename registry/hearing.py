@@ -1,0 +1,107 @@
+"""What a client's hooks told, and what its own store tells of the same: each message once, whichever came first.
+
+A hook tells of a message at once, the store of all of them and for good. Until the store has told of it, a message
+from a hook is named by the hook (`hook:…`); then it takes the store's name for it, and is from then on recognised by
+that (`registry.saving`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from sqlalchemy import select, update
+
+from registry.conversations import delete_message
+from registry.database import ReadTransaction, WriteTransaction
+from registry.domain import Message, digest_of, now, storable
+from registry.tables import conversation
+
+ORIGIN = "hook"
+PREFIX = "hook:"
+NEAR = timedelta(minutes=5)
+"""Between a hook and the client's own clock: a store may note when an answer began, a hook tells when it ended."""
+REPEATED = timedelta(seconds=5)
+"""Two hooks that tell the same within it, and know no request, tell of one message: a client configured twice."""
+
+
+def heard_name(message: Message, request: str | None) -> str:
+    """The name of a message from a hook: the same for the same event, however often it comes."""
+    told_at = message.timestamp or now()
+    return f"{PREFIX}{request or round(told_at.timestamp() * 1000)}:{message.role}:{_digest(message).hex()}"
+
+
+def unheard(tx: ReadTransaction, channel_number: int | None, messages: Iterable[Message]) -> list[Message]:
+    """Those messages from hooks that the channel does not have, by whichever way they came."""
+    known: dict[bytes, list[_Told]] = {}
+    new = []
+    for message in messages:
+        digest = _digest(message)
+        if digest not in known:
+            known[digest] = [] if channel_number is None else _stored(tx, channel_number, digest)
+        told = _Told(message.timestamp or now(), message.more.get("request_id"), True)
+        if any(told.is_same_as(other) for other in known[digest]):
+            continue
+        known[digest].append(told)
+        new.append(message)
+    return new
+
+
+def hand_over(tx: WriteTransaction, channel_number: int, messages: Sequence[Message]) -> None:
+    """Give the messages from hooks the names that the client's own store has for them.
+
+    `messages`: the whole session as the store has it. Where the store's own copy came first, half written, the one
+    from the hook goes.
+    """
+    heard = _rows(tx, channel_number, conversation.c.native_id.startswith(PREFIX))
+    if not heard:
+        return
+    digests = {bytes(row.digest) for row in heard}
+    offered = [message for message in messages if _digest(message) in digests and message.more.get("native_id")]
+    names = [message.more["native_id"] for message in offered]
+    named = {row.native_id: row for row in _rows(tx, channel_number, conversation.c.native_id.in_(names))}
+    for row in heard:
+        fitting = [message for message in offered if _may_be(message, row, named.get(message.more["native_id"]))]
+        if not fitting:
+            continue
+        nearest = min(fitting, key=lambda message: abs((message.timestamp or row.timestamp) - row.timestamp))
+        offered.remove(nearest)
+        if nearest.more["native_id"] in named:
+            delete_message(tx, row.id, soft=False)
+        else:
+            changes = {"native_id": nearest.more["native_id"]}
+            tx.execute(update(conversation).where(conversation.c.number == row.number).values(**changes))
+
+
+class _Told(NamedTuple):
+    """When something was said, in which request as far as that is known, and whether a hook told it."""
+
+    at: datetime
+    request: object
+    is_heard: bool
+
+    def is_same_as(self, other: _Told) -> bool:
+        if self.request and other.request and other.is_heard:
+            return bool(self.request == other.request)
+        return abs(self.at - other.at) <= (REPEATED if other.is_heard else NEAR)
+
+
+def _stored(tx: ReadTransaction, channel_number: int, digest: bytes) -> list[_Told]:
+    rows = _rows(tx, channel_number, conversation.c.digest == digest)
+    return [_Told(row.timestamp, row.payload.get("request_id"), row.actor == ORIGIN) for row in rows]
+
+
+def _rows(tx: ReadTransaction, channel_number: int, condition: Any) -> Sequence[Any]:
+    query = select(conversation).where(conversation.c.channel_number == channel_number, condition)
+    return tx.execute(query.order_by(conversation.c.number)).all()
+
+
+def _may_be(message: Message, row: Any, stored: Any) -> bool:
+    """Whether the store's message is what the hook told, and not told by another hook or stored as something else."""
+    is_taken = stored is not None and stored.actor == ORIGIN
+    return not is_taken and _digest(message) == bytes(row.digest)
+
+
+def _digest(message: Message) -> bytes:
+    return digest_of(message.role, storable(message.text))

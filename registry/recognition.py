@@ -1,0 +1,163 @@
+"""Which of the messages that came are stored already (contract 2.1): `alignment`, asked of a channel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy import select
+
+from registry.alignment import Positions, Utterance, is_new_turn, overlap, recognise
+from registry.channels import ChannelRow
+from registry.conversations import MessageRow
+from registry.database import ReadTransaction
+from registry.domain import Message, Role
+from registry.tables import conversation
+
+_COLUMNS = (
+    conversation.c.number,
+    conversation.c.id,
+    conversation.c.seq,
+    conversation.c.turn,
+    conversation.c.place,
+    conversation.c.role,
+    conversation.c.digest,
+    conversation.c.timestamp,
+    conversation.c.native_id,
+)
+_FEW = 1000
+"""More values than this are not put into one statement: the whole channel is read instead."""
+_TELLING = 40
+"""Characters from which on equal words are hardly chance."""
+
+
+class Sent(NamedTuple):
+    """A message as it came, with the digest of its words."""
+
+    message: Message
+    digest: bytes
+
+    @property
+    def native_id(self) -> str | None:
+        """The client's own name for it."""
+        named = self.message.more.get("native_id")
+        return named if isinstance(named, str) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Recognised:
+    """For each message that came the stored one it repeats, or None; and the stored ones in conversation order.
+
+    `order` holds as much of the channel's end as recognition had to look at.
+    """
+
+    old: list[MessageRow | None]
+    order: Sequence[MessageRow] = field(default_factory=tuple)
+
+    def new_places(self) -> list[float]:
+        """Where each new message stands in the conversation: just behind the one that it was sent after.
+
+        So what was sent once is found again as it was sent, wherever its new messages stood.
+        """
+        index = {row.number: at for at, row in enumerate(self.order)}
+        places: list[float] = []
+        at = 0
+        while at < len(self.old):
+            run = at
+            while run < len(self.old) and self.old[run] is None:
+                run += 1
+            before = self.old[at - 1] if at else None
+            after = self.old[run] if run < len(self.old) else None
+            places += self._between(before, after, index, run - at)
+            at = run + 1
+        return places
+
+    def _between(
+        self, before: MessageRow | None, after: MessageRow | None, index: dict[int, int], count: int
+    ) -> list[float]:
+        """That many places behind one message, or before another, or behind all."""
+        if before is not None:
+            at = index[before.number] + 1
+        else:
+            at = index[after.number] if after is not None else len(self.order)
+        low = self.order[at - 1].place if at else None
+        high = self.order[at].place if at < len(self.order) else None
+        if high is None:
+            return [(low or 0.0) + 1 + i for i in range(count)]
+        if low is None:
+            return [high - count + i for i in range(count)]
+        return [low + (high - low) * (i + 1) / (count + 1) for i in range(count)]
+
+
+def recognise_stored(tx: ReadTransaction, into: ChannelRow, sent: Sequence[Sent]) -> Recognised:
+    """Deleted messages count as stored: what a user deleted does not come back with the next resend."""
+    if into.seq_count == 0:
+        return Recognised([None] * len(sent))
+    everything = select(*_COLUMNS).where(conversation.c.channel_number == into.number)
+    everything = everything.order_by(conversation.c.place.desc(), conversation.c.number.desc())
+    if any(one.native_id for one in sent):
+        order = tx.execute(everything).all()[::-1]
+        return Recognised(_by_name(order, sent), order)
+    digests = [one.digest for one in sent]
+    tail = tx.execute(everything.limit(len(sent))).all()[::-1]
+    known = overlap([row.digest for row in tail], digests)
+    # The usual call: the last turns, then new ones. Only where an old message may stand among the new
+    # ones is the whole channel looked at.
+    if not _any_stored(tx, into, digests[known:]):
+        found: Positions = [*range(len(tail) - known, len(tail)), *[None] * (len(digests) - known)]
+        is_new = is_new_turn([_stored(row) for row in tail], [_spoken(one) for one in sent], found)
+        return Recognised([None if is_new or place is None else tail[place] for place in found], tail)
+    order = tx.execute(everything).all()[::-1]
+    return Recognised(_by_words(order, sent), order)
+
+
+def _by_name(rows: Sequence[MessageRow], sent: Sequence[Sent]) -> list[MessageRow | None]:
+    """By native id; those the registry knows under no such id by their words, among messages without one."""
+    named = {row.native_id: row for row in rows if row.native_id}
+    found: list[MessageRow | None] = [named.get(one.native_id) for one in sent]
+    strangers = [place for place, row in enumerate(found) if row is None]
+    nameless = [row for row in rows if row.native_id is None]
+    if strangers and nameless:
+        for place, row in zip(strangers, _by_words(nameless, [sent[place] for place in strangers]), strict=True):
+            found[place] = row
+    return found
+
+
+def _by_words(order: Sequence[MessageRow], sent: Sequence[Sent]) -> list[MessageRow | None]:
+    """Clients resend in the order they sent before, of time, or of arrival: the one that explains most."""
+    by_time = sorted(order, key=lambda row: (row.timestamp, row.number))
+    return _best_of([order, by_time, sorted(order, key=lambda row: row.seq)], [_spoken(one) for one in sent])
+
+
+def _best_of(orders: Iterable[Sequence[MessageRow]], sent: Sequence[Utterance]) -> list[MessageRow | None]:
+    readings: list[list[MessageRow | None]] = []
+    for rows in orders:
+        found = recognise([_stored(row) for row in rows], sent)
+        readings.append([None if place is None else rows[place] for place in found])
+        if None not in readings[-1]:
+            break
+    return min(readings, key=lambda reading: reading.count(None))
+
+
+def _any_stored(tx: ReadTransaction, into: ChannelRow, digests: Sequence[bytes]) -> bool:
+    if not digests or len(digests) > _FEW:
+        return bool(digests)
+    query = select(conversation.c.number).where(
+        conversation.c.channel_number == into.number, conversation.c.digest.in_(set(digests))
+    )
+    return tx.execute(query.limit(1)).first() is not None
+
+
+def _stored(row: MessageRow) -> Utterance:
+    return Utterance(bytes(row.digest), _instant(row.timestamp), row.role == Role.USER)
+
+
+def _spoken(one: Sent) -> Utterance:
+    is_telling = len(one.message.text) >= _TELLING
+    return Utterance(one.digest, _instant(one.message.timestamp), one.message.role == Role.USER, is_telling)
+
+
+def _instant(moment: datetime | None) -> int | None:
+    return None if moment is None else round(moment.timestamp() * 1000)

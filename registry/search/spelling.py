@@ -1,0 +1,77 @@
+"""Typos: for a query word that occurs nowhere, the words of the registry that it may have been meant to be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from sqlalchemy import select
+
+from registry.database import ReadTransaction
+from registry.search.analyzer import HANGUL_KEY_PREFIX, LATIN_KEY_PREFIX, Kind, identifier_parts, stem, words
+from registry.search.index import MessageIndex
+from registry.search.near import SHORTEST, SHORTEST_FOR_TWO, nearest, neighbours
+from registry.search.query import ParsedQuery, QueryWord
+from registry.search.ranking import occurs_at_all
+from registry.tables import conversation
+
+MOST_NEAR = 3
+_SAMPLE = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Corrected:
+    """A query in which a word that occurs nowhere has near words for synonyms; `near` says which."""
+
+    query: ParsedQuery
+    frequencies: Mapping[str, int]
+    near: Mapping[str, list[str]]
+
+
+def correct(
+    tx: ReadTransaction, index: MessageIndex, query: ParsedQuery, frequencies: Mapping[str, int], total: int
+) -> Corrected:
+    """Forgive the typos of a query, as far as they can be: most queries have none and cost nothing."""
+    near: dict[str, list[str]] = {}
+    known = dict(frequencies)
+    changed: list[QueryWord] = []
+    for word in query.words:
+        tokens = [] if occurs_at_all(word, frequencies) or not _may_be_typo(word) else _near(tx, index, word)
+        if tokens:
+            known |= index.frequencies(tx, tokens, total)
+            near[word.text] = tokens
+            word = replace(word, synonyms=(*word.synonyms, *((token,) for token in tokens)))
+        changed.append(word)
+    return Corrected(ParsedQuery(tuple(changed)), known, near)
+
+
+def _may_be_typo(word: QueryWord) -> bool:
+    is_plain = word.text.isascii() and word.text.isalpha() and len(identifier_parts(word.text)) == 1
+    return is_plain and len(word.text) >= SHORTEST
+
+
+def _near(tx: ReadTransaction, index: MessageIndex, word: QueryWord) -> list[str]:
+    """The stems of near words that occur: one edit away, the most frequent first; else two, if they sound alike."""
+    typed = word.text.lower()
+    stems = dict.fromkeys(map(stem, neighbours(typed)))
+    found = index.count(tx, [near for near in stems if near not in word.exact])
+    if found:
+        return sorted(found, key=lambda near: (-found[near], near))[:MOST_NEAR]
+    if len(typed) < SHORTEST_FOR_TWO:
+        return []
+    return list(dict.fromkeys(map(stem, nearest(typed, _sounding_alike(tx, index, word)))))[:MOST_NEAR]
+
+
+def _sounding_alike(tx: ReadTransaction, index: MessageIndex, word: QueryWord) -> set[str]:
+    """English words with the same consonants, out of a few messages that the index knows to have one."""
+    keys = [LATIN_KEY_PREFIX + key.removeprefix(HANGUL_KEY_PREFIX) for key in word.keys]
+    numbers = index.holders(tx, [keys]) if keys else []
+    latest = sorted(numbers)[-_SAMPLE:]
+    texts = tx.execute(select(conversation.c.text).where(conversation.c.number.in_(latest))).scalars()
+    return {
+        part
+        for text in texts
+        for found in words(text)
+        if found.kind is Kind.IDENTIFIER
+        for part in identifier_parts(found.text)
+    }

@@ -1,0 +1,142 @@
+"""Finding sessions again by what was said in them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from orchestrator.service import Orchestrator
+
+pytestmark = pytest.mark.anyio
+
+FIBONACCI = [
+    ("이 함수의 시간복잡도를 개선하려면 어떻게 해야 할까요?", "재귀 피보나치는 O(2^n)입니다. 메모이제이션으로 O(n)이 됩니다."),
+    ("메모리 사용량도 O(1)로 줄일 수 있을까요?", "네, 두 개의 변수만 사용하면 됩니다."),
+]
+DOCKER = [
+    ("Why does docker compose not find the network?", "Declare it under networks: and mark it external."),
+    ("And getUserById in user_service.py?", "It raises KeyError E1234 when the kubernetes cache is cold."),
+]
+REDIS = [("How do I set a redis timeout?", "Pass socket_timeout; the redis cluster needs it per node.")]
+
+
+async def log(
+    orchestrator: Orchestrator, channel: str, turns: list[tuple[str, str]], day: str = "2026-01-05", **more: Any
+) -> None:
+    messages = [
+        {"role": role, "text": text, "timestamp": f"{day}T12:{i:02}:{second:02}Z"}
+        for i, turn in enumerate(turns)
+        for role, text, second in (("user", turn[0], 0), ("assistant", turn[1], 9))
+    ]
+    request = {"operation": "save", "channel": channel, "messages": messages, "source": more.pop("source", "cursor")}
+    assert (await orchestrator.run({**request, "metadata": more}))["success"]
+
+
+async def search(orchestrator: Orchestrator, text: str, **query: Any) -> dict[str, Any]:
+    answer = await orchestrator.run({"operation": "search_sessions", "query": {"text": text, **query}})
+    assert answer["success"], answer
+    return answer
+
+
+async def found(orchestrator: Orchestrator, text: str, **query: Any) -> list[str]:
+    return [session["channel"] for session in (await search(orchestrator, text, **query))["sessions"]]
+
+
+@pytest.fixture
+async def three(orchestrator: Orchestrator) -> Orchestrator:
+    """Three sessions: Korean, English, and one of another client, project and month."""
+    await log(orchestrator, "fib", FIBONACCI)
+    await log(orchestrator, "ops", DOCKER, project="/home/me/shop")
+    await log(orchestrator, "cache", REDIS, day="2026-02-10", source="claude")
+    tag = {"operation": "tag", "channel": "cache", "query": {"tags": ["infra", "speed"], "nickname": "timeouts"}}
+    assert (await orchestrator.run(tag))["success"]
+    return orchestrator
+
+
+async def test_a_match_shows_where_it_hit_and_what_was_said_around_it(three: Orchestrator) -> None:
+    [session] = (await search(three, "시간 복잡도 개선", context_window=1))["sessions"]
+    assert session["channel"] == "fib"
+    assert session["match_count"] == len(session["matches"]) == 1
+    [match] = session["matches"]
+    assert match["snippet"] == "이 함수의 **시간복잡도**를 **개선**하려면 어떻게 해야 할까요?"
+    assert (match["role"], match["sequence"], match["timestamp"]) == ("user", 1, "2026-01-05T12:00:00.000Z")
+    assert [line["sequence"] for line in match["context"]] == [2]
+    assert match["context"][0]["text"].startswith("재귀 피보나치는")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('"docker compose"', ["ops"]),
+        ('"compose docker"', []),
+        ('"시간복잡도"', ["fib"]),
+        ("redis", ["cache"]),
+        ("redis -cluster", ["cache"]),
+        ("redis -cluster -timeout", []),
+        ('redis -"socket_timeout"', ["cache"]),
+        ("kubern*", ["ops"]),
+        ("메모이*", ["fib"]),
+        ("복잡도*", []),
+        ("socket_ti*", ["cache"]),
+        ("kuberntes", ["ops"]),
+        ("kubernettis cache", ["ops"]),
+        ("netwrok", ["ops"]),
+        ("tag:infra redis", ["cache"]),
+        ("tag:infra tag:speed", ["cache"]),
+        ("tag:infra tag:other redis", []),
+        ("project:shop", ["ops"]),
+        ("source:claude", ["cache"]),
+        ("source:cursor cache", ["ops"]),
+        ("after:2026-02 timeout", ["cache"]),
+        ("before:2026-02 timeout", []),
+        ("role:assistant docker", []),
+        ("timeouts", ["cache"]),
+        ("tag:infra", ["cache"]),
+        ("sourdough bread recipe", []),
+        ("김치찌개 레시피", []),
+    ],
+)
+async def test_what_may_be_written_in_a_search(three: Orchestrator, text: str, expected: list[str]) -> None:
+    assert await found(three, text) == expected
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ({"source": "cursor"}, ["ops"]),
+        ({"project": "/home/me/shop"}, ["ops"]),
+        ({"tag": "infra"}, ["cache"]),
+        ({"from": "2026-02-01T00:00:00Z"}, ["cache"]),
+        ({"to": "2026-02-01T00:00:00Z"}, ["ops"]),
+        ({"exclude_session": "cache"}, ["ops"]),
+        ({"roles": ["user"]}, ["cache"]),
+        ({"limit": 1}, ["cache"]),
+        ({"offset": 1}, ["ops"]),
+    ],
+)
+async def test_filters_narrow_a_search(three: Orchestrator, filters: dict[str, Any], expected: list[str]) -> None:
+    assert await found(three, "redis timeout kubernetes", **filters) == expected
+
+
+async def test_time_words_mean_their_time_and_any_time_if_nothing_is_there(orchestrator: Orchestrator) -> None:
+    await log(orchestrator, "old", REDIS, day="2020-01-05")
+    answer = await search(orchestrator, "어제 이야기한 redis")
+    assert [session["channel"] for session in answer["sessions"]] == ["old"]
+    assert answer["understood"]["ignored_time"] == "어제"
+    messages = [{"role": "user", "text": "redis again"}]
+    await orchestrator.run({"operation": "save", "channel": "new", "messages": messages})
+    assert await found(orchestrator, "redis today") == ["new"]
+    assert await found(orchestrator, "오늘 나눈 대화") == ["new"]
+
+
+async def test_a_search_without_a_subject_shows_the_latest_sessions(three: Orchestrator) -> None:
+    answer = await search(three, "지난 대화 보여줘", limit=2)
+    assert [session["channel"] for session in answer["sessions"]] == ["cache", "ops"]
+    assert answer["pagination"] == {"total": 3, "limit": 2, "offset": 0, "has_more": True}
+
+
+async def test_a_deleted_session_is_not_found(three: Orchestrator) -> None:
+    assert (await three.run({"operation": "delete", "channel": "cache", "query": {}}))["success"]
+    assert await found(three, "redis") == []
+    assert await found(three, "timeouts") == []

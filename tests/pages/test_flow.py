@@ -1,0 +1,140 @@
+"""The flow monitor in a real browser."""
+
+from __future__ import annotations
+
+import re
+
+import httpx
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.conformance.node import Unavailable
+from tests.pages.axe import axe_script, violations
+
+pytestmark = pytest.mark.anyio
+SHIFTS = """new Promise((done) => {
+  let total = 0;
+  new PerformanceObserver((list) => list.getEntries().forEach((entry) => (total += entry.value)))
+    .observe({ type: "layout-shift", buffered: true });
+  setTimeout(() => done(total), 300);
+})"""
+
+
+async def ask(server: str, text: str) -> str:
+    """Search for some words; the id of that run."""
+    async with httpx.AsyncClient(base_url=server) as http:
+        await http.get("/bo/search", params={"q": text})
+        item = (await http.get("/bo/ao/executions", params={"limit": 1})).json()["items"][0]
+        return str(item["id"])
+
+
+async def last_extract(server: str) -> str:
+    async with httpx.AsyncClient(base_url=server) as http:
+        answer = await http.get("/bo/ao/executions", params={"operation": "extract"})
+        return str(answer.json()["items"][0]["id"])
+
+
+async def test_a_run_comes_in_while_one_watches_and_waits_while_paused(server: str, page: Page) -> None:
+    async with page.expect_request("**/bo/events"):
+        await page.goto(f"{server}/flow")
+    rows = page.locator("[data-id]")
+    before = await rows.count()
+    first = await ask(server, "cache")
+    await expect(rows.first).to_have_attribute("data-id", first)
+    await expect(rows).to_have_count(before + 1)
+    await page.click("[data-live]")
+    await expect(page.locator("[data-live]")).to_have_text("Resume")
+    second = await ask(server, "retry")
+    await expect(page.locator("[data-live]")).to_contain_text("1 new")
+    await expect(rows.first).to_have_attribute("data-id", first)
+    await page.click("[data-live]")
+    await expect(rows.first).to_have_attribute("data-id", second)
+
+
+async def test_a_filter_chosen_is_in_the_address_and_new_runs_obey_it(server: str, page: Page) -> None:
+    await page.goto(f"{server}/flow")
+    await page.select_option("[name=operation]", "extract")
+    await expect(page.locator("[data-id]")).to_have_count(1)
+    await expect(page).to_have_url(re.compile("operation=extract"))
+    await expect(page.locator("[data-live]")).to_be_visible()
+    await ask(server, "cache")
+    await page.select_option("[name=operation]", "search")
+    await expect(page.locator("[data-id]")).to_have_count(1)
+
+
+async def test_older_runs_come_as_one_scrolls(server: str, page: Page) -> None:
+    await page.goto(f"{server}/flow")
+    await page.locator("[data-id]").nth(49).scroll_into_view_if_needed()
+    await expect(page.locator("[data-id]")).to_have_count(76)
+
+
+async def test_a_run_is_opened_by_keys_and_leads_to_the_message(server: str, page: Page) -> None:
+    await page.goto(f"{server}/flow?operation=extract")
+    await page.keyboard.press("j")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("h1")).to_contain_text("extract")
+    await expect(page.locator(".node.taken")).to_have_count(4)
+    await page.locator(".verdicts a").first.click()
+    await expect(page.locator(".message:target")).to_contain_text("피보나치")
+
+
+async def test_a_run_is_repeated_and_compared(server: str, page: Page) -> None:
+    await page.goto(f"{server}/flow/{await last_extract(server)}")
+    await page.click("text=Run again")
+    await expect(page.locator(".comparison h2")).to_have_text("Two runs side by side")
+    await expect(page.locator(".comparison tr", has_text="cr_query").locator("td")).to_have_count(2)
+
+
+async def test_a_period_is_chosen_on_the_chart(server: str, page: Page) -> None:
+    await ask(server, "cache")
+    await page.goto(f"{server}/flow/statistics?last=1h")
+    box = await page.locator(".u-over").bounding_box()
+    assert box
+    await page.mouse.move(box["x"] + box["width"] * 0.1, box["y"] + 40)
+    await page.mouse.down()
+    await page.mouse.move(box["x"] + box["width"] * 0.9, box["y"] + 40, steps=4)
+    await page.mouse.up()
+    await expect(page).to_have_url(re.compile(r"statistics\?from=.+&to=.+"))
+    await expect(page.locator(".summary.figures")).to_be_visible()
+
+
+async def test_the_chart_follows_light_and_dark(server: str, page: Page) -> None:
+    await page.goto(f"{server}/flow/statistics")
+    await expect(page.locator(".chart canvas")).to_have_count(1)
+    before = await page.evaluate("document.querySelector('canvas').toDataURL()")
+    await page.click("[data-theme-switch]")
+    assert await page.evaluate("document.querySelector('canvas').toDataURL()") != before
+
+
+async def test_an_empty_monitor_says_what_to_do(empty_server: str, page: Page) -> None:
+    for address in ("/flow", "/flow/statistics"):
+        await page.goto(empty_server + address)
+        await expect(page.locator(".empty code").first).to_have_text("ctxr search hello")
+    await page.goto(f"{empty_server}/flow")
+    await expect(page.locator("[data-live]")).to_be_visible()
+    await ask(empty_server, "hello")
+    await expect(page.locator("[data-id]")).to_have_count(1)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+async def test_anybody_can_use_the_monitor(server: str, page: Page, theme: str) -> None:
+    try:
+        script = axe_script()
+    except Unavailable as exc:
+        pytest.skip(str(exc))
+    await page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+    run = await last_extract(server)
+    await ask(server, "cache")
+    for address in ("/flow", f"/flow/{run}", f"/flow/{run}?beside={run}", "/flow/statistics"):
+        await page.goto(server + address)
+        assert await violations(page, script) == [], address
+
+
+async def test_the_monitor_fits_a_phone_and_nothing_jumps(server: str, page: Page) -> None:
+    run = await last_extract(server)
+    for width in (390, 1280):
+        await page.set_viewport_size({"width": width, "height": 844})
+        for address in ("/flow", f"/flow/{run}", f"/flow/{run}?beside={run}", "/flow/statistics"):
+            await page.goto(server + address)
+            assert await page.evaluate("document.documentElement.scrollWidth") <= width, address
+            assert await page.evaluate(SHIFTS) < 0.02, address

@@ -1,0 +1,176 @@
+"""The flow monitor as HTTP answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from backoffice.app import create_app_over
+from backoffice.pages.flow_rendering import bar, duration, share
+from orchestrator.graph import describe_graph
+from orchestrator.service import Orchestrator
+from registry.registry import Registry
+from tests.pages.seeds import FIBONACCI, seed
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def orchestrator(database_url: str) -> AsyncIterator[Orchestrator]:
+    registry = Registry(database_url)
+    await seed(registry)
+    yield Orchestrator(registry)
+    registry.close()
+
+
+@pytest.fixture
+async def http(orchestrator: Orchestrator) -> AsyncIterator[httpx.AsyncClient]:
+    transport = httpx.ASGITransport(create_app_over(orchestrator), raise_app_exceptions=False)
+    headers = {"Accept": "text/html", "User-Agent": "test"}
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765", headers=headers) as client:
+        yield client
+
+
+async def newest(http: httpx.AsyncClient, **query: Any) -> dict[str, Any]:
+    item: dict[str, Any] = (await http.get("/bo/ao/executions", params={"limit": 1, **query})).json()["items"][0]
+    return item
+
+
+async def text_of(http: httpx.AsyncClient, address: str, status: int = 200) -> str:
+    answer = await http.get(address)
+    assert answer.status_code == status, answer.text
+    return answer.text
+
+
+async def test_runs_are_listed_page_by_page_and_narrowed_down_in_the_address(http: httpx.AsyncClient) -> None:
+    first = await text_of(http, "/flow")
+    seen = re.findall(r'data-id="(\w+)"', first)
+    more = re.search(r'href="(/flow\?cursor=[^"]+)"', first)
+    assert len(seen) == 50
+    assert more
+    second = re.findall(r'data-id="(\w+)"', await text_of(http, more[1]))
+    assert not set(seen) & set(second)
+    assert "1 run<" in await text_of(http, "/flow?operation=extract&status=succeeded&source=claude&from=&to=")
+    assert "No such run" in await text_of(http, "/flow?status=failed")
+
+
+async def test_what_the_filters_do_not_know_is_refused_in_words(http: httpx.AsyncClient) -> None:
+    for address in ("/flow?status=odd", "/flow/statistics?last=century", "/flow?cursor=x"):
+        assert "allowed" in await text_of(http, address, 400)
+    assert "exec_none" in await text_of(http, "/flow/exec_none", 404)
+
+
+async def test_one_run_shows_its_way_its_verdicts_and_what_it_delivered(http: httpx.AsyncClient) -> None:
+    run = await newest(http, operation="extract")
+    shown = await text_of(http, f"/flow/{run['id']}")
+    assert 'aria-label="plan → cr_query → filter → cr_write"' in shown
+    assert re.findall(r'class="way taken"[^>]+data-edge="(\S+)"', shown) == [
+        "plan-cr_query",
+        "cr_query-filter",
+        "filter-cr_write",
+    ]
+    assert "kept" in shown
+    assert f"/channels/{FIBONACCI}?at=conv_" in shown
+    assert "tokens" in shown
+
+
+async def test_every_edge_of_the_graph_is_drawn(http: httpx.AsyncClient) -> None:
+    run = await newest(http)
+    drawn = set(re.findall(r'data-edge="(\S+)"', await text_of(http, f"/flow/{run['id']}")))
+    assert drawn == {f"{edge['from']}-{edge['to']}" for edge in describe_graph()["edges"]}
+
+
+async def test_each_operation_has_a_page_whatever_it_recorded(
+    http: httpx.AsyncClient, orchestrator: Orchestrator
+) -> None:
+    requests: list[dict[str, Any]] = [
+        {"operation": "search", "query": {"text": "retry cache"}},
+        {"operation": "extract", "query": {"text": "retry", "mode": "summary"}},
+        {"operation": "extract", "query": {"text": "xyzzy"}},
+        {"operation": "extract", "query": {"limit": 0}},
+        {"operation": "daily_briefing", "query": {"date": "2025-09-30"}},
+        {"operation": "list"},
+        {"operation": "fetch", "channel": FIBONACCI},
+        {"operation": "tag", "channel": FIBONACCI, "query": {"title": "<b>&"}},
+        {"operation": "delete", "channel": FIBONACCI, "query": {}},
+        {"operation": "nonsense"},
+    ]
+    for request in requests:
+        await orchestrator.run(request)
+        run = await newest(http)
+        shown = await text_of(http, f"/flow/{run['id']}")
+        assert (run["error"] or {"code": ""})["code"] in shown
+        assert ("Run again" in shown) == (run["operation"] in ("search", "extract", "list", "fetch"))
+
+
+async def test_a_message_deleted_since_is_no_longer_shown(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
+    run = await newest(http, operation="extract")
+    await orchestrator.run({"operation": "delete", "channel": FIBONACCI, "query": {}})
+    shown = await text_of(http, f"/flow/{run['id']}")
+    assert "deleted by now" in shown
+    assert "이 피보나치 함수" not in shown
+
+
+async def test_a_question_is_asked_again_and_both_runs_are_compared(http: httpx.AsyncClient) -> None:
+    run = await newest(http, operation="extract")
+    answer = await http.post(f"/flow/{run['id']}/again")
+    again = await newest(http, operation="extract")
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/flow/{again['id']}?beside={run['id']}")
+    assert (again["source"], again["client"]) == ("backoffice", "test")
+    one, other = [(await http.get(f"/bo/ao/executions/{id}")).json() for id in (run["id"], again["id"])]
+    assert one["request"] == other["request"]
+    shown = await text_of(http, answer.headers["location"])
+    assert "Two runs side by side" in shown
+    assert 'class="differs"' not in shown
+
+
+async def test_a_failure_can_be_run_again_too(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
+    await orchestrator.run({"operation": "extract", "channel": "nobody"})
+    answer = await http.post(f"/flow/{(await newest(http))['id']}/again", follow_redirects=True)
+    assert answer.status_code == 200
+    assert "NOT_FOUND" in answer.text
+
+
+async def test_what_changes_the_registry_is_not_run_again(http: httpx.AsyncClient) -> None:
+    run = await newest(http, operation="save")
+    answer = await http.post(f"/flow/{run['id']}/again")
+    assert answer.status_code == 400
+    assert (await newest(http, operation="save"))["id"] == run["id"]
+
+
+async def test_statistics_count_by_operation_source_channel_and_error(
+    http: httpx.AsyncClient, orchestrator: Orchestrator
+) -> None:
+    await orchestrator.run({"operation": "extract", "channel": "nobody", "source": "claude"})
+    shown = await text_of(http, "/flow/statistics")
+    for name in ("conversation_log", "gemini", FIBONACCI, "NOT_FOUND", "The slowest", "The last that failed"):
+        assert name in shown
+    assert "≈" not in shown
+    assert "Nothing ran in this time" in await text_of(http, "/flow/statistics?from=2001-01-01&to=2001-01-02")
+    assert "Nothing ran" not in await text_of(http, "/flow/statistics?last=all")
+
+
+@pytest.mark.parametrize(
+    ("ms", "text", "width"),
+    [
+        (None, "–", None),
+        (0, "0.00 ms", 2),
+        (0.04, "0.04 ms", 2),
+        (3.21, "3.2 ms", 13),
+        (48.4, "48 ms", 36),
+        (61_000, "61.0 s", 96),
+    ],
+)
+def test_durations_are_written_and_drawn_so_that_they_can_be_told_apart(
+    ms: float | None, text: str, width: int | None
+) -> None:
+    assert duration(ms) == text
+    assert ms is None or bar(ms) == width
+
+
+def test_a_success_rate_is_whole_only_if_nothing_failed() -> None:
+    assert [share(part) for part in (None, 0, 0.954, 0.99999, 1)] == ["–", "0 %", "95.4 %", "99.9 %", "100 %"]

@@ -1,0 +1,123 @@
+"""Stored text is hostile; what the pages make of it."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backoffice.pages.markdown import code_html, html_of
+
+ATTACKS = [
+    "<script>alert(1)</script>",
+    "<ScRiPt src=//evil.example/x.js></sCrIpT>",
+    "<img src=x onerror=alert(1)>",
+    "<svg/onload=alert(1)>",
+    "<style>@import 'http://evil.example';</style>",
+    "<link rel=stylesheet href=http://evil.example>",
+    "<iframe src=http://evil.example></iframe>",
+    "<form action=http://evil.example><button>x</button></form>",
+    '<div id="main" class="notice" style="position:fixed" hx-get="/" hx-trigger="load" data-hx-get="/">x</div>',
+    "<a href='javascript:alert(1)'>x</a>",
+    "<base href=http://evil.example><meta http-equiv=refresh content='0;url=http://evil.example'>",
+    "[x](javascript:alert(1))",
+    "[x](JaVa\tScRiPt:alert(1))",
+    "[x](&#106;avascript:alert(1))",
+    "[x](vbscript:msgbox(1))",
+    "[x](data:text/html;base64,PHNjcmlwdD4=)",
+    "[x](file:///etc/passwd)",
+    "[x](//evil.example)",
+    "[x](/bo/channels)",
+    "[x](#main)",
+    "![x](http://evil.example/pixel.png)",
+    "![x](data:image/svg+xml,<svg/onload=alert(1)>)",
+    '![x" onerror="alert(1)](http://evil.example)',
+    "[x](http://evil.example 'a\" onmouseover=\"alert(1)')",
+    '<http://evil.example/"onmouseover=alert(1)>',
+    '```html" onload="alert(1)\n<script>alert(1)</script>\n```',
+    "    <script>alert(1)</script>",
+    "| <img src=x onerror=alert(1)> |\n|---|\n| <script>alert(1)</script> |",
+    "# <script>alert(1)</script> {#main}",
+    "<!-- --><script>alert(1)</script>",
+    "<math><mtext></p><style><img src=x onerror=alert(1)></style></mtext></math>",
+    "\u202e<script>\u202c\u0000alert(1)</script>",
+    "<details open ontoggle=alert(1)>",
+]
+ALLOWED = {
+    *("p", "br", "hr", "h3", "h4", "h5", "h6", "strong", "em", "s", "blockquote", "ul", "ol", "li", "a"),
+    *("pre", "code", "span", "div", "table", "thead", "tbody", "tr", "th", "td"),
+}
+HARMLESS = {"href", "rel", "class", "start", "tabindex"}
+
+
+class Inspector(HTMLParser):
+    """Collects the elements and attributes that are not allowed to be there."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.bad: list[str] = []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in ALLOWED:
+            self.bad.append(tag)
+        for name, value in attrs:
+            if name not in HARMLESS or (name == "href" and not str(value).startswith(("http:", "https:", "mailto:"))):
+                self.bad.append(f"{tag} {name}={value}")
+            if name == "class" and len(str(value)) > 4:
+                self.bad.append(f"{tag} class={value}")
+
+
+def dangers(html: str) -> list[str]:
+    return Inspector(html).bad
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_nothing_in_a_message_runs_loads_or_leaves_its_place(attack: str) -> None:
+    for text in (attack, f"- {attack}", f"> {attack}", f"**{attack}**", f"a\n\n{attack}\n\nb"):
+        assert dangers(html_of(text)) == []
+    for language in ("", "html", "diff", attack):
+        assert dangers(code_html(attack, language)) == []
+
+
+FRAGMENTS = st.sampled_from(
+    [*ATTACKS, "<", ">", "`", "```", "[", "](", ")", "!", "\n", "\n\n", "    ", "|", "*", "&#", ";", '"', "'"]
+)
+
+
+@given(st.lists(st.one_of(FRAGMENTS, st.text(max_size=5)), max_size=12).map("".join))
+def test_no_mixture_of_attacks_gets_through(text: str) -> None:
+    assert dangers(html_of(text)) == []
+
+
+def test_a_picture_is_a_link_that_nobody_follows_by_accident() -> None:
+    html = html_of("![a cat](https://example.org/cat.png)")
+    assert "<img" not in html
+    assert '<a href="https://example.org/cat.png" rel="noopener noreferrer nofollow">[a cat]</a>' in html
+
+
+def test_markdown_looks_like_what_was_meant() -> None:
+    html = html_of("# Title\n\nfirst\nsecond **bold** `code` ~~gone~~\n\n3. three\n\n| a |\n|---|\n| b |")
+    assert "<h3>Title</h3>" in html, "below the headings of the page"
+    assert "first<br>" in html, "line breaks are kept"
+    for part in ("<strong>bold</strong>", "<code>code</code>", "<s>gone</s>", '<ol start="3">', "<td>b</td>"):
+        assert part in html
+
+
+def test_code_and_diffs_are_highlighted() -> None:
+    assert '<span class="k">def</span>' in html_of("```python\ndef f(): pass\n```")
+    diff = html_of("```diff\n-old\n+new\n```")
+    assert '<span class="gd">-old</span>' in diff
+    assert '<span class="gi">+new</span>' in diff
+    assert "print" in html_of("```no-such-language\nprint\n```")
+
+
+@pytest.mark.parametrize(
+    "text", ["a*" * 50_000, "[" * 20_000, "> " * 5_000 + "x", "```js\n'" + "\\" * 100_000 + "\n```"]
+)
+@pytest.mark.timeout(5)
+def test_a_text_made_to_be_slow_is_not(text: str) -> None:
+    html_of(text)

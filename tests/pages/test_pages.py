@@ -1,0 +1,242 @@
+"""The pages as HTTP answers: what is refused, what is sent, how much."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from backoffice.app import create_app_over
+from orchestrator.service import Orchestrator
+from registry.database import Database
+from registry.errors import StorageError
+from registry.registry import Registry
+from tests.pages.seeds import AGENT, FIBONACCI, HOSTILE, LOGIN, LONG, seed
+
+pytestmark = pytest.mark.anyio
+HTML = {"Accept": "text/html"}
+ADDRESSES = ["/", "/?q=cache", f"/channels/{FIBONACCI}", "/channels/claude-code%2F6f1c2a", "/nowhere"]
+
+
+@pytest.fixture
+async def http(database_url: str) -> AsyncIterator[httpx.AsyncClient]:
+    registry = Registry(database_url)
+    await seed(registry)
+    transport = httpx.ASGITransport(create_app_over(Orchestrator(registry)), raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765", headers=HTML) as client:
+        yield client
+    registry.close()
+
+
+async def text_of(http: httpx.AsyncClient, address: str, status: int = 200) -> str:
+    answer = await http.get(address)
+    assert answer.status_code == status, answer.text
+    return answer.text
+
+
+async def ids_of(http: httpx.AsyncClient, channel: str) -> list[str]:
+    answer = await http.get("/bo/conversations", params={"channel": channel, "order": "asc"})
+    return [item["id"] for item in answer.json()["items"]]
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+async def test_no_page_lets_anything_foreign_in(http: httpx.AsyncClient, address: str) -> None:
+    answer = await http.get(address)
+    policy = answer.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "<script>" not in answer.text
+    assert " style=" not in answer.text
+    assert "//" not in " ".join(part for part in answer.text.split('"') if part.startswith("//"))
+
+
+async def test_the_list_shows_what_there_is_and_is_narrowed_down_in_the_address(http: httpx.AsyncClient) -> None:
+    whole = await text_of(http, "/")
+    assert "75 conversations" in whole
+    for shown in ("피보나치 메모이제이션", "fib", "python", "numbers", "cursor", "Refresh tokens"):
+        assert shown in whole
+    assert "1 conversation<" in await text_of(http, "/?source=cursor")
+    assert "3 conversations" in await text_of(http, "/?project=shop&source=&tag=&q=")
+    assert "1 conversation<" in await text_of(http, "/?tag=성능")
+    assert "3 conversations" in await text_of(http, "/?from=2025-10-01")
+    assert "Nothing fits" in await text_of(http, "/?q=zzzqqq")
+
+
+async def test_a_search_shows_where_the_words_stand_and_leads_there(http: httpx.AsyncClient) -> None:
+    page = await text_of(http, "/?q=rotation")
+    found = (await ids_of(http, LOGIN))[2]
+    assert f'href="/channels/{LOGIN}?at={found}&amp;q=rotation#{found}"' in page
+    assert "<mark>rotation</mark>" in page
+
+
+async def test_the_list_goes_on_where_it_ended(http: httpx.AsyncClient) -> None:
+    first = await text_of(http, "/?source=gemini")
+    address = first.split('class="more" href="')[1].split('"')[0].replace("&amp;", "&")
+    rest = await text_of(http, address)
+    assert first.count('class="channel"') == 50
+    assert rest.count('class="channel"') == 20
+    assert 'class="more"' not in rest
+
+
+async def test_suggestions_are_projects_and_tags_there_are(http: httpx.AsyncClient) -> None:
+    assert '<option value="shop">' in await text_of(http, "/suggestions/project?words=SHO")
+    assert '<option value="성능">' in await text_of(http, "/suggestions/tag")
+    await text_of(http, "/suggestions/nothing", 400)
+
+
+async def test_a_long_conversation_comes_a_stretch_at_a_time(http: httpx.AsyncClient) -> None:
+    ids = await ids_of_long(http)
+    first = await text_of(http, f"/channels/{LONG}")
+    assert shown_ids(first) == ids[:40]
+    latest = await text_of(http, f"/channels/{LONG}?at=latest")
+    assert shown_ids(latest) == ids[-40:]
+    middle = await text_of(http, f"/channels/{LONG}?at={ids[150]}")
+    assert shown_ids(middle) == ids[144:190]
+    for kind, expected in (("earlier", ids[104:144]), ("later", ids[190:230])):
+        address = middle.split(f'class="more {kind}" href="')[1].split('"')[0].replace("&amp;", "&")
+        assert shown_ids(await text_of(http, address)) == expected
+
+
+async def ids_of_long(http: httpx.AsyncClient) -> list[str]:
+    answer = await http.get("/bo/conversations", params={"channel": LONG, "order": "asc", "limit": 1000})
+    return [item["id"] for item in answer.json()["items"]]
+
+
+def shown_ids(page: str) -> list[str]:
+    return [
+        part.split('"')[0] for part in page.split('<article class="message')[1:] for part in [part.split(' id="')[1]]
+    ]
+
+
+async def test_tools_and_thoughts_are_folded_and_say_what_became_of_them(http: httpx.AsyncClient) -> None:
+    page = await text_of(http, f"/channels/{AGENT.replace('/', '%2F')}")
+    assert page.count('<details class="fold">') == 3
+    for shown in ("Edit src/login.py", "completed", "failed", "1.2 s", '<span class="gi">+    check(user)</span>'):
+        assert shown in page
+    assert page.count('class="inferred"') == 2
+    assert "Show the other " in page
+
+
+async def test_a_message_too_long_to_show_at_once_comes_when_asked_for(http: httpx.AsyncClient) -> None:
+    tests = (await ids_of(http, AGENT))[3]
+    whole = await text_of(http, f"/messages/{tests}/whole")
+    assert whole.count("FAILED") == 120
+    assert '<details class="fold" open>' in whole
+
+
+async def test_a_message_has_an_address_of_its_own(http: httpx.AsyncClient) -> None:
+    one = (await ids_of(http, AGENT))[0]
+    answer = await http.get(f"/messages/{one}")
+    assert answer.headers["Location"] == f"/channels/claude-code%2F6f1c2a?at={one}#{one}"
+    await text_of(http, f"/channels/{LOGIN}?at={one}", 404)
+    await text_of(http, "/messages/conv_nothing", 404)
+
+
+async def test_a_message_tells_where_it_comes_from_and_who_got_it(http: httpx.AsyncClient) -> None:
+    first = (await ids_of(http, FIBONACCI))[0]
+    facts = await text_of(http, f"/messages/{first}/facts")
+    for shown in (first, "claude", "claude-desktop/1.2", "<q>피보나치</q>"):
+        assert shown in facts
+    other = (await ids_of(http, LOGIN))[0]
+    assert "No extraction has delivered" in await text_of(http, f"/messages/{other}/facts")
+
+
+async def test_a_conversation_is_searched_by_words_and_by_characters(http: httpx.AsyncClient) -> None:
+    assert "2 hits" in await text_of(http, f"/channels/{LOGIN}?q=rotation"), "and where one rotates"
+    assert "1 hit<" in await text_of(http, f'/channels/{LOGIN}?q=okie("refr')
+    assert "Nothing found here" in await text_of(http, f"/channels/{LOGIN}?q=zebra")
+
+
+async def test_names_and_tags_are_set_by_a_form(http: httpx.AsyncClient) -> None:
+    given = {"title": " Tokens ", "nickname": "", "tags": "auth, 보안, "}
+    answer = await http.post(f"/channels/{LOGIN}", data=given)
+    assert (answer.status_code, answer.headers["Location"]) == (303, f"/channels/{LOGIN}")
+    item = (await http.get(f"/bo/channels/{LOGIN}")).json()
+    assert (item["title"], item["nickname"], item["tags"]) == ("Tokens", None, ["auth", "보안"])
+
+
+async def test_a_taken_nickname_is_told_without_losing_the_page(http: httpx.AsyncClient) -> None:
+    answer = await http.post(f"/channels/{LOGIN}", data={"nickname": "fib"}, headers={"HX-Request": "true"})
+    assert (answer.status_code, answer.headers["HX-Retarget"]) == (400, "#notice")
+    assert "nickname" in answer.text
+
+
+async def test_another_site_cannot_send_our_forms(http: httpx.AsyncClient) -> None:
+    answer = await http.post("/deletions", data={"channel": LOGIN}, headers={"Origin": "http://evil.example"})
+    assert answer.status_code == 400
+    await text_of(http, f"/channels/{LOGIN}")
+
+
+async def test_a_deleted_conversation_comes_back_whole(http: httpx.AsyncClient) -> None:
+    answer = await http.post("/deletions", data={"channel": LOGIN})
+    assert answer.headers["Location"] == f"/channels/{LOGIN}?deleted=1"
+    await text_of(http, f"/channels/{LOGIN}", 404)
+    assert "Undo" in await text_of(http, f"/channels/{LOGIN}?deleted=1")
+    assert (await http.post("/restorations", data={"channel": LOGIN})).headers["Location"] == f"/channels/{LOGIN}"
+    assert len(shown_ids(await text_of(http, f"/channels/{LOGIN}"))) == 4
+    assert "<mark>rotation</mark>" in await text_of(http, "/?q=rotation")
+    assert (await http.post("/restorations", data={"channel": "nothing"})).status_code == 404
+
+
+async def test_a_deleted_message_is_seen_apart_and_comes_back(http: httpx.AsyncClient) -> None:
+    second = (await ids_of(http, LOGIN))[1]
+    assert "Undo" in (await http.post(f"/messages/{second}/deletion")).text
+    assert second not in await text_of(http, f"/channels/{LOGIN}")
+    assert shown_ids(await text_of(http, f"/channels/{LOGIN}?deleted=1")) == [second]
+    assert "HttpOnly" in (await http.post(f"/messages/{second}/restoration")).text
+    assert second in await text_of(http, f"/channels/{LOGIN}")
+
+
+async def test_a_conversation_is_carried_away_as_a_file(http: httpx.AsyncClient) -> None:
+    answer = await http.get("/exports/claude-code%2F6f1c2a")
+    assert answer.headers["Content-Disposition"] == "attachment; filename*=UTF-8''claude-code%2F6f1c2a.md"
+    assert answer.text.startswith("# Check the user before a login\n\n- Channel: claude-code/6f1c2a\n")
+    assert answer.text.count("\n## ") == 6
+    exported: dict[str, Any] = json.loads(await text_of(http, f"/exports/{HOSTILE}?kind=json"))
+    assert exported["session"]["channel"] == HOSTILE
+    assert len(exported["messages"]) == 2
+    await text_of(http, f"/exports/{HOSTILE}?kind=pdf", 400)
+
+
+async def test_the_prompt_for_another_ai_names_the_tool_and_the_channel(http: httpx.AsyncClient) -> None:
+    page = await text_of(http, f"/channels/{LOGIN}")
+    assert "`extract`" in page
+    assert f"&#34;channel&#34;: &#34;{LOGIN}&#34;" in page
+
+
+async def test_a_browser_sees_errors_as_pages_and_a_program_as_before(http: httpx.AsyncClient) -> None:
+    assert "Not here" in await text_of(http, "/channels/nothing", 404)
+    assert "This cannot be shown" in await text_of(http, "/?limit=x", 400)
+    for address, headers in (("/bo/channels/nothing", HTML), ("/channels/nothing", {"Accept": "application/json"})):
+        answer = await http.get(address, headers=headers)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "NOT_FOUND")
+
+
+async def test_an_unreachable_registry_is_told_with_what_to_do(
+    http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object) -> None:
+        raise StorageError("Could not read the registry.", "OperationalError: no such host")
+
+    monkeypatch.setattr(Database, "read", broken)
+    page = await text_of(http, "/", 500)
+    for shown in ("The registry cannot be reached", "no such host", "ctxr doctor", "data-heals"):
+        assert shown in page
+
+
+async def test_a_page_speaks_korean_where_the_browser_does(http: httpx.AsyncClient) -> None:
+    answer = await http.get("/", headers={"Accept-Language": "ko-KR"})
+    assert '<html lang="ko">' in answer.text
+    assert "대화 75개" in answer.text
+
+
+async def test_scripts_and_styles_are_kept_by_the_browser_until_they_change(http: httpx.AsyncClient) -> None:
+    page = await text_of(http, "/")
+    sheet = page.split('<link rel="stylesheet" href="')[1].split('"')[0]
+    answer = await http.get(sheet)
+    assert "?v=" in sheet
+    assert "immutable" in answer.headers["Cache-Control"]
+    assert (await http.get("/static/../rooms.py")).status_code == 404

@@ -1,0 +1,226 @@
+"""The Registry Viewer in a real browser."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.async_api import Page, expect
+
+from registry.database import Database
+from registry.errors import StorageError
+from tests.conformance.node import Unavailable
+from tests.pages.axe import axe_script, violations
+from tests.pages.seeds import AGENT, FIBONACCI, HOSTILE, LOGIN, LONG
+
+pytestmark = pytest.mark.anyio
+AGENT_PAGE = f"/channels/{AGENT.replace('/', '%2F')}"
+
+
+async def test_conversations_are_found_while_one_types(server: str, page: Page) -> None:
+    await page.goto(server)
+    await page.keyboard.press("/")
+    await page.keyboard.type("rotation")
+    await expect(page.locator(".channel")).to_have_count(1)
+    await expect(page).to_have_url(re.compile(r"\?q=rotation"))
+    await expect(page.locator("input[name=q]")).to_be_focused()
+    await page.click(".hit")
+    await expect(page.locator(".message:target")).to_contain_text("And rotation?")
+
+
+async def test_the_list_goes_on_as_one_scrolls(server: str, page: Page) -> None:
+    await page.goto(server)
+    await page.locator(".channel").nth(49).scroll_into_view_if_needed()
+    await expect(page.locator(".channel")).to_have_count(75)
+    await expect(page.locator(".more")).to_have_count(0)
+
+
+async def test_a_conversation_is_opened_and_walked_through_by_keys(server: str, page: Page) -> None:
+    await page.goto(server)
+    await page.keyboard.press("j")
+    await page.keyboard.press("j")
+    await page.keyboard.press("j")
+    await page.keyboard.press("k")
+    await expect(page.locator("[data-main]").nth(1)).to_be_focused()
+    await page.keyboard.press("j")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("h1")).to_have_text("Refresh tokens")
+    await page.keyboard.press("j")
+    await expect(page.locator(".message").first).to_be_focused()
+    await page.keyboard.press("?")
+    await expect(page.locator("#help")).to_be_visible()
+    await page.keyboard.press("Escape")
+    await expect(page.locator("#help")).to_be_hidden()
+
+
+async def test_times_are_those_of_the_reader_and_say_when_they_are_guessed(server: str, page: Page) -> None:
+    await page.goto(server + AGENT_PAGE)
+    times = page.locator(".message time")
+    await expect(times.first).to_have_text("2025-10-03 23:30:15")
+    guessed = page.locator("time.inferred")
+    await expect(guessed).to_have_count(2)
+    assert "inferred" in str(await guessed.first.get_attribute("title"))
+
+
+async def test_a_block_of_code_is_copied(server: str, page: Page) -> None:
+    await page.goto(f"{server}/channels/{FIBONACCI}")
+    block = page.locator(".code").first
+    await block.hover()
+    await block.locator(".copy").click()
+    await expect(block.locator(".copy")).to_have_text("Copied")
+    assert (await page.evaluate("navigator.clipboard.readText()")).startswith("def fib(n):\n    if n < 2:")
+
+
+async def test_the_prompt_for_another_ai_is_copied(server: str, page: Page) -> None:
+    await page.goto(f"{server}/channels/{LOGIN}")
+    await page.click("text=Continue elsewhere")
+    await page.click(".panel[open] .primary")
+    prompt = await page.evaluate("navigator.clipboard.readText()")
+    assert f'{{"channel": "{LOGIN}", "query": {{"limit": 50}}}}' in prompt
+
+
+async def test_hostile_texts_are_only_texts(server: str, page: Page) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    await page.goto(f"{server}/channels/{HOSTILE}")
+    await expect(page.locator(".message").first).to_contain_text("<script>document.title='pwned'</script>")
+    assert "pwned'" in await page.title(), "it stands there as a name"
+    assert await page.title() != "pwned"
+    assert await page.locator(".prose :is(img, script, style, iframe, [id], [style], [onerror])").count() == 0
+    assert all(address.startswith(server) for address in asked)
+
+
+async def test_a_long_conversation_is_scrolled_from_end_to_end(server: str, page: Page) -> None:
+    await page.goto(f"{server}/channels/{LONG}")
+    await expect(page.locator(".message").first).to_be_visible()
+    for _ in range(40):
+        if await page.locator(".message").count() == 300:
+            break
+        await page.keyboard.press("End")
+        await page.wait_for_timeout(50)
+    await expect(page.locator(".message")).to_have_count(300)
+    await expect(page.locator(".message").last).to_contain_text("step 299")
+
+
+async def test_one_jumps_to_a_hit_and_reads_on_in_both_directions(server: str, page: Page) -> None:
+    await page.goto(f"{server}/channels/{LONG}")
+    await page.fill(".within input", "step 150")
+    await page.locator(".hits a", has_text="step 150").click()
+    target = page.locator(".message:target")
+    await expect(target).to_contain_text("step 150")
+    await expect(target).to_be_in_viewport()
+    assert await page.evaluate("CSS.highlights.get('words').size") > 0
+    before = await page.locator(".message").count()
+    await page.click(".more.earlier")
+    await expect(page.locator(".message").first).to_contain_text("step 104")
+    assert await page.locator(".message").count() >= before + 40
+    assert await page.locator(".more.earlier").count() == 1
+
+
+async def test_a_deleted_message_is_brought_back(server: str, page: Page) -> None:
+    await page.goto(f"{server}/channels/{LOGIN}")
+    message = page.locator(".message").nth(1)
+    await message.locator(".about > summary").click()
+    await expect(message.locator(".facts")).to_contain_text("No extraction has delivered")
+    await message.locator("text=Delete message").click()
+    await expect(message).to_contain_text("Message deleted.")
+    await message.locator("text=Undo").click()
+    await expect(message).to_contain_text("HttpOnly")
+
+
+async def test_a_message_shows_who_got_it(server: str, page: Page) -> None:
+    await page.goto(f"{server}/channels/{FIBONACCI}")
+    await page.locator(".about > summary").first.click()
+    await expect(page.locator(".facts").first).to_contain_text("claude-desktop/1.2")
+
+
+async def test_a_folded_message_is_unfolded_and_shown_whole(server: str, page: Page) -> None:
+    await page.goto(server + AGENT_PAGE)
+    tests = page.locator(".message.tool").nth(1)
+    await tests.locator(".fold > summary").click()
+    await tests.locator("text=Show the other").click()
+    await expect(tests.locator("text=Show the other")).to_have_count(0)
+    assert str(await tests.text_content()).count("FAILED") == 120
+
+
+async def test_names_are_set_where_they_stand(server: str, page: Page) -> None:
+    await page.goto(f"{server}/channels/{LOGIN}")
+    await page.click("text=Name and tags")
+    await page.fill("input[name=title]", "Cookies")
+    await page.fill("input[name=nickname]", "fib")
+    await page.click("text=Save")
+    await expect(page.locator("#notice")).to_contain_text("nickname")
+    await page.fill("input[name=nickname]", "cookies")
+    await page.fill("input[name=tags]", "auth, web")
+    await page.click("text=Save")
+    await expect(page.locator("h1")).to_have_text("Cookies")
+    await expect(page.locator("#head .chip")).to_have_text(["claude", "shop", "auth", "web"])
+
+
+async def test_a_deleted_conversation_is_brought_back(server: str, page: Page) -> None:
+    await page.goto(f"{server}/channels/{LOGIN}")
+    await page.click("#head button.bad")
+    await expect(page.locator("#head .notice")).to_contain_text("deleted")
+    await page.click("text=Undo")
+    await expect(page.locator(".message")).to_have_count(4)
+
+
+async def test_language_and_light_are_kept(server: str, page: Page) -> None:
+    await page.goto(server)
+    await page.click("text=한국어")
+    await expect(page.locator("html")).to_have_attribute("lang", "ko")
+    await page.click("[data-theme-switch]")
+    await page.goto(f"{server}/channels/{LOGIN}")
+    await expect(page.locator("html")).to_have_attribute("lang", "ko")
+    await expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+
+
+async def test_an_empty_registry_says_what_to_do(empty_server: str, page: Page) -> None:
+    await page.goto(empty_server)
+    await expect(page.locator(".empty")).to_contain_text("ctxr up")
+
+
+async def test_an_unreachable_registry_heals_by_itself(
+    server: str, page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object) -> None:
+        raise StorageError("Could not read the registry.", "no such host")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Database, "read", broken)
+        await page.goto(server)
+        await expect(page.locator("h1")).to_have_text("The registry cannot be reached")
+    await expect(page.locator(".channel").first).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize(
+    "path", ["/", "/?q=cache", f"/channels/{FIBONACCI}", AGENT_PAGE, f"/channels/{LONG}?q=cache", "/nowhere"]
+)
+async def test_a_page_fits_and_moves_nothing(server: str, page: Page, path: str, width: int) -> None:
+    await page.set_viewport_size({"width": width, "height": 844})
+    await page.add_init_script(
+        "window.shift = 0; new PerformanceObserver((list) => list.getEntries().forEach((one) => shift += one.value))"
+        ".observe({type: 'layout-shift', buffered: true})"
+    )
+    sizes: list[int] = []
+    page.on("response", lambda answer: sizes.append(int(answer.headers.get("content-length", 0))))
+    await page.goto(server + path, wait_until="networkidle")
+    assert await page.evaluate("document.documentElement.scrollWidth") <= width
+    assert await page.evaluate("shift") < 0.01
+    assert sum(sizes) < 300_000
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    "path", ["/", "/?q=cache", f"/channels/{FIBONACCI}", AGENT_PAGE, f"/channels/{LONG}?q=cache", "/nowhere"]
+)
+async def test_a_page_keeps_nobody_out(server: str, page: Page, path: str, scheme: str) -> None:
+    try:
+        script = axe_script()
+    except Unavailable as exc:
+        pytest.skip(str(exc))
+    await page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    await page.goto(server + path)
+    await page.evaluate("document.querySelectorAll('.fold, .panel').forEach((fold) => fold.open = true)")
+    assert await violations(page, script) == []
