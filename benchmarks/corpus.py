@@ -125,6 +125,7 @@ def _row(number: int, message: Text, length: int) -> dict[str, Any]:
         "deleted": False,
         "channel_number": message.channel_number,
         "seq": message.seq,
+        "place": float(message.seq),
         "turn": message.seq - message.seq % 2,
         "role": role.value,
         "text": message.text,

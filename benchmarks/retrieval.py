@@ -1,4 +1,4 @@
-"""How well the right session and message are found: python -m benchmarks.retrieval [--locomo FILE] [--longmemeval FILE].
+"""How well the right session and message are found: python -m benchmarks.retrieval [--locomo F] [--longmemeval F].
 
 Without a file only our own development set is measured. The data of the others is not part of this repository:
 LoCoMo is `locomo10.json`, LongMemEval one of `longmemeval_*.json`, as their authors publish them.
@@ -103,7 +103,9 @@ def longmemeval(file: Path) -> Iterator[Collection]:
         is_answerable = not asked["question_id"].endswith("_abs")
         sessions = frozenset(asked["answer_session_ids"]) if is_answerable else frozenset()
         kind = asked["question_type"] if is_answerable else "no answer"
-        found.questions.append(Question(asked["question"], kind, frozenset(places) if sessions else frozenset(), sessions))
+        found.questions.append(
+            Question(asked["question"], kind, frozenset(places) if sessions else frozenset(), sessions)
+        )
         yield found
 
 
@@ -145,7 +147,8 @@ def outcomes(collections: Iterable[Collection], ask: Callable[..., Any] = ask) -
             registry = Registry(f"sqlite:///{Path(folder) / 'r.db'}")
             asyncio.run(store(registry, collection))
             with registry.engine.begin() as connection:
-                names = dict(connection.exec_driver_sql("SELECT number, name FROM channel").fetchall())
+                rows = connection.exec_driver_sql("SELECT number, name FROM channel").fetchall()
+                names: dict[int, str] = {number: name for number, name in rows}
                 for question in collection.questions:
                     yield ask(ReadTransaction(connection), names, question)
             registry.close()
@@ -255,7 +258,8 @@ def main() -> None:
 def print_failures(found: Iterable[Outcome]) -> None:
     """The questions whose first session is not the right one, and those answered though nothing answers them."""
     for one in found:
-        if one.sessions[:1] and one.sessions[0] not in one.question.sessions or not one.sessions and one.question.places:
+        is_right = one.sessions[0] in one.question.sessions if one.sessions else not one.question.sessions
+        if not is_right:
             print(f"{one.question.kind}: {one.question.text} -> {one.messages[:1]}")
 
 

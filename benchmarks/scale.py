@@ -1,4 +1,4 @@
-"""Search at 10 000, 100 000 and 1 000 000 messages: python -m benchmarks.scale [--messages N] [--postgresql] [--tantivy].
+"""Search at 10 000, 100 000 and 1 000 000 messages: python -m benchmarks.scale [--messages N] …
 
 Times are of `find_messages`, from words to a ranking, in milliseconds; what the graph and a client add is in `calls`.
 """
@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from sqlalchemy import text
 from benchmarks.corpus import fill, texts, vocabulary
 from benchmarks.figures import Spread, table
 from registry.database import Database, ReadTransaction
+from registry.domain import parse_time
 from registry.registry import Registry
 from registry.search.analyzer import analyze
 from registry.search.finding import find_messages
@@ -75,11 +77,7 @@ def measure(database: Database) -> list[str]:
         ]
 
 
-def _week_before(last: Any) -> Any:
-    from datetime import datetime, timedelta
-
-    from registry.domain import parse_time
-
+def _week_before(last: datetime | str) -> datetime:
     return parse_time(last if isinstance(last, datetime) else str(last)) - timedelta(days=7)
 
 

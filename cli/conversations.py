@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timedelta
-from typing import IO, Any, get_args
+from typing import IO, TYPE_CHECKING, Any, get_args
 
 import click
 
@@ -14,6 +14,9 @@ from cli.transcript import transcript
 from orchestrator.calls import as_request, extract_result, log_result
 from orchestrator.requests import Mode, RoleName
 from registry.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from registry.executions import Execution
 
 
 @click.command()
@@ -42,7 +45,7 @@ def log(file: IO[bytes], as_json: bool) -> None:
 def _parse(content: bytes) -> dict[str, Any]:
     try:
         given = json.loads(content)
-    except ValueError as exc:
+    except (ValueError, RecursionError) as exc:
         raise InvalidRequest("The input is not JSON.", str(exc)) from exc
     if not isinstance(given, dict):
         raise InvalidRequest("The input is not a conversation.", 'allowed: {"channel": …, "messages": […]}')
@@ -87,8 +90,9 @@ class Moment(click.ParamType[str]):
 )
 @click.option("--max-tokens", type=click.IntRange(min=1), help="The texts together stay within so many tokens.")
 @click.option("--cursor", help="Go on where the last answer ended.")
+@click.option("--explain", is_flag=True, help="Also show what was looked up, kept and left out, and why.")
 @as_json_option
-def extract(words: tuple[str, ...], as_json: bool, **options: Any) -> None:
+def extract(words: tuple[str, ...], as_json: bool, explain: bool, **options: Any) -> None:
     """Find the part of a past conversation that QUERY is about.
 
     Each message found comes with its turn: a question with its answer. Without
@@ -112,10 +116,16 @@ def extract(words: tuple[str, ...], as_json: bool, **options: Any) -> None:
         "max_tokens": options["max_tokens"],
         "cursor": options["cursor"],
     }
-    result = extract_result(
-        run_operation({"operation": "extract", "channel": channel, "query": query, "source": "ctxr"})
-    )
+    request = {"operation": "extract", "channel": channel, "query": query, "source": "ctxr"}
+    result = extract_result(run_operation(request, print_explanation if explain else None))
     if as_json:
         print_json(result)
     else:
         click.echo(transcript(result, line_width()))
+
+
+def print_explanation(run: Execution) -> None:
+    """Print why a run ended as it did, beside the answer: scripts read that from stdout."""
+    from cli.explanation import explanation
+
+    click.echo(explanation(run, line_width()) + "\n", err=True)

@@ -23,7 +23,7 @@ def is_registry(address: str) -> bool:
 
     try:
         answer = httpx.get(f"{address}/health", timeout=PATIENCE_S, trust_env=False)
-    except httpx.HTTPError:
+    except (httpx.HTTPError, httpx.InvalidURL):
         return False
     return answer.is_success and "application/json" in answer.headers.get("content-type", "")
 

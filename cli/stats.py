@@ -22,7 +22,7 @@ NAME, COUNT = 24, 10
 @click.command()
 @as_json_option
 def stats(as_json: bool) -> None:
-    """Show how much is kept: by client, by project, and of the last 30 days."""
+    """Show what is kept, in figures: by client, project and day."""
     figures = asyncio.run(_figures(read_settings()))
     if as_json:
         print_json(figures)
@@ -50,7 +50,8 @@ def _lines(figures: Mapping[str, Any], width: int) -> Iterator[str]:
     yield f"{figures['channels']:,} channels, {figures['messages']:,} messages"
     yield from _bars("By client", figures["sources"], "source", width)
     yield from _bars("By project", figures["projects"], "project", width)
-    yield from _bars(f"By day, the last {DAYS}", figures["days"], "date", width, most=DAYS)
+    busy = [day for day in figures["days"] if day["messages"]]
+    yield from _bars(f"By day, of the last {DAYS}", busy, "date", width, most=DAYS)
 
 
 def _bars(title: str, rows: Sequence[Mapping[str, Any]], name: str, width: int, most: int = SHOWN) -> Iterator[str]:
@@ -59,7 +60,7 @@ def _bars(title: str, rows: Sequence[Mapping[str, Any]], name: str, width: int, 
     longest = max((row["messages"] for row in rows), default=0) or 1
     room = width - NAME - COUNT - 2
     for row in rows[:most]:
-        bar = "█" * -(-row["messages"] * room // longest)
-        yield f"{pad(one_line(row[name]), NAME)}{row['messages']:>{COUNT},}  {click.style(bar, fg='cyan')}".rstrip()
+        bar = click.style("█" * -(-row["messages"] * room // longest), fg="cyan")
+        yield f"{pad(one_line(row[name]), NAME)}{row['messages']:>{COUNT},}  {bar}"
     if len(rows) > most:
         yield click.style(f"and {len(rows) - most} more: --json", dim=True)

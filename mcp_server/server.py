@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -75,18 +75,21 @@ class RegistryServer(MCPServer[Any]):
             log_level="WARNING",
         )
         self._run = run
+        self._left_out = frozenset(RESULTS).difference(*(TOOLSETS[toolset] for toolset in toolsets))
         add_channel_tools(self, run)
         add_history_tools(self, run, project)
         add_search_tool(self, run, project)
         add_export_tool(self, run, project)
         add_prompts(self)
         add_resources(self, run)
-        for name in [tool.name for tool in self._tool_manager.list_tools()]:
-            if not any(name in TOOLSETS[toolset] for toolset in toolsets):
-                self.remove_tool(name)
         for tool in self._tool_manager.list_tools():
             tool.parameters = {**slim(tool.parameters), "additionalProperties": False}
             tool.fn_metadata.output_schema = slim_output(tool.fn_metadata.output_schema or {})
+
+    def add_tool(self, fn: Callable[..., Any], *args: Any, **about: Any) -> None:
+        """Publish a tool, unless no chosen toolset has it: its schemas would cost time at every start."""
+        if fn.__name__ not in self._left_out:
+            super().add_tool(fn, *args, **about)
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None

@@ -7,14 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from orchestrator.code_fences import closed, fence_for
-from orchestrator.export_html import as_html
+from orchestrator.export_html import FOLDED, as_html
 from registry.domain import preview_of
 
 ExportFormat = Literal["markdown", "json", "html"]
 
 Item = Mapping[str, Any]
 
-FOLDED = ("tool", "thinking")
 HEAD = (
     "session_id",
     "channel",

@@ -18,6 +18,9 @@ from registry.paging import cursor_of, decode_cursor, encode_cursor
 from registry.search.finding import Findings
 from registry.search.ranking import matched_words
 
+NEARLY_KEPT = 10
+"""So many places in a record are for the best of those that were dropped: they show where the line was drawn."""
+
 
 async def filter_extraction(run: Run, request: ExtractRequest, data: Extraction) -> dict[str, Any]:
     """The messages that answer, whole turns, in order, within the limits; NotFound if none does."""
@@ -52,8 +55,10 @@ def _kept(run: Run, request: ExtractRequest, findings: Findings) -> list[Judged]
 
 
 def _explain(run: Run, verdicts: Sequence[Judged], kept: Sequence[Judged]) -> None:
-    shown = [judged.as_dict() for judged in verdicts[:KEPT_ITEMS]]
-    run.recorder.explain(kept=len(kept), dropped=len(verdicts) - len(kept), verdicts=shown)
+    dropped = [judged for judged in verdicts if judged.reason is not None]
+    nearly = dropped[: max(NEARLY_KEPT, KEPT_ITEMS - len(kept))]
+    shown = [judged.as_dict() for judged in (*kept[: KEPT_ITEMS - len(nearly)], *nearly)]
+    run.recorder.explain(kept=len(kept), dropped=len(dropped), verdicts=shown)
 
 
 def _last_messages(run: Run, request: ExtractRequest, data: Extraction) -> dict[str, Any]:

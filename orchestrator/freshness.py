@@ -6,8 +6,10 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from orchestrator.draining import drain
 from sources.base import Places, Source
 
 if TYPE_CHECKING:
@@ -22,10 +24,10 @@ PATIENCE_S = 0.25
 
 
 class Freshness:
-    """Keeps the registry up to date with the stores of this machine, one sync at a time."""
+    """Keeps the registry up to date with the hooks and stores of this machine, one sync at a time."""
 
-    def __init__(self, orchestrator: Orchestrator, readers: Sequence[Source], places: Places) -> None:
-        self._orchestrator, self._readers, self._places = orchestrator, readers, places
+    def __init__(self, orchestrator: Orchestrator, home: Path, readers: Sequence[Source], places: Places) -> None:
+        self._orchestrator, self._home, self._readers, self._places = orchestrator, home, readers, places
         self._syncing: asyncio.Task[None] | None = None
         self._looked_at = float("-inf")
 
@@ -47,6 +49,7 @@ class Freshness:
         from orchestrator.sync import sync
 
         try:
+            await drain(self._orchestrator, self._home)
             await sync(self._orchestrator, self._readers, self._places)
         except Exception:  # a question is answered from what is there, whatever is wrong with a store
             logger.exception("The silent sync failed")

@@ -11,6 +11,7 @@ from orchestrator.filters import FILTERS
 from orchestrator.history import HISTORY_FILTERS, HISTORY_QUERIES
 from orchestrator.operations import PATHS, Operation
 from orchestrator.queries import QUERIES
+from orchestrator.relevance import within
 from orchestrator.requests import ExtractRequest
 from orchestrator.shortening import FirstSentences, digest
 from orchestrator.state import GeneralState, Run
@@ -73,9 +74,10 @@ async def transform(state: GeneralState, run: Run) -> GeneralState:
         run.recorder.explain(by=_summarizer.name, messages=len(state["data"]), characters=len(text))
         return {"transformed_data": text}
     result: dict[str, Any] = dict(state["result"])
-    result["summary"] = _summarizer.summarize(result["messages"])
     result["messages"] = digest(result["messages"])
-    run.recorder.explain(by=_summarizer.name, messages=len(result["messages"]), characters=len(result["summary"]))
+    if isinstance(run.request, ExtractRequest) and run.request.query.mode == "summary":
+        result["summary"] = within(_summarizer.summarize(result["messages"]), run.request.query.max_tokens)
+    run.recorder.explain(by=_summarizer.name, messages=len(result["messages"]))
     return {"result": result}
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
 from orchestrator.operations import Operation
-from orchestrator.relevance import MessageDict, Turn, best_channels, explanation
+from orchestrator.relevance import MessageDict, Turn, best_channels, explanation, judge
 from orchestrator.requests import BriefingRequest, ExtractQuery, ExtractRequest, SearchRequest
 from orchestrator.sessions import find_sessions
 from orchestrator.state import Run
@@ -22,8 +22,8 @@ from registry.channels import (
 )
 from registry.conversations import MessageRow, messages_of
 from registry.database import ReadTransaction
-from registry.domain import format_time
-from registry.errors import NotFound
+from registry.domain import format_time, storable
+from registry.errors import InvalidRequest, NotFound
 from registry.paging import Page, decode_cursor, place_of
 from registry.results import get_result
 from registry.search.finding import Findings, find_messages
@@ -59,15 +59,18 @@ class KeptRanking:
 def extract(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction:
     """The channel asked for, or the one that fits the words best, and what may answer in it."""
     query = request.query
-    if query.text and query.cursor:
-        return _continued(tx, run, query.cursor)
+    ranking = _ranking_place(query.cursor)
+    if ranking:
+        return _continued(tx, run, ranking)
     has_words = bool(query.text and parse_query(query.text).words)
     channel, others = _channel_of(tx, run, request, has_words)
     run.recorder.channel = channel.name
-    if has_words and query.text:
+    if has_words and query.text and not query.cursor:
         findings = find_messages(tx, query.text, _within(channel.number, query), run.search_budget)
         _explain(run, findings, channel)
-        return Extraction(channel, others, findings=findings)
+        if request.channel or any(judged.reason is None for judged in judge(findings)):
+            return Extraction(channel, others, findings=findings)
+        run.recorder.explain(found_by="its title, nickname or project: its messages say nothing of the words")
     before = place_of(query.cursor) if query.cursor else None
     rows = messages_of(
         tx,
@@ -127,9 +130,18 @@ def _within(channel_number: int | None, query: ExtractQuery) -> Scope:
     return Scope(channel_number=channel_number, roles=query.roles, from_=query.from_, to=query.to)
 
 
-def _continued(tx: ReadTransaction, run: Run, cursor: str) -> Extraction:
-    place = decode_cursor(cursor, x=str, o=int)
-    result = get_result(tx, place["x"])
+def _ranking_place(cursor: str | None) -> dict[str, Any] | None:
+    """The place in a ranking that was kept, if that is what the cursor names."""
+    try:
+        return decode_cursor(cursor, x=str, o=int) if cursor else None
+    except InvalidRequest:
+        return None  # it names a place in time, or nothing: who reads that says so
+
+
+def _continued(tx: ReadTransaction, run: Run, place: dict[str, Any]) -> Extraction:
+    result = get_result(tx, storable(place["x"]))
+    if "turns" not in result.metadata or place["o"] < 0:
+        raise InvalidRequest("The cursor is not valid.", "cursor: allowed: the next_cursor of the last answer")
     channel = get_channel(tx, result.channel)
     run.recorder.channel = channel.name
     turns = [(channel.number, turn) for turn in result.metadata["turns"]]

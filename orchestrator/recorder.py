@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from asyncio import CancelledError
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -101,6 +102,12 @@ def describe(exc: BaseException) -> dict[str, str]:
     """An exception as a step shows it: ours in full, of a bug only its kind."""
     if isinstance(exc, RegistryError):
         return exc.as_dict()
+    if isinstance(exc, CancelledError):
+        return {
+            "code": "TIMEOUT",
+            "message": "Cut off by the time limit, or by a caller who stopped waiting",
+            "details": "",
+        }
     return {"code": type(exc).__name__, "message": preview_of(str(exc)), "details": ""}
 
 

@@ -11,8 +11,12 @@ from registry.search.ranking import Ranked, coverage
 
 LEAST_COVERAGE = 0.2
 """A message that covers less than this share of the request is not an answer to it."""
-LEAST_SHARE = 0.35
-"""A message that scores less than this share of the best one is not shown beside it."""
+LEAST_SHARE = 0.5
+"""A message that scores less than this share of the best one is not shown beside it.
+
+Both from `python -m benchmarks.retrieval --sweep`: less share brings wrong turns and no right ones, more of
+either costs right ones.
+"""
 LONG_TURN = 8
 """A longer turn is shown by its question, its hits and its last answer."""
 
@@ -72,9 +76,7 @@ def explanation(findings: Findings) -> dict[str, Any]:
             {"token": term.token, "weight": round(term.weight, 3), "in_messages": term.frequency}
             for term in findings.terms
         ],
-        "terms_beyond_budget": [
-            {"token": term.token, "in_messages": term.frequency} for term in findings.cut_terms
-        ],
+        "terms_beyond_budget": [{"token": term.token, "in_messages": term.frequency} for term in findings.cut_terms],
         "taken_for_typos": dict(findings.near),
         "candidates": findings.candidates,
         "ranked": len(findings.ranked),
@@ -187,11 +189,15 @@ def tokens_in(text: str) -> int:
 
 def cut(message: MessageDict, max_tokens: int) -> MessageDict:
     """The message with as much of its text as fits, and a mark where it ends."""
-    text = message["text"]
-    if tokens_in(text) <= max_tokens:
-        return message
+    return {**message, "text": within(message["text"], max_tokens)}
+
+
+def within(text: str, max_tokens: int | None) -> str:
+    """As much of a text as fits, and a mark where it was cut."""
+    if max_tokens is None or tokens_in(text) <= max_tokens:
+        return text
     low, high = 0, len(text)
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if tokens_in(text[:middle] + "…") <= max_tokens else (low, middle - 1)
-    return {**message, "text": text[:low] + "…"}
+    return text[:low] + "…"

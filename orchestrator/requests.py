@@ -6,14 +6,25 @@ Light to import: an MCP server shows these shapes before it opens a registry.
 from __future__ import annotations
 
 import json
+import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from orchestrator.operations import ALIASES, Operation
-from registry.domain import parse_time
+from registry.domain import DEEPEST, is_too_deep, parse_time
 from registry.errors import InvalidRequest
 from sources.base import Found, Session
 
@@ -31,10 +42,18 @@ def _no_time() -> object:
     raise ValueError("an ISO 8601 time such as 2025-09-29T14:30:15.123Z")
 
 
-def _printable(given: str) -> str:
-    if not given.strip() or not given.isprintable():
+def _visible(given: str) -> str:
+    if not given.strip() or any(unicodedata.category(letter) == "Cc" for letter in given):
         raise ValueError("must have visible characters, and no control characters")
     return given
+
+
+def _end_of_day(given: object) -> object:
+    """A day as the end of a span means all of it."""
+    return f"{given}T23:59:59.999Z" if isinstance(given, str) and _DAY.fullmatch(given) else given
+
+
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 Instant = Annotated[
@@ -43,7 +62,8 @@ Instant = Annotated[
     AfterValidator(parse_time),
     Field(json_schema_extra={"format": "date-time"}),
 ]
-ChannelName = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_printable)]
+EndInstant = Annotated[Instant, BeforeValidator(_end_of_day, json_schema_input_type=str)]
+ChannelName = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_visible)]
 RoleName = Literal["user", "assistant", "system", "tool", "thinking", "error"]
 Limit = Annotated[int, Field(ge=1, le=1000)]
 Mode = Literal["raw", "summary", "digest"]
@@ -59,6 +79,12 @@ class MessageIn(BaseModel):
     text: str
     timestamp: Instant | None = Field(None, description="ISO 8601 with offset; missing = now")
     context: dict[str, Any] | None = Field(None, description="e.g. file, line, language")
+
+    @model_validator(mode="after")
+    def _followable(self) -> MessageIn:
+        if is_too_deep(self.context) or is_too_deep(self.model_extra):
+            raise ValueError(f"lists and objects nested at most {DEEPEST} deep")
+        return self
 
 
 class Meta(BaseModel):
@@ -85,7 +111,7 @@ class ExtractQuery(BaseModel):
     cursor: str | None = Field(None, description="next_cursor of the last answer")
     mode: Mode = "raw"
     from_: Instant | None = Field(None, alias="from")
-    to: Instant | None = None
+    to: EndInstant | None = None
     roles: list[RoleName] | None = Field(None, min_length=1)
     max_tokens: int | None = Field(None, ge=1, description="the texts together stay within it")
 
@@ -102,7 +128,7 @@ class SearchQuery(BaseModel):
     project: str | None = None
     tag: str | None = None
     from_: Instant | None = Field(None, alias="from")
-    to: Instant | None = None
+    to: EndInstant | None = None
     roles: list[RoleName] | None = Field(None, min_length=1)
 
 
@@ -144,7 +170,7 @@ class SessionsQuery(BaseModel):
     tag: str | None = None
     roles: list[RoleName] | None = Field(None, min_length=1)
     from_: Instant | None = Field(None, alias="from")
-    to: Instant | None = None
+    to: EndInstant | None = None
     context_window: int = Field(5, ge=0, le=50, description="messages before and after each match")
     exclude_session: str | None = Field(None, description="session left out, such as the current one")
     utc_offset_minutes: int = Field(0, ge=-14 * 60, le=14 * 60, description="whose days 'yesterday' means")

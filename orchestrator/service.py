@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -22,8 +21,8 @@ from orchestrator.requests import Request, parse_request
 from orchestrator.state import ExternalAction, GeneralState, Run
 from orchestrator.summaries import request_summary, result_summary
 from registry.database import WriteTransaction
-from registry.domain import storable
-from registry.errors import OperationTimeout, RegistryError, StorageError
+from registry.domain import DEEPEST, is_too_deep, storable
+from registry.errors import InvalidRequest, OperationTimeout, RegistryError, StorageError
 from registry.executions import Execution, save_execution
 from registry.registry import Registry
 from registry.settings import Settings
@@ -34,6 +33,10 @@ logger = logging.getLogger(__name__)
 
 UNRECORDED = 1000
 """Runs whose record could not be stored are held back, at most so many, until the registry is there again."""
+RECORDING_S = 0.5
+"""An answer waits no longer for its record."""
+SETTLING_S = 2.0
+"""The end of a program waits no longer for records."""
 
 
 class Orchestrator:
@@ -52,7 +55,8 @@ class Orchestrator:
         self._search_budget = search_budget
         self._actions = actions
         self._graph = build_graph()
-        self._unrecorded: deque[Execution] = deque(maxlen=UNRECORDED)
+        self._unrecorded: dict[str, Execution] = {}
+        self._recording: set[asyncio.Task[None]] = set()
         self.observers: list[Callable[[Execution], None]] = []
         """Told of every run when it has ended, for the counts of this process."""
         self.before_reading: Callable[[], Awaitable[None]] | None = None
@@ -66,24 +70,29 @@ class Orchestrator:
         `client`: name and version of the program that asks, for the record. `execution_id`: a new id, given by
         a caller who will look the record up.
         """
-        if not isinstance(given, Request):
-            given = storable(given)
         recorder = _recorder_for(given, client)
         recorder.id = execution_id or recorder.id
         try:
-            request = given if isinstance(given, Request) else parse_request(given)
+            request = given if isinstance(given, Request) else parse_request(_followable(given))
             recorder.request = request_summary(request)
             result = await self._run(request, recorder)
         except asyncio.CancelledError:
             gone = OperationTimeout("The caller stopped waiting.", "what was begun to be stored may be stored")
-            await asyncio.shield(self._record(self._observed(recorder.finished(None, gone.as_dict()))))
+            self._record_soon(self._observed(recorder.finished(None, gone.as_dict())))
             raise
         except Exception as exc:
             error = _failure(exc, recorder.id)
             await self._record(self._observed(recorder.finished(None, error.as_dict())))
             return {"success": False, "error": error.as_dict()}
         self._observed(recorder.finished(None))
+        if self._unrecorded:
+            self._record_soon()
         return {"success": True, **result}
+
+    async def settle(self) -> None:
+        """Wait for the records on their way; what cannot be stored now is lost with this process."""
+        if self._recording:
+            await asyncio.wait(self._recording, timeout=SETTLING_S)
 
     def _observed(self, run: Execution) -> Execution:
         for observe in self.observers:
@@ -116,9 +125,22 @@ class Orchestrator:
         return result
 
     async def _record(self, run: Execution) -> None:
-        """Store a run's record, and those held back before; if that fails hold it back too."""
-        self._unrecorded.append(run)
-        waiting = list(self._unrecorded)
+        """Store a run's record; where storage is stuck nobody waits long for that."""
+        await asyncio.wait([self._record_soon(run)], timeout=RECORDING_S)
+
+    def _record_soon(self, run: Execution | None = None) -> asyncio.Task[None]:
+        """Store a run's record, and those held back before."""
+        if run:
+            self._unrecorded[run.id] = run
+            if len(self._unrecorded) > UNRECORDED:
+                self._unrecorded.pop(next(iter(self._unrecorded)))
+        recording = asyncio.create_task(self._store_records())
+        self._recording.add(recording)
+        recording.add_done_callback(self._recording.discard)
+        return recording
+
+    async def _store_records(self) -> None:
+        waiting = list(self._unrecorded.values())
 
         def work(tx: WriteTransaction) -> None:
             for execution in waiting:
@@ -127,22 +149,29 @@ class Orchestrator:
         try:
             await self.registry.write(work)
         except StorageError as exc:
-            logger.error("The record of %s could not be stored: %s", run.id, exc.details)
+            logger.error("%d records could not be stored: %s", len(waiting), exc.details)
             return
         for execution in waiting:
-            self._unrecorded.remove(execution)
+            self._unrecorded.pop(execution.id, None)
+
+
+def _followable(given: Mapping[str, Any]) -> Any:
+    if is_too_deep(given):
+        raise InvalidRequest("The request is not valid.", f"allowed: lists and objects nested at most {DEEPEST} deep")
+    return storable(given)
 
 
 def _recorder_for(given: Mapping[str, Any] | Request, client: str | None) -> Recorder:
     if isinstance(given, Request):
         return Recorder(given.operation.value, given.source, client, given.channel)
-    operation = full_name(str(given.get("operation")))
-    channel = given.get("channel")
+    names = ("operation", "source", "channel")
+    said = {name: storable(given[name]) for name in names if isinstance(given.get(name), str)}
+    operation = full_name(said.get("operation", ""))
     return Recorder(
         operation if operation in PATHS else "unknown",
-        str(given.get("source") or "unknown")[:64],
+        said.get("source", "unknown")[:64],
         client,
-        channel if isinstance(channel, str) else None,
+        said.get("channel"),
     )
 
 
@@ -163,7 +192,7 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
     """
     registry = await asyncio.to_thread(Registry, settings.url)
     orchestrator = Orchestrator(registry, timeout_s=settings.timeout_s, search_budget=settings.search_budget)
-    freshness = Freshness(orchestrator, READERS, Places(Path.home(), os.environ))
+    freshness = Freshness(orchestrator, settings.home, READERS, Places(Path.home(), os.environ))
     if registry.is_embedded:
         orchestrator.before_reading = freshness.refresh
     try:
@@ -171,4 +200,5 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
         yield orchestrator
     finally:
         await freshness.close()
+        await orchestrator.settle()
         await asyncio.to_thread(registry.close)

@@ -41,15 +41,20 @@ def find_sessions(tx: ReadTransaction, run: Run, request: SessionsRequest) -> Se
     """Read the search, look it up; where nothing is found in the time its words name, look at any time."""
     query = request.query
     search = read_search(query.text, now().astimezone(timezone(timedelta(minutes=query.utc_offset_minutes))))
-    found = _find(tx, run, query, search)
+    within = resolve_session(tx, request.channel) if request.channel else None
+    run.recorder.channel = within.name if within else None
+    number = within.number if within else None
+    found = _find(tx, run, query, search, number)
     if search.when_words and not (found.latest or _relevant(found.findings)):
-        found = replace(_find(tx, run, query, search.at_any_time()), ignored=search.when_words)
+        found = replace(_find(tx, run, query, search.at_any_time(), number), ignored=search.when_words)
     run.recorder.explain(**explanation(found.findings), understood=understood(found))
     return found
 
 
-def _find(tx: ReadTransaction, run: Run, query: SessionsQuery, search: Search) -> SessionFindings:
-    scope = _scope(query, search, _name_of(tx, query.exclude_session))
+def _find(
+    tx: ReadTransaction, run: Run, query: SessionsQuery, search: Search, channel_number: int | None
+) -> SessionFindings:
+    scope = replace(_scope(query, search, _name_of(tx, query.exclude_session)), channel_number=channel_number)
     findings = find_messages(tx, search, scope, run.search_budget)
     if findings.terms or findings.query.words or search.excluded:
         return SessionFindings(search, findings)
@@ -124,9 +129,7 @@ def _page(tx: ReadTransaction, run: Run, query: SessionsQuery, data: SessionFind
     return _answer(query, data, shown, len(scores))
 
 
-def _answer(
-    query: SessionsQuery, data: SessionFindings, sessions: list[dict[str, Any]], total: int
-) -> dict[str, Any]:
+def _answer(query: SessionsQuery, data: SessionFindings, sessions: list[dict[str, Any]], total: int) -> dict[str, Any]:
     end = query.offset + len(sessions)
     pagination = {"total": total, "limit": query.limit, "offset": query.offset, "has_more": end < total}
     return {"sessions": sessions, "pagination": pagination, "understood": understood(data)}

@@ -12,7 +12,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Generator, Iterable, Iterator, Mapping
     from typing import Any
 
 if sys.platform == "win32":
@@ -75,7 +75,7 @@ def _is_ours_to_write(file: int, path: str) -> bool:
         return False
 
 
-def take(home: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+def take(home: str) -> Generator[tuple[str, list[dict[str, Any]]]]:
     """Each file of events that nobody else is draining, and its events in order of arrival.
 
     A file stays locked until the next one is asked for; remove it as soon as its events are stored. What a killed
@@ -119,7 +119,7 @@ def _is_ours_to_drain(file: int) -> bool:
     return os.fstat(file).st_nlink > 0
 
 
-def _events(lines: Iterator[bytes]) -> Iterator[dict[str, Any]]:
+def _events(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
     """Without what is no event: the half line of a process that was killed."""
     for line in lines:
         try:

@@ -103,7 +103,9 @@ def extract(tx: WriteTransaction, run: Run, request: ExtractRequest, state: Gene
         timestamp=now(),
     )
     run.recorder.explain(extract_result=result_id, delivered=ids)
-    return {**found, "messages": [delivered(message) for message in found["messages"]]}
+    # A summary stands for its messages; their ids are kept with the result.
+    shown = [] if "summary" in found else [delivered(message) for message in found["messages"]]
+    return {**found, "messages": shown}
 
 
 def tag(tx: WriteTransaction, run: Run, request: TagRequest, _state: GeneralState) -> dict[str, Any]:

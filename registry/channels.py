@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Row, delete, func, insert, or_, select, up
 
 from registry.conditions import given_conditions, is_of_project, is_tagged
 from registry.database import ReadTransaction, WriteTransaction
-from registry.domain import Project, format_time, storable
+from registry.domain import Project, Role, format_time, preview_of, storable
 from registry.errors import InvalidRequest, NotFound
 from registry.paging import Page, read_page
 from registry.search.analyzer import analyze
@@ -82,7 +82,14 @@ def numbers_of(tx: ReadTransaction, names: Sequence[str]) -> dict[str, int]:
 def recent_channels(tx: ReadTransaction, limit: int) -> list[ChannelRow]:
     """The channels with the latest activity, newest first."""
     ordering = channel.c.updated_at.desc(), channel.c.number.desc()
-    return list(tx.execute(select(channel).where(channel.c.deleted.is_(False)).order_by(*ordering).limit(limit)))
+    return list(
+        tx.execute(
+            select(channel)
+            .where(channel.c.deleted.is_(False), channel.c.message_count > 0)
+            .order_by(*ordering)
+            .limit(limit)
+        )
+    )
 
 
 def open_channel(tx: WriteTransaction, name: str, source: str, meta: Mapping[str, Any], at: datetime) -> ChannelRow:
@@ -146,6 +153,13 @@ def title_entry(row: ChannelRow, changes: Mapping[str, Any]) -> Entry:
     known = {**row._mapping, **changes}
     text = " ".join(known[key] for key in ("title", "nickname", "project_name") if known[key])
     return Entry(-row.number, [TITLE, *analyze(text)])
+
+
+def unindex_title(tx: WriteTransaction, row: ChannelRow) -> None:
+    """Make a channel unfindable by its title, before it is removed for good."""
+    held = title_entry(row, {})
+    if len(held.tokens) > 1:
+        index_of(tx).remove(tx, [held])
 
 
 def reindex_title(tx: WriteTransaction, row: ChannelRow, changes: Mapping[str, Any]) -> None:
@@ -245,7 +259,13 @@ def recount_channel(tx: WriteTransaction, number: int) -> None:
             func.max(conversation.c.timestamp),
         ).where(*alive)
     ).one()
-    changes: dict[str, Any] = {"message_count": count, "token_count": tokens}
+    question = select(conversation.c.text).where(*alive, conversation.c.role == Role.USER)
+    asked = tx.execute(question.order_by(conversation.c.timestamp, conversation.c.number).limit(1)).scalar()
+    changes: dict[str, Any] = {
+        "message_count": count,
+        "token_count": tokens,
+        "first_message_preview": preview_of(asked) if asked else None,
+    }
     if count:
         changes |= {"created_at": first, "updated_at": last, "deleted": False}
     tx.execute(update(channel).where(channel.c.number == number).values(**changes))

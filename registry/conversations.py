@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Row, delete, select, update
 
-from registry.channels import ChannelRow, find_channel, get_channel, recount_channel
+from registry.channels import ChannelRow, find_channel, get_channel, recount_channel, unindex_title
 from registry.conditions import given_conditions, is_in
 from registry.database import ReadTransaction, WriteTransaction
 from registry.domain import format_time
@@ -182,6 +182,7 @@ def delete_channel(tx: WriteTransaction, row: ChannelRow, *, soft: bool) -> None
         recount_channel(tx, row.number)
         tx.execute(update(channel).where(channel.c.number == row.number).values(deleted=True))
     else:
+        unindex_title(tx, row)
         tx.execute(delete(conversation).where(within))
         tx.execute(delete(channel).where(channel.c.number == row.number))
 

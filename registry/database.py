@@ -45,7 +45,8 @@ def create_database_engine(url: str) -> Engine:
                 json_serializer=_dump,
                 pool_size=READERS + WRITERS["postgresql"],
                 pool_pre_ping=True,
-                connect_args={"connect_timeout": CONNECT_TIMEOUT_S},
+                # A server of another time zone would show years that Python has not.
+                connect_args={"connect_timeout": CONNECT_TIMEOUT_S, "options": "-c timezone=UTC"},
             )
         if address.get_backend_name() == "sqlite":
             return _sqlite_engine(url)
@@ -86,6 +87,12 @@ def _sqlite_engine(url: str) -> Engine:
     return engine
 
 
+def _file_of(engine: Engine) -> Path | None:
+    """The file of an embedded registry; None for a server, or one in memory."""
+    name = engine.url.database if engine.dialect.name == "sqlite" else None
+    return Path(name) if name and name != ":memory:" else None
+
+
 def _make_private_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -109,6 +116,8 @@ class Database:
     def __init__(self, url: str) -> None:
         self.engine = create_database_engine(url)
         self.dialect = self.engine.dialect.name
+        self._file = _file_of(self.engine)
+        self._identity: int | None = None
         self._writing = self.engine.execution_options(write=True)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="registry-read")
         self._writers = ThreadPoolExecutor(WRITERS[self.dialect], thread_name_prefix="registry-write")
@@ -117,6 +126,7 @@ class Database:
         """Run `work` in one read transaction, a consistent picture of the registry; StorageError if it cannot."""
 
         def run() -> T:
+            self._check_file()
             with storage_errors("read"), self.engine.begin() as connection:
                 return work(ReadTransaction(connection))
 
@@ -129,10 +139,21 @@ class Database:
         """
 
         def run() -> T:
+            self._check_file()
             with storage_errors("write"), self._writing.begin() as connection:
                 return work(WriteTransaction(ReadTransaction(connection)))
 
         return await asyncio.get_running_loop().run_in_executor(self._writers, run)
+
+    def _check_file(self) -> None:
+        """SQLite goes on writing into a file that is no longer in its folder: nothing of it would be left."""
+        if self._file is None:
+            return
+        identity = self._file.stat().st_ino if self._file.exists() else None
+        if self._identity is None:
+            self._identity = identity
+        if identity != self._identity:
+            raise StorageError("The registry's file was removed or replaced.", f"{self._file}; start again")
 
     @property
     def is_embedded(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -110,6 +110,28 @@ def storable(value: Any) -> Any:
         case list() | tuple():
             return [storable(item) for item in value]
     return value
+
+
+DEEPEST = 64
+
+
+def is_too_deep(value: Any, deepest: int = DEEPEST) -> bool:
+    """Whether lists and mappings are nested further than anything that stores or shows them can follow."""
+    level = [value]
+    for _ in range(deepest):
+        level = [item for held in level for item in _items(held)]
+        if not level:
+            return False
+    return True
+
+
+def _items(value: Any) -> Iterable[Any]:
+    match value:
+        case Mapping():
+            return value.values()
+        case list() | tuple():
+            return value
+    return ()
 
 
 def digest_of(role: Role, text: str) -> bytes:

@@ -79,6 +79,7 @@ channel = Table(
     Index("ix_channel_updated_at", "updated_at", "number"),
     Index("ix_channel_project_path", "project_path"),
     Index("ix_channel_session_id", "session_id"),
+    sqlite_autoincrement=True,
 )
 
 tag = Table(

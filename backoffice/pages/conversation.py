@@ -69,6 +69,7 @@ async def conversation_page(request: Request, registry: Stored, channel: Name) -
             "channel": channel_item(row, tags_of(tx, [row.number])[row.number]),
             "is_deleted": row.deleted,
             "hits": _hits(tx, row, query.q) if query.q else None,
+            "most_hits": MOST_HITS,
             "messages": [shown(message) for message in window.rows],
             "earlier": _other(channel, query, before=window.earlier),
             "later": _other(channel, query, after=window.later),

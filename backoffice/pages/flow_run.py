@@ -120,9 +120,7 @@ def _duration(view: RunView, node: str) -> float | None:
     return step["duration_ms"] if step else None
 
 
-def _union(
-    ours: Sequence[dict[str, Any]], theirs: Sequence[dict[str, Any]]
-) -> list[tuple[dict[str, Any], bool, bool]]:
+def _union(ours: Sequence[dict[str, Any]], theirs: Sequence[dict[str, Any]]) -> list[tuple[dict[str, Any], bool, bool]]:
     here, there = _ids(ours), _ids(theirs)
     either = {message["id"]: message for message in [*ours, *theirs]}
     in_order = sorted(either.values(), key=lambda message: str(message["timestamp"]))

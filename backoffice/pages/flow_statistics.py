@@ -56,9 +56,7 @@ async def statistics_page(request: Request, registry: Stored) -> HTMLResponse:
             "figures": execution_statistics(tx, from_=wanted.from_, to=wanted.to, bucket_s=bucket_s),
             "channels": busiest_channels(tx, wanted, SHOWN),
             "slowest": slowest_executions(tx, wanted, SHOWN),
-            "failing": newest_executions(
-                tx, ExecutionFilter(from_=wanted.from_, to=wanted.to, status="failed"), SHOWN
-            ),
+            "failing": newest_executions(tx, ExecutionFilter(from_=wanted.from_, to=wanted.to, status="failed"), SHOWN),
         }
 
     shown = await registry.read(work)

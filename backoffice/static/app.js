@@ -35,22 +35,23 @@ function addCopyButton(block) {
 
 // --- Words searched for, marked without touching the text.
 
+const marked = window.Highlight && new Highlight();
+
 function markWords() {
-  const place = document.querySelector("[data-words]");
-  if (!place || !CSS.highlights) return;
-  const words = place.dataset.words.toLowerCase().split(/\s+/).filter(Boolean);
-  const found = new Highlight();
-  const texts = document.createTreeWalker(place, NodeFilter.SHOW_TEXT);
-  while (texts.nextNode()) {
-    for (const word of words) markWord(texts.currentNode, word, found);
+  const words = document.querySelector("[data-words]")?.dataset.words.toLowerCase().split(/\s+/).filter(Boolean);
+  if (!words || !marked) return;
+  for (const place of all("[data-words] > :not([data-marked])")) {
+    const texts = document.createTreeWalker(place, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) words.forEach((word) => markWord(texts.currentNode, word));
+    place.dataset.marked = "";
   }
-  CSS.highlights.set("words", found);
+  CSS.highlights.set("words", marked);
 }
 
-function markWord(node, word, found) {
+function markWord(node, word) {
   const text = node.data.toLowerCase();
   for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, at + word.length)) {
-    found.add(new StaticRange({ startContainer: node, startOffset: at, endContainer: node, endOffset: at + word.length }));
+    marked.add(new StaticRange({ startContainer: node, startOffset: at, endContainer: node, endOffset: at + word.length }));
   }
 }
 

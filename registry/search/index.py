@@ -154,10 +154,8 @@ class MessageIndex(ABC):
         sums = sum_masses(_weights(terms), lambda token, _: self.titles_holding(tx, token), None)
         found = {-number: Title(*_mass_and_held(sums[number], len(terms))) for number in sums}
         conditions = [*_channel_conditions(scope), *given_conditions((eq, channel.c.source, scope.source))]
-        if not found or not (conditions or scope.exclude_channel):
-            return found
-        query = select(channel.c.number).where(channel.c.number.in_(found), *conditions)
-        inside = tx.execute(query.where(channel.c.name != (scope.exclude_channel or ""))).scalars()
+        query = select(channel.c.number).where(channel.c.number.in_(found), channel.c.deleted.is_(False), *conditions)
+        inside = tx.execute(query.where(channel.c.name != (scope.exclude_channel or ""))).scalars() if found else ()
         return {number: found[number] for number in inside}
 
     def _read(

@@ -156,10 +156,19 @@ def rank(
 def _word_shares(word: QueryWord, frequencies: Mapping[str, int]) -> dict[str, float]:
     shares = _exact_shares(word)
     key_share = _KEY_WEIGHT if _occurs(word, frequencies) else _ONLY_KEY_WEIGHT
-    _keep_largest(shares, dict.fromkeys(word.keys, key_share))
+    _keep_largest(shares, dict.fromkeys(_keys_in_use(word, frequencies), key_share))
     for synonym in word.synonyms:
         _keep_largest(shares, dict.fromkeys(synonym, _SYNONYM_WEIGHT / sqrt(len(synonym))))
     return shares
+
+
+def _keys_in_use(word: QueryWord, frequencies: Mapping[str, int]) -> list[str]:
+    """Of a sound and its plural only one counts, or `token` and `tokens` were two words."""
+    used: list[str] = []
+    for key in word.keys:
+        if frequencies.get(key) and not any(key in (f"{other}s", other.removesuffix("s")) for other in used):
+            used.append(key)
+    return used
 
 
 def _exact_shares(word: QueryWord) -> dict[str, float]:

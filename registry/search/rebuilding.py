@@ -166,6 +166,7 @@ def _exchange(tx: WriteTransaction) -> None:
         entries = [Entry(row.number, [channel_token(row.channel_number), *analyze(row.text)]) for row in rows]
         if entries:
             index_of(tx).remove(tx, entries, BUILD)
+    # Softly deleted channels keep their titles: they may come back.
     titles = [title_entry(row, {}) for row in tx.execute(select(channel))]
     entries = [entry for entry in titles if len(entry.tokens) > 1 and entry.number not in built]
     if entries:

@@ -36,6 +36,7 @@ def latest_sessions(tx: ReadTransaction, scope: Scope, limit: int, offset: int) 
     """Channels in scope with how many of their messages are, the latest first; and how many channels there are."""
     of_channel = given_conditions(
         (eq, channel.c.deleted, False),
+        (eq, channel.c.number, scope.channel_number),
         (is_of_project, channel.c.project_path, scope.project),
         *((is_tagged, channel.c.number, name) for name in scope.tags),
         (ge, channel.c.updated_at, scope.from_),

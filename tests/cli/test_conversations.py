@@ -154,3 +154,21 @@ def test_a_setting_that_is_wrong_is_named(ctxr: Ctxr, monkeypatch: pytest.Monkey
     failed = ctxr("extract", "x")
     assert failed.exit_code == 2
     assert "CTXR_PORT" in failed.stderr
+
+
+def test_explain_says_what_was_kept_and_what_was_left_out_and_why(ctxr: Ctxr) -> None:
+    more = [{"role": "user", "text": f"다른 이야기 {i}"} for i in range(3)]
+    ctxr("log", "-", given={**FIBONACCI, "messages": [*FIBONACCI["messages"], *more]})
+    shown = ctxr("extract", "--explain", "피보나치 함수")
+    assert "메모이제이션" in shown.stdout
+    assert "Why" not in shown.stdout
+    assert "words: 피보나치, 함수" in shown.stderr
+    assert "kept" in shown.stderr
+    assert max(map(display_width, shown.stderr.splitlines())) <= 80
+
+
+def test_explain_tells_why_nothing_was_found(ctxr: Ctxr) -> None:
+    ctxr("log", "-", given=FIBONACCI)
+    shown = ctxr("extract", "--explain", "quantum chromodynamics")
+    assert shown.exit_code == 3
+    assert "words: quantum, chromodynamics" in shown.stderr

@@ -31,7 +31,8 @@ def written(draw: st.DrawFn, value: Any) -> str:
     for key, each in entries:
         named = "" if key is None else json.dumps(key) + draw(spaces) + ":" + draw(spaces)
         parts.append(draw(spaces) + named + draw(written(each)) + draw(spaces))
-    text = ",".join(parts) + ("," if parts and draw(st.booleans()) else "")
+    has_comma: bool = draw(st.booleans())
+    text = ",".join(parts) + ("," if parts and has_comma else "")
     text += draw(spaces) if parts else ""
     return "{" + text + "}" if isinstance(value, dict) else "[" + text + "]"
 
@@ -104,7 +105,9 @@ def test_a_new_file_is_readable_and_bare_again_without_us() -> None:
     assert is_bare(drop(text, SERVER))
 
 
-@pytest.mark.parametrize("text", ["[]", '{"mcpServers": []}', '{"mcpServers": {}', "{} x", '{"a": 1 "b": 2}', "[" * 999])
+@pytest.mark.parametrize(
+    "text", ["[]", '{"mcpServers": []}', '{"mcpServers": {}', "{} x", '{"a": 1 "b": 2}', "[" * 999]
+)
 def test_a_file_that_cannot_take_us_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         put(text, SERVER, ENTRY)

@@ -133,6 +133,8 @@ async def test_the_current_session_is_named_and_found_by_its_name(client: Client
     assert found["session"]["channel"] == "tokens"
     assert names(await result(client, "find_sessions_by_tag", tag="설계")) == ["tokens"]
     assert names(await result(client, "list_sessions", project="all", tagged_only=True)) == ["tokens"]
+    more = await result(client, "tag_current_session", tags=["api"])
+    assert (more["session"]["nickname"], more["session"]["tags"]) == ("auth-design", ["api", "auth", "설계"])
     taken = await call(client, "tag_current_session", nickname="auth-design", session_id="basket")
     assert taken["error"]["code"] == "INVALID_REQUEST"
     assert "tokens" in taken["error"]["details"]

@@ -158,6 +158,7 @@ async def test_a_cancelled_run_is_recorded_and_leaves_nothing_half_written(orche
         await run
     await blocking
     assert await orchestrator.registry.get_conversations("c") == []
+    await orchestrator.settle()
     cancelled = (await recorded(orchestrator))[-1]
     assert (cancelled["channel"], cancelled["error"]["code"]) == ("c", "TIMEOUT")
 
@@ -196,3 +197,35 @@ async def test_langsmith_is_never_told(orchestrator: Orchestrator, monkeypatch: 
     monkeypatch.setattr(orchestrator._graph, "ainvoke", watched)
     await orchestrator.run(SAVE)
     assert seen == [False]
+
+
+async def test_an_answer_does_not_wait_for_its_record_where_storage_is_stuck(database_url: str) -> None:
+    registry = Registry(database_url)
+    hurried = Orchestrator(registry, timeout_s=0.1)
+    try:
+        blocking = asyncio.gather(*(registry.write(lambda tx: time.sleep(2.0)) for _ in range(8)))
+        started = time.monotonic()
+        answers = await asyncio.gather(*(hurried.run({**SAVE, "channel": f"c{i}"}) for i in range(4)))
+        assert {answer["error"]["code"] for answer in answers} == {"TIMEOUT"}
+        assert time.monotonic() - started < 1.5
+        await blocking
+        await hurried.settle()
+        assert [run["error"]["code"] for run in await recorded(hurried)] == ["TIMEOUT"] * 4
+    finally:
+        registry.close()
+
+
+async def test_context_nested_beyond_reason_is_refused(orchestrator: Orchestrator) -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(5000):
+        deep = {"a": deep}
+    answer = await orchestrator.run({**SAVE, "messages": [{**ASKED, "context": deep}]})
+    assert answer["error"]["code"] == "INVALID_REQUEST"
+    assert "nested at most" in answer["error"]["details"]
+
+
+async def test_what_was_deleted_is_not_shown_as_a_preview(orchestrator: Orchestrator) -> None:
+    ids = (await orchestrator.run(SAVE))["stored_ids"]
+    await orchestrator.run({"operation": "delete", "query": {"id": ids[0]}})
+    [channel] = (await orchestrator.run({"operation": "list"}))["sessions"]
+    assert channel["first_message_preview"] is None

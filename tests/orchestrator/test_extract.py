@@ -156,12 +156,45 @@ async def test_the_texts_stay_within_max_tokens(orchestrator: Orchestrator, quer
         assert 0 < sum(tokens_in(text) for text in shown(answer)) <= tokens
 
 
-@pytest.mark.parametrize("mode", ["summary", "digest"])
-async def test_a_shorter_form_has_first_lines_and_a_summary(orchestrator: Orchestrator, mode: str) -> None:
+async def test_a_digest_has_first_lines_and_a_summary_stands_for_its_messages(orchestrator: Orchestrator) -> None:
     await log(orchestrator, "c", [("How big is it? " * 40, "It is **big**. Very. " * 40)])
-    answer = await extract(orchestrator, "c", mode=mode)
-    assert answer["summary"] == "Q: How big is it?\nA: It is **big**."
-    assert all(len(text) <= 240 for text in shown(answer))
+    digest = await extract(orchestrator, "c", mode="digest")
+    assert [len(text) for text in shown(digest)] == [240, 240]
+    summary = await extract(orchestrator, "c", mode="summary")
+    assert (shown(summary), summary["summary"]) == ([], "Q: How big is it?\nA: It is **big**.")
+    short = await extract(orchestrator, "c", mode="summary", max_tokens=4)
+    assert tokens_in(short["summary"]) <= 4
+
+
+async def test_a_channel_found_by_its_name_alone_is_shown_from_its_end(orchestrator: Orchestrator) -> None:
+    await log(orchestrator, "a", [("make it faster", "done")], title="Zebra migration", project="/home/me/giraffe")
+    await log(orchestrator, "b", FIBONACCI)
+    await orchestrator.run({"operation": "tag", "channel": "a", "query": {"nickname": "okapi"}})
+    for words in ("zebra migration", "giraffe", "continue the okapi conversation"):
+        answer = await extract(orchestrator, text=words)
+        assert (answer["channel"], shown(answer)) == ("a", ["make it faster", "done"])
+
+
+async def test_the_pages_of_a_request_without_words_go_on(orchestrator: Orchestrator) -> None:
+    await log(orchestrator, "c", [(f"q{i}", f"a{i}") for i in range(4)])
+    page = await extract(orchestrator, "c", text="continue the conversation", limit=6)
+    older = await extract(
+        orchestrator, "c", text="continue the conversation", limit=6, cursor=page["metadata"]["next_cursor"]
+    )
+    assert shown(older) == ["q0", "a0"]
+
+
+async def test_a_deleted_channel_leaves_its_title_to_nobody(orchestrator: Orchestrator) -> None:
+    await log(orchestrator, "old", [("make it faster", "done")], title="Zebra migration")
+    await orchestrator.run({"operation": "delete", "channel": "old", "query": {"soft": False}})
+    await log(orchestrator, "new", FIBONACCI)
+    assert code(await extract(orchestrator, text="zebra migration")) == "NOT_FOUND"
+
+
+async def test_a_day_as_the_end_means_all_of_it(orchestrator: Orchestrator) -> None:
+    await log(orchestrator, "c", FIBONACCI)
+    answer = await extract(orchestrator, "c", **{"from": "2026-01-05", "to": "2026-01-05"})
+    assert len(shown(answer)) == 6
 
 
 async def test_a_deleted_message_is_not_found_at_once(orchestrator: Orchestrator) -> None:

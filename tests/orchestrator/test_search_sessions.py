@@ -11,7 +11,10 @@ from orchestrator.service import Orchestrator
 pytestmark = pytest.mark.anyio
 
 FIBONACCI = [
-    ("이 함수의 시간복잡도를 개선하려면 어떻게 해야 할까요?", "재귀 피보나치는 O(2^n)입니다. 메모이제이션으로 O(n)이 됩니다."),
+    (
+        "이 함수의 시간복잡도를 개선하려면 어떻게 해야 할까요?",
+        "재귀 피보나치는 O(2^n)입니다. 메모이제이션으로 O(n)이 됩니다.",
+    ),
     ("메모리 사용량도 O(1)로 줄일 수 있을까요?", "네, 두 개의 변수만 사용하면 됩니다."),
 ]
 DOCKER = [

@@ -132,6 +132,8 @@ async def test_anybody_can_use_the_monitor(server: str, page: Page, theme: str) 
 
 async def test_the_monitor_fits_a_phone_and_nothing_jumps(server: str, page: Page) -> None:
     run = await last_extract(server)
+    async with httpx.AsyncClient(base_url=server) as http:
+        await http.post("/bo/ao/run", json={"operation": "extract", "channel": "nobody/" + "long" * 40})
     for width in (390, 1280):
         await page.set_viewport_size({"width": width, "height": 844})
         for address in ("/flow", f"/flow/{run}", f"/flow/{run}?beside={run}", "/flow/statistics"):

@@ -47,6 +47,7 @@ def upgrade() -> None:
         sa.Column("created_at", TIME, nullable=False),
         sa.Column("updated_at", TIME, nullable=False),
         sa.Column("deleted", sa.Boolean, nullable=False),
+        sqlite_autoincrement=True,
     )
     op.create_index("ix_channel_updated_at", "channel", ["updated_at", "number"])
     op.create_index("ix_channel_project_path", "channel", ["project_path"])

@@ -1,0 +1,95 @@
+"""A past session exported by an AI client: as text, or into a new file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp.types import CallToolResult
+
+from mcp_server.server import create_server
+from orchestrator.service import Orchestrator
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture(params=["auto", "legacy"])
+async def client(request: pytest.FixtureRequest, orchestrator: Orchestrator, project: Path) -> AsyncIterator[Client]:
+    messages = [{"role": "user", "text": "인증은 어떻게?"}]
+    await orchestrator.run({"operation": "save", "channel": "auth", "messages": messages})
+    server = create_server(orchestrator.run, ("history",), str(project))
+    async with Client(server, mode=request.param) as connected:
+        yield connected
+
+
+async def export(client: Client, **arguments: Any) -> dict[str, Any]:
+    answer = await client.call_tool("export_session", {"session_id": "auth", **arguments})
+    assert isinstance(answer, CallToolResult)
+    assert isinstance(answer.structured_content, dict)
+    return answer.structured_content
+
+
+@pytest.mark.parametrize(("to", "begins"), [("markdown", "---\n"), ("json", "{"), ("html", "<!DOCTYPE html>")])
+async def test_a_session_is_given_as_text(client: Client, to: str, begins: str) -> None:
+    result = (await export(client, format=to))["result"]
+    assert (result["session_id"], result["format"]) == ("auth", to)
+    assert result["text"].startswith(begins)
+    assert "인증은 어떻게?" in result["text"]
+
+
+async def test_a_session_is_written_to_a_new_file(client: Client, project: Path) -> None:
+    result = (await export(client, format="json", path="auth.json"))["result"]
+    assert result == {"session_id": "auth", "format": "json", "path": str(project / "auth.json")}
+    written = json.loads((project / "auth.json").read_text(encoding="utf-8"))
+    assert written["messages"][0]["text"] == "인증은 어떻게?"
+
+
+async def test_nothing_is_overwritten(client: Client, project: Path) -> None:
+    kept = project / "notes.md"
+    kept.write_text("mine", encoding="utf-8")
+    refused = await export(client, path=str(kept))
+    assert refused["error"]["code"] == "INVALID_REQUEST"
+    assert "exists already" in refused["error"]["message"]
+    assert kept.read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"format": "pdf"}, "format: given \"pdf\"; allowed: 'markdown', 'json' or 'html'"),
+        ({"path": "no/such/folder/auth.md"}, "allowed: a file in a folder that exists"),
+        ({"path": ".bashrc"}, "allowed: .md at its end"),
+        ({"path": "auth.md", "format": "html"}, "allowed: .html at its end"),
+    ],
+)
+async def test_what_cannot_be_written_is_refused(client: Client, arguments: dict[str, str], said: str) -> None:
+    refused = await export(client, **arguments)
+    assert refused["error"]["code"] == "INVALID_REQUEST"
+    assert said in refused["error"]["details"]
+
+
+async def test_an_unknown_session_is_not_found(client: Client) -> None:
+    assert (await export(client, session_id="none"))["error"]["code"] == "NOT_FOUND"
+
+
+async def test_a_relative_path_needs_a_known_folder(orchestrator: Orchestrator, client: Client) -> None:
+    async with Client(create_server(orchestrator.run, ("all",))) as nowhere:
+        refused = await export(nowhere, path="auth.md")
+    assert "an absolute path" in refused["error"]["details"]
+
+
+async def test_a_small_server_has_no_tool_that_writes_files(orchestrator: Orchestrator, client: Client) -> None:
+    async with Client(create_server(orchestrator.run)) as small:
+        assert "export_session" not in {tool.name for tool in (await small.list_tools()).tools}
+    assert "export_session" in {tool.name for tool in (await client.list_tools()).tools}

@@ -1,0 +1,84 @@
+"""The channels as resources a user attaches to a chat."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from mcp import Client, MCPError
+from mcp.types import INTERNAL_ERROR, INVALID_PARAMS, TextResourceContents
+
+from mcp_server.resources import uri_of
+from mcp_server.server import create_server
+from orchestrator.service import Orchestrator
+
+pytestmark = pytest.mark.anyio
+
+NAMES = ["plain", "/home/ann/../shop 100%", "인증 대화?#1"]
+TURN = [
+    {"role": "user", "text": "How do I cache this?"},
+    {"role": "assistant", "text": "With redis. It is fast."},
+    {"role": "tool", "text": "noise " * 100},
+]
+
+
+@pytest.fixture(params=["auto", "legacy"])
+async def client(request: pytest.FixtureRequest, orchestrator: Orchestrator) -> AsyncIterator[Client]:
+    for name in NAMES:
+        await orchestrator.run({"operation": "save", "channel": name, "messages": TURN})
+    async with Client(create_server(orchestrator.run), mode=request.param) as connected:
+        yield connected
+
+
+async def read(client: Client, uri: str) -> str:
+    [content] = (await client.read_resource(uri)).contents
+    assert isinstance(content, TextResourceContents)
+    return content.text
+
+
+async def test_the_channels_are_listed_with_the_resource_of_each(client: Client) -> None:
+    assert [str(one.uri) for one in (await client.list_resources()).resources] == ["registry://channels"]
+    listed = json.loads(await read(client, "registry://channels"))
+    assert listed["total"] == 3
+    assert {item["channel"]: item["uri"] for item in listed["channels"]} == {name: uri_of(name) for name in NAMES}
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_channel_of_any_name_is_read(client: Client, name: str) -> None:
+    found = json.loads(await read(client, uri_of(name)))
+    assert found["session"]["channel"] == name
+    assert [message["text"] for message in found["messages"][:2]] == [turn["text"] for turn in TURN[:2]]
+    assert len(found["messages"][2]["text"]) == 200
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_channel_is_read_in_short(client: Client, name: str) -> None:
+    assert await read(client, f"{uri_of(name)}/summary") == "Q: How do I cache this?\nA: With redis."
+
+
+async def test_there_are_templates_for_a_channel_and_its_summary(client: Client) -> None:
+    templates = (await client.list_resource_templates()).resource_templates
+    assert [template.uri_template for template in templates] == [
+        "registry://channels/{channel}",
+        "registry://channels/{channel}/summary",
+    ]
+
+
+@pytest.mark.parametrize("uri", ["registry://channels/none", "registry://channels/none/summary", "registry://nothing"])
+async def test_a_resource_that_is_not_there_is_the_callers_mistake(client: Client, uri: str) -> None:
+    with pytest.raises(MCPError) as failed:
+        await client.read_resource(uri)
+    assert failed.value.code == INVALID_PARAMS
+
+
+async def test_a_registry_that_cannot_be_read_is_ours() -> None:
+    async def broken(*_: object) -> dict[str, Any]:
+        return {"success": False, "error": {"code": "STORAGE_ERROR", "message": "The disk is full.", "details": ""}}
+
+    async with Client(create_server(broken)) as client:
+        for uri in ("registry://channels", "registry://channels/c"):
+            with pytest.raises(MCPError, match="The disk is full") as failed:
+                await client.read_resource(uri)
+            assert failed.value.code == INTERNAL_ERROR

@@ -1,0 +1,104 @@
+"""Past sessions found by what was said in them, by an AI client of either era."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp.types import CallToolResult
+
+from mcp_server.server import create_server
+from orchestrator.service import Orchestrator
+
+pytestmark = pytest.mark.anyio
+
+SHOP, AUTH = "/home/ann/shop", "/home/ann/auth"
+
+
+async def log(orchestrator: Orchestrator, channel: str, text: str, day: str, **meta: str) -> None:
+    messages = [{"role": "user", "text": text, "timestamp": f"{day}T12:00:00Z"}]
+    request = {"operation": "save", "channel": channel, "messages": messages, "source": "cursor", "metadata": meta}
+    assert (await orchestrator.run(request))["success"]
+
+
+@pytest.fixture(params=["auto", "legacy"])
+async def client(request: pytest.FixtureRequest, orchestrator: Orchestrator) -> AsyncIterator[Client]:
+    await log(orchestrator, "basket", "redis keeps the basket", "2026-01-01", project=SHOP, session_id="5e550000-aaaa")
+    await log(orchestrator, "prices", "redis keeps the prices", "2026-01-05", project=SHOP)
+    await log(orchestrator, "tokens", "redis keeps the tokens", "2026-02-01", project=AUTH)
+    async with Client(create_server(orchestrator.run, project=SHOP), mode=request.param) as connected:
+        yield connected
+
+
+async def search(client: Client, query: str = "redis", **arguments: Any) -> dict[str, Any]:
+    answer = await client.call_tool("search_sessions", {"query": query, **arguments})
+    assert isinstance(answer, CallToolResult)
+    assert isinstance(answer.structured_content, dict)
+    return answer.structured_content
+
+
+async def found(client: Client, query: str = "redis", **arguments: Any) -> set[str]:
+    answer = await search(client, query, **arguments)
+    assert answer["ok"], answer
+    return {session["channel"] for session in answer["result"]["sessions"]}
+
+
+async def test_the_current_project_is_searched_unless_all_are_asked_for(client: Client) -> None:
+    assert await found(client) == {"basket", "prices"}
+    assert await found(client, project="all") == {"basket", "prices", "tokens"}
+    assert await found(client, project=AUTH) == {"tokens"}
+
+
+async def test_a_session_found_says_where_the_words_stand(client: Client) -> None:
+    result = (await search(client, "tokens", project="all"))["result"]
+    [session] = result["sessions"]
+    assert (session["match_count"], session["project_path"], result["project"]) == (1, AUTH, "all")
+    [match] = session["matches"]
+    assert (match["role"], match["sequence"]) == ("user", 1)
+    assert "**tokens**" in match["snippet"]
+    assert result["pagination"] == {"total": 1, "limit": 10, "offset": 0, "has_more": False}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({"after_date": "2026-01-03"}, {"prices", "tokens"}),
+        ({"before_date": "2026-01-03"}, {"basket"}),
+        ({"source": "codex"}, set()),
+        ({"tag": "none"}, set()),
+        ({"current_session_id": "5e550000"}, {"basket"}),
+        ({"current_session_id": "5e550000", "exclude_current": True}, {"prices", "tokens"}),
+        ({"current_session_id": "never logged", "exclude_current": True}, {"basket", "prices", "tokens"}),
+    ],
+)
+async def test_a_search_is_narrowed(client: Client, arguments: dict[str, Any], expected: set[str]) -> None:
+    assert await found(client, project="all", **arguments) == expected
+
+
+async def test_to_exclude_the_current_session_it_must_be_named(client: Client) -> None:
+    refused = await search(client, exclude_current=True)
+    assert refused["error"]["code"] == "INVALID_REQUEST"
+    assert "current_session_id: missing" in refused["error"]["details"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "said"),
+    [
+        ("list_sessions", {"limit": 5000}, "limit: given 5000; allowed: less than or equal to 1000"),
+        ("list_sessions", {"limt": 5}, "limt: given 5; allowed: no such field"),
+        ("list_sessions", {"since": "yesterday"}, 'since: given "yesterday"; allowed: an ISO 8601 time'),
+        ("search_sessions", {}, "query: missing"),
+        ("fetch_session_by_id", {}, "session_id: missing"),
+    ],
+)
+async def test_bad_arguments_are_refused_by_the_name_of_the_field(
+    client: Client, tool: str, arguments: dict[str, Any], said: str
+) -> None:
+    answer = await client.call_tool(tool, arguments)
+    assert isinstance(answer, CallToolResult)
+    assert isinstance(answer.structured_content, dict)
+    assert answer.is_error
+    assert answer.structured_content["error"]["code"] == "INVALID_REQUEST"
+    assert said in answer.structured_content["error"]["details"]
