@@ -101,6 +101,17 @@ document.addEventListener("click", (event) => {
   }
 });
 
+// --- A field that takes several names with commas between them: the suggestions go on after the last comma.
+
+document.addEventListener("input", (event) => {
+  if (!event.target.matches("[data-several]")) return;
+  const before = event.target.value.replace(/[^,]*$/, "");
+  for (const option of event.target.list.options) {
+    option.dataset.name ??= option.value;
+    option.value = (before && before + " ") + option.dataset.name;
+  }
+});
+
 // --- Keys: rows are marked data-row; what is focused is the row, or the link in it marked data-main.
 
 function step(by) {

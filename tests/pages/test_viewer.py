@@ -157,6 +157,15 @@ async def test_names_are_set_where_they_stand(server: str, page: Page) -> None:
     await expect(page.locator("#head .chip")).to_have_text(["claude", "shop", "auth", "web"])
 
 
+async def test_a_second_tag_is_completed_as_the_first_one(server: str, page: Page) -> None:
+    await page.goto(f"{server}/channels/{LOGIN}")
+    await page.click("text=Name and tags")
+    await page.focus("input[name=tags]")
+    await expect(page.locator("#known-tags option")).to_have_count(2)
+    await page.fill("input[name=tags]", "auth, py")
+    assert "auth, python" in await page.eval_on_selector_all("#known-tags option", "all => all.map((one) => one.value)")
+
+
 async def test_a_deleted_conversation_is_brought_back(server: str, page: Page) -> None:
     await page.goto(f"{server}/channels/{LOGIN}")
     await page.click("#head button.bad")
