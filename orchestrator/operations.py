@@ -40,9 +40,7 @@ PATHS: dict[str, tuple[str, ...]] = {
 }
 """By name of path; an operation takes the path of its own name unless `plan` says otherwise."""
 
-READING = frozenset(
-    {Operation.EXTRACT, Operation.SEARCH, Operation.SEARCH_SESSIONS, Operation.LIST, Operation.FETCH}
-)
+READING = frozenset({Operation.EXTRACT, Operation.SEARCH, Operation.SEARCH_SESSIONS, Operation.LIST, Operation.FETCH})
 """Operations that answer from what is there, so that it is worth looking first for what has come in."""
 
 NODES = ("plan", "cr_query", "filter", "transform", "external_action", "cr_write")

@@ -97,6 +97,7 @@ def _channel_of(
         scores = best_channels(findings)[: OTHER_CHANNELS + 1]
         known = channels_by_number(tx, [number for number, _ in scores])
         found = [known[number] for number, _ in scores if number in known]
+        _explain(run, findings, None)
         run.recorder.explain(
             channels=[
                 {"channel": known[number].name, "score": round(score, 3)} for number, score in scores if number in known

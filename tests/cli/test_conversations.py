@@ -71,10 +71,9 @@ def test_other_channels_are_offered_when_none_was_named(ctxr: Ctxr) -> None:
     assert max(map(display_width, shown.splitlines())) <= 80
 
 
-@pytest.mark.parametrize("mode", ["summary", "digest"])
-def test_a_shorter_form_comes_with_a_summary(ctxr: Ctxr, mode: str) -> None:
+def test_a_summary_stands_for_its_messages(ctxr: Ctxr) -> None:
     ctxr("log", "-", given=FIBONACCI)
-    assert "Q: 피보나치 함수의" in ctxr("extract", "--mode", mode, "피보나치").output
+    assert "Q: 피보나치 함수의" in ctxr("extract", "--mode", "summary", "피보나치").output
 
 
 def test_output_that_is_no_terminal_has_no_colours(ctxr: Ctxr) -> None:

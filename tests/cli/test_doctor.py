@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from cli.checks import check_folder, shown_address
+from registry.migrations import HEAD
 from tests.cli.conftest import FIBONACCI, Ctxr, bare_ctxr
 
 
@@ -36,7 +37,7 @@ def test_a_registry_in_use_is_counted(ctxr: Ctxr) -> None:
     ctxr("log", "-", given=FIBONACCI)
     seen = report()
     assert seen["database"]["state"] == "ok"
-    assert seen["database"]["found"].endswith("revision 0001, channels: 1, messages: 2")
+    assert seen["database"]["found"].endswith(f"revision {HEAD}, channels: 1, messages: 2")
 
 
 def test_a_registry_on_postgresql_is_looked_at_too(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,5 +124,5 @@ def test_the_report_is_readable_in_80_columns(ctxr: Ctxr, monkeypatch: pytest.Mo
 
 
 def test_upgrading_says_what_was_done(empty_home: Path) -> None:
-    assert bare_ctxr("db", "upgrade").output == "The registry was made, at revision 0001.\n"
-    assert bare_ctxr("db", "upgrade").output == "The registry is at revision 0001 already.\n"
+    assert bare_ctxr("db", "upgrade").output == f"The registry was made, at revision {HEAD}.\n"
+    assert bare_ctxr("db", "upgrade").output == f"The registry is at revision {HEAD} already.\n"
