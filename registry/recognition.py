@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
@@ -50,11 +50,19 @@ class Sent(NamedTuple):
 class Recognised:
     """For each message that came the stored one it repeats, or None; and the stored ones in conversation order.
 
-    `order` holds as much of the channel's end as recognition had to look at.
+    `order` holds as much of the channel's end as recognition had to look at. `is_reordered`: it is not the order
+    of their places but another one, that explains more of what came.
     """
 
     old: list[MessageRow | None]
     order: Sequence[MessageRow] = field(default_factory=tuple)
+    is_reordered: bool = False
+
+    def places(self) -> list[float]:
+        """The place of each message in `order`, counted anew where they are reordered."""
+        if self.is_reordered:
+            return [float(at) for at in range(len(self.order))]
+        return [row.place for row in self.order]
 
     def new_places(self) -> list[float]:
         """Where each new message stands in the conversation: just behind the one that it was sent after.
@@ -62,6 +70,7 @@ class Recognised:
         So what was sent once is found again as it was sent, wherever its new messages stood.
         """
         index = {row.number: at for at, row in enumerate(self.order)}
+        held = self.places()
         places: list[float] = []
         at = 0
         while at < len(self.old):
@@ -70,25 +79,23 @@ class Recognised:
                 run += 1
             before = self.old[at - 1] if at else None
             after = self.old[run] if run < len(self.old) else None
-            places += self._between(before, after, index, run - at)
+            if before is not None:
+                behind = index[before.number] + 1
+            else:
+                behind = index[after.number] if after is not None else len(held)
+            places += _between(held[behind - 1] if behind else None, held[behind : behind + 1], run - at)
             at = run + 1
         return places
 
-    def _between(
-        self, before: MessageRow | None, after: MessageRow | None, index: dict[int, int], count: int
-    ) -> list[float]:
-        """That many places behind one message, or before another, or behind all."""
-        if before is not None:
-            at = index[before.number] + 1
-        else:
-            at = index[after.number] if after is not None else len(self.order)
-        low = self.order[at - 1].place if at else None
-        high = self.order[at].place if at < len(self.order) else None
-        if high is None:
-            return [(low or 0.0) + 1 + i for i in range(count)]
-        if low is None:
-            return [high - count + i for i in range(count)]
-        return [low + (high - low) * (i + 1) / (count + 1) for i in range(count)]
+
+def _between(low: float | None, next_places: Sequence[float], count: int) -> list[float]:
+    """That many places behind one and before the next; either may be missing."""
+    if not next_places:
+        return [(low or 0.0) + 1 + i for i in range(count)]
+    high = next_places[0]
+    if low is None:
+        return [high - count + i for i in range(count)]
+    return [low + (high - low) * (i + 1) / (count + 1) for i in range(count)]
 
 
 def recognise_stored(tx: ReadTransaction, into: ChannelRow, sent: Sequence[Sent]) -> Recognised:
@@ -109,8 +116,7 @@ def recognise_stored(tx: ReadTransaction, into: ChannelRow, sent: Sequence[Sent]
         found: Positions = [*range(len(tail) - known, len(tail)), *[None] * (len(digests) - known)]
         is_new = is_new_turn([_stored(row) for row in tail], [_spoken(one) for one in sent], found)
         return Recognised([None if is_new or place is None else tail[place] for place in found], tail)
-    order = tx.execute(everything).all()[::-1]
-    return Recognised(_by_words(order, sent), order)
+    return _by_words(tx.execute(everything).all()[::-1], sent)
 
 
 def _by_name(rows: Sequence[MessageRow], sent: Sequence[Sent]) -> list[MessageRow | None]:
@@ -120,25 +126,27 @@ def _by_name(rows: Sequence[MessageRow], sent: Sequence[Sent]) -> list[MessageRo
     strangers = [place for place, row in enumerate(found) if row is None]
     nameless = [row for row in rows if row.native_id is None]
     if strangers and nameless:
-        for place, row in zip(strangers, _by_words(nameless, [sent[place] for place in strangers]), strict=True):
+        known = _by_words(nameless, [sent[place] for place in strangers])
+        for place, row in zip(strangers, known.old, strict=True):
             found[place] = row
     return found
 
 
-def _by_words(order: Sequence[MessageRow], sent: Sequence[Sent]) -> list[MessageRow | None]:
+def _by_words(order: Sequence[MessageRow], sent: Sequence[Sent]) -> Recognised:
     """Clients resend in the order they sent before, of time, or of arrival: the one that explains most."""
-    by_time = sorted(order, key=lambda row: (row.timestamp, row.number))
-    return _best_of([order, by_time, sorted(order, key=lambda row: row.seq)], [_spoken(one) for one in sent])
-
-
-def _best_of(orders: Iterable[Sequence[MessageRow]], sent: Sequence[Utterance]) -> list[MessageRow | None]:
-    readings: list[list[MessageRow | None]] = []
+    orders = [
+        order,
+        sorted(order, key=lambda row: (row.timestamp, row.number)),
+        sorted(order, key=lambda row: row.seq),
+    ]
+    readings: list[Recognised] = []
     for rows in orders:
-        found = recognise([_stored(row) for row in rows], sent)
-        readings.append([None if place is None else rows[place] for place in found])
-        if None not in readings[-1]:
+        found = recognise([_stored(row) for row in rows], [_spoken(one) for one in sent])
+        old = [None if place is None else rows[place] for place in found]
+        readings.append(Recognised(old, rows, is_reordered=rows is not order))
+        if None not in old:
             break
-    return min(readings, key=lambda reading: reading.count(None))
+    return min(readings, key=lambda reading: reading.old.count(None))
 
 
 def _any_stored(tx: ReadTransaction, into: ChannelRow, digests: Sequence[bytes]) -> bool:

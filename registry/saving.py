@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import insert, select, text, update
+from sqlalchemy import bindparam, insert, select, text, update
 
 from registry.channels import ChannelRow, open_channel, recount_channel
 from registry.conversations import LATEST_FIRST, MessageRow, unindex
 from registry.database import ReadTransaction, WriteTransaction
 from registry.domain import Message, Role, digest_of, new_id, preview_of, storable
-from registry.recognition import Sent, recognise_stored
+from registry.recognition import Recognised, Sent, recognise_stored
 from registry.search.analyzer import ANALYZER_VERSION, analyze
 from registry.search.engines import index_of
 from registry.search.index import Entry, channel_token
@@ -54,6 +54,7 @@ def save_messages(
         row |= {"source": source, "actor": actor, "received_at": received_at, "place": place}
         row["timestamp"] = row["timestamp"] or received_at
     if rows:
+        _reorder(tx, recognised)
         tokens = [analyze(row["text"]) for row in rows]
         for row, found in zip(rows, tokens, strict=True):
             row["length"] = len(found)
@@ -67,6 +68,16 @@ def save_messages(
 
 _PER_MESSAGE = ("file", "language", "model", "additional_context")
 """What `meta` says of the moment rather than of the channel: kept with the messages new at that moment."""
+
+
+def _reorder(tx: WriteTransaction, recognised: Recognised) -> None:
+    """What came was told in another order than before: the conversation takes it, so that it is known again."""
+    if recognised.is_reordered:
+        places = zip(recognised.order, recognised.places(), strict=True)
+        moved = [{"row": row.number, "to": place} for row, place in places if row.place != place]
+        if moved:
+            statement = update(conversation).where(conversation.c.number == bindparam("row"))
+            tx.execute(statement.values(place=bindparam("to")), moved)
 
 
 def _take_over(tx: WriteTransaction, sent: Sequence[Sent], old: Sequence[MessageRow | None]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = ("registry", "orchestrator", "mcp_server", "backoffice", "cli")
+PACKAGES = ("registry", "sources", "orchestrator", "mcp_server", "backoffice", "cli")
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -33,7 +33,7 @@ def send(engine: Engine, channel: str, letters: str) -> int:
         return save_messages(tx, channel, messages, source="cursor", metadata={}, actor="ao", received_at=now()).new
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(calls=st.lists(st.text("AaBbCco.", min_size=1, max_size=10), min_size=1, max_size=5), name=st.uuids())
 def test_the_same_call_twice_adds_nothing(engine: Engine, calls: list[str], name: object) -> None:
     for letters in calls:
