@@ -13,6 +13,7 @@ from backoffice.schemas import MESSAGE_ID, FoundMessage, ItemPage, Logged, Messa
 from orchestrator.calls import as_request, log_result
 from orchestrator.relevance import LEAST_COVERAGE
 from orchestrator.requests import invalid_request
+from registry.channels import find_channel
 from registry.conversations import MessageFilter, get_message, list_messages, message_item
 from registry.database import ReadTransaction
 from registry.results import list_results
@@ -38,7 +39,15 @@ def _filter(tx: ReadTransaction, query: MessagesQuery) -> MessageFilter:
 
 def _found(tx: ReadTransaction, query: MessagesQuery, words: str) -> list[int]:
     """The messages that have to do with the words; a filter does not drop those that search shows better ones for."""
-    found = find_messages(tx, words, Scope(source=query.source, roles=query.role, from_=query.from_, to=query.to))
+    within = find_channel(tx, query.channel) if query.channel else None
+    scope = Scope(
+        channel_number=within.number if within else None,
+        source=query.source,
+        roles=query.role,
+        from_=query.from_,
+        to=query.to,
+    )
+    found = find_messages(tx, words, scope)
     candidates = [ranked.candidate for ranked in found.ranked]
     return [held.number for held in candidates if coverage(held.mass, found.full) >= LEAST_COVERAGE]
 

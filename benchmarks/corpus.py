@@ -144,7 +144,7 @@ def _count(channels: dict[int, dict[str, Any]], row: dict[str, Any]) -> None:
             "number": number,
             "name": row["channel"],
             "source": row["source"],
-            "project_path": f"/work/project_{number % 50}",
+            "project_path": f"/home/ann/project_{number % 50}",
             "project_name": f"project_{number % 50}",
             "meta": {},
             "message_count": 0,

@@ -139,7 +139,7 @@ def _described_by(meta: Mapping[str, Any], row: ChannelRow) -> dict[str, Any]:
     for key, column in _DESCRIBING.items():
         news = known.get(key)
         # What the client says again does not undo what the user has called it since.
-        if isinstance(news, str) and news and (news != row.meta.get(key) or getattr(row, column) is None):
+        if isinstance(news, str) and news and news != row.meta.get(key):
             changes[column] = news
     if isinstance(known.get("project"), str) and known["project"]:
         project = Project.from_path(known["project"])

@@ -91,6 +91,14 @@ async def test_each_filter_keeps_only_what_it_names(http: httpx.AsyncClient, log
     assert await texts(http, channel="nobody") == []
 
 
+async def test_words_are_looked_for_within_the_channel_however_many_others_say_them(
+    http: httpx.AsyncClient, log: Log
+) -> None:
+    await log("small", "alpha in a long sentence of many other words", "no")
+    await log("big", *(f"alpha {i}" for i in range(320)))
+    assert await texts(http, q="alpha", channel="small") == ["alpha in a long sentence of many other words"]
+
+
 async def test_words_find_messages_in_either_language(http: httpx.AsyncClient, log: Log) -> None:
     await log("a", "피보나치는 재귀로", "a long answer about sailing boats " * 30 + "and useDebouncedValue")
     assert await texts(http, q="피보나치") == ["피보나치는 재귀로"]
