@@ -119,6 +119,9 @@ class Database:
         self._file = _file_of(self.engine)
         self._identity: int | None = None
         self._writing = self.engine.execution_options(write=True)
+        # All that one read sees is of one instant; a reader of SQLite has that anyway.
+        is_server = self.dialect == "postgresql"
+        self._reading = self.engine.execution_options(isolation_level="REPEATABLE READ") if is_server else self.engine
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="registry-read")
         self._writers = ThreadPoolExecutor(WRITERS[self.dialect], thread_name_prefix="registry-write")
 
@@ -127,7 +130,7 @@ class Database:
 
         def run() -> T:
             self._check_file()
-            with storage_errors("read"), self.engine.begin() as connection:
+            with storage_errors("read"), self._reading.begin() as connection:
                 return work(ReadTransaction(connection))
 
         return await asyncio.get_running_loop().run_in_executor(self._readers, run)
