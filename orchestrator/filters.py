@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from orchestrator.operations import Operation
 from orchestrator.queries import Extraction, candidate_item, delivered, message_dict, nothing_found
 from orchestrator.recorder import KEPT_ITEMS
 from orchestrator.relevance import Judged, MessageDict, Turn, arrange, judge, last_within, turns_in
 from orchestrator.requests import ExtractRequest, SearchRequest
-from orchestrator.sessions import filter_sessions
 from orchestrator.state import Run
 from registry.conversations import by_numbers, turns_of
 from registry.domain import format_time, new_id, parse_time
@@ -123,10 +121,3 @@ async def filter_search(run: Run, request: SearchRequest, data: Findings) -> dic
     if end < len(kept):
         metadata["next_cursor"] = encode_cursor({"o": end})
     return {"messages": messages, "metadata": metadata}
-
-
-FILTERS: dict[Operation, Callable[..., Awaitable[dict[str, Any]]]] = {
-    Operation.EXTRACT: filter_extraction,
-    Operation.SEARCH: filter_search,
-    Operation.SEARCH_SESSIONS: filter_sessions,
-}

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
-from orchestrator.operations import Operation
 from orchestrator.queries import delivered, message_dict
 from orchestrator.requests import FetchRequest, ListRequest
 from orchestrator.state import Run
@@ -64,13 +62,3 @@ async def filter_fetch(run: Run, request: FetchRequest, data: dict[str, Any]) ->
                 message["text"] = preview_of(message["text"], FOLDED_WIDTH)
     run.recorder.explain(kept=len(messages))
     return {"session": data["session"], "messages": messages}
-
-
-HISTORY_QUERIES: dict[Operation, Callable[..., Any]] = {
-    Operation.LIST: list_sessions,
-    Operation.FETCH: fetch_session,
-}
-HISTORY_FILTERS: dict[Operation, Callable[..., Awaitable[dict[str, Any]]]] = {
-    Operation.LIST: filter_list,
-    Operation.FETCH: filter_fetch,
-}

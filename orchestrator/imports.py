@@ -14,7 +14,7 @@ from registry.saving import Saved, save_messages
 from sources.base import Session
 
 ORIGIN = "reader"
-"""Where a message came from, in its payload: a message that was pushed before keeps its own origin."""
+"""Who stored a message, as its `actor`: one that was pushed before keeps its own."""
 
 
 def import_session(tx: WriteTransaction, source: str, session: Session) -> Saved:

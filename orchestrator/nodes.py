@@ -7,12 +7,13 @@ from typing import Any, Protocol
 
 from langgraph.runtime import Runtime
 
-from orchestrator.filters import FILTERS
-from orchestrator.history import HISTORY_FILTERS, HISTORY_QUERIES
+from orchestrator.filters import filter_extraction, filter_search
+from orchestrator.history import fetch_session, filter_fetch, filter_list, list_sessions
 from orchestrator.operations import PATHS, Operation
-from orchestrator.queries import QUERIES
+from orchestrator.queries import daily_briefing, extract, search
 from orchestrator.relevance import within
 from orchestrator.requests import ExtractRequest
+from orchestrator.sessions import filter_sessions, find_sessions
 from orchestrator.shortening import FirstSentences, digest
 from orchestrator.state import GeneralState, Run
 from orchestrator.summaries import result_summary
@@ -27,6 +28,25 @@ class Node(Protocol):
     async def __call__(self, state: GeneralState, runtime: Runtime[Run]) -> GeneralState:
         """The node's change to the state."""
 
+
+QUERIES: dict[Operation, Callable[..., Any]] = {
+    Operation.EXTRACT: extract,
+    Operation.SEARCH: search,
+    Operation.SEARCH_SESSIONS: find_sessions,
+    Operation.LIST: list_sessions,
+    Operation.FETCH: fetch_session,
+    Operation.DAILY_BRIEFING: daily_briefing,
+}
+"""What `cr_query` reads, in one read transaction."""
+
+FILTERS: dict[Operation, Callable[..., Awaitable[dict[str, Any]]]] = {
+    Operation.EXTRACT: filter_extraction,
+    Operation.SEARCH: filter_search,
+    Operation.SEARCH_SESSIONS: filter_sessions,
+    Operation.LIST: filter_list,
+    Operation.FETCH: filter_fetch,
+}
+"""What `filter` keeps of it."""
 
 _summarizer = FirstSentences()
 
@@ -55,15 +75,14 @@ async def plan(state: GeneralState, run: Run) -> GeneralState:
 @_recorded
 async def cr_query(state: GeneralState, run: Run) -> GeneralState:
     """Read from the registry."""
-    query = (QUERIES | HISTORY_QUERIES)[run.request.operation]
+    query = QUERIES[run.request.operation]
     return {"data": await run.registry.read(lambda tx: query(tx, run, run.request))}
 
 
 @_recorded
 async def filter_(state: GeneralState, run: Run) -> GeneralState:
     """Keep what answers the request."""
-    keep = (FILTERS | HISTORY_FILTERS)[run.request.operation]
-    return {"result": await keep(run, run.request, state["data"])}
+    return {"result": await FILTERS[run.request.operation](run, run.request, state["data"])}
 
 
 @_recorded

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
-from orchestrator.operations import Operation
 from orchestrator.relevance import MessageDict, Turn, best_channels, explanation, judge
 from orchestrator.requests import BriefingRequest, ExtractQuery, ExtractRequest, SearchRequest
-from orchestrator.sessions import find_sessions
 from orchestrator.state import Run
 from registry.channels import (
     ChannelFilter,
@@ -209,11 +206,3 @@ def delivered(message: MessageDict) -> MessageDict:
     """The message as it leaves the orchestrator (contract 2.2)."""
     context = {"context": message["context"]} if message["context"] else {}
     return {key: message[key] for key in ("id", "role", "text", "timestamp")} | context
-
-
-QUERIES: dict[Operation, Callable[..., Any]] = {
-    Operation.EXTRACT: extract,
-    Operation.SEARCH: search,
-    Operation.SEARCH_SESSIONS: find_sessions,
-    Operation.DAILY_BRIEFING: daily_briefing,
-}

@@ -84,7 +84,8 @@ class Orchestrator:
             error = _failure(exc, recorder.id)
             await self._record(self._observed(recorder.finished(None, error.as_dict())))
             return {"success": False, "error": error.as_dict()}
-        self._observed(recorder.finished(None))
+        if self.observers:
+            self._observed(recorder.finished(None))
         if self._unrecorded:
             self._record_soon()
         return {"success": True, **result}
