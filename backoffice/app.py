@@ -18,7 +18,7 @@ from backoffice.guard import Guard
 from backoffice.machine import Machine
 from backoffice.metrics import Metrics, RequestCounter
 from backoffice.pages.errors import add_page_errors
-from backoffice.pages.rooms import add_pages
+from backoffice.pages.routes import add_pages
 from backoffice.schemas import Failure
 from orchestrator.service import Orchestrator, open_orchestrator
 from registry.settings import Settings

@@ -13,12 +13,12 @@ from backoffice.schemas import CHANNEL, ChannelItem, DeletedChannel, ItemPage, S
 from orchestrator.history import related
 from orchestrator.relevance import best_channels
 from orchestrator.requests import ChannelName, TagQuery
-from registry.channels import ChannelFilter, channel_item, get_channel, list_channels, tags_of
-from registry.database import ReadTransaction
 from registry.domain import now
-from registry.search.finding import Findings, find_messages, within
-from registry.search.index import Scope
-from registry.search.syntax import Search, read_search
+from registry.search.retrieval import Findings, find_messages, within
+from registry.storage.channels import ChannelFilter, channel_item, get_channel, list_channels, tags_of
+from registry.storage.database import ReadTransaction
+from registry.storage.message_index import Scope
+from registry.text.syntax import Search, read_search
 
 router = APIRouter(prefix="/bo/channels", tags=["channels"])
 

@@ -13,13 +13,13 @@ from backoffice.schemas import MESSAGE_ID, FoundMessage, ItemPage, Logged, Messa
 from orchestrator.calls import as_request, log_result
 from orchestrator.refusals import invalid_request
 from orchestrator.relevance import LEAST_COVERAGE
-from registry.channels import find_channel
-from registry.conversations import MessageFilter, get_message, list_messages, message_item
-from registry.database import ReadTransaction
-from registry.results import list_results
-from registry.search.finding import find_messages
-from registry.search.index import Scope
-from registry.search.ranking import coverage
+from registry.search.retrieval import find_messages
+from registry.storage.channels import find_channel
+from registry.storage.database import ReadTransaction
+from registry.storage.extract_results import list_results
+from registry.storage.message_index import Scope
+from registry.storage.messages import MessageFilter, get_message, list_messages, message_item
+from registry.text.ranking import coverage
 
 router = APIRouter(prefix="/bo", tags=["conversations"])
 

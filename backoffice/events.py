@@ -14,8 +14,8 @@ from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 
 from backoffice.dependencies import Stored, without_parameters
 from registry.errors import StorageError
-from registry.events import Event, Listener, Place, newest_place
 from registry.registry import Registry
+from registry.storage.change_feed import Event, Listener, Place, newest_place
 
 logger = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from backoffice.queries import ExecutionsQuery, StatisticsQuery, Word
 from backoffice.schemas import EXECUTION_ID, ItemPage
 from orchestrator.graph import describe_graph
 from registry.domain import now
-from registry.executions import get_execution, list_executions
-from registry.figures import execution_statistics
+from registry.monitor.statistics import execution_statistics
+from registry.storage.executions import get_execution, list_executions
 
 router = APIRouter(prefix="/bo/ao", tags=["orchestrator"])
 

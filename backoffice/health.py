@@ -8,7 +8,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from backoffice.dependencies import Stored
 from backoffice.metrics import Metrics
 from backoffice.schemas import State
-from registry.events import newest_place
+from registry.storage.change_feed import newest_place
 
 router = APIRouter(tags=["health"])
 

@@ -17,13 +17,13 @@ from typing import Any
 
 from backoffice.connections import Connection, Connections
 from orchestrator.service import Orchestrator
-from orchestrator.store_report import StoreReport
-from orchestrator.sync import sync
-from registry.database import ReadTransaction
+from orchestrator.sync.store_report import StoreReport
+from orchestrator.sync.sync import sync
 from registry.domain import format_time, now
 from registry.errors import InvalidRequest, RegistryError, StorageError
-from registry.facets import latest_projects
-from registry.stores import list_stores
+from registry.storage.client_stores import list_stores
+from registry.storage.database import ReadTransaction
+from registry.storage.facets import latest_projects
 from sources.base import Places, is_drift
 from sources.readers import READERS
 

@@ -12,8 +12,8 @@ from orchestrator.operations import ALIASES, Operation, full_name
 from orchestrator.requests import ChannelName, Instant, Limit, RoleName
 from registry.domain import storable
 from registry.errors import ErrorCode
-from registry.executions import ExecutionFilter
-from registry.paging import Order, Page
+from registry.storage.executions import ExecutionFilter
+from registry.storage.paging import Order, Page
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _BUCKETS = {"minute": 60, "hour": 3600, "day": 86_400}

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import insert
 
-from registry.database import Database, ReadTransaction, WriteTransaction
 from registry.domain import Role, digest_of
-from registry.search.analyzer import ANALYZER_VERSION, analyze
-from registry.search.engines import index_of
-from registry.search.entries import message_entry
-from registry.tables import channel, conversation
+from registry.storage.database import Database, ReadTransaction, WriteTransaction
+from registry.storage.engines import index_of
+from registry.storage.index_entries import message_entry
+from registry.storage.tables import channel, conversation
+from registry.text.analyzer import ANALYZER_VERSION, analyze
 
 WORDS = 120_000
 MESSAGE_WORDS = range(8, 60)

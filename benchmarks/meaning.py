@@ -21,14 +21,14 @@ from sqlalchemy import select
 from benchmarks.corpus import fill
 from benchmarks.figures import table
 from benchmarks.scale import queries, size_of, timed
-from registry.database import ReadTransaction, WriteTransaction
 from registry.registry import Registry
 from registry.search import meaning
-from registry.search.finding import Findings, find_messages
-from registry.search.index import Scope
-from registry.search.syntax import Search
+from registry.search.retrieval import Findings, find_messages
 from registry.search.vectors import EmbeddingModel, Vector, keep_model, keep_vectors
-from registry.tables import conversation
+from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.message_index import Scope
+from registry.storage.tables import conversation
+from registry.text.syntax import Search
 
 HEADS = ("p50 / p95 in ms", "by words", "with meaning", "in a channel", "first search of a process")
 BATCH = 5_000

@@ -18,16 +18,16 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.figures import table
-from orchestrator.embedding import embed_all
-from orchestrator.meaning import Meant, open_meaning
 from orchestrator.relevance import Judged, judge, session_scores
-from registry.database import ReadTransaction
+from orchestrator.semantic.embedding import embed_all
+from orchestrator.semantic.meaning import Meant, open_meaning
 from registry.registry import Registry
-from registry.search.finding import Findings, find_messages
-from registry.search.index import Scope
 from registry.search.meaning import with_meaning
-from registry.search.syntax import Search
+from registry.search.retrieval import Findings, find_messages
 from registry.settings import read_settings
+from registry.storage.database import ReadTransaction
+from registry.storage.message_index import Scope
+from registry.text.syntax import Search
 
 DEVELOPMENT = Path(__file__).parent / "data" / "development.txt"
 HELD_OUT = DEVELOPMENT.with_name("held_out.txt")

@@ -20,12 +20,12 @@ from sqlalchemy import text
 
 from benchmarks.corpus import fill, texts, vocabulary
 from benchmarks.figures import Spread, table
-from registry.database import Database, ReadTransaction
 from registry.domain import parse_time
 from registry.registry import Registry
-from registry.search.analyzer import analyze
-from registry.search.finding import find_messages
-from registry.search.index import Scope
+from registry.search.retrieval import find_messages
+from registry.storage.database import Database, ReadTransaction
+from registry.storage.message_index import Scope
+from registry.text.analyzer import analyze
 
 QUERIES = 60
 KINDS = {"typical": (30, 20_000), "rare": (2_000, 100_000), "commonest": (0, 30)}

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Literal
 
 from backoffice.connections import ConnectionPart
-from cli.clients import Client, known_clients
-from cli.connections import connection_of
-from cli.installation import command_name
+from cli.connect.clients import Client, known_clients
+from cli.connect.connections import connection_of
+from cli.connect.installation import command_name
 from cli.output import is_utf8
 from cli.probe import is_registry, is_taken, local_address
 from registry.errors import RegistryError
@@ -79,8 +79,8 @@ def check_folder(folder: Path) -> Finding:
 
 def check_database(url: str) -> Iterator[Finding]:
     """Whether the database answers, and whether its tables are ours."""
-    from registry.inspection import has_fts5, inspect_database  # SQLAlchemy
-    from registry.migrations import HEAD
+    from registry.storage.inspection import has_fts5, inspect_database  # SQLAlchemy
+    from registry.storage.migrations import HEAD
 
     if url.startswith("sqlite") and not has_fts5():
         remedy = "use a Python whose SQLite is built with FTS5, or PostgreSQL with CTXR_DATABASE_URL"
@@ -124,7 +124,7 @@ def check_meaning(settings: Settings) -> Iterator[Finding]:
 
 
 def _check_endpoint(settings: Settings) -> Finding:
-    from orchestrator.embedders import Endpoint, Refused, Unavailable
+    from orchestrator.semantic.embedders import Endpoint, Refused, Unavailable
 
     async def ask() -> int:
         endpoint = Endpoint(settings.embed_base_url, settings.embed_model, settings.embed_api_key.get_secret_value())

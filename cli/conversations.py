@@ -16,7 +16,7 @@ from orchestrator.requests import Mode, RoleName
 from registry.errors import InvalidRequest
 
 if TYPE_CHECKING:
-    from registry.executions import Execution
+    from registry.storage.executions import Execution
 
 
 @click.command()

@@ -15,7 +15,7 @@ from registry.errors import InvalidRequest
 from registry.settings import read_settings
 
 if TYPE_CHECKING:
-    from orchestrator.calibration import Calibration
+    from orchestrator.semantic.calibration import Calibration
 
 
 @click.group()
@@ -30,9 +30,9 @@ def upgrade() -> None:
     Every command does this when it starts; do it by hand before many processes
     start at once on a large registry.
     """
-    from registry.inspection import inspect_database  # SQLAlchemy, which `ctxr -h` does not need
-    from registry.migrate import migrate
-    from registry.migrations import HEAD
+    from registry.storage.inspection import inspect_database  # SQLAlchemy, which `ctxr -h` does not need
+    from registry.storage.migrate import migrate
+    from registry.storage.migrations import HEAD
 
     url = read_settings().url
     before = inspect_database(url).revision
@@ -66,7 +66,7 @@ def reindex(everything: bool) -> None:
 
 async def _reindex(everything: bool, show: Callable[[int, int], None]) -> int:
     from registry.registry import Registry
-    from registry.search.rebuilding import reindex
+    from registry.storage.rebuild_index import reindex
 
     registry = Registry(read_settings().url)
     try:
@@ -100,9 +100,9 @@ def embed(everything: bool) -> None:
 
 
 async def _embed(everything: bool, show: Callable[[int, int], None]) -> tuple[int, Calibration]:
-    from orchestrator.embedders import Unavailable
-    from orchestrator.embedding import embed_all
-    from orchestrator.meaning import open_meaning
+    from orchestrator.semantic.embedders import Unavailable
+    from orchestrator.semantic.embedding import embed_all
+    from orchestrator.semantic.meaning import open_meaning
     from registry.registry import Registry
 
     settings = read_settings()

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from cli.text import display_width, printable, wrap
-from registry.executions import Execution
+from registry.storage.executions import Execution
 
 INDENT = "  "
 

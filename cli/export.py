@@ -9,9 +9,9 @@ import click
 
 from cli.arguments import id_argument, operation
 from cli.operations import run_operation
-from orchestrator.export import ExportFormat
-from orchestrator.export import export as render
-from orchestrator.export_files import write_new_file
+from orchestrator.export.files import write_new_file
+from orchestrator.export.texts import ExportFormat
+from orchestrator.export.texts import export as render
 
 
 @click.command()

@@ -16,10 +16,10 @@ from cli.output import as_json_option
 from cli.sync import show_reports
 from registry.settings import read_settings
 from sources.base import Places
-from sources.exports import AccountExport, exports_in
+from sources.exports.reader import AccountExport, exports_in
 
 if TYPE_CHECKING:
-    from orchestrator.store_report import StoreReport
+    from orchestrator.sync.store_report import StoreReport
 
 
 @click.command("import")
@@ -47,7 +47,7 @@ def import_files(files: Sequence[Path], as_json: bool) -> None:
 
 async def _import(found: Sequence[tuple[Path, AccountExport]], *, shows_progress: bool) -> list[StoreReport]:
     from orchestrator.service import open_orchestrator
-    from orchestrator.sync import sync
+    from orchestrator.sync.sync import sync
 
     reports = []
     async with open_orchestrator(read_settings()) as orchestrator:

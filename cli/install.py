@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from cli.installation import NAMES, OF_A_PROJECT, parts_of
-from cli.settings_files import Rewrite, apply, rewrite
-from cli.snippets import StdioServer, this_server
+from cli.connect.installation import NAMES, OF_A_PROJECT, parts_of
+from cli.connect.settings_files import Rewrite, apply, rewrite
+from cli.connect.snippets import StdioServer, this_server
 
 client_argument = click.argument(
     "client", type=click.Choice(list(NAMES)), metavar="CLIENT", help=f"One of {', '.join(NAMES)}."
@@ -101,7 +101,7 @@ def _check(client: str, project: Path | None) -> None:
 def _write_bundle(client: str, server: StdioServer, file: Path, is_agreed: bool) -> None:
     if client != "claude-desktop" or file.suffix != ".mcpb":
         raise click.UsageError("--bundle is for claude-desktop, and the FILE ends in .mcpb")
-    from cli.bundle import bundle
+    from cli.connect.bundle import bundle
 
     if file.exists() and not is_agreed:
         click.confirm(f"{file} exists. Write it anew?", abort=True)

@@ -11,7 +11,7 @@ from registry.errors import InvalidRequest, NotFound, OperationTimeout, Registry
 from registry.settings import Settings, read_settings
 
 if TYPE_CHECKING:
-    from registry.executions import Execution
+    from registry.storage.executions import Execution
 
 _ERRORS: dict[str, type[RegistryError]] = {
     kind.code: kind for kind in (InvalidRequest, Unauthorized, NotFound, StorageError, OperationTimeout)

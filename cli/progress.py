@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import click
 
-from orchestrator.store_report import StoreReport
+from orchestrator.sync.store_report import StoreReport
 from sources.base import Skipped
 
 _PATIENCE_S = 0.5
@@ -19,7 +19,7 @@ _SHOWN_SKIPS = 5
 
 
 class Bars:
-    """One bar for each store, on stderr if that is a terminal, else none. Use it as `orchestrator.sync.Progress`."""
+    """One bar for each store, on stderr if that is a terminal, else none. A `Progress` of the sync."""
 
     def __init__(self) -> None:
         self._report: StoreReport | None = None

@@ -20,16 +20,16 @@ from fastapi import FastAPI
 from starlette.routing import Route
 
 from backoffice.app import create_app
-from cli.connections import connections_from
+from cli.connect.connections import connections_from
 from cli.errors import CannotListen
 from cli.probe import is_registry, local_address
 from mcp_server.server import create_server
-from orchestrator.growth import grown_channels
 from orchestrator.requests import Refusal, Request
 from orchestrator.retention import forgetting
 from orchestrator.service import Orchestrator
-from orchestrator.sync import Progress
-from orchestrator.watching import Told, watching
+from orchestrator.sync.grown_channels import grown_channels
+from orchestrator.sync.sync import Progress
+from orchestrator.sync.watch import Told, watching
 from registry.settings import Settings
 from sources.base import Places
 from sources.readers import READERS

@@ -16,7 +16,7 @@ from registry.settings import Settings, read_settings
 
 if TYPE_CHECKING:
     from cli.serve import Audience
-    from orchestrator.store_report import StoreReport
+    from orchestrator.sync.store_report import StoreReport
 
 host_option = click.option("--host", metavar="ADDRESS", help="Address to listen on. Default: CTXR_HOST, or 127.0.0.1.")
 port_option = click.option(

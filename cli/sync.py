@@ -11,8 +11,8 @@ import click
 
 from cli.output import as_json_option, print_json, print_json_line
 from cli.progress import Bars, lines_of
-from orchestrator.glance import nothing_new
-from orchestrator.store_report import StoreReport
+from orchestrator.sync.nothing_new import nothing_new
+from orchestrator.sync.store_report import StoreReport
 from sources.base import Places, Source
 from sources.readers import READERS
 
@@ -62,7 +62,7 @@ def _sync(readers: Sequence[Source], places: Places) -> list[StoreReport]:
     import asyncio
 
     from orchestrator.service import open_orchestrator
-    from orchestrator.sync import sync as bring_in
+    from orchestrator.sync.sync import sync as bring_in
     from registry.settings import read_settings
 
     async def run() -> list[StoreReport]:
@@ -77,7 +77,7 @@ def _watch(readers: Sequence[Source], places: Places, *, as_json: bool) -> None:
     import asyncio
 
     from orchestrator.service import open_orchestrator
-    from orchestrator.watching import watch
+    from orchestrator.sync.watch import watch
     from registry.log import set_up_logging
     from registry.settings import read_settings
 

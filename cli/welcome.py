@@ -10,12 +10,12 @@ from typing import Self
 import click
 
 from cli.checks import shown_address
-from cli.clients import known_clients
-from cli.installation import NAMES
+from cli.connect.clients import known_clients
+from cli.connect.installation import NAMES
+from cli.connect.snippets import CURSOR_RULE, CURSOR_RULE_FILE, this_server
 from cli.probe import local_address
 from cli.progress import Bars, Damage, lines_of
-from cli.snippets import CURSOR_RULE, CURSOR_RULE_FILE, this_server
-from orchestrator.store_report import StoreReport
+from orchestrator.sync.store_report import StoreReport
 from registry.settings import Settings
 
 

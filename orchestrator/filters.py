@@ -9,11 +9,11 @@ from orchestrator.queries import Extraction, candidate_item, delivered, message_
 from orchestrator.relevance import Judged, MessageDict, Turn, arrange, judge, last_within, outcome, turns_in
 from orchestrator.requests import ExtractRequest, SearchRequest
 from orchestrator.state import Run
-from registry.conversations import by_numbers, turns_of
 from registry.domain import format_time, new_id, parse_time
-from registry.paging import cursor_of, decode_cursor, encode_cursor
-from registry.search.finding import Findings
-from registry.search.ranking import matched_words
+from registry.search.retrieval import Findings
+from registry.storage.messages import by_numbers, turns_of
+from registry.storage.paging import cursor_of, decode_cursor, encode_cursor
+from registry.text.ranking import matched_words
 
 
 async def filter_extraction(run: Run, request: ExtractRequest, data: Extraction) -> dict[str, Any]:

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from orchestrator.requests import ExtractRequest, Request, SearchRequest, SessionsRequest
 from orchestrator.state import Run
-from registry.database import ReadTransaction
 from registry.domain import now
-from registry.search.finding import Findings, find_messages, within
-from registry.search.fusion import Nearness
-from registry.search.index import Scope
-from registry.search.syntax import Search, read_search
+from registry.search.retrieval import Findings, find_messages, within
+from registry.storage.database import ReadTransaction
+from registry.storage.message_index import Scope
+from registry.text.rank_fusion import Nearness
+from registry.text.syntax import Search, read_search
 
 
 def subject_of(request: Request) -> str:

@@ -7,12 +7,12 @@ from typing import Any
 from orchestrator.queries import delivered, message_dict
 from orchestrator.requests import FetchRequest, ListRequest
 from orchestrator.state import Run
-from registry.channels import ChannelFilter, ChannelRow, channel_item, some_channels, tags_of
-from registry.conversations import message_place, messages_of
-from registry.database import ReadTransaction
 from registry.domain import preview_of
-from registry.names import aliases_of, links_of
-from registry.sessions import resolve_session
+from registry.storage.aliases import aliases_of, links_of
+from registry.storage.channels import ChannelFilter, ChannelRow, channel_item, some_channels, tags_of
+from registry.storage.database import ReadTransaction
+from registry.storage.messages import message_place, messages_of
+from registry.storage.references import resolve_session
 
 EVERYTHING = 1_000_000
 FOLDED_ROLES = ("tool", "thinking")

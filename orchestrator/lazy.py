@@ -24,7 +24,7 @@ RunOperation = Callable[[Mapping[str, Any] | Request | Refusal, str | None], Awa
 """The one thing a door needs of an orchestrator: request and client's name in, answer out."""
 
 GrownChannels = Callable[[datetime], AsyncIterator[set[str]]]
-"""Tells a door which channels grow since a moment (`orchestrator.growth`)."""
+"""Tells a door which channels grow since a moment (`orchestrator.sync.grown_channels`)."""
 
 HEAD_START_S = 0.3
 """How long after the start the opening begins: the handshake and the tool list go first."""
@@ -49,7 +49,7 @@ class LazyOrchestrator:
 
     async def grown_channels(self, since: datetime) -> AsyncIterator[set[str]]:
         """The names of channels that gained messages since a moment; none where the registry cannot be opened."""
-        from orchestrator.growth import grown_channels
+        from orchestrator.sync.grown_channels import grown_channels
 
         try:
             orchestrator = await self._open()

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from orchestrator.reasons import Reason
-from registry.search.fusion import Nearness, fuse
+from registry.text.rank_fusion import Nearness, fuse
 
 if TYPE_CHECKING:
     from orchestrator.relevance import Judged
-    from registry.search.finding import Findings
+    from registry.search.retrieval import Findings
 
 
 class Places(NamedTuple):

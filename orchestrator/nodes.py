@@ -20,8 +20,8 @@ from orchestrator.shortening import FirstSentences, digest
 from orchestrator.state import GeneralState, Run
 from orchestrator.summaries import result_summary
 from orchestrator.writes import WRITES
-from registry.database import WriteTransaction
-from registry.executions import save_execution
+from registry.storage.database import WriteTransaction
+from registry.storage.executions import save_execution
 
 
 class Node(Protocol):

@@ -10,7 +10,10 @@ from orchestrator.finding import find
 from orchestrator.relevance import MessageDict, Turn, best_channels, explanation, judge
 from orchestrator.requests import BriefingRequest, ExtractQuery, ExtractRequest, SearchRequest
 from orchestrator.state import Run
-from registry.channels import (
+from registry.domain import format_time, now, storable
+from registry.errors import InvalidRequest, NotFound
+from registry.search.retrieval import Findings, within
+from registry.storage.channels import (
     ChannelFilter,
     ChannelRow,
     channels_by_number,
@@ -18,16 +21,13 @@ from registry.channels import (
     list_channels,
     recent_channels,
 )
-from registry.conversations import MessageRow, messages_of
-from registry.database import ReadTransaction
-from registry.domain import format_time, now, storable
-from registry.errors import InvalidRequest, NotFound
-from registry.paging import Page, decode_cursor, place_of
-from registry.results import get_result
-from registry.search.finding import Findings, within
-from registry.search.index import Scope
-from registry.search.query import parse_query
-from registry.search.syntax import read_search
+from registry.storage.database import ReadTransaction
+from registry.storage.extract_results import get_result
+from registry.storage.message_index import Scope
+from registry.storage.messages import MessageRow, messages_of
+from registry.storage.paging import Page, decode_cursor, place_of
+from registry.text.query import parse_query
+from registry.text.syntax import read_search
 
 OTHER_CHANNELS = 5
 """How many further channels `extract` offers when it had to choose one."""

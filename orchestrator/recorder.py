@@ -11,7 +11,7 @@ from typing import Any
 
 from registry.domain import format_time, new_id, now, preview_of
 from registry.errors import RegistryError
-from registry.executions import Execution
+from registry.storage.executions import Execution
 
 KEPT_ITEMS = 30
 """Of a long list in a detail (candidates, ids) this many are kept."""

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from orchestrator.nearness import Places, explained, fused, fused_channels, is_near
 from orchestrator.reasons import Reason
 from orchestrator.recorder import KEPT_ITEMS
-from registry.search.finding import Findings
-from registry.search.ranking import Ranked, coverage
+from registry.search.retrieval import Findings
+from registry.text.ranking import Ranked, coverage
 
 LEAST_COVERAGE = 0.2
 """A message that covers less than this share of the request is not an answer to it."""

@@ -26,9 +26,9 @@ from pydantic import (
 
 from orchestrator.operations import ALIASES, Operation
 from orchestrator.refusals import invalid_request
-from registry.domain import DEEPEST, is_too_deep, parse_time
+from registry.domain import DEEPEST, Session, is_too_deep, parse_time
 from registry.errors import InvalidRequest
-from sources.base import Found, Session
+from sources.base import FoundSession
 
 
 def _time_in_words(given: object) -> object:
@@ -283,7 +283,7 @@ class ImportRequest(Request):
     operation = Operation.IMPORT
 
     store: str
-    found: list[Found]
+    found: list[FoundSession]
 
 
 class HeardRequest(Request):

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
-from registry.database import Database
 from registry.domain import now
-from registry.rollup import roll_up
+from registry.monitor.rollup import roll_up
+from registry.storage.database import Database
 
 logger = logging.getLogger(__name__)
 

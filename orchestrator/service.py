@@ -12,25 +12,25 @@ from typing import TYPE_CHECKING, Any
 
 import langsmith
 
-from orchestrator.draining import drain
-from orchestrator.freshness import Freshness
 from orchestrator.graph import build_graph
 from orchestrator.operations import PATHS, READING, full_name
 from orchestrator.recorder import Recorder
 from orchestrator.requests import Refusal, Request, parse_request
 from orchestrator.state import ExternalAction, GeneralState, Run
 from orchestrator.summaries import request_summary, result_summary
-from registry.database import WriteTransaction
+from orchestrator.sync.drain import drain
+from orchestrator.sync.freshness import Freshness
 from registry.domain import DEEPEST, is_too_deep, storable
 from registry.errors import InvalidRequest, OperationTimeout, RegistryError, StorageError
-from registry.executions import Execution, save_execution
 from registry.registry import Registry
 from registry.settings import Settings
+from registry.storage.database import WriteTransaction
+from registry.storage.executions import Execution, save_execution
 from sources.base import Places
 from sources.readers import READERS
 
 if TYPE_CHECKING:
-    from orchestrator.meaning import Meaning
+    from orchestrator.semantic.meaning import Meaning
 
 logger = logging.getLogger(__name__)
 
@@ -232,6 +232,6 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
 def _meaning(settings: Settings, registry: Registry) -> Meaning | None:
     if not settings.embed_model:
         return None
-    from orchestrator.meaning import open_meaning  # an HTTP client that only who asked for it needs
+    from orchestrator.semantic.meaning import open_meaning  # an HTTP client that only who asked for it needs
 
     return open_meaning(settings, registry)

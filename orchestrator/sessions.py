@@ -12,16 +12,16 @@ from orchestrator.finding import find
 from orchestrator.relevance import Judged, explanation, judge, outcome, session_scores
 from orchestrator.requests import SessionsQuery, SessionsRequest
 from orchestrator.state import Run
-from registry.channels import channel_item, channels_by_number, tags_of
-from registry.database import ReadTransaction
 from registry.domain import format_time, now, preview_of
 from registry.errors import NotFound
-from registry.search.finding import Findings, within
-from registry.search.index import Scope
+from registry.search.retrieval import Findings, within
 from registry.search.sessions import latest_sessions, surroundings
-from registry.search.snippets import snippet
-from registry.search.syntax import Search, read_search
-from registry.sessions import resolve_session
+from registry.storage.channels import channel_item, channels_by_number, tags_of
+from registry.storage.database import ReadTransaction
+from registry.storage.message_index import Scope
+from registry.storage.references import resolve_session
+from registry.text.snippets import snippet
+from registry.text.syntax import Search, read_search
 
 MATCHES = 3
 """How many matches of a session are shown."""

@@ -11,7 +11,7 @@ from orchestrator.requests import Request
 from registry.registry import Registry
 
 if TYPE_CHECKING:
-    from orchestrator.meaning import Meaning, Meant
+    from orchestrator.semantic.meaning import Meaning, Meant
 
 
 class GeneralState(TypedDict, total=False):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from orchestrator.imports import import_heard, import_session
 from orchestrator.operations import Operation
 from orchestrator.queries import delivered
 from orchestrator.relevance import tokens_in
@@ -21,16 +20,17 @@ from orchestrator.requests import (
     TagRequest,
 )
 from orchestrator.state import GeneralState, Run
-from registry.channels import ChannelRow, channel_item, edit_channel, get_channel, tags_of
-from registry.conversations import delete_channel, delete_message, restore_channel, restore_message
-from registry.database import WriteTransaction
 from registry.domain import Message, Role, format_time, new_id, now
 from registry.errors import InvalidRequest
-from registry.results import save_result
-from registry.saving import Saved
-from registry.sessions import latest_channel, resolve_session
-from registry.stores import SeenSession, save_seen_sessions
-from registry.telling import save_told
+from registry.ingest.from_client import import_heard, import_session
+from registry.ingest.from_tool import save_told
+from registry.ingest.save import Saved
+from registry.storage.channels import ChannelRow, channel_item, edit_channel, get_channel, tags_of
+from registry.storage.client_stores import SeenSession, save_seen_sessions
+from registry.storage.database import WriteTransaction
+from registry.storage.extract_results import save_result
+from registry.storage.messages import delete_channel, delete_message, restore_channel, restore_message
+from registry.storage.references import latest_channel, resolve_session
 
 
 def conversation_log(

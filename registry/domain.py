@@ -52,6 +52,26 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
+class Session:
+    """One conversation as a client keeps it.
+
+    `messages` in the client's order; what each carries beyond role, text and time stands in its `more`:
+    `native_id`, `model`, `tool` {name, params, result, status}, `attachments`, `time` = "inferred" where the
+    client stored none, `injected` = True for context that nobody typed. `parent` is the native id of the session
+    this one is a sub-agent or a fork of. `is_copy`: a shortened one that a client keeps beside the whole; it adds
+    only the turns that nothing else has told, until something does.
+    """
+
+    session_id: str
+    messages: tuple[Message, ...]
+    title: str | None = None
+    project: str | None = None
+    parent: str | None = None
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    is_copy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Project:
     """The workspace folder a channel belongs to."""
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from registry.channels import find_channel
-from registry.conversations import delete_message, message_item, messages_of
-from registry.database import Database
 from registry.domain import Message, now
-from registry.migrate import migrate_engine
-from registry.telling import save_told
+from registry.ingest.from_tool import save_told
+from registry.storage.channels import find_channel
+from registry.storage.database import Database
+from registry.storage.messages import delete_message, message_item, messages_of
+from registry.storage.migrate import migrate_engine
 
 
 class Registry(Database):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-from registry.domain import Message
+from registry.domain import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,26 +22,6 @@ class Places:
         names = [variables] if isinstance(variables, str) else variables
         named = next(filter(None, map(self.environment.get, names)), None)
         return Path(named).expanduser() if named else self.home.joinpath(*usual)
-
-
-@dataclass(frozen=True, slots=True)
-class Session:
-    """One conversation as a client keeps it.
-
-    `messages` in the client's order; what each carries beyond role, text and time stands in its `more`:
-    `native_id`, `model`, `tool` {name, params, result, status}, `attachments`, `time` = "inferred" where the
-    client stored none, `injected` = True for context that nobody typed. `parent` is the native id of the session
-    this one is a sub-agent or a fork of. `is_copy`: a shortened one that a client keeps beside the whole; it adds
-    only the turns that nothing else has told, until something does.
-    """
-
-    session_id: str
-    messages: tuple[Message, ...]
-    title: str | None = None
-    project: str | None = None
-    parent: str | None = None
-    meta: Mapping[str, Any] = field(default_factory=dict)
-    is_copy: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +42,7 @@ def is_drift(why: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundSession:
     """A session that is new or has changed. `fingerprint` tells cheaply whether it changes again."""
 
     key: str
@@ -82,7 +62,7 @@ class Source(Protocol):
     def stamp(self, store: Path) -> str:
         """What changes whenever the store may have changed, at almost no cost; "" where only `sessions` can tell."""
 
-    def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[Found | Skipped]:
+    def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
         """The sessions of a store whose fingerprint is not the one in `seen` (by key).
 
         Strictly read-only, streaming, bounded in memory; damage is a Skipped, never an end. Raises StorageError

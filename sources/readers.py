@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from sources.base import Source
-from sources.claude_code import ClaudeCode
-from sources.codex import Codex
-from sources.copilot_cli import CopilotCli
-from sources.copilot_vscode import CopilotVscode
-from sources.cursor_agent import CursorAgent
-from sources.cursor_ide import CursorIde
-from sources.gemini_cli import GeminiCli
-from sources.opencode import OpenCode
+from sources.claude_code.reader import ClaudeCode
+from sources.codex.reader import Codex
+from sources.copilot.cli import CopilotCli
+from sources.copilot.vscode import CopilotVscode
+from sources.cursor.reader import CursorIde
+from sources.cursor_agent.reader import CursorAgent
+from sources.gemini.reader import GeminiCli
+from sources.opencode.reader import OpenCode
 
 READERS: tuple[Source, ...] = (
     ClaudeCode(),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from registry.migrate import migrate
+from registry.storage.migrate import migrate
 from tests.databases import PostgresServer, running_postgres
 from tests.embedding_server import EmbeddingServer, running_server
 

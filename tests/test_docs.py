@@ -10,8 +10,8 @@ from click.testing import CliRunner
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))  # for the script; pytest knows it already
 
+from cli.connect.snippets import CURSOR_RULE, StdioServer  # noqa: E402
 from cli.main import COMMANDS, cli  # noqa: E402
-from cli.snippets import CURSOR_RULE, StdioServer  # noqa: E402
 from registry.settings import Settings  # noqa: E402
 
 README = ROOT / "README.md"

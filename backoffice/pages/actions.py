@@ -15,12 +15,12 @@ from backoffice.pages.export import FORMATS, as_file
 from backoffice.pages.messages import shown
 from backoffice.pages.rendering import channel_url, render
 from orchestrator.requests import ChannelName
-from registry.channels import channel_item, get_channel, tags_of
-from registry.conversations import get_message, message_item
-from registry.database import ReadTransaction
 from registry.errors import InvalidRequest
-from registry.paging import Page
-from registry.windows import read_window
+from registry.storage.channels import channel_item, get_channel, tags_of
+from registry.storage.database import ReadTransaction
+from registry.storage.message_windows import read_window
+from registry.storage.messages import get_message, message_item
+from registry.storage.paging import Page
 
 router = APIRouter(default_response_class=HTMLResponse)
 

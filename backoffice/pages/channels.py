@@ -16,11 +16,11 @@ from backoffice.pages.snippets import Part, snippet
 from backoffice.pages.zone import as_instant, as_local, local_now
 from backoffice.queries import ChannelsQuery
 from orchestrator.refusals import invalid_request
-from registry.channels import list_channels, numbers_of
-from registry.conversations import by_numbers
-from registry.database import ReadTransaction
-from registry.facets import projects_like, sources, tags_like
-from registry.search.finding import Findings
+from registry.search.retrieval import Findings
+from registry.storage.channels import list_channels, numbers_of
+from registry.storage.database import ReadTransaction
+from registry.storage.facets import projects_like, sources, tags_like
+from registry.storage.messages import by_numbers
 
 router = APIRouter(default_response_class=HTMLResponse)
 

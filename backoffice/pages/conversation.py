@@ -20,18 +20,18 @@ from backoffice.pages.rendering import channel_url, render
 from backoffice.pages.snippets import snippet
 from backoffice.queries import Word
 from orchestrator.relevance import LEAST_COVERAGE
-from registry.channels import ChannelRow, channel_item, find_channel, tags_of
-from registry.conversations import by_numbers, get_message
-from registry.database import ReadTransaction
 from registry.domain import format_time
 from registry.errors import NotFound
-from registry.names import links_of
-from registry.paging import Page
-from registry.results import deliveries_of
-from registry.search.finding import find_messages
-from registry.search.index import Scope
-from registry.search.ranking import coverage
-from registry.windows import Window, numbers_containing, read_window, window_around
+from registry.search.retrieval import find_messages
+from registry.storage.aliases import links_of
+from registry.storage.channels import ChannelRow, channel_item, find_channel, tags_of
+from registry.storage.database import ReadTransaction
+from registry.storage.extract_results import deliveries_of
+from registry.storage.message_index import Scope
+from registry.storage.message_windows import Window, numbers_containing, read_window, window_around
+from registry.storage.messages import by_numbers, get_message
+from registry.storage.paging import Page
+from registry.text.ranking import coverage
 
 router = APIRouter(default_response_class=HTMLResponse)
 

@@ -15,11 +15,11 @@ from backoffice.pages.rendering import address
 from backoffice.pages.zone import as_instant, as_local
 from backoffice.queries import ExecutionsQuery, Word
 from orchestrator.operations import READING, Operation
-from registry.database import ReadTransaction
 from registry.domain import new_id
 from registry.errors import ErrorCode, InvalidRequest
-from registry.executions import get_execution, list_executions
-from registry.facets import sources
+from registry.storage.database import ReadTransaction
+from registry.storage.executions import get_execution, list_executions
+from registry.storage.facets import sources
 
 router = APIRouter(prefix="/flow", default_response_class=HTMLResponse)
 

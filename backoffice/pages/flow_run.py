@@ -8,10 +8,10 @@ from typing import Any
 
 from orchestrator.graph import edges_of
 from orchestrator.operations import NODES
-from registry.conversations import MessageRow, by_ids, by_numbers
-from registry.database import ReadTransaction
 from registry.domain import format_time, preview_of
-from registry.executions import get_execution
+from registry.storage.database import ReadTransaction
+from registry.storage.executions import get_execution
+from registry.storage.messages import MessageRow, by_ids, by_numbers
 
 PREVIEW = 160
 

@@ -15,17 +15,17 @@ from backoffice.pages.channels import PERIOD, given_query
 from backoffice.pages.rendering import render_in_parts
 from backoffice.pages.zone import as_local
 from backoffice.queries import StatisticsQuery
-from registry.database import ReadTransaction
 from registry.domain import format_time, now
 from registry.errors import StorageError
-from registry.executions import ExecutionFilter
-from registry.figures import (
+from registry.monitor.statistics import (
     CHANNEL_RUNS,
     busiest_channels,
     execution_statistics,
     newest_executions,
     slowest_executions,
 )
+from registry.storage.database import ReadTransaction
+from registry.storage.executions import ExecutionFilter
 
 router = APIRouter(prefix="/flow", default_response_class=HTMLResponse)
 

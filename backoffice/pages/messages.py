@@ -11,7 +11,7 @@ from typing import Any
 from markupsafe import Markup
 
 from backoffice.pages.markdown import code_html, html_of
-from registry.conversations import MessageRow, message_item
+from registry.storage.messages import MessageRow, message_item
 
 LONGEST_SHOWN = {"tool": 4_000, "thinking": 8_000, "system": 4_000}
 """Characters shown at once; the rest comes when it is asked for."""

@@ -17,17 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import ColumnElement, Engine, select
 
-from registry.conditions import given_conditions, is_in, is_of_project, is_tagged
-from registry.database import ReadTransaction
-from registry.search.confirming import carried, is_confirmed, left_out
-from registry.search.engines import index_of
-from registry.search.finding import Findings, confirmed_of
-from registry.search.fusion import Nearness
-from registry.search.index import Scope
-from registry.search.ranking import Candidate, Ranked
-from registry.search.syntax import Search
+from registry.search.retrieval import Findings, confirmed_of
 from registry.search.vectors import EmbeddingModel, vectors_after, vectors_where
-from registry.tables import channel, conversation
+from registry.storage.conditions import given_conditions, is_in, is_of_project, is_tagged
+from registry.storage.database import ReadTransaction
+from registry.storage.engines import index_of
+from registry.storage.message_index import Scope
+from registry.storage.tables import channel, conversation
+from registry.text.post_filter import carried, is_confirmed, left_out
+from registry.text.rank_fusion import Nearness
+from registry.text.ranking import Candidate, Ranked
+from registry.text.syntax import Search
 
 MOST = 100
 """How many messages are near at most."""

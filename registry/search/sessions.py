@@ -8,10 +8,10 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Row, func, or_, select
 
-from registry.conditions import given_conditions, is_in, is_of_project, is_tagged
-from registry.database import ReadTransaction
-from registry.search.index import Scope
-from registry.tables import channel, conversation
+from registry.storage.conditions import given_conditions, is_in, is_of_project, is_tagged
+from registry.storage.database import ReadTransaction
+from registry.storage.message_index import Scope
+from registry.storage.tables import channel, conversation
 
 _SHOWN = (
     conversation.c.number,

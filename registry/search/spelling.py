@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import select
 
-from registry.database import ReadTransaction
-from registry.search.analyzer import HANGUL_KEY_PREFIX, LATIN_KEY_PREFIX, Kind, identifier_parts, stem, words
-from registry.search.index import MessageIndex
-from registry.search.near import SHORTEST, SHORTEST_FOR_TWO, nearest, neighbours
-from registry.search.query import ParsedQuery, QueryWord
-from registry.search.ranking import occurs_at_all
-from registry.tables import conversation
+from registry.storage.database import ReadTransaction
+from registry.storage.message_index import MessageIndex
+from registry.storage.tables import conversation
+from registry.text.analyzer import HANGUL_KEY_PREFIX, LATIN_KEY_PREFIX, Kind, identifier_parts, stem, words
+from registry.text.edit_distance import SHORTEST, SHORTEST_FOR_TWO, nearest, neighbours
+from registry.text.query import ParsedQuery, QueryWord
+from registry.text.ranking import occurs_at_all
 
 MOST_NEAR = 3
 _SAMPLE = 20

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, func, insert, or_, select, text, update
 
-from registry.database import ReadTransaction, WriteTransaction
 from registry.domain import Role, now
-from registry.tables import conversation, embedding_model, message_vector
+from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.tables import conversation, embedding_model, message_vector
 
 EMBEDDED_ROLES = (Role.USER.value, Role.ASSISTANT.value)
 """What people remember is what was said. The output of tools is long, dear to embed, and found by its words."""

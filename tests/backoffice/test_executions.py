@@ -9,9 +9,9 @@ import httpx
 import pytest
 
 from orchestrator.service import Orchestrator
-from registry.database import WriteTransaction
 from registry.domain import new_id
-from registry.executions import Execution, save_execution
+from registry.storage.database import WriteTransaction
+from registry.storage.executions import Execution, save_execution
 from tests.backoffice.conftest import Log
 
 pytestmark = pytest.mark.anyio

@@ -7,8 +7,7 @@ from httpx import AsyncClient
 
 from orchestrator.requests import HeardRequest
 from orchestrator.service import Orchestrator
-from registry.domain import Message, Role
-from sources.base import Session
+from registry.domain import Message, Role, Session
 
 pytestmark = pytest.mark.anyio
 

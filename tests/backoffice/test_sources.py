@@ -11,11 +11,11 @@ import pytest
 from fastapi import FastAPI
 
 from backoffice.app import create_app_over
-from cli.connections import connections_from
+from cli.connect.connections import connections_from
 from orchestrator.service import Orchestrator
 from tests.backoffice.conftest import Log, problem_of
 from tests.cli.conftest import bare_ctxr
-from tests.sources.claude_code_files import Dialogue, session_id, write
+from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
 
 pytestmark = pytest.mark.anyio
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cli.checks import check_folder, shown_address
-from registry.migrations import HEAD
+from registry.storage.migrations import HEAD
 from tests.cli.conftest import FIBONACCI, Ctxr, bare_ctxr
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from cli.hook import answer, source_of, spooled
-from orchestrator import spool
+from orchestrator.sync import spool
 from registry.settings import Settings, default_home
 from tests.cli.conftest import Ctxr, bare_ctxr
 

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from tests.cli.conftest import Ctxr
-from tests.sources.export_files import chatgpt_chat, chatgpt_files, claude_chat, claude_files, write_zip
+from tests.sources.exports.export_files import chatgpt_chat, chatgpt_files, claude_chat, claude_files, write_zip
 
 
 def test_both_exports_are_brought_in_and_can_be_searched(ctxr: Ctxr, tmp_path: Path) -> None:

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from cli.progress import Bars, Damage
-from orchestrator.store_report import StoreReport
+from orchestrator.sync.store_report import StoreReport
 from sources.base import Skipped
 from tests.cli.conftest import Ctxr, program
-from tests.sources import opencode_files
-from tests.sources.claude_code_files import Dialogue, session_id, write
+from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
+from tests.sources.opencode import opencode_files
 
 PATIENCE_S = 20
 

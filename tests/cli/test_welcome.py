@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.snippets import CURSOR_RULE, StdioServer, this_server
+from cli.connect.snippets import CURSOR_RULE, StdioServer, this_server
 from cli.welcome import welcome
 from registry.settings import read_settings
 from tests.cli.conftest import CTXR

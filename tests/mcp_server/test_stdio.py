@@ -15,7 +15,7 @@ from registry.registry import Registry
 
 pytestmark = pytest.mark.anyio
 
-HEAVY = ("numpy", "orchestrator.meaning", "sqlalchemy", "langgraph", "fastapi", "alembic", "httpx")
+HEAVY = ("numpy", "orchestrator.semantic.meaning", "sqlalchemy", "langgraph", "fastapi", "alembic", "httpx")
 MESSAGES = [{"role": "user", "text": "fibonacci?"}, {"role": "assistant", "text": "memoize"}]
 
 

@@ -14,8 +14,8 @@ from mcp.types import ResourceUpdatedNotification
 
 from mcp_server.resources import uri_of
 from mcp_server.server import create_server
-from orchestrator.growth import grown_channels
 from orchestrator.service import Orchestrator
+from orchestrator.sync.grown_channels import grown_channels
 from registry.registry import Registry
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")]
@@ -52,7 +52,7 @@ class Told:
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orchestrator.growth.POLL_S", 0.01)
+    monkeypatch.setattr("orchestrator.sync.grown_channels.POLL_S", 0.01)
 
 
 def server(orchestrator: Orchestrator, **about: Any) -> Any:

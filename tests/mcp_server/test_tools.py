@@ -13,8 +13,8 @@ from mcp.types import CallToolResult, Implementation
 
 from mcp_server.server import create_server
 from orchestrator.service import Orchestrator
-from registry.executions import ExecutionFilter, list_executions
-from registry.paging import Page
+from registry.storage.executions import ExecutionFilter, list_executions
+from registry.storage.paging import Page
 
 pytestmark = pytest.mark.anyio
 

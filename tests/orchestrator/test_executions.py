@@ -10,9 +10,9 @@ import pytest
 
 from orchestrator.service import Orchestrator
 from registry.errors import StorageError
-from registry.executions import ExecutionFilter, get_execution, list_executions
-from registry.paging import Page
 from registry.registry import Registry
+from registry.storage.executions import ExecutionFilter, get_execution, list_executions
+from registry.storage.paging import Page
 
 pytestmark = pytest.mark.anyio
 

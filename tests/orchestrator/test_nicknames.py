@@ -10,7 +10,7 @@ from sqlalchemy import update
 from orchestrator.nicknames import suggest_nickname
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
-from registry.tables import channel
+from registry.storage.tables import channel
 
 pytestmark = pytest.mark.anyio
 

@@ -14,7 +14,7 @@ import uvicorn
 from playwright.async_api import Browser, Page, async_playwright
 
 from backoffice.app import create_app
-from cli.connections import connections_from
+from cli.connect.connections import connections_from
 from registry.registry import Registry
 from registry.settings import Settings
 from tests.pages.seeds import seed

@@ -13,12 +13,12 @@ import httpx
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from registry.database import Database
 from registry.errors import StorageError
-from registry.figures import execution_statistics
+from registry.monitor.statistics import execution_statistics
+from registry.storage.database import Database
 from tests.conformance.node import Unavailable
 from tests.pages.axe import axe_script, violations
-from tests.sources.claude_code_files import Dialogue, session_id, write
+from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
 
 pytestmark = pytest.mark.anyio
 SHIFTS = """new Promise((done) => {

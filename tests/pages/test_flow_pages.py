@@ -14,10 +14,10 @@ from backoffice.app import create_app_over
 from backoffice.pages.flow_rendering import bar, duration, share
 from orchestrator.graph import describe_graph
 from orchestrator.service import Orchestrator
-from registry.database import WriteTransaction
-from registry.executions import get_execution
 from registry.registry import Registry
-from registry.tables import execution
+from registry.storage.database import WriteTransaction
+from registry.storage.executions import get_execution
+from registry.storage.tables import execution
 from tests.pages.seeds import FIBONACCI, seed
 
 pytestmark = pytest.mark.anyio

@@ -11,9 +11,9 @@ import pytest
 
 from backoffice.app import create_app_over
 from orchestrator.service import Orchestrator
-from registry.database import Database
 from registry.errors import StorageError
 from registry.registry import Registry
+from registry.storage.database import Database
 from tests.pages.seeds import AGENT, FIBONACCI, HOSTILE, LOGIN, LONG, seed
 
 pytestmark = pytest.mark.anyio

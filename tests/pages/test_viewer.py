@@ -7,8 +7,8 @@ import re
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from registry.database import Database
 from registry.errors import StorageError
+from registry.storage.database import Database
 from tests.conformance.node import Unavailable
 from tests.pages.axe import axe_script, violations
 from tests.pages.seeds import AGENT, FIBONACCI, HOSTILE, LOGIN, LONG

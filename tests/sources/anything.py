@@ -8,8 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from registry.domain import Role, storable
-from sources.base import Session
+from registry.domain import Role, Session, storable
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
 ANYTHING = st.recursive(

@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from sources.base import Session
+from registry.domain import Session
 
 Record = dict[str, Any]
 

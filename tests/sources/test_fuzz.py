@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.sources.anything import ANYTHING, change, check_all
-from tests.sources.claude_code_fuzz import CLAUDE_CODE
-from tests.sources.codex_fuzz import CODEX
-from tests.sources.cursor_agent_fuzz import CURSOR_AGENT, CURSOR_TRANSCRIPTS
-from tests.sources.cursor_fuzz import CURSOR
+from tests.sources.claude_code.claude_code_fuzz import CLAUDE_CODE
+from tests.sources.codex.codex_fuzz import CODEX
+from tests.sources.cursor.cursor_fuzz import CURSOR
+from tests.sources.cursor_agent.cursor_agent_fuzz import CURSOR_AGENT, CURSOR_TRANSCRIPTS
 from tests.sources.fuzzing import Format, lines_of
 
 FORMATS = (CLAUDE_CODE, CODEX, CURSOR, CURSOR_AGENT, CURSOR_TRANSCRIPTS)

@@ -8,11 +8,11 @@ from threading import Timer
 
 import pytest
 
-import sources.sqlite_store
+import sources.kit.sqlite_store
 from registry.errors import StorageError
-from sources.sqlite_files import stamp
-from sources.sqlite_store import ClientDatabase, DamagedDatabase
-from tests.sources.cursor_files import crash, everything_in, writing
+from sources.kit.sqlite_files import stamp
+from sources.kit.sqlite_store import ClientDatabase, DamagedDatabase
+from tests.sources.cursor.cursor_files import crash, everything_in, writing
 
 KEYS = "SELECT key FROM cursorDiskKV ORDER BY key"
 
@@ -161,7 +161,7 @@ def test_the_moment_in_which_the_client_begins_its_wal_anew_is_waited_for(
 ) -> None:
     passing = sqlite3.OperationalError("attempt to write a readonly database")
     passing.sqlite_errorcode = sqlite3.SQLITE_READONLY_CANTINIT
-    left, connect = [passing, passing], sources.sqlite_store._connect
+    left, connect = [passing, passing], sources.kit.sqlite_store._connect
 
     def connect_in_the_end(path: Path, options: str, wait_s: float) -> sqlite3.Connection:
         assert path == database
@@ -169,7 +169,7 @@ def test_the_moment_in_which_the_client_begins_its_wal_anew_is_waited_for(
             raise left.pop()
         return connect(path, options, wait_s)
 
-    monkeypatch.setattr(sources.sqlite_store, "_connect", connect_in_the_end)
+    monkeypatch.setattr(sources.kit.sqlite_store, "_connect", connect_in_the_end)
     assert keys(database) == ["a"]
 
 
@@ -184,13 +184,13 @@ def test_a_store_that_changes_faster_than_it_can_be_copied_is_reported(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leave_wal_without_index(database)
-    monkeypatch.setattr(sources.sqlite_store, "stamp", lambda path: object())
+    monkeypatch.setattr(sources.kit.sqlite_store, "stamp", lambda path: object())
     with pytest.raises(StorageError, match="faster"):
         keys(database)
 
 
 def test_over_a_windows_drive_in_wsl_a_copy_is_read(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources.sqlite_store, "_on_a_windows_drive_of_wsl", lambda path: True)
+    monkeypatch.setattr(sources.kit.sqlite_store, "_on_a_windows_drive_of_wsl", lambda path: True)
     crash(database, {"b": "2"})
     before = everything_in(database.parent)
     assert keys(database) == ["a", "b"]

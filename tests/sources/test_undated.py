@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 
-from sources.base import Found, Source
-from sources.claude_code import ClaudeCode
-from sources.copilot_cli import CopilotCli
-from sources.copilot_vscode import CopilotVscode
-from sources.gemini_cli import GeminiCli
-from tests.sources import claude_code_files, copilot_files, gemini_files
+from sources.base import FoundSession, Source
+from sources.claude_code.reader import ClaudeCode
+from sources.copilot.cli import CopilotCli
+from sources.copilot.vscode import CopilotVscode
+from sources.gemini.reader import GeminiCli
+from tests.sources.claude_code import claude_code_files
+from tests.sources.copilot import copilot_files
+from tests.sources.gemini import gemini_files
 
 LONG_AGO = 1_746_000_000
 _TIMES = ("timestamp", "startTime", "lastUpdated", "creationDate", "lastMessageDate")
@@ -60,7 +62,7 @@ def test_a_session_without_any_time_is_as_old_as_its_file(
     file.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     os.utime(file, (LONG_AGO, LONG_AGO))
 
-    found = [each.session for each in reader.sessions(tmp_path, {}) if isinstance(each, Found)]
+    found = [each.session for each in reader.sessions(tmp_path, {}) if isinstance(each, FoundSession)]
     assert found[0].messages
     dates = {(told.timestamp, told.more["time"]) for session in found for told in session.messages}
     assert dates == {(datetime.fromtimestamp(LONG_AGO, UTC), "inferred")}

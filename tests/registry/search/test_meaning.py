@@ -10,12 +10,12 @@ import pytest
 
 from registry.registry import Registry
 from registry.search import meaning
-from registry.search.finding import find_messages
-from registry.search.fusion import Nearness, fuse
-from registry.search.index import Scope
 from registry.search.meaning import pack, similarity, with_meaning
-from registry.search.syntax import Search
+from registry.search.retrieval import find_messages
 from registry.search.vectors import EmbeddingModel, Vector, keep_model, keep_vectors, unembedded
+from registry.storage.message_index import Scope
+from registry.text.rank_fusion import Nearness, fuse
+from registry.text.syntax import Search
 
 pytestmark = pytest.mark.anyio
 

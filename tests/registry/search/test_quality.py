@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from registry.search.analyzer import analyze
-from registry.search.query import ParsedQuery, parse_query
-from registry.search.ranking import Candidate, coverage, full_mass, matched_words, rank, weighted_terms
+from registry.text.analyzer import analyze
+from registry.text.query import ParsedQuery, parse_query
+from registry.text.ranking import Candidate, coverage, full_mass, matched_words, rank, weighted_terms
 
 THRESHOLD = 0.2
 BUDGET = 100_000

@@ -1,0 +1,181 @@
+"""Changes to a JSON file that leave the rest of its text as it is: comments, order, spacing, trailing commas. Pure.
+
+Text in, text out. ValueError for a text that is no JSON, or holds something else where we want to write.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from cli.connect.jsonc_text import Entry, Path, Value, find, parse, skip
+
+
+def put(text: str, path: tuple[str, ...], value: Any) -> str:
+    """The text with a value at a path of keys; objects on the way are made. An empty text counts as `{}`."""
+    text = text if text[skip(text, 0) :] else text + "{}"
+    holder = parse(text)
+    for depth, key in enumerate(path):
+        if not isinstance(holder.data, dict):
+            raise ValueError(f"{'.'.join(path[:depth]) or 'the document'} is no object")
+        entry = holder.entry(key)
+        if entry is None:
+            for missing in reversed(path[depth + 1 :]):
+                value = {missing: value}
+            return _insert(text, holder, key, value)
+        holder = entry.value
+    if holder.data == value:
+        return text
+    return text[: holder.start] + _rendered(value, _Style.at(text, holder)) + text[holder.end :]
+
+
+def append(text: str, path: tuple[str, ...], item: Any) -> str:
+    """The text with one more item in the array at a path; the array is made."""
+    found = find(text, path)
+    if found is None:
+        return put(text, path, [item])
+    if not isinstance(found.data, list):
+        raise ValueError(f"{'.'.join(path)} is no array")
+    return _insert(text, found, None, item)
+
+
+def drop(text: str, path: Path) -> str:
+    """The text without the value at a path, and without the objects that are empty then."""
+    if find(text, path) is None:
+        return text
+    holder = find(text, path[:-1])
+    entry = holder.entry(path[-1]) if holder else None
+    if holder is None or entry is None:
+        return text
+    return _pruned(_cut(text, holder, entry), path[:-1])
+
+
+def drop_items(text: str, path: Path, is_unwanted: Callable[[Any], bool]) -> str:
+    """The text without some items of the array at a path, and without what is empty then."""
+    while (found := find(text, path)) is not None:
+        unwanted = next((entry for entry in found.entries if is_unwanted(entry.value.data)), None)
+        if unwanted is None or not isinstance(found.data, list):
+            break
+        text = _pruned(_cut(text, found, unwanted), path)
+    return text
+
+
+def get(text: str, path: Path) -> Any:
+    """The value at a path, None if there is none."""
+    found = find(text, path)
+    return found.data if found else None
+
+
+def is_bare(text: str) -> bool:
+    """Whether nothing is in it: no entry, no comment."""
+    return text.strip(" \t\r\n\ufeff") in ("", "{}")
+
+
+# Changing
+
+
+def _insert(text: str, holder: Value, key: str | None, value: Any) -> str:
+    """One more entry, behind the last one and its comment."""
+    style = _Style.of_entries(text, holder)
+    named = "" if key is None else json.dumps(key, ensure_ascii=False) + ": "
+    entry = style.before + named + _rendered(value, style)
+    close = holder.end - 1
+    if not holder.entries:
+        end = _end_of_words(text, holder.start + 1, close)
+        return text[:end] + entry + style.after + text[close:]
+    last = holder.entries[-1]
+    end = _end_of_words(text, last.value.end, close)
+    if last.comma is not None:
+        return text[:end] + entry + "," + text[end:]
+    return text[: last.value.end] + "," + text[last.value.end : end] + entry + text[end:]
+
+
+def _cut(text: str, holder: Value, entry: Entry) -> str:
+    """Without an entry, one of its commas and the space before it: what `_insert` added, and nothing else."""
+    index = holder.entries.index(entry)
+    before = holder.entries[index - 1] if index else None
+    floor = holder.start + 1 if before is None else before.value.end if before.comma is None else before.comma + 1
+    start = _end_of_words(text, floor, entry.start)
+    if entry.comma is not None:
+        return text[:start] + text[entry.value.end : entry.comma] + text[entry.comma + 1 :]
+    if before is None or before.comma is None:
+        close = holder.end - 1
+        rest = text[entry.value.end : close]
+        return text[:start] + (rest if rest.strip() else "") + text[close:]
+    return text[: before.comma] + text[before.comma + 1 : start] + text[entry.value.end :]
+
+
+def _pruned(text: str, path: Path) -> str:
+    """Without what our leaving has made empty, up to the document, which stays."""
+    while path:
+        found = find(text, path)
+        if found is None or found.entries or text[found.start + 1 : found.end - 1].strip():
+            break
+        holder = find(text, path[:-1])
+        entry = holder.entry(path[-1]) if holder else None
+        if holder is None or entry is None:
+            break
+        text, path = _cut(text, holder, entry), path[:-1]
+    return text
+
+
+def _end_of_words(text: str, start: int, end: int) -> int:
+    """Where the comments between two places end; a line's comment needs its line's end behind it."""
+    return start + len(text[start:end].rstrip(" \t\r\n"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Style:
+    """How entries are written here: on lines of their own with an indent, or all on one line."""
+
+    newline: str
+    indent: str
+    step: str
+    before: str
+    after: str
+
+    @classmethod
+    def of_entries(cls, text: str, holder: Value) -> _Style:
+        """For a new entry of an object or array."""
+        newline = "\r\n" if "\r\n" in text else "\n"
+        step = _step(text)
+        outer = _indent_at(text, holder.start)
+        inner = outer + step
+        if holder.entries:
+            last = holder.entries[-1]
+            end = last.value.end if last.comma is None else last.comma + 1
+            has_comment = bool(text[end : holder.end - 1].strip())
+            if "\n" not in text[holder.start : holder.end] and not has_comment:
+                return cls("", "", "", " ", "")
+            if "\n" in text[holder.start : holder.entries[0].start]:
+                inner = _indent_at(text, holder.entries[0].start)
+        return cls(newline, inner, step, newline + inner, newline + outer)
+
+    @classmethod
+    def at(cls, text: str, value: Value) -> _Style:
+        """For a value that takes another's place."""
+        if "\n" not in text[value.start : value.end]:
+            return cls("", "", "", "", "")
+        newline = "\r\n" if "\r\n" in text else "\n"
+        return cls(newline, _indent_at(text, value.start), _step(text), "", "")
+
+
+def _step(text: str) -> str:
+    """What one level is indented by: as the first entry of the document."""
+    found = re.search(r"[{\[][^\S\n]*\r?\n([ \t]+)", text)
+    return found[1] if found and text[: found.start()].strip(" \t\r\n\ufeff") == "" else "  "
+
+
+def _indent_at(text: str, place: int) -> str:
+    line = text[text.rfind("\n", 0, place) + 1 : place]
+    return line[: len(line) - len(line.lstrip(" \t"))]
+
+
+def _rendered(value: Any, style: _Style) -> str:
+    if not style.newline:
+        return json.dumps(value, ensure_ascii=False)
+    lines = json.dumps(value, ensure_ascii=False, indent=style.step).split("\n")
+    return (style.newline + style.indent).join(lines)

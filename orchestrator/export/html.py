@@ -1,0 +1,85 @@
+"""A session as one HTML page that needs nothing else and runs nothing. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from orchestrator.export.code_fences import passages
+from registry.domain import preview_of
+
+FOLDED = ("tool", "thinking", "system")
+
+_PAGE = """\
+<!DOCTYPE html>
+<html>
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: light dark }}
+body {{ font: 16px/1.55 system-ui, sans-serif; max-width: 48rem; margin: 2rem auto; padding: 0 1rem }}
+dl {{ display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; font-size: .9rem }}
+dd {{ margin: 0; overflow-wrap: anywhere }}
+article {{ margin: 1.5rem 0; padding-left: 1rem; border-left: 3px solid GrayText }}
+article.user {{ border-color: #0b7285 }}
+article.error {{ border-color: #c92a2a }}
+header, summary {{ font-size: .85rem; color: GrayText }}
+p, pre {{ white-space: pre-wrap; overflow-wrap: anywhere; margin: .5rem 0 }}
+pre {{ padding: .75rem; background: rgb(128 128 128 / .15); font-size: .85rem }}
+</style>
+</head>
+<body>
+<h1>{title}</h1>
+<dl>
+{facts}
+</dl>
+{messages}
+</body>
+</html>
+"""
+
+_FACTS = {
+    "Source": "source",
+    "Project": "project_path",
+    "Session": "session_id",
+    "Nickname": "nickname",
+    "Tags": "tags",
+    "Messages": "message_count",
+    "Begun": "created_at",
+    "Last activity": "updated_at",
+}
+
+
+def as_html(session: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -> str:
+    """The page; every word of the session is escaped."""
+    title = session["title"] or session["first_message_preview"] or session["channel"]
+    return _PAGE.format(
+        title=escape(title), facts="\n".join(_facts(session)), messages="\n".join(map(_message, messages))
+    )
+
+
+def _facts(session: Mapping[str, Any]) -> Iterator[str]:
+    for label, name in _FACTS.items():
+        value = session[name]
+        shown = ", ".join(value) if isinstance(value, list) else value
+        if shown:
+            yield f"<dt>{label}</dt><dd>{escape(str(shown))}</dd>"
+
+
+def _message(message: Mapping[str, Any]) -> str:
+    role, text = message["role"], message["text"]
+    time = f'<time datetime="{message["timestamp"]}">{message["timestamp"][:16].replace("T", " ")} UTC</time>'
+    body = "\n".join(_passages(text))
+    if role in FOLDED:
+        body = f"<details><summary>{escape(preview_of(text, 80))}</summary>\n{body}\n</details>"
+    return f'<article class="{role}"><header>{role} · {time}</header>\n{body}\n</article>'
+
+
+def _passages(text: str) -> Iterator[str]:
+    for passage in passages(text):
+        words = escape(passage.text.strip("\n"))
+        yield f"<pre><code>{words}</code></pre>" if passage.is_code else f"<p>{words}</p>"

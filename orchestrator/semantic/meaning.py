@@ -1,0 +1,129 @@
+"""What a request means, as a vector: asked of the model in good time, or not at all. A search never fails by it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from orchestrator.semantic.embedders import Embedder, Endpoint, LocalModel, Refused, Unavailable
+from registry.search.vectors import EmbeddingModel, find_model
+from registry.text.query import parse_query
+
+if TYPE_CHECKING:
+    from registry.registry import Registry
+    from registry.settings import Settings
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 5.0, 300.0
+"""After a failure no search asks for so long; each further failure doubles it."""
+NO_NUMPY = "numpy is not installed: pip install 'context-registry[embed]'"
+
+
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """A request's vector, and the model whose vectors it may be compared with; or a note why there is none."""
+
+    model: EmbeddingModel | None = None
+    vector: Sequence[float] = ()
+    note: str = ""
+
+
+class Pause:
+    """Keeps us from asking again and again what does not answer."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._until, self._next = 0.0, FIRST_PAUSE_S
+
+    @property
+    def left_s(self) -> float:
+        """Seconds that nobody should ask; 0 if it may be tried."""
+        return max(self._until - self._clock(), 0.0)
+
+    def begin(self) -> float:
+        """It has failed; the length of the pause in seconds."""
+        pause = self._next
+        self._until, self._next = self._clock() + pause, min(2 * pause, LONGEST_PAUSE_S)
+        return pause
+
+    def end(self) -> None:
+        """It works."""
+        self._until, self._next = 0.0, FIRST_PAUSE_S
+
+
+class Meaning:
+    """The configured model, as searches use it."""
+
+    def __init__(self, registry: Registry, embedder: Embedder, clock: Callable[[], float] = time.monotonic) -> None:
+        self.registry, self.embedder = registry, embedder
+        self._pause = Pause(clock)
+        self._why = ""
+
+    async def of(self, text: str) -> Meant | None:
+        """What the subject of a request means; None if it has none. Never raises for the model's sake."""
+        subject = " ".join(word.text for word in parse_query(text).words)
+        if not subject:
+            return None
+        if not find_spec("numpy"):
+            return Meant(note=NO_NUMPY)
+        model = await self.registry.read(lambda tx: find_model(tx, self.embedder.name))
+        if model is None:
+            return Meant(note=f"nothing is embedded by {self.embedder.name} yet: ctxr db embed, or a running server")
+        if self._pause.left_s:
+            return Meant(note=f"{self._why}; not asked again for {self._pause.left_s:.0f} s")
+        return await self._ask(model, subject)
+
+    async def _ask(self, model: EmbeddingModel, subject: str) -> Meant:
+        try:
+            async with asyncio.timeout(self.embedder.patience_s):
+                [vector] = await self.embedder.embed([subject])
+        except TimeoutError:
+            return self._failed(f"{self.embedder.name} did not answer within {self.embedder.patience_s:g} s")
+        except (Unavailable, Refused) as exc:
+            return self._failed(str(exc))
+        self._pause.end()
+        if len(vector) != model.dimensions:
+            given = f"{self.embedder.name} answers with {len(vector)} dimensions, its vectors here have"
+            return Meant(note=f"{given} {model.dimensions}: ctxr db embed")
+        if not any(vector):
+            return Meant(note=f"{self.embedder.name} knows none of the words")
+        return Meant(model, vector)
+
+    def _failed(self, why: str) -> Meant:
+        self._why = why
+        return Meant(note=f"{why}; not asked again for {self._pause.begin():.0f} s")
+
+    @asynccontextmanager
+    async def embedding(self) -> AsyncIterator[None]:
+        """Meanwhile messages that lack a vector are embedded."""
+        task = asyncio.create_task(self._embed())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+    async def _embed(self) -> None:
+        if not find_spec("numpy"):
+            return
+        module = await asyncio.to_thread(
+            import_module, "orchestrator.semantic.embedding"
+        )  # with numpy, which takes a moment
+        await module.keep_embedding(self.registry, self.embedder)
+
+    async def close(self) -> None:
+        """Let go of the model."""
+        await self.embedder.close()
+
+
+def open_meaning(settings: Settings, registry: Registry) -> Meaning:
+    """The meaning that the settings ask for: an endpoint's where one is named, else a model's in this process."""
+    if settings.embed_base_url:
+        key = settings.embed_api_key.get_secret_value()
+        return Meaning(registry, Endpoint(settings.embed_base_url, settings.embed_model, key))
+    return Meaning(registry, LocalModel(settings.embed_model))

@@ -1,0 +1,145 @@
+"""From the spool into the registry: what the clients' hooks heard, as conversations.
+
+Nothing is lost or doubled wherever it is interrupted: a file of events is removed after all of it is stored, and an
+event that comes again is recognised (`registry.ingest.hook_messages`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from orchestrator.requests import HeardRequest
+from orchestrator.sync.spool import take
+from registry.domain import Message, Role, Session, now, parse_time
+from registry.errors import ErrorCode
+from registry.ingest.hook_messages import heard_name
+from sources.claude_code import prompts as claude_code_prompts
+from sources.codex import prompts as codex_prompts
+from sources.kit.drafts import project_of
+from sources.kit.jsonl import items, mapping, string
+
+if TYPE_CHECKING:
+    from orchestrator.service import Orchestrator
+
+CLIENT = "ctxr hook"
+_SPOKEN = {
+    "beforesubmitprompt": (Role.USER, "prompt"),
+    "userpromptsubmit": (Role.USER, "prompt"),
+    "afteragentresponse": (Role.ASSISTANT, "text"),
+    "afteragentthought": (Role.THINKING, "text"),
+    "stop": (Role.ASSISTANT, "last_assistant_message"),
+}
+"""Who says what in which event. All other events say that there is news in the client's own store."""
+
+_REQUESTS = ("generation_id", "prompt_id", "turn_id")
+
+
+def _typed_in_claude_code(prompt: str) -> Iterator[str]:
+    return (piece.text for piece in claude_code_prompts.pieces_of([prompt]) if piece.role is Role.USER)
+
+
+def _typed_in_codex(prompt: str) -> Iterator[str]:
+    return (text for role, text in codex_prompts.pieces_of(prompt) if role is Role.USER)
+
+
+_TYPED: Mapping[str, Callable[[str], Iterable[str]]] = {
+    "claude-code": _typed_in_claude_code,
+    "codex": _typed_in_codex,
+}
+"""What of a prompt the user typed, in the very pieces in which the client's reader will find it."""
+
+
+@dataclass(slots=True)
+class Drained:
+    """What became of the spool. `sources`: the clients that told something, and whose stores have news."""
+
+    events: int = 0
+    new_messages: int = 0
+    sources: set[str] = field(default_factory=set)
+    is_complete: bool = True
+    """Otherwise the registry could not take all of it, and what is left waits for the next time."""
+
+
+async def drain(orchestrator: Orchestrator, home: Path) -> Drained:
+    """Store what the spool holds. Several may do so at once; each takes files of its own."""
+    drained = Drained()
+    for file, events in take(str(home)):
+        drained.events += len(events)
+        drained.sources |= {string(event.get("source")) for event in events}
+        if await _store(orchestrator, events, drained):
+            with suppress(OSError):
+                os.unlink(file)
+        else:
+            drained.is_complete = False
+    return drained
+
+
+async def _store(orchestrator: Orchestrator, events: Iterable[Mapping[str, Any]], drained: Drained) -> bool:
+    """Whether all is in the registry, or can never be."""
+    is_done = True
+    for source, session in sessions_of(events):
+        answer = await orchestrator.run(HeardRequest(source=source, session=session), CLIENT)
+        if answer["success"]:
+            drained.new_messages += answer["new_count"]
+        elif answer["error"]["code"] in (ErrorCode.STORAGE_ERROR, ErrorCode.TIMEOUT):
+            is_done = False
+    return is_done
+
+
+def sessions_of(events: Iterable[Mapping[str, Any]]) -> list[tuple[str, Session]]:
+    """The events as sessions, each with its source. Pure but for the time of an event that has none."""
+    heard: dict[tuple[str, str], tuple[list[Message], list[str]]] = {}
+    for event in events:
+        source, payload = string(event.get("source")), mapping(event.get("payload"))
+        session_id = string(payload.get("conversation_id")) or string(payload.get("session_id"))
+        if not source or not session_id:
+            continue
+        messages, folders = heard.setdefault((source[:64], session_id), ([], []))
+        messages += _messages(source, string(event.get("event")), payload, _moment(event.get("at")))
+        folders += filter(None, map(string, [*items(payload.get("workspace_roots")), payload.get("cwd")]))
+    return [
+        (source, Session(session_id, tuple(sorted(messages, key=_told_at)), project=project_of(folders)))
+        for (source, session_id), (messages, folders) in heard.items()
+        if messages
+    ]
+
+
+def _messages(source: str, event: str, payload: Mapping[str, Any], at: datetime) -> Iterator[Message]:
+    role, field_name = _SPOKEN.get(event.lower(), (None, ""))
+    text = string(payload.get(field_name)).strip()
+    if role is None or not text or payload.get("agent_id"):  # a sub-agent's words are not the conversation's
+        return
+    texts = _TYPED[source](text) if role is Role.USER and source in _TYPED else [text]
+    for each in texts:
+        yield _named(Message(role, each, at, more=_more(role, payload)))
+
+
+def _more(role: Role, payload: Mapping[str, Any]) -> dict[str, Any]:
+    attached = [string(mapping(each).get("file_path")) for each in items(payload.get("attachments"))]
+    known = {
+        "request_id": next(filter(None, (string(payload.get(key)) for key in _REQUESTS)), ""),
+        "model": "" if role is Role.USER else string(payload.get("model")),
+        "attachments": list(filter(None, attached)),
+    }
+    return {key: value for key, value in known.items() if value}
+
+
+def _named(message: Message) -> Message:
+    name = heard_name(message, message.more.get("request_id"))
+    return Message(message.role, message.text, message.timestamp, more={**message.more, "native_id": name})
+
+
+def _moment(at: object) -> datetime:
+    with suppress(TypeError, ValueError, OverflowError, OSError):
+        return parse_time(datetime.fromtimestamp(float(at), UTC))  # type: ignore[arg-type]
+    return now()
+
+
+def _told_at(message: Message) -> datetime:
+    return message.timestamp or now()

@@ -1,0 +1,144 @@
+"""The spool: where hooks leave what they heard, at once and without the registry. Draining it is `draining`.
+
+One file of JSON lines that everybody appends to. Who drains it renames it first; the locks see to it that nobody
+writes into a file that was taken away. Imported by every hook that a client waits for: the standard library only.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from orchestrator.sync.quick_json import dumps, loads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Iterator, Mapping
+    from typing import Any
+
+if sys.platform == "win32":
+    fcntl = None  # there, a file that somebody has open cannot be renamed, which is lock enough
+else:
+    import fcntl
+
+FOLDER = "spool"
+CURRENT = "events.jsonl"
+TAKEN = "taken-"
+_TRIES = 20
+
+
+def registry_home() -> str:
+    """`Settings.home` for those who cannot wait for the settings: the folder of the registry (contract 7)."""
+    given = os.environ.get("CTXR_HOME")
+    if given:
+        return os.path.expanduser(given)
+    if sys.platform != "linux":
+        from platformdirs import user_data_path
+
+        return str(user_data_path("context-registry", appauthor=False))
+    data = os.environ.get("XDG_DATA_HOME", "").strip()
+    return os.path.join(data or os.path.expanduser("~/.local/share"), "context-registry")
+
+
+def open_folder(home: str) -> str:
+    """The spool's folder, made if need be, for this user only; OSError if it cannot be."""
+    folder = os.path.join(home, FOLDER)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    return folder
+
+
+def append(home: str, event: Mapping[str, Any]) -> None:
+    """Add one event, readable by this user only; OSError if it cannot be."""
+    path = os.path.join(open_folder(home), CURRENT)
+    line = dumps(event).encode("ascii") + b"\n"
+    for _ in range(_TRIES):
+        file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
+        try:
+            if _is_ours_to_write(file, path):
+                _write(file, line)
+                return
+        finally:
+            os.close(file)
+    raise OSError(f"{path} is taken away again and again")
+
+
+def _write(file: int, line: bytes) -> None:
+    """In one piece, so that lines of several processes never mix; what a full disk cut off ends its own line only."""
+    written = os.write(file, line)
+    if written < len(line):
+        os.write(file, b"\n")
+        raise OSError("the disk took only a part")
+
+
+def _is_ours_to_write(file: int, path: str) -> bool:
+    """Whether the file is still the current one, and stays whole until we close it."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return os.path.samestat(os.fstat(file), os.stat(path))
+    except (BlockingIOError, FileNotFoundError):  # somebody drains it, or has done so
+        return False
+
+
+def take(home: str) -> Generator[tuple[str, list[dict[str, Any]]]]:
+    """Each file of events that nobody else is draining, and its events in order of arrival.
+
+    A file stays locked until the next one is asked for; remove it as soon as its events are stored. What a killed
+    process left behind is taken again.
+    """
+    folder = os.path.join(home, FOLDER)
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return
+    if CURRENT in names:
+        names.append(_take_away(folder))
+    for name in sorted(name for name in names if name.startswith(TAKEN)):
+        path = os.path.join(folder, name)
+        try:
+            with open(path, "rb") as file:
+                if _is_ours_to_drain(file.fileno()):
+                    yield path, list(_events(file))
+        except OSError:
+            continue  # gone, or not to be read now
+
+
+def waiting(home: str) -> bool:
+    """Whether hooks have left something that is not drained yet."""
+    try:
+        return bool(os.listdir(os.path.join(home, FOLDER)))
+    except OSError:
+        return False
+
+
+def _take_away(folder: str) -> str:
+    import time
+
+    name = f"{TAKEN}{time.time_ns()}-{os.getpid()}.jsonl"
+    try:
+        os.rename(os.path.join(folder, CURRENT), os.path.join(folder, name))
+    except OSError:  # somebody else was faster, or a hook has it open on Windows
+        return ""
+    return name
+
+
+def _is_ours_to_drain(file: int) -> bool:
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # a hook is just writing, or another process drains
+        return False
+    return os.fstat(file).st_nlink > 0
+
+
+def _events(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    """Without what is no event: the half line of a process that was killed."""
+    for line in lines:
+        try:
+            event = loads(line.decode())
+        except ValueError:
+            continue
+        if isinstance(event, dict):
+            yield event

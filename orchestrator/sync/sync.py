@@ -1,0 +1,173 @@
+"""Bringing the clients' own histories into the registry: what changed since the last time, batch by batch.
+
+A store that cannot be read, or is gone, is reported and never taken for a deletion: what a client purges is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from orchestrator.requests import ImportRequest
+from orchestrator.sync.store_report import StoreReport
+from registry.domain import now
+from registry.errors import RegistryError
+from registry.storage.client_stores import StoreState, save_store, seen_sessions, store_as_left
+from sources.base import Counts, FoundSession, Places, Skipped, Source
+
+if TYPE_CHECKING:
+    from orchestrator.service import Orchestrator
+    from registry.storage.database import ReadTransaction
+
+logger = logging.getLogger(__name__)
+
+BATCH_MESSAGES = 1000
+"""About so many messages are stored in one transaction."""
+BATCH_CHARACTERS = 8 * 2**20
+"""And about so much of what they say and carry: a few sessions full of long results fill the memory, too."""
+
+CLIENT = "ctxr sync"
+
+
+Progress = Callable[[StoreReport, int], None]
+"""Told of a store before its first batch and after each, and about how many new sessions it has; 0: not known."""
+
+
+async def sync(
+    orchestrator: Orchestrator, readers: Sequence[Source], places: Places, progress: Progress | None = None
+) -> list[StoreReport]:
+    """Read every store that the readers find, and store what is new. One at a time: a second call waits.
+
+    Whatever is wrong with a store or a reader is in that store's report, and no hindrance to the others.
+    """
+    async with orchestrator.syncing:
+        reports = []
+        for reader in readers:
+            for store in await asyncio.to_thread(_found, reader, places):
+                report = StoreReport(reader.name, str(store))
+                reports.append(report)
+                await _sync_store(orchestrator, reader, store, report, progress)
+        return reports
+
+
+def _found(reader: Source, places: Places) -> list[Path]:
+    try:
+        return list(reader.find(places))
+    except Exception:  # a folder that may not be looked into must not hide the other clients'
+        logger.exception("Looking for the stores of %s failed", reader.name)
+        return []
+
+
+async def _sync_store(
+    orchestrator: Orchestrator, reader: Source, store: Path, report: StoreReport, progress: Progress | None
+) -> None:
+    """A whole store that has not changed is not opened; its stamp is taken before it is read, never after."""
+    stamp = await asyncio.to_thread(_stamp, reader, store)
+    (left_stamp, left_skipped), seen = await orchestrator.registry.read(lambda tx: _left(tx, report))
+    report.seen = len(seen)
+    if stamp and stamp == left_stamp:
+        report.skip(Skipped(**one) for one in left_skipped)
+        return
+    read_again: set[str] = set()
+    tell = await _teller(reader, store, report, progress)
+    batches = _batches(_findings(reader, store, seen, report), report)
+    while (batch := await asyncio.to_thread(next, batches, None)) is not None:
+        answer = await orchestrator.run(ImportRequest(source=report.source, store=report.path, found=batch), CLIENT)
+        if answer["success"]:
+            read_again.update(one.key for one in batch)
+            report.new_messages += answer["new_count"]
+            report.parsed += len(batch)
+            report.seen += sum(one.key not in seen for one in batch)
+        else:
+            report.is_complete = False
+            report.skip(Skipped(one.key, answer["error"]["details"]) for one in batch)
+        tell()
+    report.keep(left_skipped, read_again)
+    state = StoreState(
+        report.source,
+        report.path,
+        synced_at=now(),
+        stamp=stamp if report.is_complete else "",
+        seen=report.seen,
+        parsed=report.parsed,
+        skipped=[asdict(one) for one in report.skipped],
+    )
+    report.has_news = report.parsed > 0 or any(one not in left_skipped for one in state.skipped)
+    if report.has_news or state.stamp != left_stamp or not report.is_as_left(left_skipped):
+        await orchestrator.registry.write(lambda tx: save_store(tx, state))
+
+
+async def _teller(reader: Source, store: Path, report: StoreReport, progress: Progress | None) -> Callable[[], None]:
+    """Tells the progress so far; has told it once."""
+    if progress is None:
+        return lambda: None
+    expected = await asyncio.to_thread(_expected, reader, store, report.seen)
+    progress(report, expected)
+    return lambda: progress(report, expected)
+
+
+def _expected(reader: Source, store: Path, seen: int) -> int:
+    if not isinstance(reader, Counts):
+        return 0
+    try:
+        return max(0, reader.count(store) - seen)
+    except (RegistryError, OSError):  # the reading that follows says what is wrong
+        return 0
+
+
+def _stamp(reader: Source, store: Path) -> str:
+    try:
+        return reader.stamp(store)
+    except (RegistryError, OSError):  # the reading that follows says what is wrong
+        return ""
+
+
+def _left(
+    tx: ReadTransaction, report: StoreReport
+) -> tuple[tuple[str | None, Sequence[Mapping[str, str]]], dict[str, str]]:
+    return store_as_left(tx, report.source, report.path), seen_sessions(tx, report.source, report.path)
+
+
+def _findings(
+    reader: Source, store: Path, seen: Mapping[str, str], report: StoreReport
+) -> Iterator[FoundSession | Skipped]:
+    """What the reader finds; a store that cannot be read as a whole is one more thing passed over."""
+    try:
+        yield from reader.sessions(store, seen)
+    except RegistryError as exc:
+        report.is_complete = False
+        yield Skipped(str(store), f"{exc.message} {exc.details}".strip())
+    except Exception as exc:  # a reader's mistake must not hide the other stores
+        logger.exception("Reading %s failed", store)
+        report.is_complete = False
+        yield Skipped(str(store), f"the reader failed: {type(exc).__name__}: {exc}")
+
+
+def _batches(findings: Iterator[FoundSession | Skipped], report: StoreReport) -> Iterator[list[FoundSession]]:
+    batch: list[FoundSession] = []
+    messages = characters = 0
+    for finding in findings:
+        if isinstance(finding, Skipped):
+            report.skip([finding])
+            continue
+        report.skip(replace(one, session=finding.key) for one in finding.skipped)
+        batch.append(finding)
+        messages += len(finding.session.messages)
+        characters += sum(_length(message.text) + _length(message.more) for message in finding.session.messages)
+        if messages >= BATCH_MESSAGES or characters >= BATCH_CHARACTERS:
+            yield batch
+            batch, messages, characters = [], 0, 0
+    if batch:
+        yield batch
+
+
+def _length(value: Any) -> int:
+    """The characters of all texts in a value."""
+    if isinstance(value, str):
+        return len(value)
+    held = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return sum(map(_length, held))

@@ -1,0 +1,113 @@
+"""Keeping up with the clients of this machine while a program runs: what they write is here a moment later.
+
+The system's notices of changed files say when to look, the regular look finds what they cannot tell: stores on network
+drives, stores that were not there before, folders beyond those that are watched. Nothing depends on a notice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from orchestrator.sync.drain import drain
+from orchestrator.sync.spool import open_folder
+from orchestrator.sync.store_report import StoreReport
+from sources.base import Places, Source
+
+if TYPE_CHECKING:
+    from orchestrator.service import Orchestrator
+    from orchestrator.sync.sync import Progress
+    from orchestrator.sync.watched_folders import Plan
+
+logger = logging.getLogger(__name__)
+
+EVERY_S = 3.0
+"""The regular look, where it costs next to nothing ..."""
+IDLE_SHARE = 50
+"""... else it takes one part in so many of a processor's time ..."""
+SELDOM_S = 60.0
+"""... but it is never farther away. After trouble neither."""
+BUSY_SHARE = 4
+"""A client that writes without end is followed with one part in so many of a processor's time."""
+
+Told = Callable[[list[StoreReport]], None]
+
+
+@asynccontextmanager
+async def watching(
+    orchestrator: Orchestrator,
+    home: Path,
+    readers: Sequence[Source],
+    places: Places,
+    told: Told = lambda _: None,
+    progress: Progress | None = None,
+) -> AsyncIterator[None]:
+    """Meanwhile `watch` runs."""
+    task = asyncio.create_task(watch(orchestrator, home, readers, places, told, progress))
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+async def watch(
+    orchestrator: Orchestrator,
+    home: Path,
+    readers: Sequence[Source],
+    places: Places,
+    told: Told = lambda _: None,
+    progress: Progress | None = None,
+) -> None:
+    """Bring in what there is, then what comes, until cancelled.
+
+    That is what the hooks leave in the spool of `home`, and what the `readers` find, who may be none. `told` gets
+    the reports of the first sync, then those of each store in which something has changed; `progress` the first.
+    """
+    from orchestrator.sync.notices import Notices
+    from orchestrator.sync.sync import sync
+    from orchestrator.sync.watched_folders import plan
+
+    is_first = True
+    named: frozenset[str] | None = None
+    async with Notices() as notices:
+        while True:
+            began = time.monotonic()
+            rest, every = EVERY_S, SELDOM_S
+            try:
+                folders = await asyncio.to_thread(plan, readers, places)
+                is_moved = await notices.watch({**folders, **_spool(home)})
+                drained = await drain(orchestrator, home)
+                due = [reader for reader in readers if named is None or is_moved or reader.name in named]
+                reports = await sync(orchestrator, due, places, progress)
+                news = [report for report in reports if report.has_news or is_first]
+                if news or is_first:
+                    told(news)
+                is_first, progress = False, None
+                if drained.is_complete:
+                    rest, every = _pauses(time.monotonic() - began, reports, is_notice=named is not None)
+            except Exception:  # whatever is wrong with a store or the registry, it may be well at the next look
+                logger.exception("Keeping up with the clients failed")
+            await asyncio.sleep(rest)
+            named = await notices.next(every)
+
+
+def _spool(home: Path) -> Plan:
+    """The folder where hooks leave what they heard; where it cannot be made there are no hooks."""
+    try:
+        return {open_folder(str(home)): frozenset()}
+    except OSError:
+        return {}
+
+
+def _pauses(took: float, reports: Sequence[StoreReport], *, is_notice: bool) -> tuple[float, float]:
+    """Seconds until the next sync at the earliest, and from then at the latest."""
+    rest = took * (BUSY_SHARE - 1) if is_notice else 0.0
+    is_idle = not any(report.parsed for report in reports)
+    every = took * IDLE_SHARE if is_idle else EVERY_S
+    return min(rest, SELDOM_S), min(max(every, EVERY_S), SELDOM_S)

@@ -1,0 +1,222 @@
+"""The executions in figures, however many there are: counted in the database, from indexes alone (contract 5).
+
+Up to EXACT runs the percentiles are exact. Of more runs, and of runs that are only kept as figures (`rollup`),
+they are those of durations rounded to two significant digits, and the answer says so; counts and means are always
+exact.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from operator import add, ge, le
+from typing import Any
+
+from sqlalchemy import ColumnElement, Integer, Select, cast, func, literal_column, select
+
+from registry.domain import format_time
+from registry.monitor.rollup import Cell, Point, rolled_cells, rolled_points
+from registry.storage.conditions import given_conditions
+from registry.storage.database import ReadTransaction
+from registry.storage.executions import ExecutionFilter, execution_conditions, execution_item
+from registry.storage.tables import UtcTime, execution
+
+PERCENTILES = (50, 95, 99)
+EXACT = 20_000
+"""So many single durations are read without anybody noticing."""
+CHANNEL_RUNS = 2000
+"""The percentiles of a channel are those of its newest runs, at most so many."""
+MOST_SEEKS = 400
+"""A series of so few points is read point by point, in the order of the index."""
+PRECISION = "percentiles to two significant digits"
+
+
+def execution_statistics(
+    tx: ReadTransaction, *, from_: datetime | None, to: datetime | None, bucket_s: int
+) -> dict[str, Any]:
+    """Counts, success rate and p50/p95/p99 in ms: in total, per operation and source, by error code, over time.
+
+    `bucket_s`: seconds of one point of the series. `precision` is there when the percentiles are rounded,
+    `rolled_up` when some of the runs are no longer kept one by one: how many.
+    """
+    wanted = ExecutionFilter(from_=from_, to=to)
+    conditions = execution_conditions(wanted)
+    count = tx.execute(select(func.count()).select_from(execution).where(*conditions)).scalar_one()
+    is_exact = count <= EXACT
+    rolled = rolled_cells(tx, from_, to)
+    cells = [*(_cells(tx, conditions) if is_exact else _rounded_cells(tx, wanted)), *rolled]
+    points = [*(rolled_points(tx, from_, to, bucket_s) if rolled else []), *_points(tx, conditions, bucket_s, is_exact)]
+    return {
+        "total": _figures(cells),
+        "operations": _grouped(cells, "operation", lambda cell: cell.operation),
+        "sources": _grouped(cells, "source", lambda cell: cell.source),
+        "errors": _errors(cells),
+        "series": _series(points),
+        **({} if is_exact and not rolled else {"precision": PRECISION}),
+        **({"rolled_up": sum(cell.runs for cell in rolled)} if rolled else {}),
+    }
+
+
+def _cells(tx: ReadTransaction, conditions: Sequence[ColumnElement[bool]]) -> list[Cell]:
+    columns = (execution.c.operation, execution.c.source, execution.c.error_code, execution.c.duration_ms)
+    # In the order of their times, so that SQLite reads no more of the index than the period.
+    query = select(*columns, literal_column("1")).where(*conditions).order_by(execution.c.started_at)
+    return [Cell(*row) for row in tx.execute(query)]
+
+
+def _rounded_cells(tx: ReadTransaction, wanted: ExecutionFilter) -> list[Cell]:
+    columns = (execution.c.operation, execution.c.source, execution.c.error_code, execution.c.duration_rounded)
+    query = select(*columns, func.count()).where(*_read_through(tx, wanted)).group_by(*columns)
+    return [Cell(*row) for row in tx.execute(query)]
+
+
+def _read_through(tx: ReadTransaction, wanted: ExecutionFilter) -> list[ColumnElement[bool]]:
+    """The period, so that an index in the order of the groups is read from end to end and nothing is sorted.
+
+    SQLite takes the index by time wherever it can, and then sorts a million rows; the "+" hides it.
+    """
+    started_at: ColumnElement[datetime] = execution.c.started_at
+    if tx.dialect.name == "sqlite":
+        started_at = literal_column("+execution.started_at", UtcTime)
+    return given_conditions((ge, started_at, wanted.from_), (le, started_at, wanted.to))
+
+
+def _grouped(cells: Iterable[Cell], name: str, group_of: Callable[[Cell], str]) -> list[dict[str, Any]]:
+    groups: dict[str, list[Cell]] = defaultdict(list)
+    for cell in cells:
+        groups[group_of(cell)].append(cell)
+    return [{name: group, **_figures(members)} for group, members in sorted(groups.items())]
+
+
+def _figures(cells: Sequence[Cell]) -> dict[str, Any]:
+    count = sum(cell.runs for cell in cells)
+    failed = sum(cell.runs for cell in cells if cell.error_code)
+    return {
+        "count": count,
+        "succeeded": count - failed,
+        "failed": failed,
+        "success_rate": (count - failed) / count if count else None,
+        **_percentiles(((cell.duration_ms, cell.runs) for cell in cells), count),
+    }
+
+
+def _percentiles(durations: Iterable[tuple[float, int]], count: int) -> dict[str, float | None]:
+    """By nearest rank: the smallest duration that `share` per cent do not exceed."""
+    found: dict[str, float | None] = {f"p{share}_ms": None for share in PERCENTILES}
+    ranks = {f"p{share}_ms": max(-(-count * share // 100), 1) for share in PERCENTILES}
+    passed = 0
+    for duration_ms, runs in sorted(durations):
+        found |= {name: duration_ms for name, rank in ranks.items() if passed < rank <= passed + runs}
+        passed += runs
+    return found
+
+
+def _errors(cells: Iterable[Cell]) -> dict[str, int]:
+    errors: dict[str, int] = defaultdict(int)
+    for cell in cells:
+        if cell.error_code:
+            errors[cell.error_code] += cell.runs
+    return dict(sorted(errors.items()))
+
+
+_POINT = (func.count(), func.count(execution.c.error_code), func.sum(execution.c.duration_ms))
+
+
+def _points(
+    tx: ReadTransaction, conditions: Sequence[ColumnElement[bool]], bucket_s: int, is_short: bool
+) -> list[Point]:
+    """The buckets in which something ran."""
+    times = select(execution.c.started_at).where(*conditions).limit(1)
+    first = tx.execute(times.order_by(execution.c.started_at)).scalar()
+    last = tx.execute(times.order_by(execution.c.started_at.desc())).scalar()
+    if first is None or last is None:
+        return []
+    start, end = (int(moment.timestamp()) // bucket_s * bucket_s for moment in (first, last))
+    if is_short or (end - start) // bucket_s > MOST_SEEKS:
+        return [Point(*row) for row in tx.execute(_series_query(tx, conditions, bucket_s))]
+    points = (
+        Point(at, *tx.execute(select(*_POINT).where(*_bucket(at, bucket_s, first, last))).one())
+        for at in range(start, end + 1, bucket_s)
+    )
+    return [point for point in points if point.runs]
+
+
+def _bucket(at: int, bucket_s: int, first: datetime, last: datetime) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    """What started in a bucket, between those instants; SQLite seeks by one lower and one upper bound only."""
+    start, end = (datetime.fromtimestamp(edge, UTC) for edge in (at, at + bucket_s))
+    started_at = execution.c.started_at
+    return started_at >= max(start, first), started_at <= last if last < end else started_at < end
+
+
+def _series_query(
+    tx: ReadTransaction, conditions: Sequence[ColumnElement[bool]], bucket_s: int
+) -> Select[*tuple[Any, ...]]:
+    if tx.dialect.name == "postgresql":
+        seconds = cast(func.floor(func.extract("epoch", execution.c.started_at)), Integer)
+    else:
+        seconds = cast(func.strftime("%s", execution.c.started_at), Integer)
+    bucket = (seconds - seconds % bucket_s).label("bucket")
+    return select(bucket, *_POINT).where(*conditions).group_by(bucket).order_by(bucket)
+
+
+def _series(points: Sequence[Point]) -> list[dict[str, Any]]:
+    """In order of time; where runs kept one by one meet those kept as figures, a bucket may hold both."""
+    by_bucket: dict[int, Point] = {}
+    for point in points:
+        held = by_bucket.get(point.at)
+        by_bucket[point.at] = Point(point.at, *map(add, held[1:], point[1:])) if held else point
+    return [
+        {
+            "at": format_time(datetime.fromtimestamp(point.at, UTC)),
+            "count": point.runs,
+            "failed": point.failed,
+            "mean_ms": point.total_ms / point.runs,
+        }
+        for _, point in sorted(by_bucket.items())
+    ]
+
+
+def busiest_channels(tx: ReadTransaction, wanted: ExecutionFilter, most: int) -> list[dict[str, Any]]:
+    """The channels with most of the runs kept one by one, and their figures; percentiles of the newest CHANNEL_RUNS."""
+    count = func.count()
+    query = select(execution.c.channel, count, func.count(execution.c.error_code)).group_by(execution.c.channel)
+    conditions = execution_conditions(wanted)
+    runs = tx.execute(select(func.count()).select_from(execution).where(*conditions)).scalar_one()
+    query = query.where(execution.c.channel.is_not(None), *(conditions if runs <= EXACT else _read_through(tx, wanted)))
+    query = query.order_by(count.desc(), execution.c.channel).limit(most)
+    return [_channel_figures(tx, wanted, *row) for row in tx.execute(query).all()]
+
+
+def _channel_figures(
+    tx: ReadTransaction, wanted: ExecutionFilter, channel: str, count: int, failed: int
+) -> dict[str, Any]:
+    within = execution_conditions(ExecutionFilter(channel=channel, from_=wanted.from_, to=wanted.to))
+    newest = select(execution.c.duration_ms).where(*within)
+    newest = newest.order_by(execution.c.started_at.desc()).limit(CHANNEL_RUNS)
+    durations = tx.execute(newest).scalars().all()
+    return {
+        "channel": channel,
+        "count": count,
+        "succeeded": count - failed,
+        "failed": failed,
+        "success_rate": (count - failed) / count,
+        **_percentiles(((duration, 1) for duration in durations), len(durations)),
+    }
+
+
+def slowest_executions(tx: ReadTransaction, wanted: ExecutionFilter, most: int) -> list[dict[str, Any]]:
+    """The runs that took longest, the slowest first."""
+    return _items(tx, wanted, most, execution.c.duration_ms.desc())
+
+
+def newest_executions(tx: ReadTransaction, wanted: ExecutionFilter, most: int) -> list[dict[str, Any]]:
+    """The last runs, without their number."""
+    return _items(tx, wanted, most, execution.c.started_at.desc(), execution.c.number.desc())
+
+
+def _items(tx: ReadTransaction, wanted: ExecutionFilter, most: int, *order: ColumnElement[Any]) -> list[dict[str, Any]]:
+    # Which ones is answered by an index; only those are read.
+    which = select(execution.c.number).where(*execution_conditions(wanted)).order_by(*order).limit(most)
+    rows = tx.execute(select(execution).where(execution.c.number.in_(which)).order_by(*order))
+    return [execution_item(row) for row in rows]

@@ -1,0 +1,57 @@
+"""What else a channel is called, and which channel may be the same conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlalchemy import insert, or_, select
+
+from registry.storage.channels import find_channel
+from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.tables import channel, channel_alias, channel_link
+
+
+def add_alias(tx: WriteTransaction, name: str, channel_number: int) -> None:
+    """From now on a channel is found by this name too, unless another one is already."""
+    if tx.execute(select(channel_alias.c.name).where(channel_alias.c.name == name)).first() is None:
+        tx.execute(insert(channel_alias).values(name=name, channel_number=channel_number))
+
+
+def aliases_of(tx: ReadTransaction, channel_number: int) -> list[str]:
+    """The other names of a channel."""
+    query = select(channel_alias.c.name).where(channel_alias.c.channel_number == channel_number)
+    return list(tx.execute(query.order_by(channel_alias.c.name)).scalars())
+
+
+def canonical_name(tx: ReadTransaction, name: str | None) -> str | None:
+    """The name under which a channel's rows stand; one that names no channel stays as it is."""
+    row = find_channel(tx, name) if name is not None else None
+    return row.name if row else name
+
+
+def set_links(tx: WriteTransaction, told: int, sessions: Iterable[int]) -> None:
+    """Note which sessions a channel without one may be; what was noted before still holds."""
+    known = set(linked_sessions(tx, told))
+    for session in sessions:
+        if session not in known:
+            tx.execute(insert(channel_link).values(told=told, session=session))
+
+
+def drop_link(tx: WriteTransaction, told: int, session: int) -> None:
+    """Two channels are not one conversation after all."""
+    tx.execute(channel_link.delete().where(channel_link.c.told == told, channel_link.c.session == session))
+
+
+def linked_sessions(tx: ReadTransaction, told: int) -> list[int]:
+    """The numbers of the sessions that a channel without one may be."""
+    return list(tx.execute(select(channel_link.c.session).where(channel_link.c.told == told)).scalars())
+
+
+def links_of(tx: ReadTransaction, number: int) -> list[str]:
+    """The channels that may be the same conversation as this one."""
+    query = select(channel.c.name).join(
+        channel_link, or_(channel_link.c.told == channel.c.number, channel_link.c.session == channel.c.number)
+    )
+    linked = or_(channel_link.c.told == number, channel_link.c.session == number)
+    query = query.where(linked, channel.c.number != number, channel.c.deleted.is_(False))
+    return list(tx.execute(query.order_by(channel.c.name).distinct()).scalars())

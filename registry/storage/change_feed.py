@@ -1,0 +1,119 @@
+"""What has happened since: the feed of stored messages and finished executions, read from the tables themselves.
+
+So it is the same in every process that shares the registry, and a listener that was away can catch up.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Column, Row, Table, func, or_, select
+
+from registry.storage.database import ReadTransaction
+from registry.storage.executions import execution_item
+from registry.storage.messages import message_item
+from registry.storage.tables import channel, channel_alias, conversation, execution
+
+MOST = 500
+"""Events of one kind read at a time."""
+MISSED_S = 30.0
+"""How long a number that is missing is looked for: longer than any write may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """How far a listener has come: the numbers of the last message and the last execution it saw."""
+
+    message: int = 0
+    execution: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.message}.{self.execution}"
+
+    @classmethod
+    def parse(cls, given: str) -> Place:
+        """The place written by `str`; ValueError for anything else."""
+        message, execution = given.split(".")
+        return cls(int(message), int(execution))
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happened, and the place just after it. `kind` is "message" or "execution"."""
+
+    kind: str
+    place: Place
+    item: dict[str, Any]
+
+
+def newest_place(tx: ReadTransaction) -> Place:
+    """The place where nothing has happened since."""
+    last = (tx.execute(select(func.max(table.c.number))).scalar() or 0 for table in (conversation, execution))
+    return Place(*last)
+
+
+class Listener:
+    """One listener's way through the feed.
+
+    Several writers of a PostgreSQL may commit in another order than they took their numbers; so a number that is
+    missing is looked for again, for a while.
+    """
+
+    def __init__(self, place: Place) -> None:
+        self._messages = _Numbers(conversation, place.message)
+        self._executions = _Numbers(execution, place.execution)
+
+    def news(self, tx: ReadTransaction) -> list[Event]:
+        """What has happened since the last call, messages before executions."""
+        events = []
+        for row in self._messages.news(tx):
+            events.append(Event("message", self._place(), message_item(row)))
+        for row in self._executions.news(tx):
+            events.append(Event("execution", self._place(), execution_item(row)))
+        return events
+
+    def _place(self) -> Place:
+        return Place(self._messages.last, self._executions.last)
+
+
+class Growth:
+    """One listener's way through the messages stored since a moment, asked only which channels gained some."""
+
+    def __init__(self, tx: ReadTransaction, since: datetime) -> None:
+        before = select(conversation.c.number).where(conversation.c.received_at < since)
+        last = tx.execute(before.order_by(conversation.c.number.desc()).limit(1)).scalar() or 0
+        self._messages = _Numbers(conversation, last, (conversation.c.number, conversation.c.channel_number))
+
+    def names(self, tx: ReadTransaction) -> set[str]:
+        """What the channels that have grown since the last call are called, each by all its names."""
+        numbers = {row.channel_number for row in self._messages.news(tx)}
+        if not numbers:
+            return set()
+        named = select(channel.c.name, channel.c.session_id, channel.c.nickname).where(channel.c.number.in_(numbers))
+        aliased = select(channel_alias.c.name).where(channel_alias.c.channel_number.in_(numbers))
+        return {name for query in (named, aliased) for row in tx.execute(query) for name in row if name}
+
+
+class _Numbers:
+    """The rows of one table by their running number, each once; all of them, or some columns."""
+
+    def __init__(self, table: Table, last: int, columns: Sequence[Column[Any]] = ()) -> None:
+        self.last = last
+        self._table = table
+        self._columns = columns or (table,)
+        self._missing: dict[int, float] = {}  # number: until when it is looked for
+
+    def news(self, tx: ReadTransaction) -> Iterator[Row[Any]]:
+        number = self._table.c.number
+        self._missing = {gap: until for gap, until in self._missing.items() if until > time.monotonic()}
+        query = select(*self._columns).where(or_(number > self.last, number.in_(self._missing)))
+        for row in tx.execute(query.order_by(number).limit(MOST)).all():
+            self._missing.pop(row.number, None)
+            for gap in range(max(self.last + 1, row.number - MOST), row.number):
+                self._missing[gap] = time.monotonic() + MISSED_S
+            self.last = max(self.last, row.number)
+            yield row

@@ -1,0 +1,274 @@
+"""Channels: one conversation's identity, and what is known about it beside its messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from operator import eq, ge, le
+from typing import Any
+
+from sqlalchemy import ColumnElement, Row, delete, func, insert, or_, select, update
+
+from registry.domain import Project, Role, format_time, preview_of, storable
+from registry.errors import NotFound
+from registry.storage.conditions import given_conditions, is_of_project, is_tagged
+from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.engines import index_of
+from registry.storage.index_entries import Entry
+from registry.storage.message_index import TITLE
+from registry.storage.nicknames import check_nickname
+from registry.storage.paging import Page, read_page
+from registry.storage.tables import channel, channel_alias, conversation, tag
+from registry.text.analyzer import analyze
+
+ChannelRow = Row[Any]
+
+_DESCRIBING = {"title": "title", "session_id": "session_id", "summary": "summary"}
+"""What `meta` may say about a channel, and the column that keeps it; all of `meta` is kept beside."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelFilter:
+    """Which channels to list; None means any. `numbers` limits to channels found by content."""
+
+    source: str | None = None
+    project: str | None = None
+    tag: str | None = None
+    is_named: bool | None = None
+    """Only those with a nickname or a tag."""
+    q: str | None = None
+    numbers: Sequence[int] = ()
+    from_: datetime | None = None
+    to: datetime | None = None
+
+
+def find_channel(tx: ReadTransaction, name: str, *, lock: bool = False) -> ChannelRow | None:
+    """The channel of that name or alias, deleted or not; `lock` keeps other writers of this channel waiting."""
+    aliased = select(channel_alias.c.channel_number).where(channel_alias.c.name == name).scalar_subquery()
+    for condition in (channel.c.name == name, channel.c.number == aliased):
+        query = select(channel).where(condition)
+        row = tx.execute(query.with_for_update() if lock else query).first()
+        if row:
+            return row
+    return None
+
+
+def get_channel(tx: ReadTransaction, name: str) -> ChannelRow:
+    """The channel of that name; NotFound if there is none, or it was deleted."""
+    row = find_channel(tx, name)
+    if row is None or row.deleted:
+        raise NotFound("No such channel", f"No channel {name!r} in the registry")
+    return row
+
+
+def channels_by_number(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, ChannelRow]:
+    """These channels, without deleted ones."""
+    rows = tx.execute(select(channel).where(channel.c.number.in_(numbers), channel.c.deleted.is_(False)))
+    return {row.number: row for row in rows}
+
+
+def some_channels(
+    tx: ReadTransaction, wanted: ChannelFilter, *, limit: int, offset: int
+) -> tuple[list[dict[str, Any]], int]:
+    """The channels from an offset on, latest activity first, and how many there are in all."""
+    conditions = _conditions(wanted)
+    total = tx.execute(select(func.count()).select_from(channel).where(*conditions)).scalar_one()
+    ordering = channel.c.updated_at.desc(), channel.c.number.desc()
+    rows = tx.execute(select(channel).where(*conditions).order_by(*ordering).limit(limit).offset(offset)).all()
+    tags = tags_of(tx, [row.number for row in rows])
+    return [channel_item(row, tags[row.number]) for row in rows], total
+
+
+def numbers_of(tx: ReadTransaction, names: Sequence[str]) -> dict[str, int]:
+    """The numbers of the channels with these names."""
+    rows = tx.execute(select(channel.c.name, channel.c.number).where(channel.c.name.in_(names)))
+    return {row.name: row.number for row in rows}
+
+
+def recent_channels(tx: ReadTransaction, limit: int) -> list[ChannelRow]:
+    """The channels with the latest activity, newest first."""
+    ordering = channel.c.updated_at.desc(), channel.c.number.desc()
+    return list(
+        tx.execute(
+            select(channel)
+            .where(channel.c.deleted.is_(False), channel.c.message_count > 0)
+            .order_by(*ordering)
+            .limit(limit)
+        )
+    )
+
+
+def open_channel(tx: WriteTransaction, name: str, source: str, meta: Mapping[str, Any], at: datetime) -> ChannelRow:
+    """The channel, made if new, locked until the transaction ends, knowing what `meta` tells of it."""
+    row = find_channel(tx, name, lock=True)
+    if row is None:
+        _insert_channel(tx, name, source, at)
+        row = find_channel(tx, name, lock=True)
+        if row is None:
+            raise NotFound("No such channel", f"Channel {name!r} was removed while it was written")
+    changes = _described_by(meta, row)
+    if changes:
+        tx.execute(update(channel).where(channel.c.number == row.number).values(**changes))
+        if "title" in changes or "project_name" in changes:
+            reindex_title(tx, row, changes)
+        row = find_channel(tx, row.name) or row
+    return row
+
+
+def _insert_channel(tx: WriteTransaction, name: str, source: str, at: datetime) -> None:
+    """Two writers may open one channel at once: the second one's insert does nothing."""
+    if tx.dialect.name == "postgresql":
+        from sqlalchemy.dialects.postgresql import insert as insert_or_nothing
+    else:
+        from sqlalchemy.dialects.sqlite import insert as insert_or_nothing  # type: ignore[assignment]
+    tx.execute(
+        insert_or_nothing(channel)
+        .values(
+            name=name,
+            source=source,
+            meta={},
+            message_count=0,
+            seq_count=0,
+            token_count=0,
+            created_at=at,
+            updated_at=at,
+            deleted=False,
+        )
+        .on_conflict_do_nothing(index_elements=["name"])
+    )
+
+
+def _described_by(meta: Mapping[str, Any], row: ChannelRow) -> dict[str, Any]:
+    """The columns that `meta` changes; a project once known is not forgotten."""
+    known = {**row.meta, **storable(meta)}
+    changes: dict[str, Any] = {} if known == row.meta else {"meta": known}
+    for key, column in _DESCRIBING.items():
+        news = known.get(key)
+        # What the client says again does not undo what the user has called it since.
+        if isinstance(news, str) and news and news != row.meta.get(key):
+            changes[column] = news
+    if isinstance(known.get("project"), str) and known["project"]:
+        project = Project.from_path(known["project"])
+        if project.path != row.project_path:
+            changes |= {"project_path": project.path, "project_name": project.name}
+    return changes
+
+
+def title_entry(row: ChannelRow, changes: Mapping[str, Any]) -> Entry:
+    """What a channel is found by, beside its messages: title, nickname and project."""
+    known = {**row._mapping, **changes}
+    text = " ".join(known[key] for key in ("title", "nickname", "project_name") if known[key])
+    return Entry(-row.number, [TITLE, *analyze(text)])
+
+
+def unindex_title(tx: WriteTransaction, row: ChannelRow) -> None:
+    """Make a channel unfindable by its title, before it is removed for good."""
+    held = title_entry(row, {})
+    if len(held.tokens) > 1:
+        index_of(tx).remove(tx, [held])
+
+
+def reindex_title(tx: WriteTransaction, row: ChannelRow, changes: Mapping[str, Any]) -> None:
+    """Make a channel findable by its new title, nickname or project."""
+    index, held, wanted = index_of(tx), title_entry(row, {}), title_entry(row, changes)
+    if len(held.tokens) > 1:
+        index.remove(tx, [held])
+    if len(wanted.tokens) > 1:
+        index.add(tx, [wanted])
+
+
+def edit_channel(tx: WriteTransaction, name: str, changes: Mapping[str, Any], tags: Sequence[str] | None) -> ChannelRow:
+    """Set title and nickname (those given) and all tags (if given). InvalidRequest where the nickname cannot be."""
+    row = get_channel(tx, name)
+    nickname = changes.get("nickname")
+    if nickname not in (None, row.nickname):  # one that is stored stays, whatever was allowed then
+        check_nickname(tx, nickname, row.number)
+    if changes:
+        tx.execute(update(channel).where(channel.c.number == row.number).values(**storable(changes)))
+        reindex_title(tx, row, changes)
+    if tags is not None:
+        tx.execute(delete(tag).where(tag.c.channel_number == row.number))
+        rows = [{"channel_number": row.number, "name": name} for name in dict.fromkeys(tags)]
+        if rows:
+            tx.execute(insert(tag), rows)
+    return get_channel(tx, name)
+
+
+def tags_of(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, list[str]]:
+    """The tags of some channels, in alphabetical order."""
+    found: dict[int, list[str]] = {number: [] for number in numbers}
+    query = select(tag).where(tag.c.channel_number.in_(found)).order_by(tag.c.name)
+    for row in tx.execute(query):
+        found[row.channel_number].append(row.name)
+    return found
+
+
+def list_channels(tx: ReadTransaction, wanted: ChannelFilter, page: Page) -> dict[str, Any]:
+    """A page of channels by last activity."""
+    paged = read_page(tx, channel, channel.c.updated_at, _conditions(wanted), page)
+    tags = tags_of(tx, [row.number for row in paged.rows])
+    return paged.answer([channel_item(row, tags[row.number]) for row in paged.rows])
+
+
+def _conditions(wanted: ChannelFilter) -> list[ColumnElement[bool]]:
+    conditions = given_conditions(
+        (eq, channel.c.deleted, False),
+        (eq, channel.c.source, wanted.source),
+        (ge, channel.c.updated_at, wanted.from_),
+        (le, channel.c.updated_at, wanted.to),
+        (is_of_project, channel.c.project_path, wanted.project),
+        (is_tagged, channel.c.number, wanted.tag),
+        (_is_named, channel.c.nickname, wanted.is_named or None),
+    )
+    if wanted.q:
+        named = (channel.c.name, channel.c.title, channel.c.nickname, channel.c.project_name)
+        is_named = [column.icontains(wanted.q, autoescape=True) for column in named]
+        conditions.append(or_(channel.c.number.in_(wanted.numbers), *is_named))
+    return conditions
+
+
+def _is_named(nickname: ColumnElement[Any], _wanted: bool) -> ColumnElement[bool]:
+    return or_(nickname.is_not(None), channel.c.number.in_(select(tag.c.channel_number)))
+
+
+def channel_item(row: ChannelRow, tags: Sequence[str]) -> dict[str, Any]:
+    """A channel as the outside sees it: the fields of a session (contract 2.3)."""
+    return {
+        "session_id": row.session_id or row.name,
+        "channel": row.name,
+        "source": row.source,
+        "title": row.title,
+        "nickname": row.nickname,
+        "tags": list(tags),
+        "project_path": row.project_path,
+        "project_name": row.project_name or "General",
+        "message_count": row.message_count,
+        "created_at": format_time(row.created_at),
+        "updated_at": format_time(row.updated_at),
+        "first_message_preview": row.first_message_preview,
+        "summary": row.summary,
+    }
+
+
+def recount_channel(tx: WriteTransaction, number: int) -> None:
+    """Set a channel's counts and span anew from its messages, after some were deleted or restored."""
+    alive = conversation.c.channel_number == number, conversation.c.deleted.is_(False)
+    count, tokens, first, last = tx.execute(
+        select(
+            func.count(),
+            func.coalesce(func.sum(conversation.c.length), 0),
+            func.min(conversation.c.timestamp),
+            func.max(conversation.c.timestamp),
+        ).where(*alive)
+    ).one()
+    question = select(conversation.c.text).where(*alive, conversation.c.role == Role.USER)
+    asked = tx.execute(question.order_by(conversation.c.timestamp, conversation.c.number).limit(1)).scalar()
+    changes: dict[str, Any] = {
+        "message_count": count,
+        "token_count": tokens,
+        "first_message_preview": preview_of(asked) if asked else None,
+    }
+    if count:
+        changes |= {"created_at": first, "updated_at": last, "deleted": False}
+    tx.execute(update(channel).where(channel.c.number == number).values(**changes))

@@ -1,0 +1,91 @@
+"""What has been read of the clients' own stores: how far, when, and what was passed over and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Table, select
+
+from registry.domain import format_time
+from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.tables import store, store_session
+
+
+@dataclass(frozen=True, slots=True)
+class StoreState:
+    """A store after a sync: sessions `seen` in all, `parsed` this time, and `skipped` as {what, why}.
+
+    `stamp`: what the reader said of the whole store just before.
+    """
+
+    source: str
+    path: str
+    synced_at: datetime
+    stamp: str
+    seen: int
+    parsed: int
+    skipped: Sequence[dict[str, str]]
+
+
+def seen_sessions(tx: ReadTransaction, source: str, path: str) -> dict[str, str]:
+    """The fingerprint that each session of a store had when it was read, by key."""
+    query = select(store_session.c.key, store_session.c.fingerprint).where(
+        store_session.c.source == source, store_session.c.path == path
+    )
+    return {key: fingerprint for key, fingerprint in tx.execute(query)}
+
+
+@dataclass(frozen=True, slots=True)
+class SeenSession:
+    """A session that was read, and the channel it became, if there was a conversation in it."""
+
+    key: str
+    fingerprint: str
+    channel_number: int | None
+
+
+def save_seen_sessions(tx: WriteTransaction, source: str, path: str, sessions: Sequence[SeenSession]) -> None:
+    """Note what was read; in the transaction that stores its messages, so that neither is ever alone."""
+    rows = {session.key: {"source": source, "path": path, **asdict(session)} for session in sessions}
+    if rows:
+        _upsert(tx, store_session, ("source", "path", "key"), list(rows.values()))
+
+
+def save_store(tx: WriteTransaction, state: StoreState) -> None:
+    """Note how a sync of a store went."""
+    row = {
+        "source": state.source,
+        "path": state.path,
+        "synced_at": state.synced_at,
+        "stamp": state.stamp,
+        "seen": state.seen,
+        "parsed": state.parsed,
+        "skipped": list(state.skipped),
+    }
+    _upsert(tx, store, ("source", "path"), [row])
+
+
+def store_as_left(tx: ReadTransaction, source: str, path: str) -> tuple[str | None, list[dict[str, str]]]:
+    """The stamp a store had at its last sync, None before the first, and what was passed over."""
+    query = select(store.c.stamp, store.c.skipped).where(store.c.source == source, store.c.path == path)
+    row = tx.execute(query).first()
+    return (row.stamp, row.skipped) if row else (None, [])
+
+
+def list_stores(tx: ReadTransaction) -> list[dict[str, Any]]:
+    """Every store that was ever read, and how its last sync went."""
+    rows = tx.execute(select(store).order_by(store.c.source, store.c.path))
+    return [{**row._mapping, "synced_at": format_time(row.synced_at)} for row in rows]
+
+
+def _upsert(tx: WriteTransaction, table: Table, key: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
+    if tx.dialect.name == "postgresql":
+        from sqlalchemy.dialects.postgresql import insert
+    else:
+        from sqlalchemy.dialects.sqlite import insert  # type: ignore[assignment]
+    statement = insert(table)
+    news = {name: statement.excluded[name] for name in rows[0] if name not in key}
+    tx.execute(statement.on_conflict_do_update(index_elements=key, set_=news), rows)

@@ -1,0 +1,133 @@
+"""The flight recorder: every run of an operation, with its steps, as one row. In figures: `monitor.statistics`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from operator import eq, ge, le
+from typing import Any
+
+from sqlalchemy import ColumnElement, Row, select
+
+from registry.domain import format_time, storable
+from registry.errors import NotFound
+from registry.storage.aliases import canonical_name
+from registry.storage.conditions import given_conditions
+from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.paging import Page, read_page
+from registry.storage.tables import execution
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """One run: who asked what, when, how it ended, and what each node did. Durations in milliseconds."""
+
+    id: str
+    operation: str
+    source: str
+    client: str | None
+    channel: str | None
+    status: str
+    error: dict[str, str] | None
+    started_at: datetime
+    finished_at: datetime
+    duration_ms: float
+    request: dict[str, Any]
+    result: dict[str, Any] | None
+    steps: Sequence[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionFilter:
+    """Which executions to list; None means any."""
+
+    operation: str | None = None
+    channel: str | None = None
+    status: str | None = None
+    source: str | None = None
+    from_: datetime | None = None
+    to: datetime | None = None
+    error_code: str | None = None
+
+
+def save_execution(tx: WriteTransaction, run: Execution) -> None:
+    """Record a run, in one statement. A run recorded already (its caller gave up waiting) takes the new outcome."""
+    if tx.dialect.name == "postgresql":
+        from sqlalchemy.dialects.postgresql import insert
+    else:
+        from sqlalchemy.dialects.sqlite import insert  # type: ignore[assignment]
+    values: dict[str, Any] = {
+        "id": run.id,
+        "operation": run.operation,
+        "source": run.source,
+        "client": run.client,
+        "channel": run.channel,
+        "status": run.status,
+        "error_code": run.error["code"] if run.error else None,
+        "error": run.error,
+        "started_at": run.started_at,
+        "finished_at": run.finished_at,
+        "duration_ms": run.duration_ms,
+        "duration_rounded": _rounded(run.duration_ms),
+        "request": run.request,
+        "result": run.result,
+        "steps": list(run.steps),
+    }
+    values = storable(values)  # one record that cannot be stored would hold up all that come after it
+    outcome = ("status", "error_code", "error", "finished_at", "duration_ms", "duration_rounded")
+    tx.execute(
+        insert(execution)
+        .values(**values)
+        .on_conflict_do_update(index_elements=["id"], set_={name: values[name] for name in outcome})
+    )
+
+
+def _rounded(duration_ms: float) -> float:
+    """To two significant digits: so few values that a million runs can be counted by them."""
+    return float(f"{duration_ms:.1e}")
+
+
+def list_executions(tx: ReadTransaction, wanted: ExecutionFilter, page: Page) -> dict[str, Any]:
+    """A page of runs by start."""
+    wanted = replace(wanted, channel=canonical_name(tx, wanted.channel))
+    paged = read_page(tx, execution, execution.c.started_at, execution_conditions(wanted), page)
+    return paged.answer([execution_item(row) for row in paged.rows])
+
+
+def get_execution(tx: ReadTransaction, execution_id: str) -> dict[str, Any]:
+    """One run with its request, result and steps; NotFound if there is none."""
+    row = tx.execute(select(execution).where(execution.c.id == execution_id)).first()
+    if row is None:
+        kept = "old ones are kept as figures only (CTXR_KEEP_EXECUTIONS_DAYS)"
+        raise NotFound("No such execution", f"No execution {execution_id!r} in the registry; {kept}")
+    return {**execution_item(row), "request": row.request, "result": row.result, "steps": row.steps}
+
+
+def execution_item(row: Row[Any]) -> dict[str, Any]:
+    """A run as a list shows it (contract 5)."""
+    return {
+        "id": row.id,
+        "operation": row.operation,
+        "source": row.source,
+        "client": row.client,
+        "channel": row.channel,
+        "status": row.status,
+        "error": row.error,
+        "started_at": format_time(row.started_at),
+        "finished_at": format_time(row.finished_at),
+        "duration_ms": row.duration_ms,
+    }
+
+
+def execution_conditions(wanted: ExecutionFilter) -> list[ColumnElement[bool]]:
+    """The filter as conditions of a query."""
+    return given_conditions(
+        (eq, execution.c.operation, wanted.operation),
+        (eq, execution.c.channel, wanted.channel),
+        (eq, execution.c.status, wanted.status),
+        (eq, execution.c.source, wanted.source),
+        (ge, execution.c.started_at, wanted.from_),
+        (le, execution.c.started_at, wanted.to),
+        (eq, execution.c.error_code, wanted.error_code),
+    )

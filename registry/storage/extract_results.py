@@ -1,0 +1,90 @@
+"""Results kept: what was extracted for whom, and briefings. Ids of messages, never copies of their texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Row, exists, func, insert, select, type_coerce
+from sqlalchemy.dialects.postgresql import JSONB
+
+from registry.domain import format_time
+from registry.errors import NotFound
+from registry.storage.aliases import canonical_name
+from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.paging import Page, read_page
+from registry.storage.tables import extract_result
+
+
+def save_result(
+    tx: WriteTransaction,
+    result_id: str,
+    *,
+    record_type: str,
+    channel: str,
+    result_type: str,
+    items: Sequence[str],
+    metadata: dict[str, Any],
+    timestamp: datetime,
+) -> None:
+    """Keep a result: `items` are message ids in the order they were delivered."""
+    tx.execute(
+        insert(extract_result).values(
+            id=result_id,
+            record_type=record_type,
+            channel=channel,
+            result_type=result_type,
+            items=list(items),
+            metadata=metadata,
+            timestamp=timestamp,
+            deleted=False,
+        )
+    )
+
+
+def get_result(tx: ReadTransaction, result_id: str) -> Row[Any]:
+    """The result with that id; NotFound if there is none."""
+    row = tx.execute(select(extract_result).where(extract_result.c.id == result_id)).first()
+    if row is None or row.deleted:
+        raise NotFound("No such result", f"No result {result_id!r} in the registry")
+    return row
+
+
+def list_results(tx: ReadTransaction, channel: str | None, page: Page) -> dict[str, Any]:
+    """A page of results by time, of one channel or of all."""
+    conditions: list[ColumnElement[bool]] = [extract_result.c.deleted.is_(False)]
+    if channel is not None:
+        conditions.append(extract_result.c.channel == canonical_name(tx, channel))
+    paged = read_page(tx, extract_result, extract_result.c.timestamp, conditions, page)
+    return paged.answer([result_item(row) for row in paged.rows])
+
+
+def deliveries_of(tx: ReadTransaction, channel: str, message_id: str, limit: int) -> list[dict[str, Any]]:
+    """The results of a channel that delivered this message, newest first."""
+    query = select(extract_result).where(
+        extract_result.c.channel == channel, extract_result.c.deleted.is_(False), _holds(tx, message_id)
+    )
+    rows = tx.execute(query.order_by(extract_result.c.timestamp.desc()).limit(limit))
+    return [result_item(row) for row in rows]
+
+
+def _holds(tx: ReadTransaction, message_id: str) -> ColumnElement[bool]:
+    if tx.dialect.name == "postgresql":
+        return type_coerce(extract_result.c["items"], JSONB).contains([message_id])
+    elements = func.json_each(extract_result.c["items"]).table_valued("value")
+    return exists().select_from(elements).where(elements.c.value == message_id)
+
+
+def result_item(row: Row[Any]) -> dict[str, Any]:
+    """A kept result as the outside sees it."""
+    return {
+        "id": row.id,
+        "record_type": row.record_type,
+        "channel": row.channel,
+        "result_type": row.result_type,
+        "items": row.items,
+        "metadata": row.metadata,
+        "timestamp": format_time(row.timestamp),
+        "deleted": row.deleted,
+    }

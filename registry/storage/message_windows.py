@@ -1,0 +1,46 @@
+"""A channel's messages as one reads them: in order, a stretch at a time, from any place, or those with some words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import Row, select
+
+from registry.storage.database import ReadTransaction
+from registry.storage.messages import MessageRow
+from registry.storage.paging import Page, cursor_of, read_rows
+from registry.storage.tables import conversation
+
+
+class Window(NamedTuple):
+    """Messages in order, with the cursors for what stands before and after them; None: nothing does."""
+
+    rows: Sequence[Row[Any]]
+    earlier: str | None
+    later: str | None
+
+
+def read_window(tx: ReadTransaction, channel_number: int, page: Page, *, deleted: bool = False) -> Window:
+    """The stretch after the page's cursor, or before it if the order is "desc"; rows are in order either way."""
+    conditions = conversation.c.channel_number == channel_number, conversation.c.deleted.is_(deleted)
+    rows, cursor = read_rows(tx, conversation, conversation.c.timestamp, conditions, page)
+    return Window(rows, None, cursor) if page.order == "asc" else Window(rows[::-1], cursor, None)
+
+
+def window_around(tx: ReadTransaction, row: MessageRow, before: int, limit: int) -> Window:
+    """The stretch that holds a message: up to `before` messages ahead of it, then it and those after it."""
+    here, number = row.timestamp, row.number
+    ahead = read_window(tx, row.channel_number, Page(before, cursor_of(here, number), "desc"), deleted=row.deleted)
+    rest = read_window(tx, row.channel_number, Page(limit, cursor_of(here, number - 1), "asc"), deleted=row.deleted)
+    return Window([*ahead.rows, *rest.rows], ahead.earlier, rest.later)
+
+
+def numbers_containing(tx: ReadTransaction, channel_number: int, words: str, limit: int) -> list[int]:
+    """The messages of a channel that contain these very characters, in order of arrival."""
+    query = select(conversation.c.number).where(
+        conversation.c.channel_number == channel_number,
+        conversation.c.deleted.is_(False),
+        conversation.c.text.icontains(words, autoescape=True),
+    )
+    return list(tx.execute(query.order_by(conversation.c.number).limit(limit)).scalars())

@@ -1,0 +1,247 @@
+"""Messages as they are read, deleted and restored. Storing them is `saving`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from operator import eq, ge, le
+from typing import Any
+
+from sqlalchemy import ColumnElement, Row, delete, insert, or_, select, update
+
+from registry.domain import format_time
+from registry.errors import NotFound
+from registry.storage.aliases import canonical_name
+from registry.storage.channels import ChannelRow, find_channel, get_channel, recount_channel, unindex_title
+from registry.storage.conditions import given_conditions, is_in
+from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.engines import index_of
+from registry.storage.index_entries import message_entry
+from registry.storage.paging import Page, is_past, read_page
+from registry.storage.tables import channel, conversation, message_alias
+from registry.text.analyzer import ANALYZER_VERSION, analyze
+
+MessageRow = Row[*tuple[Any, ...]]
+
+LATEST_FIRST = (conversation.c.timestamp.desc(), conversation.c.number.desc())
+
+
+@dataclass(frozen=True, slots=True)
+class MessageFilter:
+    """Which messages to list; None means any. `numbers` limits to messages found by content."""
+
+    channel: str | None = None
+    source: str | None = None
+    roles: Sequence[str] | None = None
+    from_: datetime | None = None
+    to: datetime | None = None
+    include_deleted: bool = False
+    numbers: Sequence[int] | None = None
+
+
+def messages_of(
+    tx: ReadTransaction,
+    channel_number: int,
+    *,
+    limit: int,
+    roles: Sequence[str] | None = None,
+    from_: datetime | None = None,
+    to: datetime | None = None,
+    before: tuple[datetime, int] | None = None,
+    include_deleted: bool = False,
+) -> list[MessageRow]:
+    """The last `limit` messages of a channel, oldest first; `before` a place (timestamp, number)."""
+    conditions = _conditions(MessageFilter(None, None, roles, from_, to, include_deleted))
+    if before:
+        conditions.append(is_past(conversation, conversation.c.timestamp, before, "desc"))
+    query = select(conversation).where(conversation.c.channel_number == channel_number, *conditions)
+    return list(tx.execute(query.order_by(*LATEST_FIRST).limit(limit)).all()[::-1])
+
+
+def message_place(tx: ReadTransaction, channel_number: int, seq: int) -> tuple[datetime, int]:
+    """Where the message with that seq stands, as `messages_of` takes it; NotFound if there is none."""
+    query = select(conversation.c.timestamp, conversation.c.number).where(
+        conversation.c.channel_number == channel_number, conversation.c.seq == seq
+    )
+    row = tx.execute(query).first()
+    if row is None:
+        raise NotFound("No such message", f"No message with sequence {seq + 1} in this session")
+    return row.timestamp, row.number
+
+
+Turn = tuple[int, int]
+"""A turn's identity: channel number, and the seq of the message that opens it."""
+
+
+def turns_of(tx: ReadTransaction, turns: Iterable[Turn]) -> list[MessageRow]:
+    """All messages of some turns, in conversation order."""
+    by_channel: dict[int, list[int]] = defaultdict(list)
+    for channel_number, turn in turns:
+        by_channel[channel_number].append(turn)
+    rows: list[MessageRow] = []
+    for number, of_channel in by_channel.items():
+        query = select(conversation).where(
+            conversation.c.channel_number == number,
+            conversation.c.turn.in_(of_channel),
+            conversation.c.deleted.is_(False),
+        )
+        rows += tx.execute(query).all()
+    return _in_order(rows)
+
+
+def _in_order(rows: Sequence[MessageRow]) -> list[MessageRow]:
+    """Asked to sort a few rows, SQLite would rather walk all messages in order of time; so we do it."""
+    return sorted(rows, key=lambda row: (row.timestamp, row.number))
+
+
+def by_numbers(tx: ReadTransaction, numbers: Sequence[int]) -> list[MessageRow]:
+    """The messages with these numbers that are not deleted, in conversation order."""
+    query = select(conversation).where(conversation.c.number.in_(numbers), conversation.c.deleted.is_(False))
+    return _in_order(tx.execute(query).all())
+
+
+def by_ids(tx: ReadTransaction, ids: Sequence[str]) -> list[MessageRow]:
+    """The messages with these ids, or that took them over, that are not deleted, in conversation order."""
+    aliased = select(message_alias.c.number).where(message_alias.c.id.in_(ids))
+    named = or_(conversation.c.id.in_(ids), conversation.c.number.in_(aliased))
+    query = select(conversation).where(named, conversation.c.deleted.is_(False))
+    return _in_order(tx.execute(query).all())
+
+
+def list_messages(tx: ReadTransaction, wanted: MessageFilter, page: Page) -> dict[str, Any]:
+    """A page of messages by time."""
+    wanted = replace(wanted, channel=canonical_name(tx, wanted.channel))
+    paged = read_page(tx, conversation, conversation.c.timestamp, _conditions(wanted), page)
+    return paged.answer([message_item(row) for row in paged.rows])
+
+
+def _conditions(wanted: MessageFilter) -> list[ColumnElement[bool]]:
+    return given_conditions(
+        (eq, conversation.c.channel, wanted.channel),
+        (eq, conversation.c.source, wanted.source),
+        (is_in, conversation.c.role, wanted.roles),
+        (ge, conversation.c.timestamp, wanted.from_),
+        (le, conversation.c.timestamp, wanted.to),
+        (is_in, conversation.c.number, wanted.numbers),
+        (eq, conversation.c.deleted, None if wanted.include_deleted else False),
+    )
+
+
+def get_message(tx: ReadTransaction, message_id: str, *, include_deleted: bool = False) -> MessageRow:
+    """The message with that id; NotFound if there is none, or it was deleted."""
+    aliased = select(message_alias.c.number).where(message_alias.c.id == message_id).scalar_subquery()
+    row = tx.execute(select(conversation).where(conversation.c.id == message_id)).first()
+    row = row or tx.execute(select(conversation).where(conversation.c.number == aliased)).first()
+    if row is None or (row.deleted and not include_deleted):
+        raise NotFound("No such message", f"No message {message_id!r} in the registry")
+    return row
+
+
+def delete_message(tx: WriteTransaction, message_id: str, *, soft: bool) -> dict[str, Any]:
+    """Delete a message so that nothing finds it; softly it can be restored. Returns it as it now is."""
+    row = get_message(tx, message_id, include_deleted=True)
+    unindex(tx, [row])
+    if soft:
+        changes = {"deleted": True, "with_channel": False}
+        tx.execute(update(conversation).where(conversation.c.number == row.number).values(**changes))
+    else:
+        tx.execute(delete(conversation).where(conversation.c.number == row.number))
+    recount_channel(tx, row.channel_number)
+    return {**message_item(row), "deleted": True}
+
+
+def replace_message(tx: WriteTransaction, row: MessageRow, number: int) -> None:
+    """Take a message out because it is another one told twice: its id stands for that one from now on."""
+    unindex(tx, [row])
+    moved = update(message_alias).where(message_alias.c.number == row.number)
+    tx.execute(moved.values(number=number))
+    tx.execute(insert(message_alias).values(id=row.id, number=number))
+    tx.execute(delete(conversation).where(conversation.c.number == row.number))
+
+
+def current_ids(tx: ReadTransaction, ids: Sequence[str]) -> dict[str, str]:
+    """Of those of the ids whose messages turned out to be others, the ids of these."""
+    query = select(message_alias.c.id, conversation.c.id).join(
+        conversation, conversation.c.number == message_alias.c.number
+    )
+    return dict(tx.execute(query.where(message_alias.c.id.in_(ids))).all())
+
+
+def restore_message(tx: WriteTransaction, message_id: str) -> dict[str, Any]:
+    """Take a soft deletion back. Returns the message as it now is; NotFound if it is gone for good."""
+    row = get_message(tx, message_id, include_deleted=True)
+    if row.deleted:
+        revise(tx, row, _BACK)
+        recount_channel(tx, row.channel_number)
+    return {**message_item(row), "deleted": False}
+
+
+_BACK = {"deleted": False, "with_channel": False}
+
+
+def restore_channel(tx: WriteTransaction, name: str) -> ChannelRow:
+    """Take back the soft deletion of a channel; NotFound if it is gone for good.
+
+    Messages that were deleted before, one by one, stay deleted.
+    """
+    row = find_channel(tx, name)
+    if row is None:
+        raise NotFound("No such channel", f"No channel {name!r} in the registry")
+    within = conversation.c.channel_number == row.number, conversation.c.with_channel.is_(True)
+    for message in tx.execute(select(conversation).where(*within)).all():
+        revise(tx, message, _BACK)
+    recount_channel(tx, row.number)
+    return get_channel(tx, name)
+
+
+def delete_channel(tx: WriteTransaction, row: ChannelRow, *, soft: bool) -> None:
+    """Delete a channel and all it holds; softly, its messages can be restored one by one."""
+    within = conversation.c.channel_number == row.number
+    unindex(tx, tx.execute(select(conversation).where(within)).all())
+    if soft:
+        alive = within, conversation.c.deleted.is_(False)
+        tx.execute(update(conversation).where(*alive).values(deleted=True, with_channel=True))
+        recount_channel(tx, row.number)
+        tx.execute(update(channel).where(channel.c.number == row.number).values(deleted=True))
+    else:
+        unindex_title(tx, row)
+        tx.execute(delete(conversation).where(within))
+        tx.execute(delete(channel).where(channel.c.number == row.number))
+
+
+def revise(tx: WriteTransaction, row: MessageRow, changes: Mapping[str, Any]) -> None:
+    """Change a stored message, and what it is found by."""
+    found = analyze(changes.get("text", row.text))
+    known = {**changes, "length": len(found), "analyzer_version": ANALYZER_VERSION}
+    unindex(tx, [row])
+    tx.execute(update(conversation).where(conversation.c.number == row.number).values(**known))
+    revised = {**row._mapping, **known}
+    if not revised["deleted"]:
+        index_of(tx).add(tx, [message_entry(revised, found)])
+
+
+def unindex(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
+    """Make messages unfindable; those deleted already are."""
+    entries = [message_entry({**row._mapping}, analyze(row.text)) for row in rows if not row.deleted]
+    if entries:
+        index_of(tx).remove(tx, entries)
+
+
+def message_item(row: MessageRow) -> dict[str, Any]:
+    """A message as the outside sees it (contract 5, a conversation item)."""
+    return {
+        "id": row.id,
+        "channel": row.channel,
+        "source": row.source,
+        "role": row.role,
+        "text": row.text,
+        "timestamp": format_time(row.timestamp),
+        "context": row.payload.get("context"),
+        "actor": row.actor,
+        "deleted": row.deleted,
+        "payload": row.payload,
+        "record_type": row.record_type,
+        "received_at": format_time(row.received_at),
+    }

@@ -1,0 +1,53 @@
+"""What a session may be called, and which sessions a nickname in other letters means (contract 2.3)."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from sqlalchemy import or_, select
+
+from registry.errors import InvalidRequest
+from registry.storage.database import ReadTransaction
+from registry.storage.tables import channel, channel_alias
+
+_PLACE = re.compile(r"#?\d+")
+
+
+def check_nickname(tx: ReadTransaction, nickname: str, number: int) -> None:
+    """Whether a channel may be called so from now on. Raises InvalidRequest saying what is allowed."""
+    _check_letters(nickname)
+    holder = _named(tx, nickname, number) or next((n for n in numbers_called(tx, nickname) if n != number), None)
+    if holder is not None:
+        name = tx.execute(select(channel.c.name).where(channel.c.number == holder)).scalar_one()
+        raise InvalidRequest(
+            "The nickname is taken.",
+            f"nickname: given {nickname!r}, which names channel {name!r}; allowed: what names no other session",
+        )
+
+
+def numbers_called(tx: ReadTransaction, nickname: str) -> list[int]:
+    """The numbers of the channels with this nickname, in capitals or not; compared here, for databases differ."""
+    wanted = nickname.casefold()
+    named = tx.execute(select(channel.c.number, channel.c.nickname).where(channel.c.nickname.is_not(None)))
+    return [row.number for row in named if row.nickname.casefold() == wanted]
+
+
+def _check_letters(nickname: str) -> None:
+    kinds = [unicodedata.category(letter) for letter in nickname]
+    if "Cc" in kinds or all(kind[0] in "CZ" for kind in kinds):
+        raise _refusal(nickname, "visible characters, and no control characters")
+    if _PLACE.fullmatch(nickname):
+        raise _refusal(nickname, "a name; numbers and `#3` mean a place in the list")
+
+
+def _refusal(nickname: str, allowed: str) -> InvalidRequest:
+    return InvalidRequest("That cannot be a nickname.", f"nickname: given {nickname!r}; allowed: {allowed}")
+
+
+def _named(tx: ReadTransaction, name: str, number: int) -> int | None:
+    """Another channel that has this as its name, native id or alias, deleted ones included: they may come back."""
+    other = channel.c.number != number, or_(channel.c.name == name, channel.c.session_id == name)
+    alias = channel_alias.c.channel_number != number, channel_alias.c.name == name
+    queries = select(channel.c.number).where(*other), select(channel_alias.c.channel_number).where(*alias)
+    return next((number for query in queries for number in tx.execute(query).scalars()), None)

@@ -1,0 +1,121 @@
+"""Pages of rows by time, and the cursors that continue them.
+
+A cursor names a place, not a count, so that a page stays right while rows arrive.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from sqlalchemy import Column, ColumnElement, Row, Table, and_, func, or_, select
+
+from registry.domain import format_time, parse_time
+from registry.errors import InvalidRequest
+from registry.storage.database import ReadTransaction
+
+Order = Literal["asc", "desc"]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Which part of a list: at most `limit` rows after `cursor`, newest first unless `order` is "asc"."""
+
+    limit: int = 20
+    cursor: str | None = None
+    order: Order = "desc"
+
+
+@dataclass(frozen=True, slots=True)
+class Paged:
+    """The rows of a page, the cursor of the next page, if any, and how many rows there are in all."""
+
+    rows: Sequence[Row[Any]]
+    next_cursor: str | None
+    total: int
+
+    def answer(self, items: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """The shape of every list (contract 5), with the rows shown as these items."""
+        return {"items": list(items), "total": self.total, "next_cursor": self.next_cursor}
+
+
+def read_page(
+    tx: ReadTransaction,
+    table: Table,
+    moment: Column[datetime],
+    conditions: Sequence[ColumnElement[bool]],
+    page: Page,
+) -> Paged:
+    """A page of a table ordered by that time column, ties by running number."""
+    total = tx.execute(select(func.count()).select_from(table).where(*conditions)).scalar_one()
+    return Paged(*read_rows(tx, table, moment, conditions, page), total)
+
+
+def read_rows(
+    tx: ReadTransaction,
+    table: Table,
+    moment: Column[datetime],
+    conditions: Sequence[ColumnElement[bool]],
+    page: Page,
+) -> tuple[Sequence[Row[Any]], str | None]:
+    """As `read_page`, without counting: the rows, and the cursor of the next page, if any."""
+    query = select(table).where(*conditions)
+    if page.cursor:
+        query = query.where(is_past(table, moment, place_of(page.cursor), page.order))
+    ordering = [c.asc() if page.order == "asc" else c.desc() for c in (moment, table.c.number)]
+    rows = tx.execute(query.order_by(*ordering).limit(page.limit + 1)).all()
+    shown = rows[: page.limit]
+    last = shown[-1]._mapping if len(rows) > page.limit else None
+    return shown, cursor_of(last[moment], last["number"]) if last else None
+
+
+def is_past(table: Table, moment: Column[datetime], place: tuple[datetime, int], order: Order) -> ColumnElement[bool]:
+    """Further on in that order than a place (time, number)."""
+    at, number = place
+    if order == "asc":
+        return or_(moment > at, and_(moment == at, table.c.number > number))
+    return or_(moment < at, and_(moment == at, table.c.number < number))
+
+
+def cursor_of(at: datetime, number: int) -> str:
+    """The place of a row as one word."""
+    return encode_cursor({"at": format_time(at), "n": number})
+
+
+def place_of(cursor: str) -> tuple[datetime, int]:
+    """The place that `cursor_of` made a word of; InvalidRequest for anything else."""
+    place = decode_cursor(cursor, at=str, n=int)
+    if not 0 <= place["n"] < 2**63:
+        raise _not_ours(cursor)
+    try:
+        return parse_time(place["at"]), place["n"]
+    except ValueError as exc:
+        raise _not_ours(cursor) from exc
+
+
+def encode_cursor(place: dict[str, Any]) -> str:
+    """A place as one URL-safe word."""
+    text = json.dumps(place, separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def decode_cursor(cursor: str, **shape: type) -> dict[str, Any]:
+    """The place a cursor names; InvalidRequest unless it has just this shape."""
+    try:
+        place = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    except (binascii.Error, ValueError) as exc:
+        raise _not_ours(cursor) from exc
+    if not isinstance(place, dict) or {key: type(value) for key, value in place.items()} != shape:
+        raise _not_ours(cursor)
+    return place
+
+
+def _not_ours(cursor: str) -> InvalidRequest:
+    return InvalidRequest(
+        "The cursor is not valid.", f"cursor: given {cursor!r}; allowed: the next_cursor of the last answer"
+    )

@@ -1,0 +1,78 @@
+"""Finding a session by what people call it: a native id or the beginning of one, a channel, a nickname, `#3`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from sqlalchemy import ColumnElement, or_, select
+
+from registry.errors import InvalidRequest, NotFound
+from registry.storage.channels import ChannelRow, recent_channels
+from registry.storage.database import ReadTransaction
+from registry.storage.nicknames import numbers_called
+from registry.storage.tables import channel, channel_alias
+
+SHORTEST_PREFIX = 6
+_ORDINAL = re.compile(r"#(\d{1,6})")
+_SHOWN = 5
+
+
+def resolve_session(tx: ReadTransaction, reference: str) -> ChannelRow:
+    """The one session that is meant (contract 2.3); NotFound, or InvalidRequest naming those it may be."""
+    ordinal = _ORDINAL.fullmatch(reference)
+    for place, condition in enumerate(_readings(tx, reference)):
+        if ordinal and place:  # only a channel's own name comes before `#3`
+            return _nth_recent(tx, int(ordinal[1]))
+        rows = _found(tx, condition)
+        if len(rows) == 1:
+            return rows[0]
+        if rows:
+            raise InvalidRequest("That may be several sessions.", f"given {reference!r}; it may be {_names(rows)}")
+    raise NotFound("No such session", f"No session, channel or nickname {reference!r} in the registry")
+
+
+def latest_channel(tx: ReadTransaction, source: str) -> ChannelRow:
+    """The channel that a source logged to last: most likely the chat that is going on; NotFound if there is none."""
+    query = select(channel).where(channel.c.deleted.is_(False), channel.c.source == source)
+    row = tx.execute(query.order_by(channel.c.updated_at.desc(), channel.c.number.desc()).limit(1)).first()
+    if row is None:
+        raise NotFound(
+            "No current session is known", f"Nothing from {source!r} yet: log the chat, or name a session_id"
+        )
+    return row
+
+
+def _readings(tx: ReadTransaction, reference: str) -> Iterator[ColumnElement[bool]]:
+    """What the reference may be, the most exact reading first."""
+    yield channel.c.name == reference
+    yield channel.c.session_id == reference
+    yield channel.c.nickname == reference
+    yield channel.c.number.in_(select(channel_alias.c.channel_number).where(channel_alias.c.name == reference))
+    yield channel.c.number.in_(numbers_called(tx, reference))
+    if len(reference) >= SHORTEST_PREFIX:
+        prefixes = (column.startswith(reference, autoescape=True) for column in (channel.c.session_id, channel.c.name))
+        yield or_(*prefixes)
+
+
+def _found(tx: ReadTransaction, condition: ColumnElement[bool]) -> Sequence[ChannelRow]:
+    query = select(channel).where(channel.c.deleted.is_(False), condition)
+    return tx.execute(query.order_by(channel.c.updated_at.desc(), channel.c.number.desc()).limit(_SHOWN + 1)).all()
+
+
+def _nth_recent(tx: ReadTransaction, place: int) -> ChannelRow:
+    if place < 1:
+        raise NotFound("No such session", "given '#0'; counting starts at 1: '#1' is the most recent session")
+    rows = recent_channels(tx, place)
+    if len(rows) < place:
+        raise NotFound("No such session", f"given '#{place}'; there are {len(rows)} sessions")
+    return rows[-1]
+
+
+def _names(rows: Sequence[ChannelRow]) -> str:
+    ids = [row.session_id for row in rows]
+    # Two sub-agents may have the same short id; only their channels' names tell them apart.
+    own = [row.name if ids.count(row.session_id) > 1 else row.session_id or row.name for row in rows]
+    titles = (row.title or row.first_message_preview or "" for row in rows)
+    shown = [f"{name} ({title})" for name, title in zip(own[:_SHOWN], titles, strict=False)]
+    return ", ".join([*shown, "…"] if len(rows) > _SHOWN else shown)

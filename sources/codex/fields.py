@@ -1,0 +1,36 @@
+"""What single fields of a Codex record mean (format 2, 3). Pure."""
+
+from __future__ import annotations
+
+from sources.kit.jsonl import Record, mapping, string
+
+IGNORED_RESPONSES = ("ghost_snapshot", "compaction", "compaction_summary", "image_generation_call", "other")
+IGNORED_ITEMS = ("Extension", "SubAgentActivity", "ImageView", "Sleep")
+IGNORED_EVENTS = (
+    *("token_count", "task_started", "task_complete", "turn_started", "turn_complete", "context_compacted"),
+    *("exec_command_begin", "exec_command_output_delta", "patch_apply_begin", "mcp_tool_call_begin", "item_started"),
+    *("web_search_begin", "web_search_end", "view_image_tool_call", "agent_reasoning_section_break", "turn_diff"),
+    *("agent_reasoning_raw_content", "background_event", "stream_error", "plan_update", "thread_settings_applied"),
+    *("entered_review_mode", "exited_review_mode", "session_configured", "warning", "deprecation_notice"),
+)
+
+
+def parent_of(meta: Record) -> tuple[str | None, str | None]:
+    """The thread that this one comes from, and how."""
+    spawn = mapping(mapping(mapping(meta.get("source")).get("subagent")).get("thread_spawn"))
+    caller = string(meta.get("parent_thread_id")) or string(spawn.get("parent_thread_id"))
+    if caller:
+        return caller, "sub-agent"
+    origin = string(meta.get("forked_from_id")) or string(mapping(meta.get("history_base")).get("thread_id"))
+    return (origin, "fork") if origin and origin != meta.get("id") else (None, None)
+
+
+def unwrapped(record: Record) -> tuple[str, Record]:
+    """Type and payload. Before mid-2025 lines had no envelope, and the first was the description of the session."""
+    if isinstance(record.get("payload"), dict):
+        return string(record.get("type")), record["payload"]
+    if "record_type" in record:
+        return "session_state", record
+    if "type" in record:
+        return "response_item", record
+    return ("session_meta" if "id" in record else ""), record

@@ -1,0 +1,151 @@
+"""A bubble, Cursor's unit of conversation, as messages (formats/cursor-ide.md, 5 and 7). Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import PurePosixPath, PureWindowsPath
+from typing import Any
+
+from registry.domain import Message, Role
+from sources.cursor.times import bubble_time
+from sources.cursor.tools import error_text, is_tool_call, tool_message
+from sources.kit.jsonl import items, mapping, string
+from sources.kit.loose_json import inside, number, objects, unfolded
+from sources.kit.rich_text import plain_text
+from sources.kit.uris import path_of
+
+_THINKING, _SUMMARY = 30, 22  # capabilityType
+_SPEAKERS: dict[float | None, Role] = {1: Role.USER, 2: Role.ASSISTANT}
+_UNKNOWN_MODEL = "default"
+
+
+def speaker_of(bubble: Mapping[str, Any], header: Mapping[str, Any]) -> Role | None:
+    """Who speaks in a bubble, by its own type or its header's; None for a type nobody has seen yet."""
+    given = (number(source.get("type")) for source in (bubble, header))
+    return next((_SPEAKERS[kind] for kind in given if kind in _SPEAKERS), None)
+
+
+def messages_of(
+    bubble: Mapping[str, Any], header: Mapping[str, Any], speaker: Role, model: str | None
+) -> Iterator[Message]:
+    """What a bubble says, in the order it was seen: thinking, words, tool call, error. Times may be missing.
+
+    The leading one has the bubble's id as `native_id`; another in the same bubble has its role behind it.
+    `model` is the conversation's, for answers that name none.
+    """
+    common = _common(bubble, header)
+    answers = {"model": model_of(bubble) or model} if model_of(bubble) or model else {}
+    leading = _leading_role(bubble, speaker)
+    for part in _parts(bubble, speaker):
+        native_id = common["native_id"] if part.role is leading else f"{common['native_id']}:{part.role}"
+        own = {} if speaker is Role.USER else answers
+        more = {**common, "native_id": native_id, **own, **part.more}
+        yield replace(part, timestamp=bubble_time(bubble, header), more=more)
+
+
+def model_of(holder: Mapping[str, Any], field: str = "modelInfo") -> str | None:
+    """The model that a bubble or conversation names; "default" names none."""
+    name = string(inside(holder, field, "modelName"))
+    return name if name and name != _UNKNOWN_MODEL else None
+
+
+def bubble_text(bubble: Mapping[str, Any]) -> str:
+    """What was typed or answered, with the code that older replies keep beside the text."""
+    text = string(bubble.get("text")) or string(bubble.get("rawText"))
+    if not text.strip():
+        text = plain_text(bubble.get("richText") or bubble.get("initText"))
+    blocks = filter(None, map(_fenced, objects(bubble.get("codeBlocks"))))
+    return "\n\n".join([text.strip(), *(block for code, block in blocks if code not in text)]).strip()
+
+
+def _common(bubble: Mapping[str, Any], header: Mapping[str, Any]) -> dict[str, Any]:
+    native_id = string(header.get("bubbleId")) or string(bubble.get("bubbleId"))
+    request = string(bubble.get("requestId"))
+    return {"native_id": native_id, **({"request_id": request} if request else {})}
+
+
+def _leading_role(bubble: Mapping[str, Any], speaker: Role) -> Role:
+    if is_tool_call(bubble):
+        return Role.TOOL
+    by_kind = {_THINKING: Role.THINKING, _SUMMARY: Role.SYSTEM}
+    return by_kind.get(_capability(bubble), speaker)
+
+
+def _parts(bubble: Mapping[str, Any], speaker: Role) -> Iterator[Message]:
+    if thought := _thinking(bubble):
+        duration = number(bubble.get("thinkingDurationMs"))
+        yield Message(Role.THINKING, thought, more={"duration_ms": round(duration)} if duration else {})
+    yield from _words(bubble, speaker)
+    if is_tool_call(bubble):
+        yield tool_message(mapping(bubble.get("toolFormerData")))
+    if failure := bubble.get("errorDetails"):
+        yield Message(Role.ERROR, error_text(failure))
+
+
+def _words(bubble: Mapping[str, Any], speaker: Role) -> Iterator[Message]:
+    text, kind = bubble_text(bubble), _capability(bubble)
+    if kind == _SUMMARY:
+        summary = text or string(inside(bubble, "conversationSummary", "summary"))
+        if summary:
+            yield Message(Role.SYSTEM, summary, more={"injected": True})
+        return
+    attached = attachments_of(bubble)
+    shown = text or " ".join(f"[{name}]" for name in attached if speaker is Role.USER)
+    if shown:
+        role = Role.THINKING if kind == _THINKING and not _thinking(bubble) else speaker
+        yield Message(role, shown, more={"attachments": attached} if attached else {})
+
+
+def _capability(bubble: Mapping[str, Any]) -> int:
+    return int(number(bubble.get("capabilityType")) or 0)
+
+
+def _thinking(bubble: Mapping[str, Any]) -> str:
+    thought = unfolded(bubble.get("thinking"))
+    own = string(thought) or string(inside(thought, "text"))
+    older = (string(block.get("thinking")) or string(block.get("text")) for block in _thinking_blocks(bubble))
+    return (own or "\n\n".join(filter(None, older))).strip()
+
+
+def _thinking_blocks(bubble: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return objects(bubble.get("allThinkingBlocks"))
+
+
+def _fenced(block: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The code of a block, and the same fenced by more backticks than it holds itself."""
+    code = string(block.get("content")).strip("\n")
+    if not code.strip():
+        return None
+    longest = max(map(len, re.findall("`+", code)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return code, f"{fence}{string(block.get('languageId'))}\n{code}\n{fence}"
+
+
+_ATTACHED = ("relevantFiles", "attachedFolders", "attachedFoldersNew", "attachedFiles", "externalLinks")
+_SELECTED = ("fileSelections", "folderSelections", "selections", "terminalSelections", "externalLinks", "selectedDocs")
+
+
+def attachments_of(bubble: Mapping[str, Any]) -> list[str]:
+    """The names of what was sent along, in order, each once; never the contents."""
+    context = mapping(bubble.get("context"))
+    lists = [bubble.get(key) for key in _ATTACHED] + [context.get(key) for key in _SELECTED]
+    pictures = map(_picture_name, objects(bubble.get("images")))
+    files = (_file_name(entry) for given in lists for entry in items(given))
+    return list(dict.fromkeys(filter(None, [*pictures, *files])))
+
+
+def _picture_name(image: Mapping[str, Any]) -> str:
+    given = (string(image.get(key)) for key in ("path", "name", "filename"))
+    path = next(filter(None, given), "")
+    flavour = PureWindowsPath if "\\" in path else PurePosixPath
+    return flavour(path).name or "image"
+
+
+def _file_name(entry: Any) -> str:
+    if isinstance(entry, str):
+        return entry
+    given = mapping(entry)
+    names = (string(given.get(key)) for key in ("relativeWorkspacePath", "relativePath", "path", "url", "name"))
+    return path_of(given.get("uri")) or next(filter(None, names), "")

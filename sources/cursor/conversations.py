@@ -1,0 +1,174 @@
+"""A composer, Cursor's name for a conversation, as a session (formats/cursor-ide.md, 4 and 7). Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from registry.domain import Message, Role, Session, preview_of
+from sources.base import Skipped
+from sources.cursor.bubbles import messages_of, model_of, speaker_of
+from sources.cursor.projects import Evidence, Workspaces, project_of
+from sources.cursor.times import Span, dated, moment
+from sources.kit.jsonl import mapping, string
+from sources.kit.loose_json import number, objects, read_json, strings
+
+QUIET = timedelta(seconds=60)
+_TOOL_CAPABILITY = 15
+_NOT_WORTH_A_CHANNEL = frozenset({Role.ERROR, Role.SYSTEM})
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Composer:
+    """One conversation: its record (`composerData`) and what the lists of conversations say of it."""
+
+    composer_id: str
+    record: Json
+    header: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What came of a composer. Not `settled`: its last answer is still being written and was left out."""
+
+    session: Session
+    skipped: tuple[Skipped, ...]
+    settled: bool
+
+    @property
+    def is_empty(self) -> bool:
+        """A draft, or nothing anybody said."""
+        return all(message.role in _NOT_WORTH_A_CHANNEL for message in self.session.messages)
+
+
+def headers_of(record: Json) -> list[dict[str, Any]]:
+    """The bubbles of a conversation in its order, each once: `bubbleId`, `type`, perhaps `createdAt`."""
+    listed = objects(record.get("fullConversationHeadersOnly"))
+    named = {string(header.get("bubbleId")): header for header in reversed(listed) if string(header.get("bubbleId"))}
+    if not named:
+        return [{"bubbleId": bubble_id} for bubble_id in inline_bubbles(record)]
+    return list(reversed(named.values()))
+
+
+def inline_bubbles(record: Json) -> dict[str, dict[str, Any]]:
+    """The bubbles that an old record holds itself, by id, in order, with the tool data it keeps apart."""
+    tools = _inline_tools(record)
+    mapped = {key: bubble for key, bubble in mapping(record.get("conversationMap")).items() if isinstance(bubble, dict)}
+    listed = enumerate(objects(record.get("conversation")), 1)
+    inline = {string(bubble.get("bubbleId")) or f"#{place}": bubble for place, bubble in listed} | mapped
+    return {key: {"toolFormerData": tools[key], **bubble} if key in tools else bubble for key, bubble in inline.items()}
+
+
+def reading_of(
+    composer: Composer, bubbles: Iterable[tuple[Json, Any]], workspaces: Workspaces, now: datetime
+) -> Reading:
+    """The conversation out of its headers, each with its bubble as stored (JSON or object; None: not there)."""
+    evidence, damage, messages = Evidence(), Counter[str](), list[Message]()
+    model = model_of(composer.record, "modelConfig")
+    for header, stored in bubbles:
+        bubble = mapping(stored if isinstance(stored, dict) else read_json(stored))
+        speaker = speaker_of(bubble, header)
+        if not bubble or speaker is None:
+            damage[_trouble(stored, bubble)] += 1
+            continue
+        evidence.add(bubble)
+        messages.extend(messages_of(bubble, header, speaker, model))
+    settled = not _is_answering(composer, messages, now)
+    kept = messages if settled else _without_last_answer(messages)
+    session = Session(
+        session_id=composer.composer_id,
+        messages=dated(kept, _span(composer, now)),
+        title=_title(composer, messages),
+        project=project_of(composer.composer_id, composer.header, composer.record, workspaces, evidence),
+        parent=_subagent(composer, "parentComposerId") or None,
+        meta=_meta(composer, model),
+    )
+    return Reading(session, _skipped(composer.composer_id, damage), settled)
+
+
+def _trouble(stored: Any, bubble: Json) -> str:
+    if stored is None:
+        return "listed in the conversation but not stored"
+    return "of an unknown type" if bubble else "not a JSON object"
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 message`, `2 messages`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _skipped(composer_id: str, damage: Counter[str]) -> tuple[Skipped, ...]:
+    return tuple(Skipped(f"{counted(count, 'message')} of {composer_id}", why) for why, count in damage.items())
+
+
+def _is_answering(composer: Composer, messages: list[Message], now: datetime) -> bool:
+    """Whether bubbles may still be rewritten: Cursor says so, and something happened a moment ago."""
+    record = composer.record
+    if record.get("status") != "generating" and not record.get("generatingBubbleIds"):
+        return False
+    times = (_last_change(composer), *(message.timestamp for message in messages[-1:]))
+    return any(time is not None and now - time < QUIET for time in times)
+
+
+def _without_last_answer(messages: list[Message]) -> list[Message]:
+    """Up to the last question."""
+    questions = [place for place, message in enumerate(messages, 1) if message.role is Role.USER]
+    return messages[: max(questions, default=0)]
+
+
+def _span(composer: Composer, now: datetime) -> Span:
+    created = filter(None, (moment(given.get("createdAt")) for given in (composer.header, composer.record)))
+    return Span(min(created, default=None), _last_change(composer), now)
+
+
+def _last_change(composer: Composer) -> datetime | None:
+    names = ("lastUpdatedAt", "conversationCheckpointLastUpdatedAt")
+    times = (moment(given.get(name)) for given in (composer.header, composer.record) for name in names)
+    return max(filter(None, times), default=None)
+
+
+def _title(composer: Composer, messages: Iterable[Message]) -> str:
+    named = (string(given.get("name")).strip() for given in (composer.header, composer.record))
+    asked = (first_line(message.text) for message in messages if message.role is Role.USER)
+    return next(filter(None, (*named, *asked)), "Untitled")
+
+
+def first_line(text: str) -> str:
+    """The first line that says something, short enough for a title."""
+    return preview_of(text.strip().partition("\n")[0])
+
+
+def _subagent(composer: Composer, name: str) -> str:
+    infos = (mapping(given.get("subagentInfo")) for given in (composer.record, composer.header))
+    return next(filter(None, (string(info.get(name)) for info in infos)), "")
+
+
+def _meta(composer: Composer, model: str | None) -> dict[str, Any]:
+    """What else is worth keeping, by our names. Named one by one: keys and tokens lie in the same record."""
+    merged = {**composer.header, **composer.record}
+    children = [*strings(merged.get("subagentComposerIds")), *strings(merged.get("subComposerIds"))]
+    meta = {
+        "model": model,
+        "subtitle": string(merged.get("subtitle")),
+        "mode": string(merged.get("unifiedMode")) or string(merged.get("forceMode")),
+        "archived": merged.get("isArchived") in (True, 1),
+        "subagent_type": _subagent(composer, "subagentTypeName") or string(composer.header.get("subagentTypeName")),
+        "children": list(dict.fromkeys(children)),
+    }
+    return {name: value for name, value in meta.items() if value}
+
+
+def _inline_tools(record: Json) -> dict[str, Any]:
+    """Tool calls of the first generation, which stood apart from the bubbles."""
+    capabilities = objects(record.get("capabilities"))
+    held = (mapping(given.get("data")) for given in capabilities if number(given.get("type")) == _TOOL_CAPABILITY)
+    return {key: call for data in held for key, call in mapping(_opened(data.get("bubbleDataMap"))).items()}
+
+
+def _opened(value: Any) -> Any:
+    return read_json(value) if isinstance(value, str) else value

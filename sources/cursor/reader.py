@@ -1,0 +1,177 @@
+"""The conversations of the Cursor IDE, from every generation of its storage (formats/cursor-ide.md).
+
+A generation differs in where lists and bubbles stand and what a record holds. `cursor_store` and `cursor_workspaces`
+know the places; `cursor_conversations`, `cursor_legacy` and `cursor_bubbles` the meaning.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from registry.domain import now
+from registry.errors import StorageError
+from sources.base import FoundSession, Places, Skipped
+from sources.cursor.conversations import QUIET, Composer, counted, headers_of, inline_bubbles, reading_of
+from sources.cursor.projects import Workspaces, listed_project
+from sources.cursor.store import GlobalStore, Trace
+from sources.cursor.workspaces import DATABASE, note_workspace, own_conversations, workspace_folders
+from sources.kit.loose_json import read_json
+from sources.kit.sqlite_files import last_change, stamp
+from sources.kit.sqlite_store import WAIT_S, ClientDatabase, DamagedDatabase
+from sources.kit.workspace_files import user_folders
+
+_GENERATION = "1"
+"""Part of every fingerprint: another number makes every conversation be read again."""
+
+_BUILDS = ("Cursor", "Cursor Nightly")
+_EMPTY = "drafts, or nothing was said"
+_UNLISTED = "messages are stored, but not listed in the conversation yet"
+_NO_RECORD = "listed by Cursor, but it keeps no record of them"
+
+_Header = Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class CursorIde:
+    """Reads one installation of Cursor: its global database and those of all its workspaces.
+
+    A conversation counts as changed when its record or its entry in the lists does, or when a bubble was added,
+    removed or rewritten: Cursor's tables replace a row on conflict, so a rewritten one has a new row number, and the
+    index of the keys tells numbers and counts without reading a value. A bubble updated within its row would be
+    noticed with the record, which is written when a turn ends.
+    """
+
+    name: str = "cursor"
+    wait_s: float = WAIT_S
+    clock: Callable[[], datetime] = field(default=now)
+
+    def find(self, places: Places) -> Iterator[Path]:
+        """The global database of each Cursor on this machine, even where only workspaces have one.
+
+        In WSL the IDE runs on Windows: `CTXR_CURSOR_DIR` has to name its `User` folder on the mounted drive.
+        """
+        for user_folder in dict.fromkeys(_user_folders(places)):
+            if any((user_folder / name).is_dir() for name in ("globalStorage", "workspaceStorage")):
+                yield user_folder / "globalStorage" / DATABASE
+
+    def stamp(self, store: Path) -> str:
+        """The same as long as nothing was written in any database of the store; a few file statuses long.
+
+        A minute after the last writing it changes once more: an answer left out because it was being written
+        (`sessions`) is complete by then, or never will be.
+        """
+        databases = [store, *(folder / DATABASE for folder in workspace_folders(store.parents[1]))]
+        idle = self.clock().timestamp() - max(map(last_change, databases)) > QUIET.total_seconds()
+        return _digest(idle, [(database.parent.name, stamp(database)) for database in databases])
+
+    def count(self, store: Path) -> int:
+        """The composers with a record in the global database."""
+        if not store.exists():
+            return 0
+        with ClientDatabase(store, self.wait_s) as database:
+            return len(GlobalStore(database).composer_ids())
+
+    def watched(self, store: Path) -> Iterable[Path]:
+        """The folder of the global database, and those of the workspaces'."""
+        return [store.parent, store.parents[1] / "workspaceStorage"]
+
+    def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
+        """The conversations that are new or have changed, one at a time in memory.
+
+        An answer that is being written waits for a later pass; its question comes at once.
+        StorageError if the global database cannot be read, DamagedDatabase included.
+        """
+        if not store.exists():
+            yield Skipped(f"{store.parent.name}/{store.name}", "not there; only the workspaces' own were read")
+            yield from self._workspaces(store, seen, Workspaces(), frozenset())
+            return
+        with ClientDatabase(store, self.wait_s) as database:
+            everything, workspaces = GlobalStore(database), Workspaces()
+            composer_ids = everything.composer_ids()
+            yield from self._workspaces(store, seen, workspaces, frozenset(composer_ids))
+            yield from self._composers(everything, composer_ids, seen, workspaces)
+
+    def _workspaces(
+        self, store: Path, seen: Mapping[str, str], workspaces: Workspaces, known: frozenset[str]
+    ) -> Iterator[FoundSession | Skipped]:
+        """What only workspaces hold, each once, while it is noted what they list; `known` composers are elsewhere."""
+        done = set(known)
+        for folder in workspace_folders(store.parents[1]):
+            try:
+                rows = note_workspace(folder, workspaces, self.wait_s)
+            except StorageError as exc:
+                yield Skipped(f"workspace {folder.name}", exc.details)
+                continue
+            changed = own_conversations(folder, rows, workspaces, seen, done, self.clock())
+            yield from (found for found in changed if found.session.messages)
+
+    def _composers(
+        self, store: GlobalStore, composer_ids: list[str], seen: Mapping[str, str], workspaces: Workspaces
+    ) -> Iterator[FoundSession | Skipped]:
+        headers = store.headers()
+        passed_over = Counter({_NO_RECORD: len(headers.keys() - composer_ids)})
+        for composer_id in composer_ids:
+            header = headers.get(composer_id, {})
+            try:
+                fingerprint = _fingerprint(
+                    store.trace(composer_id), header, listed_project(composer_id, header, workspaces)
+                )
+                if seen.get(composer_id) == fingerprint:
+                    continue
+                outcome = self._conversation(store, composer_id, header, workspaces, fingerprint)
+            except DamagedDatabase as exc:
+                outcome = Skipped(f"conversation {composer_id}", exc.details)
+            if isinstance(outcome, str):
+                passed_over[outcome] += 1
+            else:
+                yield outcome
+        yield from (Skipped(counted(count, "conversation"), why) for why, count in passed_over.items() if count)
+
+    def _conversation(
+        self, store: GlobalStore, composer_id: str, header: _Header, workspaces: Workspaces, fingerprint: str
+    ) -> FoundSession | Skipped | str:
+        """The conversation, or why there is none: a string where many have the same reason."""
+        record = read_json(store.record(composer_id))
+        if not isinstance(record, dict):
+            return Skipped(f"conversation {composer_id}", "its record is not a JSON object")
+        order = headers_of(record)
+        reading = reading_of(
+            Composer(composer_id, record, header), _bubbles(store, composer_id, record, order), workspaces, self.clock()
+        )
+        if reading.is_empty:
+            return _EMPTY if order or not store.trace(composer_id).bubbles else _UNLISTED
+        return FoundSession(
+            composer_id, fingerprint + ("" if reading.settled else "…"), reading.session, reading.skipped
+        )
+
+
+def _bubbles(
+    store: GlobalStore, composer_id: str, record: _Header, order: list[dict[str, Any]]
+) -> Iterator[tuple[_Header, Any]]:
+    inline = inline_bubbles(record)
+    for header in order:
+        bubble_id = header["bubbleId"]
+        stored = None if inline and bubble_id in inline else store.bubble(composer_id, bubble_id)
+        yield header, inline.get(bubble_id) if stored is None else stored
+
+
+def _user_folders(places: Places) -> Iterator[Path]:
+    """Cursor's `User` folders: the named one, else the usual ones of every system (formats/cursor-ide.md, 1)."""
+    if named := places.environment.get("CTXR_CURSOR_DIR"):
+        yield Path(named).expanduser()
+        return
+    yield from user_folders(places, _BUILDS)
+
+
+def _fingerprint(trace: Trace, header: _Header, project: str) -> str:
+    return _digest(_GENERATION, *trace, header.get("name"), header.get("lastUpdatedAt"), project)
+
+
+def _digest(*parts: object) -> str:
+    return blake2b(repr(parts).encode("utf-8", "replace"), digest_size=16).hexdigest()

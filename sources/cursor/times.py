@@ -1,0 +1,108 @@
+"""When a Cursor message was said: stored where Cursor stored it, else estimated and marked so. Pure.
+
+The rules are those of formats/cursor-ide.md, 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from registry.domain import Message, parse_time
+from sources.kit.jsonl import mapping
+from sources.kit.loose_json import number
+
+_EARLIEST_MS, _LATEST_MS = 1e12, 253_402_300_799_000.0  # below it is a span of time, not a date; above, no year
+_TIMINGS = ("clientRpcSendTime", "clientSettleTime", "clientEndTime", "clientStartTime")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What is known of a whole conversation: when it began, when it was last touched, and what time it is now."""
+
+    start: datetime | None
+    end: datetime | None
+    now: datetime
+
+
+def moment(value: Any) -> datetime | None:
+    """A stored time: milliseconds since 1970 or ISO 8601; None if it is neither, or plainly no date."""
+    if isinstance(value, str):
+        try:
+            given = parse_time(value)
+        except ValueError:
+            return None
+        return given if given.timestamp() * 1000 > _EARLIEST_MS else None
+    milliseconds = number(value)
+    if milliseconds is None or not _EARLIEST_MS < milliseconds < _LATEST_MS:
+        return None
+    return parse_time(datetime.fromtimestamp(milliseconds / 1000, UTC))
+
+
+def bubble_time(bubble: Mapping[str, Any], header: Mapping[str, Any]) -> datetime | None:
+    """The time of a bubble: its own, its header's, else the first absolute one of its timings."""
+    timings = mapping(bubble.get("timingInfo"))
+    candidates = (bubble.get("createdAt"), header.get("createdAt"), *map(timings.get, _TIMINGS))
+    return next(filter(None, map(moment, candidates)), None)
+
+
+def dated(messages: Sequence[Message], span: Span, longest_step: timedelta | None = None) -> tuple[Message, ...]:
+    """The messages with the times they lack: spread evenly between their neighbours, none in the future.
+
+    An estimated time is marked `more["time"] = "inferred"`; it stays None where nothing at all is known. After a
+    message with a time of its own estimates are no farther apart than `longest_step`.
+    """
+    estimates = _estimates([message.timestamp for message in messages], span, longest_step)
+    return tuple(_with_time(message, estimate, span.now) for message, estimate in zip(messages, estimates, strict=True))
+
+
+def _with_time(message: Message, estimate: datetime | None, now: datetime) -> Message:
+    if message.timestamp is not None and message.timestamp <= now:
+        return message
+    time = min(estimate, now) if estimate else None
+    return replace(message, timestamp=time, more={**message.more, "time": "inferred"})
+
+
+def _estimates(
+    times: Sequence[datetime | None], span: Span, longest_step: timedelta | None
+) -> Iterator[datetime | None]:
+    """For each message its own time, or one between those around it."""
+    earlier, position = _earliest(span.start, next(filter(None, times), None)), 0
+    while position < len(times):
+        own = times[position]
+        if own is not None:
+            yield own
+            earlier, position = own, position + 1
+            continue
+        gap = _gap_length(times, position)
+        following = times[position + gap] if position + gap < len(times) else span.end
+        yield from _spread(earlier, following, gap, longest_step if position else None)
+        position += gap
+
+
+def _earliest(*times: datetime | None) -> datetime | None:
+    return min(filter(None, times), default=None)
+
+
+def _gap_length(times: Sequence[datetime | None], position: int) -> int:
+    end = position
+    while end < len(times) and times[end] is None:
+        end += 1
+    return end - position
+
+
+def _spread(
+    earlier: datetime | None, later: datetime | None, count: int, longest_step: timedelta | None
+) -> Iterator[datetime | None]:
+    """`count` moments evenly between two; at the known one if the other is missing or before it."""
+    first = earlier or later
+    if first is None:
+        yield from [None] * count
+        return
+    width = max((later or first) - first, first - first)
+    if longest_step is not None:
+        width = min(width, longest_step * (count + 1))
+    for place in range(1, count + 1):
+        yield parse_time(first + width * place / (count + 1))

@@ -1,0 +1,82 @@
+"""The folder `workspaceStorage`: what the workspaces' own databases hold, and whose folders they are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from sources.base import FoundSession
+from sources.cursor.conversations import Composer, headers_of, inline_bubbles, reading_of
+from sources.cursor.legacy import tab_session
+from sources.cursor.projects import Workspaces
+from sources.cursor.store import WorkspaceRows, workspace_rows
+from sources.kit import drafts
+from sources.kit.files import folders_in, store_entries
+from sources.kit.jsonl import string
+from sources.kit.sqlite_files import last_change
+from sources.kit.sqlite_store import ClientDatabase
+from sources.kit.workspace_files import project_of_workspace
+
+DATABASE = "state.vscdb"
+
+
+def workspace_folders(user_folder: Path) -> list[Path]:
+    """The folders of all workspaces that Cursor has opened, in a settled order. Raises StorageError."""
+    return sorted(map(Path, folders_in(store_entries(user_folder / "workspaceStorage"))))
+
+
+def note_workspace(folder: Path, workspaces: Workspaces, wait_s: float) -> WorkspaceRows:
+    """Read one workspace, and note its project and which composers it lists. StorageError if it cannot be read."""
+    project = project_of_workspace(folder)
+    if project:
+        workspaces.project_by_id[folder.name] = project
+    database = folder / DATABASE
+    if not database.exists():
+        return WorkspaceRows([], set(), {})
+    with ClientDatabase(database, wait_s) as opened:
+        rows = workspace_rows(opened)
+    if project:
+        for composer_id in rows.listed:
+            workspaces.project_by_composer.setdefault(composer_id, project)
+    return rows
+
+
+def own_conversations(
+    folder: Path, rows: WorkspaceRows, workspaces: Workspaces, seen: Mapping[str, str], done: set[str], now: datetime
+) -> Iterator[FoundSession]:
+    """The changed ones of the conversations that workspaces alone hold: old chat tabs, composers kept whole.
+
+    `done` are the keys met before, here or elsewhere; it grows, for two workspaces may list the same.
+    """
+    project = workspaces.project_by_id.get(folder.name)
+    tabs = {string(tab.get("tabId")) or f"{folder.name}-{place}": tab for place, tab in enumerate(rows.tabs, 1)}
+    for key, kept in (tabs | rows.inline).items():
+        fingerprint = _fingerprint(kept, project)
+        if key in done:
+            continue
+        done.add(key)
+        if seen.get(key) == fingerprint:
+            continue
+        if key in rows.inline:
+            found = _inline_conversation(Composer(key, kept, {}), fingerprint, workspaces, now)
+        else:
+            found = FoundSession(key, fingerprint, tab_session(kept, key, project, now))
+        touched = drafts.moment(last_change(folder / DATABASE) or None)
+        yield replace(found, session=drafts.dated(found.session, touched))
+
+
+def _inline_conversation(composer: Composer, fingerprint: str, workspaces: Workspaces, now: datetime) -> FoundSession:
+    inline = inline_bubbles(composer.record)
+    bubbles = ((header, inline.get(header["bubbleId"])) for header in headers_of(composer.record))
+    reading = reading_of(composer, bubbles, workspaces, now)
+    return FoundSession(composer.composer_id, fingerprint, reading.session, reading.skipped)
+
+
+def _fingerprint(given: Mapping[str, Any], project: str | None) -> str:
+    text = json.dumps([given, project])
+    return blake2b(text.encode(), digest_size=16).hexdigest()

@@ -1,0 +1,111 @@
+"""The root of a Cursor agent's conversation and the nodes below it (formats/cursor-agent.md, 3.1). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from sources.cursor.times import moment
+from sources.kit.protobuf_wire import Node, read_node
+from sources.kit.uris import path_of
+
+ID_BYTES = 32
+_PROMPT, _WAITING, _TURNS, _FOLDERS, _MODE = 1, 4, 8, 9, 10
+_CHILDREN, _WORKSPACE, _CLIENT, _TURN_BEGAN, _TIME_ZONE = 16, 21, 22, 26, 27
+_MODES = {1: "agent", 2: "ask", 3: "plan", 4: "debug", 5: "triage"}
+
+
+class Root:
+    """What one state of a conversation says. Elements are hex ids of blobs, or JSON that stands in the root itself."""
+
+    def __init__(self, data: bytes) -> None:
+        self._node = read_node(data)
+
+    @property
+    def is_whole(self) -> bool:
+        """Otherwise only its beginning could be read."""
+        return self._node.is_whole
+
+    def prompt(self) -> list[str | bytes]:
+        """What the model saw, in order: an id of a blob as text, inline JSON as bytes."""
+        return [block.hex() if len(block) == ID_BYTES else block for block in self._node.blocks(_PROMPT)]
+
+    def waiting(self) -> list[bytes]:
+        """Answers of the model whose tool calls have no result yet, as JSON."""
+        return self._node.blocks(_WAITING)
+
+    def turns(self) -> list[str]:
+        """What the user saw, in order: ids of turns."""
+        return _ids(self._node, _TURNS)
+
+    def folder(self) -> str:
+        """The first workspace folder; nothing if none is named."""
+        described = (text for node in self._node.nodes(_WORKSPACE) for text in node.all_texts())
+        return next(filter(None, map(path_of, (*self._node.texts(_FOLDERS), *described))), "")
+
+    def turn_began(self) -> datetime | None:
+        """When the latest turn began."""
+        return moment(self._node.number(_TURN_BEGAN))
+
+    def children(self) -> list[str]:
+        """The ids of its sub-agents."""
+        return [entry.text(1) for entry in self._node.nodes(_CHILDREN) if entry.text(1)]
+
+    def about(self) -> dict[str, str]:
+        """What else is worth keeping, by our names."""
+        known = {"mode": _MODES.get(self._node.number(_MODE) or 0, "")}
+        return known | {"client": self._node.text(_CLIENT), "time_zone": self._node.text(_TIME_ZONE)}
+
+
+def links_of(data: bytes) -> list[str]:
+    """The children of a node of the first generation, which held nothing but ids; nothing if it is no such node."""
+    node = read_node(data)
+    blocks = node.blocks(_PROMPT)
+    return [block.hex() for block in blocks] if node.is_whole and _are_ids(blocks) else []
+
+
+class Turn(NamedTuple):
+    """One turn as the user saw it: the ids of the question and of the steps that followed."""
+
+    question: str
+    steps: list[str]
+
+
+def read_turn(data: bytes) -> Turn | None:
+    """A turn of the agent; None for one of the shell, or what is none."""
+    for agent in read_node(data).nodes(1)[:1]:
+        return Turn(next(iter(_ids(agent, 1)), ""), _ids(agent, 2))
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What an agent did in a turn: `kind` is `assistant`, `thinking`, or `tool` without a text we could read."""
+
+    kind: str
+    text: str
+
+
+def question_of(data: bytes) -> str:
+    """What the user typed."""
+    return read_node(data).text(1)
+
+
+def steps_of(data: bytes) -> Iterator[Step]:
+    """What a step holds; usually one thing."""
+    node = read_node(data)
+    for tag, kind in ((3, "thinking"), (1, "assistant")):
+        for inner in node.nodes(tag):
+            yield Step(kind, inner.text(1))
+    for _ in node.blocks(2):
+        yield Step("tool", "")
+
+
+def _ids(node: Node, tag: int) -> list[str]:
+    return [block.hex() for block in node.blocks(tag) if len(block) == ID_BYTES]
+
+
+def _are_ids(blocks: list[bytes]) -> bool:
+    return bool(blocks) and all(len(block) == ID_BYTES for block in blocks)

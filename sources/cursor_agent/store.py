@@ -1,0 +1,160 @@
+"""What stands where in the database of a Cursor agent: every statement we put to it (formats/cursor-agent.md, 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from sources.cursor_agent.state import Root, links_of
+from sources.cursor_agent.tools import cursors_own
+from sources.kit.jsonl import LONGEST_LINE, Record, mapping, object_in, string
+from sources.kit.loose_json import read_json
+from sources.kit.sqlite_store import ClientDatabase
+
+LONGEST_BLOB = LONGEST_LINE
+"""Bytes. What is longer is passed over unread."""
+
+_WANTED = ("agentId", "latestRootBlobId", "name", "mode", "createdAt", "lastUsedModel")
+"""Of the description; a key to encrypt blobs stands there, too."""
+_DEEPEST = 64
+_PAGE = 100
+_LAST_ROW = 2**63 - 1
+_BEGIN_OF_ROOT = b"\x0a\x20"
+_SUMMARY, _SUMMARY_WITHIN = b"isSummary", 8
+_MISSING, _TOO_LONG, _NOT_JSON = "not stored", f"longer than {LONGEST_BLOB // 2**20} MB", "not a JSON object"
+
+
+Prompt = list[str | bytes]
+"""Ids of blobs as text, and messages that stand in the root itself as bytes."""
+
+
+class Element(NamedTuple):
+    """One message of the model's prompt by the name of its blob; without a message, `why` there is none."""
+
+    name: str
+    message: Record | None
+    why: str = ""
+
+
+class AgentStore:
+    """One `store.db`: the description of a conversation, and blobs by the hash of their contents."""
+
+    def __init__(self, database: ClientDatabase) -> None:
+        self._database = database
+        self._tables = database.tables()
+
+    def description(self) -> Record:
+        """What the client says of the whole: JSON as hexadecimal text, or plain. Empty if it says nothing."""
+        if "meta" not in self._tables:
+            return {}
+        rows = self._database.rows("SELECT value FROM meta WHERE key = '0'")
+        given = next((_description(value) for (value,) in rows), {})
+        return {key: given[key] for key in _WANTED if key in given}
+
+    def latest_root(self, named: str) -> tuple[str, Root] | None:
+        """The state of the conversation now, with its id: the one that is named, else the newest that is there."""
+        data = self.blob(named) if named else None
+        return (named, Root(data)) if data else next(self._roots(_LAST_ROW), None)
+
+    def blob(self, blob_id: str) -> bytes | None:
+        """The contents of a blob; None if it is not there or too long."""
+        return self._blob(blob_id)[0]
+
+    def elements(self, root_id: str, root: Root) -> Iterator[Element]:
+        """The prompt, one message at a time in memory: that of before each summary, then what followed.
+
+        A message that stands there twice has two names, which stay the same when more follow.
+        """
+        counts: dict[str, int] = {}
+        for element in self._all_elements(root_id, root):
+            count = counts[element.name] = counts.get(element.name, 0) + 1
+            yield element if count == 1 else element._replace(name=f"{element.name}~{count}")
+
+    def _all_elements(self, root_id: str, root: Root) -> Iterator[Element]:
+        for given in (*self._with_earlier(root_id, root.prompt()), *root.waiting()):
+            if isinstance(given, bytes):
+                yield _element(sha256(given).hexdigest(), given, "")
+            else:
+                yield from self._below(given)
+
+    def _below(self, blob_id: str) -> Iterator[Element]:
+        """A message, or in stores of the first generation all that a node of ids leads to."""
+        open_nodes, done = [(blob_id, 0)], set[str]()
+        while open_nodes:
+            here, depth = open_nodes.pop()
+            data, why = self._blob(here)
+            links = links_of(data) if data and not data.startswith(b"{") else []
+            if not links:
+                yield _element(here, data, why)
+            elif depth < _DEEPEST and here not in done:
+                done.add(here)
+                open_nodes += [(link, depth + 1) for link in reversed(links)]
+
+    def _with_earlier(self, root_id: str, prompt: Prompt) -> Prompt:
+        """The prompt; where it began anew with a summary, what it was before stands in an earlier state."""
+        summary = self._summary_in(prompt)
+        earlier = self._roots(self._row(root_id)) if summary else iter(())
+        for _, root in earlier:
+            before = root.prompt()
+            if summary in before:
+                continue
+            known = set(before)
+            prompt = [*before, *(given for given in prompt if given not in known)]
+            summary = self._summary_in(before)
+            if summary is None:
+                break
+        return prompt
+
+    def _summary_in(self, prompt: Prompt) -> str | bytes | None:
+        """The element that stands for all that was said before."""
+        for given in prompt[:_SUMMARY_WITHIN]:
+            data = given if isinstance(given, bytes) else self.blob(given)
+            if data and _SUMMARY in data and cursors_own(mapping(read_json(data))).get("isSummary") is True:
+                return given
+        return None
+
+    def _roots(self, before_row: int) -> Iterator[tuple[str, Root]]:
+        """The states of the conversation that were stored before a row, newest first."""
+        statement = (
+            "SELECT rowid, CAST(id AS TEXT) FROM blobs WHERE rowid < ? AND length(data) <= ?"
+            " AND substr(CAST(data AS BLOB), 1, 2) = ? ORDER BY rowid DESC LIMIT ?"
+        )
+        while "blobs" in self._tables:
+            page = self._database.rows(statement, (before_row, LONGEST_BLOB, _BEGIN_OF_ROOT, _PAGE))
+            for row, blob_id in page:
+                before_row = row
+                links = links_of(self.blob(blob_id) or b"")
+                if links and self._row(links[0]):
+                    yield blob_id, Root(self.blob(blob_id) or b"")
+            if len(page) < _PAGE:
+                return
+
+    def _row(self, blob_id: str) -> int:
+        """Where a blob is stored, counted in order of arrival; 0 if it is not."""
+        rows = self._database.rows("SELECT rowid FROM blobs WHERE id = ?", (blob_id,))
+        return rows[0][0] if rows else 0
+
+    def _blob(self, blob_id: str) -> tuple[bytes | None, str]:
+        """The contents, or why there are none; the length is looked at first."""
+        statement = "SELECT CASE WHEN length(data) <= ? THEN data END, length(data) FROM blobs WHERE id = ?"
+        rows = self._database.rows(statement, (LONGEST_BLOB, blob_id)) if "blobs" in self._tables else []
+        if not rows or rows[0][1] is None:
+            return None, _MISSING
+        data = rows[0][0]
+        if data is None:
+            return None, _TOO_LONG
+        return data if isinstance(data, bytes) else str(data).encode("utf-8", "replace"), ""
+
+
+def _element(name: str, data: bytes | None, why: str) -> Element:
+    message = read_json(data) if data is not None else None
+    return Element(name, message) if isinstance(message, dict) else Element(name, None, why or _NOT_JSON)
+
+
+def _description(value: Any) -> Record:
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else string(value)
+    with suppress(ValueError):  # it may stand there as it is
+        text = bytes.fromhex(text).decode("utf-8", "replace")
+    return object_in(text) or {}

@@ -1,0 +1,179 @@
+"""What a conversation in an export of ChatGPT says (formats/exports.md, 2). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from registry.domain import Role, Session
+from sources.exports import chatgpt_content as contents
+from sources.exports.branches import Node, in_order, newest_leaf, path_to
+from sources.exports.reading import Unknown, Version, injected, more_result, name_of, session_of, show_document, titled
+from sources.kit import drafts
+from sources.kit.drafts import Draft
+from sources.kit.jsonl import Record, mapping, string
+from sources.kit.loose_json import number
+
+PLACE = "chatgpt.com"
+_UNTITLED = ("New chat", "New Chat")
+_PROJECT = "g-p-"
+
+
+def is_conversation(record: Record) -> bool:
+    """Whether it is one of ChatGPT's."""
+    return isinstance(record.get("mapping"), dict)
+
+
+def identity(record: Record) -> str:
+    """The conversation's own id."""
+    return name_of(record.get("conversation_id") or record.get("id"))
+
+
+def version(record: Record) -> Version:
+    """How far the conversation had come."""
+    rest = (record.get("title"), record.get("current_node"), record.get("gizmo_id"))
+    return Version(_moment(record.get("update_time")), len(mapping(record.get("mapping"))), rest)
+
+
+def project_name(_record: Record) -> None:
+    """The export knows projects and custom GPTs by their ids only."""
+
+
+def read(record: Record, projects: Mapping[str, str], unknown: Unknown) -> Session:
+    """The conversation; what is not understood is counted in `unknown`."""
+    messages = {name: mapping(mapping(node).get("message")) for name, node in mapping(record.get("mapping")).items()}
+    nodes = _nodes(mapping(record.get("mapping")), messages)
+    path = path_to(nodes, string(record.get("current_node"))) or path_to(nodes, newest_leaf(nodes))
+    model = string(record.get("default_model_slug"))
+    reading = _Reading(model, unknown, nodes)
+    for name in in_order(nodes, path):
+        reading.message(name, messages[name], is_live=name in path)
+    title = string(record.get("title"))
+    gizmo = string(record.get("gizmo_id")) or string(record.get("conversation_template_id"))
+    about = {
+        "project": projects.get(gizmo),
+        "project_id" if gizmo.startswith(_PROJECT) else "gizmo_id": gizmo,
+        "gizmo_type": string(record.get("gizmo_type")),
+        "model": model,
+    }
+    named = titled(reading.kept, title="" if title in _UNTITLED else title)
+    session = session_of(identity(record), reading.kept, named, about)
+    return drafts.dated(session, *(_moment(record.get(key)) for key in ("create_time", "update_time")))
+
+
+def _nodes(given: Record, messages: Mapping[str, Record]) -> dict[str, Node]:
+    return {
+        name: Node(
+            string(mapping(given[name]).get("parent")),
+            mapping(message.get("author")).get("role") == "user",
+            _moment(message.get("create_time")),
+        )
+        for name, message in messages.items()
+    }
+
+
+def _moment(value: object) -> datetime | None:
+    """Seconds since 1970; in rare old data as a string."""
+    if isinstance(value, str):
+        try:
+            return drafts.moment(float(value))
+        except ValueError:
+            return drafts.moment(value)
+    return drafts.moment(value)
+
+
+@dataclass(slots=True)
+class _Reading:
+    model: str
+    unknown: Unknown
+    nodes: Mapping[str, Node]
+    kept: list[Draft] = field(default_factory=list)
+    _times: dict[str, datetime | None] = field(default_factory=dict)
+    _calls: dict[str, Draft] = field(default_factory=dict)
+    """By node: the call that it makes, or whose result it or one before it is."""
+
+    def message(self, name: str, message: Record, *, is_live: bool) -> None:
+        """Take in one message; those before it in the tree have been."""
+        node, before = self.nodes[name], len(self.kept)
+        self._times[name] = node.at or self._times.get(node.parent)
+        content, metadata = mapping(message.get("content")), mapping(message.get("metadata"))
+        if message and content.get("content_type") not in contents.DROPPED:
+            self._said(name, message, content, metadata)
+        else:
+            self._pass_on(name)
+        for draft in self.kept[before:]:
+            draft.more |= {} if is_live else {"superseded": True}
+            draft.more |= {} if node.at or draft.at is None else {"time": "inferred"}
+
+    def _said(self, name: str, message: Record, content: Record, metadata: Record) -> None:
+        role, recipient = mapping(message.get("author")).get("role"), string(message.get("recipient")) or "all"
+        kind = string(content.get("content_type"))
+        text = contents.text_of(content, self.unknown)
+        if role == "tool" or (kind in contents.RESULTS and role != "user"):
+            self._result(name, message, text)
+        elif role == "assistant" and recipient != "all":
+            self._call(name, recipient, text, metadata)
+        elif kind == "thoughts":
+            self._put(Role.THINKING, name, text, self._model(metadata))
+            self._pass_on(name)
+        elif kind == "system_error":
+            self._put(Role.ERROR, name, text, {})
+        elif role == "assistant" and not _is_hidden(message, metadata):
+            text = contents.fenced(content, text) if kind == "code" else contents.without_marks(text)
+            more = self._model(metadata) | contents.citations(metadata)
+            self._attach(self._put(Role.ASSISTANT, name, text, more), content, metadata)
+        elif role == "user" and kind != "user_editable_context" and not _is_hidden(message, metadata):
+            self._attach(self._put(Role.USER, name, text, {}), content, metadata)
+        else:
+            hidden = {"hidden": True} if _is_hidden(message, metadata) else {}
+            self.kept.append(injected(text, self._times[name], name, **hidden))
+            self._pass_on(name)
+
+    def _call(self, name: str, tool: str, text: str, metadata: Record) -> None:
+        params = contents.params_of(text)
+        draft = drafts.tool_draft(name, tool, params, self._times[name])
+        show_document(draft, params)
+        draft.more |= self._model(metadata)
+        self.kept.append(draft)
+        self._calls[name] = draft
+
+    def _result(self, name: str, message: Record, text: str) -> None:
+        """What a tool answered, to the call above it; without one, as a call of its own."""
+        content, metadata = mapping(message.get("content")), mapping(message.get("metadata"))
+        names = list(contents.attachments(content, metadata))
+        result = "\n\n".join(filter(None, (text, " ".join(f"[{each}]" for each in names))))
+        self._pass_on(name)
+        if name not in self._calls:
+            if not result:
+                return
+            self._call(name, string(mapping(message.get("author")).get("name")) or "tool", "", {})
+        more_result(self._calls[name], result, _status(content, metadata))
+
+    def _pass_on(self, name: str) -> None:
+        """A result may stand below another one, or below something between it and its call."""
+        if call := self._calls.get(self.nodes[name].parent):
+            self._calls[name] = call
+
+    def _put(self, role: Role, name: str, text: str, more: Record) -> Draft:
+        self.kept.append(Draft(role, [text] if text else [], self._times[name], {"native_id": name, **more}))
+        return self.kept[-1]
+
+    def _attach(self, draft: Draft, content: Record, metadata: Record) -> None:
+        for attached in contents.attachments(content, metadata):
+            draft.attach(attached)
+
+    def _model(self, metadata: Record) -> dict[str, Any]:
+        model = string(metadata.get("model_slug")) or self.model
+        return {"model": model} if model else {}
+
+
+def _is_hidden(message: Record, metadata: Record) -> bool:
+    return bool(metadata.get("is_visually_hidden_from_conversation")) or number(message.get("weight")) == 0
+
+
+def _status(content: Record, metadata: Record) -> str:
+    outcome = mapping(metadata.get("aggregate_result"))
+    has_failed = bool(outcome.get("in_kernel_exception")) or string(outcome.get("status")).startswith("failed")
+    return drafts.FAILED if has_failed or content.get("content_type") == "system_error" else drafts.COMPLETED

@@ -1,0 +1,235 @@
+"""What a conversation in an export of Claude.ai says (formats/exports.md, 1). Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from registry.domain import Role, Session
+from sources.exports.branches import Node, in_order, newest_leaf, path_to
+from sources.exports.reading import (
+    Unknown,
+    Version,
+    cited,
+    injected,
+    more_result,
+    name_of,
+    session_of,
+    show_document,
+    titled,
+)
+from sources.kit import drafts
+from sources.kit.drafts import Draft
+from sources.kit.jsonl import Record, items, mapping, string
+
+PLACE = "claude.ai"
+_IGNORED = ("token_budget", "flag", "image", "document")
+_SILENT = ("text", "", *_IGNORED)
+
+
+def is_conversation(record: Record) -> bool:
+    """Whether it is one of Claude.ai's."""
+    return isinstance(record.get("chat_messages"), list)
+
+
+def identity(record: Record) -> str:
+    """The conversation's own id."""
+    return name_of(record.get("uuid"))
+
+
+def version(record: Record) -> Version:
+    """How far the conversation had come."""
+    rest = (record.get("name"), record.get("summary"), record.get("current_leaf_message_uuid"))
+    return Version(drafts.moment(record.get("updated_at")), len(items(record.get("chat_messages"))), rest)
+
+
+def project_name(record: Record) -> tuple[str, str] | None:
+    """The id and the name of a project, if the record is one."""
+    is_project = ("docs" in record or "prompt_template" in record) and not is_conversation(record)
+    known = string(record.get("uuid")), string(record.get("name"))
+    return known if is_project and all(known) else None
+
+
+def read(record: Record, projects: Mapping[str, str], unknown: Unknown) -> Session:
+    """The conversation; `projects` are names by id, and what is not understood is counted in `unknown`."""
+    messages = _named(list(map(mapping, items(record.get("chat_messages")))))
+    nodes = _nodes(messages)
+    path = path_to(nodes, string(record.get("current_leaf_message_uuid"))) or path_to(nodes, newest_leaf(nodes))
+    reading = _Reading(string(record.get("model")), unknown)
+    for name in in_order(nodes, path):
+        reading.message(name, messages[name], nodes[name].at)
+        reading.mark("superseded", name not in path)
+    title = titled(reading.kept, name=string(record.get("name")), summary=string(record.get("summary")))
+    project = mapping(record.get("project"))
+    project_id = string(record.get("project_uuid")) or string(project.get("uuid"))
+    about = {
+        "project": string(project.get("name")) or projects.get(project_id),
+        "project_id": project_id,
+        "model": record.get("model"),
+        "summary": record.get("summary"),
+    }
+    session = session_of(identity(record), reading.kept, title, {key: string(value) for key, value in about.items()})
+    return drafts.dated(session, *(drafts.moment(record.get(key)) for key in ("created_at", "updated_at")))
+
+
+def _named(messages: list[Record]) -> dict[str, Record]:
+    """By id; one without an id, or with that of another, by its position."""
+    named: dict[str, Record] = {}
+    for position, message in enumerate(messages):
+        own = string(message.get("uuid"))
+        named[own if own and own not in named else f"message {position}"] = message
+    return named
+
+
+def _nodes(messages: Mapping[str, Record]) -> dict[str, Node]:
+    """The tree; in older exports, which know no parents, each message follows the one before it."""
+    parents = {name: string(message.get("parent_message_uuid")) for name, message in messages.items()}
+    if not any(parent in messages for parent in parents.values()):
+        parents = dict(zip(messages, ["", *messages], strict=False))
+    return {
+        name: Node(parents[name], message.get("sender") == "human", drafts.moment(message.get("created_at")))
+        for name, message in messages.items()
+    }
+
+
+@dataclass(slots=True)
+class _Reading:
+    model: str
+    unknown: Unknown
+    kept: list[Draft] = field(default_factory=list)
+    _named: dict[str, Draft] = field(default_factory=dict)
+    _open: dict[str, deque[Draft]] = field(default_factory=lambda: defaultdict(deque))
+    """Calls that may have no result yet, by name, and all of them under no name."""
+    _said: list[Draft] = field(default_factory=list)
+    """What is not thought or called, of the message that is being read."""
+    _new: int = 0
+    """Where in `kept` the message that is being read begins."""
+    _name: str = ""
+    _at: datetime | None = None
+    _role: Role = Role.USER
+
+    def message(self, name: str, message: Record, at: datetime | None) -> None:
+        """Take in one message."""
+        self._new, self._name, self._at = len(self.kept), name, at
+        self._role = Role.USER if message.get("sender") == "human" else Role.ASSISTANT
+        self._said = []
+        blocks = [mapping(block) or {"type": "text", "text": block} for block in items(message.get("content"))]
+        for block in blocks:
+            self._block(block)
+        # Beside other blocks the text is about them: "This block is not supported on your current device yet."
+        if not self._said and not any(string(block.get("type")) not in _SILENT for block in blocks):
+            self._text(message)
+        self._attached(message)
+
+    def mark(self, what: str, is_so: bool) -> None:
+        """Mark what the message just read has given."""
+        for draft in self.kept[self._new :] if is_so else ():
+            draft.more[what] = True
+
+    def _block(self, block: Record) -> None:
+        kind = string(block.get("type"))
+        if handler := _BLOCKS.get(kind):
+            handler(self, block)
+        elif kind not in _IGNORED:
+            self.unknown.note(f"block {kind or 'without type'}")
+            self._text(block)
+
+    def _text(self, block: Record) -> None:
+        """Texts that follow each other are one message; a call between them makes them two."""
+        text = string(block.get("text")).strip()
+        if text:
+            if not self._said or self._said[-1] is not self.kept[-1]:
+                self._say()
+            self._said[-1].add(text)
+            self._said[-1].more |= cited(block.get("citations"))
+
+    def _say(self) -> None:
+        earlier = len(self._said)
+        self._said.append(self._put(self._role, "", f"{self._name}:{earlier}" if earlier else self._name))
+
+    def _thinking(self, block: Record) -> None:
+        summaries = (string(mapping(summary).get("summary")) for summary in items(block.get("summaries")))
+        text = string(block.get("thinking")).strip() or "\n\n".join(filter(None, summaries))
+        if text:
+            self._put(Role.THINKING, text, f"{self._name}:thinking:{len(self.kept) - self._new}")
+
+    def _call(self, block: Record) -> Draft:
+        name = string(block.get("name")) or "tool"
+        own = string(block.get("id")) or f"{self._name}:call:{len(self.kept) - self._new}"
+        draft = drafts.tool_draft(own, name, block.get("input"), self._at)
+        show_document(draft, block.get("input"))
+        draft.more |= self._model()
+        if server := string(block.get("integration_name")):
+            draft.more["tool"]["server"] = server
+        self.kept.append(draft)
+        self._named[own] = draft
+        for opened in (self._open[name], self._open[""]):
+            opened.append(draft)
+        return draft
+
+    def _result(self, block: Record) -> None:
+        call_id, name = string(block.get("tool_use_id")), string(block.get("name"))
+        call = self._named.get(call_id) if call_id else self._opened(name)
+        if call is None:
+            call = self._call({"id": call_id, "name": name})
+        status = drafts.FAILED if block.get("is_error") else drafts.COMPLETED
+        more_result(call, _result_text(block.get("content")), status)
+
+    def _opened(self, name: str) -> Draft | None:
+        """Ids are missing often: then it is the first open call of that name, else the first open one."""
+        for opened in (self._open[name], self._open[""]):
+            while opened and opened[0].more["tool"]["status"] != drafts.PENDING:
+                opened.popleft()
+            if opened:
+                return opened[0]
+        return None
+
+    def _attached(self, message: Record) -> None:
+        """Files by name; of text files and long pastes the content too, as context of what was typed."""
+        for number, (file, unnamed) in enumerate(_files(message)):
+            name = string(file.get("file_name")) or unnamed
+            if not self._said:
+                self._say()
+            self._said[-1].attach(name)
+            if text := string(file.get("extracted_content")).strip():
+                self.kept.append(injected(f"[{name}]\n\n{text}", self._at, f"{self._name}:attachment:{number}"))
+
+    def _put(self, role: Role, text: str, native_id: str) -> Draft:
+        more = {"native_id": native_id, **self._model()}
+        self.kept.append(Draft(role, [text] if text else [], self._at, more))
+        return self.kept[-1]
+
+    def _model(self) -> dict[str, str]:
+        return {"model": self.model} if self.model and self._role is Role.ASSISTANT else {}
+
+
+def _files(message: Record) -> Iterator[tuple[Record, str]]:
+    """The files of a message, each with what it is called if it has no name."""
+    yield from ((mapping(file), "pasted text") for file in items(message.get("attachments")))
+    yield from ((mapping(file), "file") for file in items(message.get("files")))
+
+
+def _result_text(content: object) -> str:
+    if not isinstance(content, list):
+        return drafts.readable(content)
+    return "\n\n".join(filter(None, map(_result_item, content)))
+
+
+def _result_item(item: object) -> str:
+    """A page that was found has a title and an address beside its text."""
+    given = mapping(item)
+    told = [string(given.get(key)) for key in ("title", "url", "text")]
+    if given.get("type") == "image":
+        return f"[{string(given.get('file_name')) or 'image'}]"
+    return "\n".join(filter(None, told)) or drafts.readable(item if isinstance(item, str) else [item])
+
+
+_BLOCKS: dict[str, Callable[[_Reading, Record], object]] = {
+    "text": _Reading._text,
+    "voice_note": _Reading._text,
+    "thinking": _Reading._thinking,
+    "tool_use": _Reading._call,
+    "tool_result": _Reading._result,
+}

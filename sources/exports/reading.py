@@ -1,0 +1,135 @@
+"""What the readers of both providers' exports share: what a reading is, and small rules for both. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import blake2b
+from typing import Any
+
+from registry.domain import Role, Session, format_time, preview_of
+from sources.kit import drafts
+from sources.kit.drafts import Draft
+from sources.kit.jsonl import Record, items, mapping, string
+
+TITLE_WIDTH = 80
+_LONGEST_NAME = 200
+_MOST_UNKNOWN = 50
+
+
+class Unknown(Counter[str]):
+    """What a reader does not know, and how often it came."""
+
+    def note(self, what: str) -> None:
+        """One more; of too many different ones the rest is counted together."""
+        self[what[:TITLE_WIDTH] if what[:TITLE_WIDTH] in self or len(self) < _MOST_UNKNOWN else "something else"] += 1
+
+
+def name_of(value: object) -> str:
+    """An id as the provider gives it; one that no database takes for a key becomes one of the same meaning."""
+    given = string(value)
+    if given.isprintable() and len(given) <= _LONGEST_NAME:
+        return given
+    return blake2b(given.encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """How far a conversation had come when it was exported; `rest` is what may change beside its messages."""
+
+    updated: datetime | None
+    messages: int
+    rest: tuple[object, ...] = ()
+
+    def fingerprint(self, generation: str) -> str:
+        """For `Found`: the parts stand in it so that two exports can be compared."""
+        rest = blake2b(repr(self.rest).encode("utf-8", "replace"), digest_size=6).hexdigest()
+        return f"{generation} {format_time(self.updated) if self.updated else '-'} {self.messages} {rest}"
+
+
+def is_known(seen: str | None, found: str) -> bool:
+    """Whether an export has nothing new on a conversation, because it is the same or an older one."""
+    if seen is None or seen == found:
+        return seen is not None
+    (before, seen_at, had, _), (generation, found_at, has, _) = seen.split(" "), found.split(" ")
+    return before == generation and "-" not in (seen_at, found_at) and found_at < seen_at and int(has) <= int(had)
+
+
+def titled(kept: Iterable[Draft], **titles: str) -> tuple[str, str] | tuple[None, None]:
+    """Where the title comes from and the title: the first that says something, else the user's first words."""
+    for kind, title in titles.items():
+        if title.strip():
+            return kind, preview_of(title, 4 * TITLE_WIDTH)
+    typed = (part for draft in kept if draft.role is Role.USER for part in draft.parts)
+    words = next(filter(str.strip, typed), "")
+    return ("first words", preview_of(words, TITLE_WIDTH)) if words else (None, None)
+
+
+def session_of(
+    session_id: str, kept: list[Draft], title: tuple[str, str] | tuple[None, None], meta: Mapping[str, Any]
+) -> Session:
+    """The session; of `meta` what is known."""
+    named = Counter[str]()
+    for draft in kept:
+        name = name_of(draft.more["native_id"])
+        named[name] += 1
+        draft.more["native_id"] = name if named[name] == 1 else f"{name}#{named[name]}"
+    _joined(kept)
+    known = {"title_from": title[0], **meta}
+    known = {name: value for name, value in known.items() if value}
+    return Session(
+        session_id, drafts.messages_of(kept), title[1], string(known.pop("project", None)) or None, None, known
+    )
+
+
+def injected(text: str, at: datetime | None, native_id: str, **more: Any) -> Draft:
+    """What nobody typed: context, instructions, the contents of files."""
+    return Draft(Role.SYSTEM, [text] if text else [], at, {"native_id": native_id, "injected": True, **more})
+
+
+def more_result(draft: Draft, result: str, status: str) -> None:
+    """A result of a call; some calls have several."""
+    tool = draft.more["tool"]
+    if tool["status"] == drafts.PENDING:
+        drafts.answer(draft, result, status)
+    elif result:
+        tool["result"] = tool["result"] if isinstance(tool["result"], list) else [tool["result"]]
+        tool["result"].append(result)
+        draft.add(result)
+
+
+def _joined(kept: Iterable[Draft]) -> None:
+    for tool in (draft.more["tool"] for draft in kept if "tool" in draft.more):
+        if isinstance(tool["result"], list):
+            tool["result"] = "\n\n".join(tool["result"])
+
+
+_WRITTEN = ("content", "file_text", "code", "input")
+
+
+def show_document(draft: Draft, params: object) -> None:
+    """What a call writes or runs is what it is for (artifacts, canvases, scripts): it belongs to the message's text."""
+    given = mapping(params)
+    text, title = next(filter(None, (string(given.get(key)) for key in _WRITTEN)), ""), draft.parts[0]
+    name = next(filter(None, (string(given.get(key)) for key in ("title", "name"))), "")
+    if text:
+        draft.parts[0] = f"{title} {preview_of(name)}".strip() if name not in title else title
+        draft.add(text.strip())
+
+
+def cited(*lists: object) -> dict[str, list[dict[str, str]]]:
+    """The pages that a text refers to, as part of a message's `more`."""
+    pages: dict[str, str] = {}
+    for entry in (entry for entries in lists for entry in items(entries)):
+        for page in _pages(mapping(entry)):
+            if url := string(page.get("url")):
+                pages.setdefault(url, string(page.get("title")))
+    return {"citations": [{"title": title, "url": url} for url, title in pages.items()]} if pages else {}
+
+
+def _pages(entry: Record) -> Iterator[Record]:
+    yield entry
+    yield mapping(entry.get("metadata"))
+    yield from map(mapping, items(entry.get("items")))

@@ -1,0 +1,67 @@
+"""What a user of Gemini CLI really typed, and what the client put to it (format 2, 4). Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from sources.kit.jsonl import Record, items, mapping, string
+
+_INJECTED = (
+    "This is the Gemini CLI. We are setting up the context",
+    *("<session_context>", "<hook_context>", "<state_snapshot>", "<environment_context>", "<system-reminder>"),
+)
+_REFERENCED = "--- Content from referenced files ---"
+_REFERENCE = re.compile(r"^Content from @(.+):$", re.MULTILINE)
+
+
+class Prompt(NamedTuple):
+    """A user's message: what was typed, what the client added, and the names of what was sent along."""
+
+    typed: str
+    context: str
+    attachments: tuple[str, ...]
+
+
+def prompt_of(message: Record) -> Prompt:
+    """The parts of a message of type `user`. The results of tools that it may carry are no words."""
+    content = message.get("content")
+    text, shown = parts_text(content).strip(), parts_text(message.get("displayContent")).strip()
+    if text.startswith(_INJECTED):
+        return Prompt("", text, ())
+    typed, found, referenced = text.partition(_REFERENCED)
+    context = found + referenced
+    if shown and shown != text:  # a command or a mention, and what it expands to
+        typed, context = shown, text.removeprefix(shown)
+    names = (*_files_in(content), *_REFERENCE.findall(context))
+    return Prompt(typed.strip(), context.strip(), tuple(dict.fromkeys(names)))
+
+
+def parts_text(content: object) -> str:
+    """The text of a content, which is a string or a list of parts; thoughts are no text."""
+    if isinstance(content, str):
+        return content
+    return "".join(string(part.get("text")) for part in _parts(content) if not part.get("thought"))
+
+
+def thoughts_in(message: Record) -> str:
+    """The thoughts of an answer, each with its subject."""
+    told = (
+        (string(given.get("subject")), string(given.get("description"))) for given in _parts(message.get("thoughts"))
+    )
+    thoughts = ["\n".join(filter(None, (subject and f"**{subject}**", words))) for subject, words in told]
+    thoughts += [string(part.get("text")) for part in _parts(message.get("content")) if part.get("thought")]
+    return "\n\n".join(filter(None, map(str.strip, thoughts)))
+
+
+def _files_in(content: object) -> Iterator[str]:
+    for part in _parts(content):
+        held = mapping(part.get("inlineData")) or mapping(part.get("fileData"))
+        if held:
+            names = (string(held.get(key)) for key in ("displayName", "fileUri", "mimeType"))
+            yield next(filter(None, names), "file")
+
+
+def _parts(content: object) -> list[Record]:
+    return [mapping(part) for part in items(content)]

@@ -1,0 +1,254 @@
+"""`ctxr install` and `ctxr uninstall`: a client is connected, and what else is in its files stays."""
+
+import base64
+import json
+import shlex
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+from zipfile import ZipFile
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cli.connect.installation import HOOKS, NAMES, parts_of
+from cli.connect.jsonc import is_bare
+from cli.connect.jsonc_text import parse
+from cli.connect.snippets import CURSOR_RULE_WITH_HOOKS, StdioServer
+from tests.cli.conftest import CTXR, bare_ctxr
+from tests.cli.connect.test_jsonc import files
+
+SERVER = StdioServer(("/opt/my programs/ctxr", "mcp"))
+FOREIGN_HOOKS = """\
+{
+  // hands off
+  "version": 1,
+  "hooks": {
+    "stop": [{"command": "./notify.sh"}]
+  }
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def started_as_ctxr(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", [CTXR, "install"])
+    monkeypatch.delenv("CTXR_HOME")
+
+
+def written(folder: Path) -> dict[str, str]:
+    """Every file below a folder, without the copies that were kept."""
+    found = (path for path in folder.rglob("*") if path.is_file() and path.suffix != ".bak")
+    return {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in found}
+
+
+def json_in(file: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return content
+
+
+def test_cursor_gets_its_server_its_hooks_and_the_rule_of_a_project(empty_home: Path, tmp_path: Path) -> None:
+    project = tmp_path / "shop"
+    project.mkdir()
+    result = bare_ctxr("install", "cursor", "--project", str(project), "--yes")
+    assert result.exit_code == 0
+    assert json_in(empty_home / ".cursor" / "mcp.json")["mcpServers"]["context-registry"]["command"] == CTXR
+    hooks = json_in(empty_home / ".cursor" / "hooks.json")
+    assert hooks["version"] == 1
+    assert hooks["hooks"]["stop"] == [{"command": f"{CTXR} hook cursor stop"}]
+    assert hooks["hooks"].keys() == set(HOOKS["cursor"])
+    assert written(project) == {".cursor/rules/context-registry.mdc": CURSOR_RULE_WITH_HOOKS}
+    assert "cursor://anysphere.cursor-deeplink/mcp/install?name=context-registry&config=" in result.output
+
+
+@pytest.mark.parametrize("client", NAMES)
+def test_a_second_run_changes_nothing_and_uninstalling_leaves_nothing(
+    empty_home: Path, tmp_path: Path, client: str
+) -> None:
+    assert bare_ctxr("install", client, "--yes").exit_code == 0
+    before = written(tmp_path)
+    assert before
+    again = bare_ctxr("install", client, "--yes")
+    assert (again.exit_code, written(tmp_path)) == (0, before)
+    assert "connected already" in again.output
+    assert bare_ctxr("uninstall", client, "--yes").exit_code == 0
+    assert written(tmp_path) == {}
+    assert "not connected" in bare_ctxr("uninstall", client, "--yes").output
+
+
+def test_nothing_is_written_until_the_user_agrees(empty_home: Path) -> None:
+    result = bare_ctxr("install", "claude-desktop", given="n\n")
+    assert result.exit_code == 130
+    assert '+    "context-registry": {' in result.output
+    assert written(empty_home) == {}
+
+
+def test_foreign_hooks_and_comments_survive_both_ways_and_a_copy_is_kept(empty_home: Path) -> None:
+    file = empty_home / ".cursor" / "hooks.json"
+    file.parent.mkdir()
+    file.write_text(FOREIGN_HOOKS, encoding="utf-8")
+    file.chmod(0o640)
+    assert bare_ctxr("install", "cursor", "--yes").exit_code == 0
+    changed = file.read_text(encoding="utf-8")
+    assert "// hands off" in changed
+    assert '[{"command": "./notify.sh"}, {"command": ' in changed
+    assert file.stat().st_mode & 0o777 == 0o640
+    [copy] = file.parent.glob("hooks.json.*.bak")
+    assert copy.read_text(encoding="utf-8") == FOREIGN_HOOKS
+    bare_ctxr("uninstall", "cursor", "--yes")
+    assert file.read_text(encoding="utf-8") == FOREIGN_HOOKS
+
+
+def test_a_program_that_has_moved_takes_the_place_of_the_old_one(empty_home: Path) -> None:
+    file = empty_home / ".claude" / "settings.json"
+    file.parent.mkdir()
+    mixed = {"type": "command", "command": "/old/bin/ctxr hook claude-code Stop"}
+    theirs = {"type": "command", "command": "say done"}
+    file.write_text(json.dumps({"hooks": {"Stop": [{"matcher": "", "hooks": [theirs, mixed]}]}}), encoding="utf-8")
+    bare_ctxr("install", "claude-code", "--yes")
+    assert json_in(file)["hooks"]["Stop"] == [
+        {"matcher": "", "hooks": [theirs]},
+        {"hooks": [{"type": "command", "command": f"{CTXR} hook claude-code Stop"}]},
+    ]
+
+
+def test_codex_gets_a_table_and_hooks(empty_home: Path) -> None:
+    config = empty_home / ".codex" / "config.toml"
+    config.parent.mkdir()
+    config.write_text('model = "o5" # mine\n', encoding="utf-8")
+    result = bare_ctxr("install", "codex", "--yes")
+    parsed = tomllib.loads(config.read_text(encoding="utf-8"))
+    assert parsed == {"model": "o5", "mcp_servers": {"context-registry": {"command": CTXR, "args": ["mcp"]}}}
+    assert json_in(config.with_name("hooks.json"))["hooks"].keys() == {"UserPromptSubmit", "Stop"}
+    assert "/hooks" in result.output
+
+
+def test_vs_code_takes_servers_of_a_type_and_of_one_project(tmp_path: Path) -> None:
+    bare_ctxr("install", "vscode", "--project", str(tmp_path), "--yes")
+    servers = json_in(tmp_path / ".vscode" / "mcp.json")["servers"]
+    assert servers["context-registry"] == {"type": "stdio", "command": CTXR, "args": ["mcp"]}
+    refused = bare_ctxr("install", "codex", "--project", str(tmp_path), "--yes")
+    assert refused.exit_code == 2
+
+
+def test_a_link_to_a_file_elsewhere_stays_a_link(empty_home: Path, tmp_path: Path) -> None:
+    real = tmp_path / "dotfiles.json"
+    real.write_text('{"mcpServers": {"other": {}}}', encoding="utf-8")
+    link = empty_home / ".cursor" / "mcp.json"
+    link.parent.mkdir()
+    link.symlink_to(real)
+    bare_ctxr("install", "cursor", "--yes")
+    assert link.is_symlink()
+    assert json_in(real)["mcpServers"].keys() == {"other", "context-registry"}
+
+
+@pytest.mark.parametrize("content", [b'{"mcpServers": [}', b"\xff\xfe{}"])
+def test_a_file_that_is_not_understood_is_said_and_stays(empty_home: Path, content: bytes) -> None:
+    file = empty_home / ".cursor" / "mcp.json"
+    file.parent.mkdir()
+    file.write_bytes(content)
+    result = bare_ctxr("install", "cursor", "--yes")
+    assert result.exit_code in (1, 2)
+    assert result.stderr.startswith("error: ")
+    assert file.read_bytes() == content
+    assert [path.name for path in file.parent.iterdir()] == ["mcp.json"]
+
+
+def test_the_hook_knows_a_registry_that_stands_elsewhere() -> None:
+    server = StdioServer(("/opt/my programs/ctxr", "mcp"), {"CTXR_HOME": "/my data"})
+    words = shlex.split(server.hook_command("codex", "Stop"))
+    assert words == ["env", "CTXR_HOME=/my data", "/opt/my programs/ctxr", "hook", "codex", "Stop"]
+    fallback = StdioServer((sys.executable, "-m", "mcp_server")).hook_command("codex", "Stop")
+    assert shlex.split(fallback)[1:] == ["-m", "cli.entry", "hook", "codex", "Stop"]
+
+
+def test_the_link_for_cursor_carries_the_server() -> None:
+    query = parse_qs(urlsplit(SERVER.cursor_link()).query)
+    assert query["name"] == ["context-registry"]
+    assert json.loads(base64.b64decode(query["config"][0])) == SERVER.entry()
+
+
+def edits(client: str) -> Iterator[tuple[Any, Any]]:
+    """What is done to each JSON file of a client."""
+    for part in parts_of(client, SERVER, Path("/home/me")):
+        if part.file.suffix == ".json":
+            yield part.install, part.uninstall
+
+
+@given(st.sampled_from(sorted(NAMES)), files())
+def test_whatever_else_a_file_holds_comes_back_to_the_letter(client: str, file: tuple[str, dict[str, Any]]) -> None:
+    text, content = file
+    for put_in, take_out in edits(client):
+        try:
+            changed = put_in(text)
+        except ValueError:
+            continue  # a list where an object belongs
+        assert put_in(changed) == changed
+        rest = take_out(changed)
+        if client == "cursor" and "version" not in content:
+            assert parse(rest or "{}").data in (content, {**content, "version": 1})
+        else:
+            assert rest == ("" if is_bare(text) else text)
+
+
+def test_doctor_says_whether_the_hooks_are_there(empty_home: Path) -> None:
+    (empty_home / ".cursor").mkdir()
+    assert "ctxr install cursor" in bare_ctxr("doctor", "--json").output
+    bare_ctxr("install", "cursor", "--yes")
+    assert ", hooks installed" in bare_ctxr("doctor", "--json").output
+
+
+def test_claude_desktop_gets_a_bundle_that_starts_this_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CTXR_HOME", str(tmp_path / "my registry"))
+    file = tmp_path / "context-registry.mcpb"
+    done = bare_ctxr("install", "claude-desktop", "--bundle", str(file))
+    assert done.exit_code == 0
+    with ZipFile(file) as bundle:
+        manifest = json.loads(bundle.read("manifest.json"))
+        launcher = bundle.getinfo(manifest["server"]["entry_point"])
+        script = bundle.read(launcher).decode()
+    assert (manifest["manifest_version"], manifest["version"]) == ("0.3", version("context-registry"))
+    settings = {"CTXR_HOME": str(tmp_path / "my registry")}
+    assert manifest["server"]["mcp_config"] == {"command": CTXR, "args": ["mcp"], "env": settings}
+    assert launcher.external_attr >> 16 == 0o755
+    assert shlex.split(script.splitlines()[1])[1:-1] == ["env", f"CTXR_HOME={tmp_path / 'my registry'}", CTXR, "mcp"]
+
+
+def test_a_bundle_that_exists_is_written_anew_only_when_the_user_agrees(tmp_path: Path) -> None:
+    file = tmp_path / "mine.mcpb"
+    file.write_bytes(b"mine")
+    assert bare_ctxr("install", "claude-desktop", "--bundle", str(file), given="n\n").exit_code == 130
+    assert file.read_bytes() == b"mine"
+    assert bare_ctxr("install", "claude-desktop", "--bundle", str(file), "--yes").exit_code == 0
+    assert file.read_bytes().startswith(b"PK")
+
+
+@pytest.mark.parametrize("words", [("cursor", "x.mcpb"), ("claude-desktop", "x.zip")])
+def test_a_bundle_is_for_claude_desktop_only(words: tuple[str, str]) -> None:
+    assert bare_ctxr("install", words[0], "--bundle", words[1]).exit_code == 2
+
+
+PLUGIN = Path(__file__).parents[3] / "integrations" / "claude-code"
+MARKETPLACE = Path(__file__).parents[3] / ".claude-plugin" / "marketplace.json"
+
+
+def test_the_plugin_for_claude_code_runs_what_install_would_write() -> None:
+    server = StdioServer(("ctxr", "mcp"))
+    assert json_in(PLUGIN / ".mcp.json") == {"mcpServers": {"context-registry": server.entry()}}
+    hooks = json_in(PLUGIN / "hooks" / "hooks.json")["hooks"]
+    commands = {event: [each["command"] for group in hooks[event] for each in group["hooks"]] for event in hooks}
+    assert commands == {event: [server.hook_command("claude-code", event)] for event in HOOKS["claude-code"]}
+
+
+def test_the_plugin_is_in_the_marketplace_in_this_version() -> None:
+    [offered] = json_in(MARKETPLACE)["plugins"]
+    manifest = json_in(PLUGIN / ".claude-plugin" / "plugin.json")
+    assert (MARKETPLACE.parents[1] / offered["source"]).resolve() == PLUGIN
+    assert (offered["name"], offered["version"]) == (manifest["name"], manifest["version"])
+    assert manifest["version"] == version("context-registry")
+    assert (PLUGIN / "skills" / "past-conversations" / "SKILL.md").read_text(encoding="utf-8").startswith("---\nname: ")

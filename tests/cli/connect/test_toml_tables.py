@@ -1,0 +1,68 @@
+"""Codex's settings: our table in and out, the user's own text untouched."""
+
+import tomllib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cli.connect.toml_tables import drop_table, put_table
+
+PATH = ("mcp_servers", "context-registry")
+TABLE = {"command": "/opt/my ctxr", "args": ["mcp"], "env": {"CTXR_HOME": 'C:\\data "기록"'}}
+
+lines = st.sampled_from(
+    [
+        'model = "o5"',
+        "# a comment",
+        "",
+        "[mcp_servers.other]",
+        'command = "x"',
+        "[features]",
+        "hooks = true",
+        '[mcp_servers."context-registry-two"]',
+        'notes = """\n[mcp_servers]\n"""',
+        "list = [\n  1,\n]",
+    ]
+)
+
+
+@st.composite
+def files(draw: st.DrawFn) -> str:
+    """A settings file that is valid."""
+    newline = draw(st.sampled_from(["\n", "\r\n"]))
+    kept: list[str] = []
+    for line in draw(st.lists(lines, max_size=8, unique=True)):
+        try:
+            tomllib.loads("\n".join([*kept, line]))
+        except tomllib.TOMLDecodeError:
+            continue
+        kept.append(line)
+    return "\n".join(kept).replace("\n", newline) + draw(st.sampled_from(["", newline, 2 * newline]))
+
+
+@given(files())
+def test_what_was_put_in_is_taken_out_again_to_the_letter(text: str) -> None:
+    changed = put_table(text, PATH, TABLE)
+    assert changed.startswith(text)
+    assert tomllib.loads(changed)["mcp_servers"]["context-registry"] == TABLE
+    assert put_table(changed, PATH, TABLE) == changed
+    assert drop_table(changed, PATH) == text
+
+
+@given(files())
+def test_a_table_of_another_shape_gives_way_to_ours(text: str) -> None:
+    older = text + '\n[mcp_servers.context-registry]\ncommand = "old"\n\n[mcp_servers.context-registry.env]\nA = "1"\n'
+    changed = put_table(older + "\n# about profiles\n[profiles.x]\nmodel = 1\n", PATH, TABLE)
+    parsed = tomllib.loads(changed)
+    assert parsed["mcp_servers"]["context-registry"] == TABLE
+    assert parsed["profiles"] == {"x": {"model": 1}}
+    assert "# about profiles\n[profiles.x]\n" in changed
+
+
+@pytest.mark.parametrize(
+    "text", ["not toml", "[mcp_servers]\ncontext-registry = { command = 'x' }\n", "mcp_servers = { other = {} }\n"]
+)
+def test_a_file_that_we_cannot_change_alone_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        put_table(text, PATH, TABLE)

@@ -1,0 +1,123 @@
+"""A session as a document."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.export.code_fences import closed, passages
+from orchestrator.export.texts import export
+from orchestrator.nicknames import suggest_nickname
+
+SESSION: dict[str, Any] = {
+    "session_id": "5e55",
+    "channel": "c",
+    "source": "cursor",
+    "title": 'Basket: "prices" <b>',
+    "nickname": None,
+    "tags": ["auth", "설계"],
+    "project_path": "/home/ann/shop",
+    "project_name": "shop",
+    "message_count": 5,
+    "created_at": "2026-01-01T12:00:00.000Z",
+    "updated_at": "2026-01-01T12:09:00.000Z",
+    "first_message_preview": "How?",
+    "summary": None,
+}
+CODE = "Like this:\n\n```python\nif a < b:\n    print('*')\n```"
+
+
+def message(role: str, text: str, minute: int = 0) -> dict[str, Any]:
+    at = f"2026-01-01T12:{minute:02}:00.000Z"
+    return {"id": "conv_1", "role": role, "text": text, "timestamp": at, "sequence": minute + 1}
+
+
+DIALOGUE = [
+    message("user", "How?"),
+    message("tool", "<script>x</script>\n```\nout\n```", 1),
+    message("assistant", CODE, 2),
+    message("user", "And then?", 3),
+    message("assistant", "```sh\nmake", 4),
+]
+
+
+def test_markdown_has_a_head_and_a_section_for_each_turn() -> None:
+    page = export("markdown", SESSION, DIALOGUE)
+    assert page.startswith(
+        '---\nsession_id: "5e55"\nchannel: "c"\nsource: "cursor"\ntitle: "Basket: \\"prices\\" <b>"\n'
+    )
+    assert 'tags: ["auth", "설계"]\n' in page
+    assert "nickname" not in page
+    assert re.findall(r"(?m)^## .*", page) == ["## 1 · 2026-01-01 12:00 UTC", "## 2 · 2026-01-01 12:03 UTC"]
+
+
+def test_code_stays_as_it_is_and_ends_with_its_message() -> None:
+    page = export("markdown", SESSION, [*DIALOGUE, message("user", "Thanks", 5)])
+    assert CODE in page
+    assert "```sh\nmake\n```\n\n## 3" in page
+
+
+def test_what_tools_said_is_folded_in_a_fence_it_cannot_end() -> None:
+    page = export("markdown", SESSION, DIALOGUE)
+    assert "<summary>Tool: &lt;script&gt;x&lt;/script&gt; ``` out ```</summary>" in page
+    assert "\n````text\n<script>x</script>\n```\nout\n```\n````\n\n</details>" in page
+
+
+def test_json_is_the_session_and_its_messages() -> None:
+    assert json.loads(export("json", SESSION, DIALOGUE)) == {"session": SESSION, "messages": DIALOGUE}
+
+
+def test_html_needs_nothing_else_and_runs_nothing() -> None:
+    page = export("html", SESSION, DIALOGUE)
+    assert "<script" not in page
+    assert not re.findall(r"(?:src|href)=", page)
+    assert "<title>Basket: &quot;prices&quot; &lt;b&gt;</title>" in page
+    assert "<pre><code>if a &lt; b:\n    print(&#x27;*&#x27;)</code></pre>" in page
+
+
+class Tags(HTMLParser):
+    """Notes every tag."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.add(tag)
+
+
+@given(st.text())
+def test_no_text_brings_a_tag_of_its_own_into_html(text: str) -> None:
+    known, found = Tags(), Tags()
+    known.feed(export("html", SESSION, [message("tool", "```\nx\n```"), message("user", "y")]))
+    session = {**SESSION, "title": text, "tags": [text], "source": text}
+    found.feed(export("html", session, [message("user", text), message("tool", f"<img>{text}")]))
+    assert found.seen <= known.seen
+
+
+@given(st.lists(st.sampled_from(["```", "````", "~~~", "```py", "``` `x", "    ```", "word", "", "~~~~ "])))
+def test_after_a_closed_text_no_code_block_is_open(lines: list[str]) -> None:
+    text = closed("\n".join(lines))
+    assert [passage.fence for passage in passages(text)] == ["" for _ in passages(text)]
+    assert list(passages(f"{text}\nafter"))[-1].text.endswith("after")
+    assert not list(passages(f"{text}\nafter"))[-1].is_code
+
+
+@pytest.mark.parametrize(
+    ("text", "taken", "nickname"),
+    [
+        ("How should we handle JWT refresh tokens?", (), "handle-jwt-refresh-tokens"),
+        ("피보나치 함수의 시간복잡도를 어떻게 개선", (), "피보나치-함수의-시간복잡도를-개선"),
+        ("Fix the CORS bug", ("fix-cors-bug", "fix-cors-bug-2"), "fix-cors-bug-3"),
+        ("How do you do?", (), "how-do-you-do"),
+        ("?!", ("session",), "session-2"),
+    ],
+)
+def test_a_nickname_is_suggested_from_the_first_words(text: str, taken: tuple[str, ...], nickname: str) -> None:
+    assert suggest_nickname(text, taken) == nickname

@@ -1,0 +1,466 @@
+"""What was said in other words is found too, where an embedding model is configured; and nothing depends on it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select
+
+from orchestrator.semantic import embedding
+from orchestrator.semantic.embedders import Endpoint, Unavailable
+from orchestrator.semantic.embedding import Embedding, embed_all
+from orchestrator.semantic.meaning import FIRST_PAUSE_S, Meaning
+from orchestrator.service import Orchestrator
+from registry.registry import Registry
+from registry.storage.executions import Execution
+from registry.storage.tables import embedding_model, message_vector
+from tests.embedding_server import EmbeddingServer
+
+pytestmark = pytest.mark.anyio
+
+FELINE = ["Our feline refuses its nutrition", "Try to warm it up a little"]
+SLUGGISH = ["PostgreSQL got sluggish after the upgrade", "Run analyze on every table"]
+KOREAN = ["고양이 사료 추천해 줘", "곡물이 없는 것이 좋습니다"]
+
+
+class Clock:
+    """Time that passes when it is told to."""
+
+    def __init__(self) -> None:
+        self.at = 1000.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+async def registry(database_url: str) -> AsyncIterator[Registry]:
+    registry = Registry(database_url)
+    yield registry
+    registry.close()
+
+
+@pytest.fixture
+async def orchestrator(
+    registry: Registry, embedding_server: EmbeddingServer, clock: Clock
+) -> AsyncIterator[Orchestrator]:
+    """Over a registry of four conversations, with a model, nothing embedded yet."""
+    meaning = Meaning(registry, Endpoint(embedding_server.url, "toy"), clock)
+    orchestrator = Orchestrator(registry, meaning=meaning)
+    await log(orchestrator, "pet", FELINE, day="2026-01-05", project="/home/me/pets")
+    await log(orchestrator, "db", SLUGGISH, day="2026-02-05", source="claude")
+    await log(orchestrator, "haustier", KOREAN, day="2026-03-05")
+    await log(orchestrator, "noise", ["Paint the fence green", "Two coats, and let it dry"])
+    yield orchestrator
+    await meaning.close()
+
+
+async def log(orchestrator: Orchestrator, channel: str, texts: list[str], day: str = "2026-01-01", **more: Any) -> Any:
+    messages = [
+        {"role": role, "text": text, "timestamp": f"{day}T12:00:0{second}Z"}
+        for second, (role, text) in enumerate(zip(("user", "assistant"), texts, strict=False))
+    ]
+    request = {"operation": "save", "channel": channel, "messages": messages, "source": more.pop("source", "cursor")}
+    answer = await orchestrator.run({**request, "metadata": more})
+    assert answer["success"], answer
+    return answer["stored_ids"]
+
+
+def ignore(_done: int, _total: int) -> None:
+    pass
+
+
+async def embed(orchestrator: Orchestrator, **how: Any) -> int:
+    assert orchestrator.meaning
+    return (await embed_all(orchestrator.registry, orchestrator.meaning.embedder, ignore, **how))[0]
+
+
+async def found(orchestrator: Orchestrator, text: str, **query: Any) -> list[str]:
+    answer = await orchestrator.run({"operation": "search_sessions", "query": {"text": text, **query}})
+    assert answer["success"], answer
+    return [session["channel"] for session in answer["sessions"]]
+
+
+async def explained(orchestrator: Orchestrator, text: str, **request: Any) -> dict[str, dict[str, Any]]:
+    """What the record of a search says, by step."""
+    runs: list[Execution] = []
+    orchestrator.observers.append(runs.append)
+    await orchestrator.run({"operation": "search_sessions", "query": {"text": text}, **request})
+    return {step["node"]: step["detail"] for step in runs[-1].steps}
+
+
+async def eventually(orchestrator: Orchestrator, text: str, expected: list[str]) -> None:
+    async with asyncio.timeout(20):
+        while True:
+            if sorted(await found(orchestrator, text)) == expected:
+                return
+            await asyncio.sleep(0.01)
+
+
+async def vectors(registry: Registry) -> int:
+    return await registry.read(lambda tx: tx.execute(select(func.count()).select_from(message_vector)).scalar_one())
+
+
+# -- finding
+
+
+async def test_what_was_said_in_other_words_is_found_once_it_is_embedded(orchestrator: Orchestrator) -> None:
+    assert await found(orchestrator, "cat food") == []
+    assert await embed(orchestrator) == 8
+    assert sorted(await found(orchestrator, "cat food")) == ["haustier", "pet"]
+    assert await found(orchestrator, "느린 데이터베이스") == ["db"]
+
+
+async def test_extract_delivers_the_turn_that_is_near_in_meaning(orchestrator: Orchestrator) -> None:
+    await embed(orchestrator)
+    answer = await orchestrator.run({"operation": "extract", "query": {"text": "slow database"}})
+    assert answer["channel"] == "db"
+    assert [message["text"] for message in answer["messages"]] == SLUGGISH
+    inside = await orchestrator.run({"operation": "extract", "channel": "pet", "query": {"text": "cat food"}})
+    assert [message["text"] for message in inside["messages"]] == FELINE
+    several = await orchestrator.run({"operation": "search", "query": {"text": "slow database"}})
+    assert [message["text"] for message in several["messages"]] == SLUGGISH[:1]
+
+
+@pytest.mark.parametrize("text", ["sourdough bread recipe", "김치찌개 레시피", "holiday in Florence"])
+async def test_what_nobody_spoke_of_in_any_words_is_not_found(orchestrator: Orchestrator, text: str) -> None:
+    await embed(orchestrator)
+    assert await found(orchestrator, text) == []
+    answer = await orchestrator.run({"operation": "extract", "query": {"text": text}})
+    assert answer["error"]["code"] == "NOT_FOUND"
+
+
+async def test_what_both_words_and_meaning_find_comes_first_and_the_record_says_why(orchestrator: Orchestrator) -> None:
+    await log(orchestrator, "both", ["The kitten wants other food", "Cats do"])
+    await log(orchestrator, "words", ["We bought food for the whole garden party on Saturday evening", "Fine"])
+    await embed(orchestrator)
+    assert (await found(orchestrator, "cat food"))[0] == "both"
+    steps = await explained(orchestrator, "cat food")
+    meaning = steps["cr_query"]["meaning"]
+    assert (meaning["model"], meaning["vectors"], meaning["near"]) == ("toy", 12, 5)
+    assert 0.1 < meaning["least_similarity"] < 0.6
+    first, *others = [verdict for verdict in steps["filter"]["verdicts"] if verdict["kept"]]
+    assert first["by_words"] == 1
+    assert first["by_meaning"] <= 3
+    assert 1.9 < first["fused"] <= 2
+    assert first["similarity"] == pytest.approx(0.71, abs=0.1)
+    only_near = [verdict for verdict in others if verdict["by_words"] is None]
+    assert {verdict["score"] for verdict in only_near} == {0}
+    assert steps["filter"]["channels"][0]["channel"] == "both"
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "expected"),
+    [
+        ("cat food", {"project": "/home/me/pets"}, ["pet"]),
+        ("cat food", {"source": "claude"}, []),
+        ("slow database", {"source": "claude"}, ["db"]),
+        ("cat food", {"roles": ["assistant"]}, []),
+        ("cat food", {"from": "2026-02-01T00:00:00Z"}, ["haustier"]),
+        ("cat food", {"to": "2026-02-01T00:00:00Z"}, ["pet"]),
+        ("cat food", {"exclude_session": "pet"}, ["haustier"]),
+        ("cat food", {"tag": "loved"}, ["haustier"]),
+        ("cat food tag:loved", {}, ["haustier"]),
+        ("cat food -refuses", {}, ["haustier"]),
+        ("cat food refus*", {}, ["pet"]),
+        ('cat food "feline refuses"', {}, ["pet"]),
+        ('cat food "refuses feline"', {}, []),
+        ("cat food", {"limit": 1, "offset": 1}, ["haustier"]),
+    ],
+)
+async def test_what_narrows_a_search_narrows_meaning_too(
+    orchestrator: Orchestrator, text: str, query: dict[str, Any], expected: list[str]
+) -> None:
+    tag = {"operation": "tag", "channel": "haustier", "query": {"tags": ["loved"]}}
+    assert (await orchestrator.run(tag))["success"]
+    await embed(orchestrator)
+    assert await found(orchestrator, text, **query) == expected
+
+
+async def test_a_session_to_search_within_narrows_meaning_too(orchestrator: Orchestrator) -> None:
+    await embed(orchestrator)
+    within = {"operation": "search_sessions", "channel": "pet", "query": {"text": "cat food"}}
+    assert [session["channel"] for session in (await orchestrator.run(within))["sessions"]] == ["pet"]
+
+
+@pytest.mark.parametrize("soft", [True, False])
+async def test_a_deleted_message_is_unfindable_at_once(orchestrator: Orchestrator, soft: bool) -> None:
+    [question, _] = await log(orchestrator, "second", ["A kitten eats kibble", "Yes"])
+    await embed(orchestrator)
+    other = Registry(orchestrator.registry.engine.url.render_as_string(hide_password=False))
+    elsewhere = Orchestrator(other, meaning=Meaning(other, orchestrator.meaning.embedder))  # type: ignore[union-attr]
+    everything = ["second", "haustier", "pet"]
+    assert sorted(await found(elsewhere, "cat food")) == sorted(everything)
+    before = await vectors(other)
+    await orchestrator.run({"operation": "delete", "query": {"id": question, "soft": soft}})
+    assert "second" not in await found(orchestrator, "cat food")
+    assert "second" not in await found(elsewhere, "cat food")
+    assert await vectors(other) == (before if soft else before - 1)
+    if soft:
+        await orchestrator.run({"operation": "restore", "query": {"id": question}})
+        assert "second" in await found(elsewhere, "cat food")
+    other.close()
+
+
+async def test_another_process_finds_what_was_embedded_since_it_looked(orchestrator: Orchestrator) -> None:
+    await embed(orchestrator)
+    other = Registry(orchestrator.registry.engine.url.render_as_string(hide_password=False))
+    elsewhere = Orchestrator(other, meaning=Meaning(other, orchestrator.meaning.embedder))  # type: ignore[union-attr]
+    assert await found(elsewhere, "vacation") == []
+    await log(orchestrator, "trip", ["holiday plans", "none"])
+    await embed(orchestrator)
+    assert await found(elsewhere, "vacation") == ["trip"]
+    other.close()
+
+
+# -- a model that fails
+
+
+async def test_if_the_endpoint_dies_search_goes_on_by_words_and_says_so(
+    orchestrator: Orchestrator, embedding_server: EmbeddingServer, clock: Clock
+) -> None:
+    await embed(orchestrator)
+    embedding_server.status = 500
+    assert await found(orchestrator, "feline") == ["pet"]
+    asked = len(embedding_server.asked)
+    assert await found(orchestrator, "cat food") == []
+    note = (await explained(orchestrator, "cat food"))["cr_query"]["meaning"]["not_asked"]
+    assert "500" in note
+    assert f"not asked again for {FIRST_PAUSE_S:.0f} s" in note
+    assert len(embedding_server.asked) == asked
+    clock.at += FIRST_PAUSE_S
+    await found(orchestrator, "cat food")
+    clock.at += FIRST_PAUSE_S
+    await found(orchestrator, "cat food")
+    assert len(embedding_server.asked) == asked + 1  # the second pause is longer
+    embedding_server.status = 200
+    clock.at += FIRST_PAUSE_S
+    assert sorted(await found(orchestrator, "cat food")) == ["haustier", "pet"]
+
+
+async def test_a_slow_endpoint_does_not_keep_a_search(
+    orchestrator: Orchestrator, embedding_server: EmbeddingServer
+) -> None:
+    await embed(orchestrator)
+    assert orchestrator.meaning
+    orchestrator.meaning.embedder.patience_s = 0.05
+    embedding_server.is_free.clear()
+    assert await found(orchestrator, "feline") == ["pet"]
+    note = (await explained(orchestrator, "cat food"))["cr_query"]["meaning"]["not_asked"]
+    assert note.startswith("toy did not answer within 0.05 s")
+
+
+async def test_an_endpoint_that_is_not_there_does_not_keep_a_search(orchestrator: Orchestrator) -> None:
+    await embed(orchestrator)
+    nowhere = Meaning(orchestrator.registry, Endpoint("http://127.0.0.1:9/v1", "toy"))
+    assert await found(Orchestrator(orchestrator.registry, meaning=nowhere), "feline") == ["pet"]
+    await nowhere.close()
+
+
+async def test_a_search_before_anything_is_embedded_asks_nobody(
+    orchestrator: Orchestrator, embedding_server: EmbeddingServer
+) -> None:
+    assert await found(orchestrator, "feline") == ["pet"]
+    note = (await explained(orchestrator, "feline"))["cr_query"]["meaning"]["not_asked"]
+    assert note.startswith("nothing is embedded by toy yet")
+    assert embedding_server.asked == []
+
+
+async def test_without_numpy_search_goes_by_words(orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch) -> None:
+    await embed(orchestrator)
+    monkeypatch.setattr("orchestrator.semantic.meaning.find_spec", lambda _: None)
+    assert await found(orchestrator, "feline") == ["pet"]
+    note = (await explained(orchestrator, "cat food"))["cr_query"]["meaning"]["not_asked"]
+    assert note == "numpy is not installed: pip install 'context-registry[embed]'"
+
+
+async def test_vectors_of_another_length_are_not_compared_until_all_is_embedded_anew(
+    orchestrator: Orchestrator, embedding_server: EmbeddingServer
+) -> None:
+    await embed(orchestrator)
+    embedding_server.dimensions = 128
+    assert await found(orchestrator, "cat food") == []
+    note = (await explained(orchestrator, "cat food"))["cr_query"]["meaning"]["not_asked"]
+    assert note == "toy answers with 128 dimensions, its vectors here have 256: ctxr db embed"
+    await log(orchestrator, "new", ["kitten", "meals"])
+    assert orchestrator.meaning
+    work = Embedding(orchestrator.registry, orchestrator.meaning.embedder)
+    with pytest.raises(Unavailable, match="128 dimensions"):
+        await work.step(await work.model())
+    assert await embed(orchestrator) == 10
+    assert sorted(await found(orchestrator, "cat food")) == ["haustier", "new", "pet"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"not JSON",
+        b"[]",
+        b"{}",
+        b'{"data": null}',
+        b'{"data": [{"index": 0}]}',
+        b'{"data": [{"index": 7, "embedding": [1.0]}]}',
+        b'{"data": [{"index": 0, "embedding": []}]}',
+        b'{"data": [{"index": 0, "embedding": ["x"]}]}',
+        b'{"data": [{"index": 0, "embedding": "AAAA"}]}',
+        b'{"data": [{"index": 0, "embedding": [NaN, 1.0]}]}',
+        b'{"data": [{"index": 0, "embedding": [Infinity]}]}',
+        b'{"data": [{"index": [], "embedding": [1.0]}]}',
+    ],
+)
+async def test_an_answer_that_is_no_vector_is_a_model_that_does_not_answer(
+    embedding_server: EmbeddingServer, answer: bytes
+) -> None:
+    embedding_server.answer = answer
+    endpoint = Endpoint(embedding_server.url, "toy", "secret")
+    with pytest.raises(Unavailable):
+        await endpoint.embed(["a"])
+    assert embedding_server.keys == ["Bearer secret"]
+    await endpoint.close()
+
+
+# -- embedding
+
+
+async def test_embedding_that_breaks_off_goes_on_where_it_was(
+    orchestrator: Orchestrator, embedding_server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding, "BATCH", 2)
+    embedding_server.dies_after = 3  # measuring the model, two batches
+    progress: list[tuple[int, int]] = []
+    assert orchestrator.meaning
+    embedder = orchestrator.meaning.embedder
+    with pytest.raises(Unavailable, match="503"):
+        await embed_all(orchestrator.registry, embedder, lambda *seen: progress.append(seen))
+    assert progress == [(2, 8), (4, 8)]
+    embedding_server.dies_after = 1000
+    embedding_server.asked.clear()
+    await embed_all(orchestrator.registry, embedder, lambda *seen: progress.append(seen))
+    assert progress == [(2, 8), (4, 8), (2, 4), (4, 4)]
+    assert [text for batch in embedding_server.asked[1:] for text in batch] == [
+        *(SLUGGISH[::-1]),
+        *(FELINE[::-1]),
+    ]
+    assert await embed(orchestrator) == 0
+
+
+async def test_a_write_never_waits_for_the_model(orchestrator: Orchestrator, embedding_server: EmbeddingServer) -> None:
+    await embed(orchestrator)
+    await log(orchestrator, "more", ["vacation", "photos"])
+    assert orchestrator.meaning
+    orchestrator.meaning.embedder.patience_s = 0.05
+    embedding_server.is_free.clear()
+    embedding_server.is_asked.clear()
+    async with orchestrator.embedding():
+        await asyncio.to_thread(embedding_server.is_asked.wait, 10)
+        async with asyncio.timeout(5):
+            await log(orchestrator, "meanwhile", ["stored", "at once"])
+        assert await found(orchestrator, "meanwhile stored") == ["meanwhile"]
+        assert not embedding_server.is_free.is_set()
+
+
+async def test_a_running_server_embeds_what_comes(orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedding, "EVERY_S", 0.01)
+    async with orchestrator.embedding():
+        await eventually(orchestrator, "cat food", ["haustier", "pet"])
+        await log(orchestrator, "trip", ["vacation", "in Rome"])
+        await eventually(orchestrator, "holiday", ["trip"])
+
+
+async def test_a_server_survives_a_model_that_is_gone_and_goes_on_when_it_is_back(
+    orchestrator: Orchestrator,
+    embedding_server: EmbeddingServer,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(embedding, "EVERY_S", 0.01)
+    monkeypatch.setattr("orchestrator.semantic.meaning.FIRST_PAUSE_S", 0.01)
+    embedding_server.status = 500
+    async with orchestrator.embedding():
+        async with asyncio.timeout(20):
+            while True:
+                await asyncio.sleep(0.01)
+                if "Messages are not embedded" in caplog.text:
+                    break
+        embedding_server.status = 200
+        await eventually(orchestrator, "cat food", ["haustier", "pet"])
+
+
+async def test_one_process_embeds_at_a_time_unless_somebody_asks_for_it(orchestrator: Orchestrator) -> None:
+    assert orchestrator.meaning
+    embedder, registry = orchestrator.meaning.embedder, orchestrator.registry
+    first, second = Embedding(registry, embedder), Embedding(registry, embedder)
+    model = await first.model()
+    assert await first.step(model) == 8
+    await log(orchestrator, "more", ["vacation", "photos"])
+    assert await second.step(model) == 0
+    assert await Embedding(registry, embedder, is_asked_for=True).step(model) == 2
+
+
+async def test_another_model_embeds_everything_anew_and_the_old_vectors_go(orchestrator: Orchestrator) -> None:
+    await embed(orchestrator)
+    assert orchestrator.meaning
+    orchestrator.meaning.embedder.name = "other toy"
+    assert await found(orchestrator, "cat food") == []
+    assert await embed(orchestrator) == 8
+    assert sorted(await found(orchestrator, "cat food")) == ["haustier", "pet"]
+    assert await vectors(orchestrator.registry) == 8
+    models = await orchestrator.registry.read(lambda tx: tx.execute(select(embedding_model.c.name)).scalars().all())
+    assert models == ["other toy"]
+
+
+async def test_all_is_embedded_again_on_demand(orchestrator: Orchestrator) -> None:
+    assert await embed(orchestrator) == 8
+    assert await embed(orchestrator) == 0
+    assert await embed(orchestrator, everything=True) == 8
+    assert sorted(await found(orchestrator, "cat food")) == ["haustier", "pet"]
+
+
+async def test_a_corrected_text_is_embedded_again(orchestrator: Orchestrator) -> None:
+    async def say(text: str) -> None:
+        message = {"role": "user", "text": text, "native_id": "m1"}
+        saved = await orchestrator.run({"operation": "save", "channel": "live", "messages": [message]})
+        assert saved["success"], saved
+
+    await say("A kitten")
+    await embed(orchestrator)
+    assert "live" in await found(orchestrator, "cat")
+    await say("A vacation")
+    assert await embed(orchestrator) == 1
+    assert await found(orchestrator, "holiday") == ["live"]
+    assert "live" not in await found(orchestrator, "cat")
+
+
+async def test_a_text_too_long_for_the_model_is_embedded_by_its_beginning(
+    orchestrator: Orchestrator, embedding_server: EmbeddingServer
+) -> None:
+    embedding_server.longest = 500
+    await log(orchestrator, "long", ["kitten kibble " + "cat food " * 200, "   "])
+    assert await embed(orchestrator) == 10
+    assert "long" in await found(orchestrator, "feline meals")
+    embedding_server.asked.clear()
+    assert await embed(orchestrator) == 0
+    assert len(embedding_server.asked) == 1  # measuring the model; what it cannot take is not sent again
+
+
+async def test_a_model_that_refuses_everything_marks_nothing_as_done(
+    orchestrator: Orchestrator, embedding_server: EmbeddingServer
+) -> None:
+    await embed(orchestrator)
+    await log(orchestrator, "more", ["vacation", "photos"])
+    assert orchestrator.meaning
+    work = Embedding(orchestrator.registry, orchestrator.meaning.embedder)
+    model = await work.model()
+    embedding_server.longest = 1
+    with pytest.raises(Unavailable, match="refuses"):
+        await Embedding(orchestrator.registry, orchestrator.meaning.embedder, is_asked_for=True).step(model)
+    embedding_server.longest = 1000
+    assert await embed(orchestrator) == 2

@@ -1,0 +1,271 @@
+"""What hooks heard, in the registry: each message once, in the channel of its session, whoever else tells of it."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.service import Orchestrator
+from orchestrator.sync import spool
+from orchestrator.sync.drain import Drained, drain, sessions_of
+from orchestrator.sync.sync import sync
+from registry.storage.channels import ChannelFilter, list_channels
+from registry.storage.executions import ExecutionFilter, list_executions
+from registry.storage.paging import Page
+from sources.base import Places
+from sources.readers import READERS
+from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
+from tests.sources.cursor.cursor_files import CursorFiles
+from tests.sources.cursor.cursor_files import answered as bubble_answered
+from tests.sources.cursor.cursor_files import asked as bubble_asked
+
+pytestmark = pytest.mark.anyio
+
+NINE = datetime(2026, 5, 4, 9, tzinfo=UTC).timestamp()
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "registry"
+
+
+def event(name: str, at: float = 0, source: str = "cursor", **payload: Any) -> dict[str, Any]:
+    """An event as a hook spools it, so many seconds after nine."""
+    return {"source": source, "event": name, "at": NINE + at, "payload": {"conversation_id": "c-1", **payload}}
+
+
+def asked(text: str, at: float, turn: str = "g-1", **payload: Any) -> dict[str, Any]:
+    return event("beforeSubmitPrompt", at, prompt=text, generation_id=turn, **payload)
+
+
+def answered(text: str, at: float, turn: str = "g-1") -> dict[str, Any]:
+    return event("afterAgentResponse", at, text=text, generation_id=turn, model="gpt-5")
+
+
+async def hear(orchestrator: Orchestrator, home: Path, *events: dict[str, Any]) -> Drained:
+    for each in events:
+        spool.append(str(home), each)
+    return await drain(orchestrator, home)
+
+
+async def stored(orchestrator: Orchestrator) -> list[dict[str, Any]]:
+    """The messages of the only channel."""
+    page = await orchestrator.registry.read(lambda tx: list_channels(tx, ChannelFilter(), Page(limit=100)))
+    [channel] = page["items"]
+    return await orchestrator.registry.get_conversations(channel["channel"], limit=1000)
+
+
+async def texts(orchestrator: Orchestrator, *roles: str) -> list[str]:
+    return [each["text"] for each in await stored(orchestrator) if each["role"] in (roles or ("user", "assistant"))]
+
+
+async def test_a_turn_heard_in_cursor_is_a_channel_with_its_session_and_project(
+    orchestrator: Orchestrator, home: Path
+) -> None:
+    done = await hear(
+        orchestrator,
+        home,
+        asked("Faster?", 0, workspace_roots=["/home/ann/shop"], attachments=[{"file_path": "/home/ann/shop/a.py"}]),
+        answered("Use a cache.", 5),
+        event("stop", 6),
+    )
+    assert (done.events, done.new_messages, done.sources) == (3, 2, {"cursor"})
+    page = await orchestrator.registry.read(lambda tx: list_channels(tx, ChannelFilter(), Page(limit=10)))
+    [channel] = page["items"]
+    assert (channel["session_id"], channel["project_path"]) == ("c-1", "/home/ann/shop")
+    assert channel["channel"] == "cursor_session_20260504_090000"
+    first, second = await stored(orchestrator)
+    assert (first["timestamp"], first["actor"], first["source"]) == ("2026-05-04T09:00:00.000Z", "hook", "cursor")
+    assert first["payload"]["attachments"] == ["/home/ann/shop/a.py"]
+    assert (second["role"], second["payload"]["model"]) == ("assistant", "gpt-5")
+    assert os.listdir(home / "spool") == []
+    runs = await orchestrator.registry.read(lambda tx: list_executions(tx, ExecutionFilter(), Page(limit=10)))
+    assert [(run["operation"], run["client"]) for run in runs["items"]] == [("conversation_log", "ctxr hook")]
+
+
+async def test_the_same_event_twice_is_one_message(orchestrator: Orchestrator, home: Path) -> None:
+    turn = asked("Faster?", 0), asked("Faster?", 0.3), answered("Use a cache.", 5), answered("Use a cache.", 5.2)
+    await hear(orchestrator, home, *turn)
+    await hear(orchestrator, home, *turn)
+    await hear(orchestrator, home, turn[0])
+    assert await texts(orchestrator) == ["Faster?", "Use a cache."]
+
+
+async def test_a_user_who_says_continue_three_times_is_heard_three_times(
+    orchestrator: Orchestrator, home: Path
+) -> None:
+    for number in range(3):
+        at = number * 20
+        await hear(orchestrator, home, asked("continue", at, f"g-{number}"), answered("ok", at + 5, f"g-{number}"))
+    assert await texts(orchestrator) == ["continue", "ok"] * 3
+
+
+async def test_a_drainer_that_was_killed_before_it_cleared_up_doubles_nothing(
+    orchestrator: Orchestrator, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as killed:
+        killed.setattr("orchestrator.sync.drain.os.unlink", lambda _: (_ for _ in ()).throw(OSError))
+        await hear(orchestrator, home, asked("Faster?", 0), answered("Use a cache.", 5))
+    assert len(os.listdir(home / "spool")) == 1
+    assert (await drain(orchestrator, home)).new_messages == 0
+    assert os.listdir(home / "spool") == []
+    assert await texts(orchestrator) == ["Faster?", "Use a cache."]
+
+
+async def test_what_the_registry_cannot_take_now_waits(
+    orchestrator: Orchestrator, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr("registry.ingest.from_client.save_messages", None)
+        failed = await hear(orchestrator, home, asked("Faster?", 0))
+    assert (failed.is_complete, failed.new_messages) == (False, 0)
+    assert (await drain(orchestrator, home)).new_messages == 1
+
+
+def claude(name: str, at: float, **payload: Any) -> dict[str, Any]:
+    told = event(name, at, "claude-code", session_id=session_id(7), cwd="/home/ann/shop", **payload)
+    del told["payload"]["conversation_id"]
+    return told
+
+
+def dialogue(turns: int = 1) -> Dialogue:
+    """What Claude Code itself writes of the turns: a word, a tool, the last word."""
+    talk = Dialogue(session_id(7))
+    for number in range(turns):
+        talk.user("go on" if number else "Why does the basket lose its items?")
+        talk.says("Let me look.", f"msg_{number}a")
+        talk.calls("Read", {"file_path": "/home/ann/shop/a.py"}, f"call_{number}", f"msg_{number}c")
+        talk.result(f"call_{number}", "items = []")
+        talk.says(f"It makes a new list each time ({number}).", f"msg_{number}b")
+    return talk
+
+
+def heard(turns: int = 1) -> list[dict[str, Any]]:
+    """What its hooks tell of the same."""
+    told = []
+    for number in range(turns):
+        prompt = "go on" if number else "Why does the basket lose its items?"
+        told += [
+            claude("UserPromptSubmit", number * 60, prompt=prompt, prompt_id=f"p{number}"),
+            claude(
+                "Stop",
+                number * 60 + 30,
+                last_assistant_message=f"It makes a new list each time ({number}).",
+                prompt_id=f"p{number}",
+            ),
+        ]
+    return told
+
+
+async def read_stores(orchestrator: Orchestrator, home: Path) -> None:
+    await sync(orchestrator, READERS, Places(home, {}))
+
+
+ALL_OF_IT = [
+    "Why does the basket lose its items?",
+    *("Let me look.", "It makes a new list each time (0).", "go on"),
+    *("Let me look.", "It makes a new list each time (1)."),
+]
+
+
+async def test_what_the_store_tells_later_is_not_doubled(
+    orchestrator: Orchestrator, home: Path, empty_home: Path
+) -> None:
+    await hear(orchestrator, home, *heard(2))
+    write(empty_home / ".claude", dialogue(2))
+    await read_stores(orchestrator, empty_home)
+    assert sorted(await texts(orchestrator)) == sorted(ALL_OF_IT)
+    origins = {each["text"]: each["actor"] for each in await stored(orchestrator)}
+    assert (origins["It makes a new list each time (1)."], origins["Let me look."]) == ("hook", "reader")
+    await hear(orchestrator, home, *heard(2))
+    write(empty_home / ".claude", dialogue(3))
+    await read_stores(orchestrator, empty_home)
+    assert len(await texts(orchestrator)) == len(ALL_OF_IT) + 3
+
+
+async def test_what_the_store_told_before_is_not_doubled(
+    orchestrator: Orchestrator, home: Path, empty_home: Path
+) -> None:
+    write(empty_home / ".claude", dialogue(2))
+    await read_stores(orchestrator, empty_home)
+    before = [(each["id"], each["text"], each["timestamp"], each["actor"]) for each in await stored(orchestrator)]
+    shift = datetime.fromisoformat(before[0][2]).timestamp() - NINE
+    late = [{**each, "at": each["at"] + shift + 0.5} for each in heard(2)]
+    assert (await hear(orchestrator, home, *late)).new_messages == 0
+    assert [
+        (each["id"], each["text"], each["timestamp"], each["actor"]) for each in await stored(orchestrator)
+    ] == before
+
+
+async def test_whoever_comes_first_turn_by_turn_there_is_one_of_each(
+    orchestrator: Orchestrator, home: Path, empty_home: Path
+) -> None:
+    for turns in (1, 2):
+        await hear(orchestrator, home, *heard(turns))
+        write(empty_home / ".claude", dialogue(turns))
+        await read_stores(orchestrator, empty_home)
+    assert sorted(await texts(orchestrator)) == sorted(ALL_OF_IT)
+
+
+async def test_an_answer_that_was_read_half_written_is_one_when_it_is_whole(
+    orchestrator: Orchestrator, home: Path, empty_home: Path
+) -> None:
+    cursor = CursorFiles(empty_home / ".config" / "Cursor" / "User")
+    cursor.conversation("c-1", bubble_asked("b-1", "Faster?"), bubble_answered("b-2", "Use"))
+    await read_stores(orchestrator, empty_home)
+    await hear(orchestrator, home, asked("Faster?", 0), answered("Use a cache.", 5))
+    cursor.conversation("c-1", bubble_asked("b-1", "Faster?"), bubble_answered("b-2", "Use a cache."), lastUpdatedAt=1)
+    await read_stores(orchestrator, empty_home)
+    assert await texts(orchestrator) == ["Faster?", "Use a cache."]
+
+
+async def test_a_message_the_user_deleted_does_not_come_back(orchestrator: Orchestrator, home: Path) -> None:
+    await hear(orchestrator, home, asked("Faster?", 0), answered("Use a cache.", 5))
+    first, _ = await stored(orchestrator)
+    await orchestrator.run({"operation": "delete", "query": {"id": first["id"]}})
+    assert (await hear(orchestrator, home, asked("Faster?", 0))).new_messages == 0
+
+
+async def test_events_without_words_and_those_of_sub_agents_store_nothing(
+    orchestrator: Orchestrator, home: Path
+) -> None:
+    done = await hear(
+        orchestrator,
+        home,
+        claude("SessionEnd", 0, transcript_path="/home/ann/.claude/projects/x/s.jsonl"),
+        claude("Stop", 1, last_assistant_message="Found it.", agent_id="a-1"),
+        claude("UserPromptSubmit", 2, prompt="<task-notification>done</task-notification>"),
+        event("stop", 3, status="completed"),
+    )
+    assert (done.new_messages, done.sources) == (0, {"claude-code", "cursor"})
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=5,
+)
+keys = st.sampled_from(["source", "event", "at", "payload"])
+fields = st.sampled_from(
+    ["conversation_id", "session_id", "prompt", "text", "generation_id", "cwd", "workspace_roots", "attachments"]
+)
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {"source": st.just("cursor") | anything, "event": st.just("beforeSubmitPrompt") | anything},
+            optional={"at": anything, "payload": st.dictionaries(fields, anything) | anything},
+        )
+        | st.dictionaries(keys, anything)
+    )
+)
+def test_no_event_whatever_is_in_it_stops_the_others(events: list[dict[str, Any]]) -> None:
+    for _, session in sessions_of(events):
+        assert session.messages

@@ -1,0 +1,252 @@
+"""The clients' own histories in the registry: each message once, whichever way it came, and kept when they purge it."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.service import Orchestrator
+from orchestrator.sync.store_report import StoreReport
+from orchestrator.sync.sync import sync
+from registry.storage.channels import ChannelFilter, list_channels
+from registry.storage.client_stores import list_stores
+from registry.storage.executions import ExecutionFilter, list_executions
+from registry.storage.paging import Page
+from sources.base import Places
+from sources.readers import READERS
+from tests.sources.claude_code.claude_code_files import Dialogue, session_id, working_session, write, write_agent
+from tests.sources.copilot import copilot_files
+from tests.sources.cursor.cursor_files import CursorFiles, answered, asked
+from tests.sources.gemini import gemini_files
+from tests.sources.opencode import opencode_files
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def claude(empty_home: Path) -> Path:
+    return empty_home / ".claude"
+
+
+async def run_sync(orchestrator: Orchestrator, home: Path) -> dict[str, StoreReport]:
+    reports = await sync(orchestrator, READERS, Places(home, {}))
+    return {report.source: report for report in reports}
+
+
+async def channels(orchestrator: Orchestrator) -> list[dict[str, Any]]:
+    page = await orchestrator.registry.read(lambda tx: list_channels(tx, ChannelFilter(), Page(limit=100)))
+    return list(page["items"])
+
+
+async def texts(orchestrator: Orchestrator, channel: str, *roles: str) -> list[str]:
+    messages = await orchestrator.registry.get_conversations(channel, limit=1000)
+    return [message["text"] for message in messages if message["role"] in (roles or (message["role"],))]
+
+
+def two_turns(number: int = 7) -> Dialogue:
+    talk = Dialogue(session_id(number))
+    talk.user("Why does the basket lose its items?")
+    talk.says("It makes a new list each time.", "msg_1")
+    talk.user("Fix it, please.")
+    talk.says("Done: the list is kept now.", "msg_2")
+    return talk
+
+
+async def test_what_claude_code_and_cursor_kept_is_found_from_anywhere(
+    orchestrator: Orchestrator, empty_home: Path, claude: Path
+) -> None:
+    write(claude, working_session())
+    cursor = CursorFiles(empty_home / ".config" / "Cursor" / "User")
+    cursor.conversation("c-1", asked("b-1", "How do I memoize fibonacci?"), answered("b-2", "With lru_cache."))
+    reports = await run_sync(orchestrator, empty_home)
+    assert {name: report.parsed for name, report in reports.items()} == {"claude-code": 1, "cursor": 1}
+    found = await orchestrator.run({"operation": "extract", "query": {"text": "fibonacci memoize"}})
+    assert [message["text"] for message in found["messages"]] == ["How do I memoize fibonacci?", "With lru_cache."]
+    [basket] = [item for item in await channels(orchestrator) if item["source"] == "claude-code"]
+    assert (basket["session_id"], basket["project_path"]) == (session_id(1), "/home/ann/shop")
+    assert basket["channel"].startswith("claude-code_session_20260504_0900")
+    assert await texts(orchestrator, basket["channel"], "tool") != []
+
+
+async def test_a_second_sync_reads_nothing_and_a_grown_session_adds_only_its_end(
+    orchestrator: Orchestrator, empty_home: Path, claude: Path
+) -> None:
+    talk = two_turns()
+    write(claude, talk)
+    assert (await run_sync(orchestrator, empty_home))["claude-code"].new_messages == 4
+    again = (await run_sync(orchestrator, empty_home))["claude-code"]
+    assert (again.seen, again.parsed, again.new_messages) == (1, 0, 0)
+    talk.user("And the tests?")
+    write(claude, talk)
+    grown = (await run_sync(orchestrator, empty_home))["claude-code"]
+    assert (grown.parsed, grown.new_messages) == (1, 1)
+    runs = await orchestrator.registry.read(lambda tx: list_executions(tx, ExecutionFilter(operation="import"), Page()))
+    assert runs["total"] == 2
+
+
+async def test_an_answer_read_while_it_was_streaming_is_completed_not_doubled(
+    orchestrator: Orchestrator, empty_home: Path, claude: Path
+) -> None:
+    talk = two_turns()
+    talk.records[-1]["message"]["content"][0]["text"] = "Done: the li"
+    write(claude, talk)
+    await run_sync(orchestrator, empty_home)
+    write(claude, two_turns())
+    await run_sync(orchestrator, empty_home)
+    [channel] = await channels(orchestrator)
+    assert (await texts(orchestrator, channel["channel"]))[-1] == "Done: the list is kept now."
+    assert channel["message_count"] == 4
+    found = await orchestrator.run({"operation": "extract", "query": {"text": "list kept"}})
+    assert found["messages"][-1]["text"] == "Done: the list is kept now."
+
+
+async def test_what_the_client_purges_the_registry_keeps(
+    orchestrator: Orchestrator, empty_home: Path, claude: Path
+) -> None:
+    write(claude, two_turns())
+    await run_sync(orchestrator, empty_home)
+    shutil.rmtree(claude)
+    await run_sync(orchestrator, empty_home)
+    [channel] = await channels(orchestrator)
+    assert channel["message_count"] == 4
+
+
+async def test_a_conversation_that_was_pushed_before_stays_one_channel(
+    orchestrator: Orchestrator, empty_home: Path, claude: Path
+) -> None:
+    talk = two_turns()
+    pushed = [
+        {"role": record["type"], "text": _text(record), "timestamp": record["timestamp"]} for record in talk.records[:3]
+    ]
+    await orchestrator.run(
+        {"operation": "save", "channel": "claude-code_session_mine", "messages": pushed, "source": "claude-code"}
+    )
+    write(claude, talk)
+    report = (await run_sync(orchestrator, empty_home))["claude-code"]
+    assert report.new_messages == 1
+    [channel] = await channels(orchestrator)
+    assert (channel["channel"], channel["session_id"]) == ("claude-code_session_mine", session_id(7))
+    assert await texts(orchestrator, channel["channel"]) == [_text(record) for record in talk.records]
+
+
+def _text(record: dict[str, Any]) -> str:
+    content = record["message"]["content"]
+    return str(content if isinstance(content, str) else content[0]["text"])
+
+
+async def test_two_conversations_that_only_begin_alike_stay_two(
+    orchestrator: Orchestrator, empty_home: Path, claude: Path
+) -> None:
+    for number in (1, 2):
+        talk = Dialogue(session_id(number))
+        talk.user("continue")
+        talk.says(f"Working on {number}.", f"msg_{number}")
+        write(claude, talk)
+    await run_sync(orchestrator, empty_home)
+    assert len(await channels(orchestrator)) == 2
+
+
+async def test_a_title_the_user_gave_survives_the_next_sync(
+    orchestrator: Orchestrator, empty_home: Path, claude: Path
+) -> None:
+    talk = two_turns()
+    talk.aside("custom-title", customTitle="Basket", sessionId=talk.session_id)
+    write(claude, talk)
+    await run_sync(orchestrator, empty_home)
+    [channel] = await channels(orchestrator)
+    await orchestrator.run({"operation": "tag", "channel": channel["channel"], "query": {"title": "Mine"}})
+    talk.user("More?")
+    write(claude, talk)
+    await run_sync(orchestrator, empty_home)
+    [channel] = await channels(orchestrator)
+    assert (channel["title"], channel["message_count"]) == ("Mine", 5)
+
+
+async def test_damage_is_reported_by_store_and_the_rest_is_read(
+    orchestrator: Orchestrator, empty_home: Path, claude: Path
+) -> None:
+    file = write(claude, two_turns())
+    file.write_bytes(b'{"type": "user", "mess\n' + file.read_bytes())
+    report = (await run_sync(orchestrator, empty_home))["claude-code"]
+    assert (report.new_messages, report.skipped_count) == (4, 1)
+    [store] = await orchestrator.registry.read(list_stores)
+    assert (store["source"], store["parsed"], len(store["skipped"])) == ("claude-code", 1, 1)
+
+
+async def test_a_store_that_cannot_be_read_is_said_and_ends_nothing(
+    orchestrator: Orchestrator, empty_home: Path, claude: Path
+) -> None:
+    write(claude, two_turns())
+    broken = empty_home / ".config" / "Cursor" / "User" / "globalStorage" / "state.vscdb"
+    broken.parent.mkdir(parents=True)
+    broken.write_bytes(b"no database" * 1000)
+    reports = await run_sync(orchestrator, empty_home)
+    assert reports["claude-code"].new_messages == 4
+    assert reports["cursor"].skipped[0].what == str(broken)
+
+
+async def test_what_gemini_copilot_and_opencode_kept_comes_in_once_each_under_its_own_name(
+    orchestrator: Orchestrator, empty_home: Path
+) -> None:
+    gemini_files.write(empty_home / ".gemini", gemini_files.working_chat())
+    copilot_files.write_log(empty_home / ".copilot", copilot_files.working_log())
+    copilot_files.write_chat(empty_home / ".config" / "Code" / "User", copilot_files.working_chat())
+    opencode = empty_home / ".local" / "share" / "opencode"
+    opencode_files.write_database(opencode, opencode_files.working_dialogue())
+    opencode_files.write_files(opencode, opencode_files.working_dialogue())
+
+    reports = await run_sync(orchestrator, empty_home)
+    again = await run_sync(orchestrator, empty_home)
+
+    assert reports.keys() == {"gemini-cli", "copilot-cli", "copilot-vscode", "opencode"}
+    assert not any(report.skipped or report.new_messages for report in again.values())
+    found = {(item["channel"].partition("_")[0], item["message_count"]) for item in await channels(orchestrator)}
+    with_a_sub_agent = {("copilot-cli", 7), ("copilot-cli", 3)}
+    assert found == {("gemini-cli", 10), ("copilot-vscode", 8), ("opencode", 9), *with_a_sub_agent}
+
+
+async def test_sessions_full_of_long_results_are_stored_a_few_at_a_time(
+    orchestrator: Orchestrator, empty_home: Path, claude: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestrator.sync.sync.BATCH_CHARACTERS", 10_000)
+    for number in range(4):
+        talk = two_turns(number)
+        talk.calls("Read", {"file_path": "/home/ann/shop/a.py"}, f"call_{number}", "msg_3")
+        talk.result(f"call_{number}", "x" * 3000)
+        write(claude, talk)
+    assert (await run_sync(orchestrator, empty_home))["claude-code"].parsed == 4
+    runs = await orchestrator.registry.read(lambda tx: list_executions(tx, ExecutionFilter(operation="import"), Page()))
+    assert runs["total"] == 2
+
+
+async def test_two_sub_agents_with_the_same_short_id_stay_two_and_both_can_be_opened(
+    orchestrator: Orchestrator, empty_home: Path, claude: Path
+) -> None:
+    for number in (1, 2, 3):
+        work = Dialogue(session_id(number), common={"isSidechain": True, "agentId": "a1b2c3d4"})
+        work.user(f"Look for the basket in place {number}.")
+        work.says("Nothing there.", f"msg_{number}")
+        write_agent(claude, work, "a1b2c3d4")
+    for _ in range(2):
+        await run_sync(orchestrator, empty_home)
+    agents = await channels(orchestrator)
+    assert [agent["message_count"] for agent in agents] == [2, 2, 2]
+    several = await orchestrator.run({"operation": "fetch", "query": {"session_id": "agent-a1b2c3d4"}})
+    assert all(agent["channel"] in several["error"]["details"] for agent in agents)
+
+
+async def test_a_sub_agent_that_a_copied_session_took_along_is_one(
+    orchestrator: Orchestrator, empty_home: Path, claude: Path
+) -> None:
+    work = Dialogue(session_id(1), common={"isSidechain": True, "agentId": "a1b2c3d4"})
+    work.user("Look for the basket.")
+    write_agent(claude, work, "a1b2c3d4")
+    work.says("Found.", "msg_1")
+    write_agent(claude, replace(work, session_id=session_id(2)), "a1b2c3d4")
+    await run_sync(orchestrator, empty_home)
+    [agent] = await channels(orchestrator)
+    assert await texts(orchestrator, agent["channel"]) == ["Look for the basket.", "Found."]

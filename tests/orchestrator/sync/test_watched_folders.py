@@ -1,0 +1,73 @@
+"""Few watches that see most of what clients write."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from orchestrator.sync import watched_folders
+from orchestrator.sync.watched_folders import plan
+from sources.base import Places
+from sources.readers import READERS
+
+
+def folders(home: Path) -> dict[str, frozenset[str]]:
+    watched = plan(READERS, Places(home, {}))
+    return {os.path.relpath(folder, home): names for folder, names in watched.items()}
+
+
+def made(*paths: Path) -> None:
+    for path in paths:
+        path.mkdir(parents=True)
+
+
+def test_only_folders_with_conversations_are_watched_each_for_its_reader(empty_home: Path) -> None:
+    cursor = empty_home / ".config" / "Cursor" / "User"
+    made(
+        empty_home / ".claude" / "projects" / "-shop" / "s-1" / "subagents",
+        empty_home / ".claude" / "plugins" / "enormous",
+        empty_home / ".codex" / "sessions" / "2026" / "05",
+        empty_home / ".codex" / "log",
+        cursor / "globalStorage",
+        cursor / "workspaceStorage" / "w-1",
+        cursor / "History" / "many",
+    )
+    claude, codex, ide = frozenset({"claude-code"}), frozenset({"codex"}), frozenset({"cursor"})
+    assert folders(empty_home) == {
+        ".claude/projects": claude,
+        ".claude/projects/-shop": claude,
+        ".claude/projects/-shop/s-1": claude,
+        ".claude/projects/-shop/s-1/subagents": claude,
+        ".codex/sessions": codex,
+        ".codex/sessions/2026": codex,
+        ".codex/sessions/2026/05": codex,
+        ".config/Cursor/User/globalStorage": ide,
+        ".config/Cursor/User/workspaceStorage": ide,
+        ".config/Cursor/User/workspaceStorage/w-1": ide,
+    }
+
+
+def test_where_there_are_too_many_the_upper_and_the_latest_come_first(
+    empty_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watched_folders, "MOST", 6)
+    projects = empty_home / ".claude" / "projects"
+    for number in range(4):
+        session = projects / f"p-{number}" / "s"
+        made(session)
+        os.utime(session, (number, number))
+    watched = {Path(folder).relative_to(".claude/projects").as_posix() for folder in folders(empty_home)}
+    assert watched == {".", "p-0", "p-1", "p-2", "p-3", "p-3/s"}
+
+
+def test_a_link_that_leads_back_is_not_followed(empty_home: Path) -> None:
+    project = empty_home / ".claude" / "projects" / "p"
+    made(project)
+    (project / "loop").symlink_to(empty_home)
+    assert sorted(folders(empty_home)) == [".claude/projects", ".claude/projects/p"]
+
+
+def test_nothing_on_this_machine_is_nothing_to_watch(empty_home: Path) -> None:
+    assert folders(empty_home) == {}

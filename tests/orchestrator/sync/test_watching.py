@@ -1,0 +1,205 @@
+"""What clients write while a server runs is in the registry a moment later, whatever happens to their folders."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from orchestrator.service import Orchestrator
+from orchestrator.sync import spool
+from orchestrator.sync.store_report import StoreReport
+from orchestrator.sync.watch import watching
+from registry.errors import StorageError
+from registry.registry import Registry
+from sources.base import FoundSession, Places, Skipped, Source
+from sources.readers import READERS
+from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
+from tests.sources.cursor.cursor_files import CursorFiles, answered, asked
+
+pytestmark = pytest.mark.anyio
+
+PATIENCE_S = 20
+SELDOM = 3600.0
+
+
+@pytest.fixture
+async def orchestrator(sqlite_url: str) -> AsyncIterator[Orchestrator]:
+    registry = Registry(sqlite_url)
+    yield Orchestrator(registry)
+    registry.close()
+
+
+@pytest.fixture
+def only_notices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No regular look comes to the help."""
+    monkeypatch.setattr("orchestrator.sync.watch.EVERY_S", SELDOM)
+    monkeypatch.setattr("orchestrator.sync.watch.SELDOM_S", SELDOM)
+
+
+@pytest.fixture
+def no_notices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A network drive, or a system that has no more watches to give: only the regular look is left."""
+
+    def full(*_paths: object, **_options: object) -> None:
+        raise OSError("no space left on device: inotify watches")
+
+    monkeypatch.setattr("orchestrator.sync.notices.awatch", full)
+    monkeypatch.setattr("orchestrator.sync.watch.EVERY_S", 0.02)
+
+
+class Watcher:
+    """The reports of a watch, as they come."""
+
+    def __init__(self) -> None:
+        self._reports: asyncio.Queue[list[StoreReport]] = asyncio.Queue()
+        self.told = self._reports.put_nowait
+
+    async def next(self) -> dict[str, StoreReport]:
+        reports = await asyncio.wait_for(self._reports.get(), PATIENCE_S)
+        return {report.source: report for report in reports}
+
+    @property
+    def is_silent(self) -> bool:
+        return self._reports.empty()
+
+
+def talk(*questions: str, number: int = 1) -> Dialogue:
+    dialogue = Dialogue(session_id(number))
+    for question in questions:
+        dialogue.user(question)
+    return dialogue
+
+
+async def texts(orchestrator: Orchestrator) -> list[str]:
+    found = await orchestrator.run({"operation": "search", "query": {"text": "basket"}})
+    return sorted(str(item["text"]) for item in found["messages"])
+
+
+async def test_a_message_is_there_a_moment_after_it_was_written(
+    orchestrator: Orchestrator, empty_home: Path, only_notices: None
+) -> None:
+    claude, watcher = empty_home / ".claude", Watcher()
+    write(claude, talk("Is the basket kept?"))
+    cursor = CursorFiles(empty_home / ".config" / "Cursor" / "User")
+    cursor.conversation("c-1", asked("b-1", "Where is the basket?"))
+    async with watching(orchestrator, empty_home / "ctxr", READERS, Places(empty_home, {}), watcher.told):
+        first = await watcher.next()
+        assert {name: report.new_messages for name, report in first.items()} == {"claude-code": 1, "cursor": 1}
+        write(claude, talk("Is the basket kept?", "And the prices?"))
+        assert (await watcher.next())["claude-code"].new_messages == 1
+        cursor.conversation("c-1", asked("b-1", "Where is the basket?"), answered("b-2", "In redis."))
+        assert (await watcher.next())["cursor"].parsed == 1
+        write(claude / "elsewhere", talk("Not in a folder that is watched"))
+        write(claude, talk("A basket in a project that is new", number=2), project="-home-ann-new")
+        assert (await watcher.next())["claude-code"].new_messages == 1
+    assert watcher.is_silent
+
+
+async def test_a_burst_of_writes_is_one_sync(
+    orchestrator: Orchestrator, empty_home: Path, only_notices: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestrator.sync.notices.BURST_S", PATIENCE_S)
+    watcher, questions = Watcher(), [f"Basket {number}?" for number in range(40)]
+    write(empty_home / ".claude", talk("Basket?"))
+    async with watching(orchestrator, empty_home / "ctxr", READERS, Places(empty_home, {}), watcher.told):
+        await watcher.next()
+        for count in range(len(questions)):
+            write(empty_home / ".claude", talk("Basket?", *questions[: count + 1]))
+            await asyncio.sleep(0.005)
+        assert (await watcher.next())["claude-code"].new_messages == len(questions)
+
+
+async def test_what_hooks_tell_is_taken_at_once_also_without_any_reader(
+    orchestrator: Orchestrator, empty_home: Path, only_notices: None
+) -> None:
+    heard, watcher = asyncio.Event(), Watcher()
+    orchestrator.observers.append(lambda _: heard.set())
+    home = empty_home / "ctxr"
+    payload = {"conversation_id": "c-1", "prompt": "Is the basket kept?"}
+    async with watching(orchestrator, home, (), Places(empty_home, {}), watcher.told):
+        assert await watcher.next() == {}
+        spool.append(str(home), {"source": "cursor", "event": "beforeSubmitPrompt", "at": 1.0, "payload": payload})
+        await asyncio.wait_for(heard.wait(), PATIENCE_S)
+    assert await texts(orchestrator) == ["Is the basket kept?"]
+
+
+async def test_folders_that_vanish_come_back_or_appear_are_found_without_any_notice(
+    orchestrator: Orchestrator, empty_home: Path, no_notices: None
+) -> None:
+    claude, watcher = empty_home / ".claude", Watcher()
+    write(claude, talk("Is the basket kept?"))
+    async with watching(orchestrator, empty_home / "ctxr", READERS, Places(empty_home, {}), watcher.told):
+        assert (await watcher.next()).keys() == {"claude-code"}
+        shutil.rmtree(claude)
+        write(claude, talk("Is the basket kept?", "And the next basket?"))
+        assert (await watcher.next())["claude-code"].new_messages == 1
+        cursor = CursorFiles(empty_home / ".config" / "Cursor" / "User")
+        cursor.conversation("c-1", asked("b-1", "Where is the basket?"))
+        assert (await watcher.next())["cursor"].new_messages == 1
+    assert len(await texts(orchestrator)) == 3
+
+
+class Broken:
+    """A reader that fails wherever it can."""
+
+    name = "broken"
+
+    def __init__(self, place: str, store: Path) -> None:
+        self._place, self._store = place, store
+
+    def _fail_in(self, place: str) -> None:
+        if place == self._place:
+            raise {"stamp": StorageError("Cannot be read.", "locked")}.get(place, RuntimeError("a mistake"))
+
+    def find(self, places: Places) -> Iterator[Path]:
+        self._fail_in("find")
+        yield self._store
+
+    def stamp(self, store: Path) -> str:
+        self._fail_in("stamp")
+        return ""
+
+    def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
+        self._fail_in("sessions")
+        yield from ()
+
+
+@pytest.mark.parametrize("place", ["find", "stamp", "sessions"])
+async def test_a_store_that_fails_is_told_once_and_ends_nothing(
+    orchestrator: Orchestrator, empty_home: Path, tmp_path: Path, place: str, no_notices: None
+) -> None:
+    claude, watcher = empty_home / ".claude", Watcher()
+    write(claude, talk("Is the basket kept?"))
+    readers: list[Source] = [Broken(place, tmp_path), *READERS]
+    async with watching(orchestrator, empty_home / "ctxr", readers, Places(empty_home, {}), watcher.told):
+        first = await watcher.next()
+        assert first["claude-code"].new_messages == 1
+        assert bool(place == "sessions") == any("a mistake" in one.why for one in _skipped(first))
+        write(claude, talk("Is the basket kept?", "And now?"))
+        assert (await watcher.next()).keys() == {"claude-code"}
+
+
+def _skipped(reports: Mapping[str, StoreReport]) -> list[Skipped]:
+    return [one for report in reports.values() for one in report.skipped]
+
+
+async def test_a_registry_that_fails_for_a_moment_has_it_all_later(
+    orchestrator: Orchestrator, empty_home: Path, no_notices: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestrator.sync.watch.SELDOM_S", 0.02)
+    watcher, write_it = Watcher(), orchestrator.registry.write
+    write(empty_home / ".claude", talk("Is the basket kept?"))
+
+    async def fail(_work: object) -> None:
+        monkeypatch.setattr(orchestrator.registry, "write", write_it)
+        raise StorageError("Could not write the registry.", "disk full")
+
+    monkeypatch.setattr(orchestrator.registry, "write", fail)
+    async with watching(orchestrator, empty_home / "ctxr", READERS, Places(empty_home, {}), watcher.told):
+        while not await texts(orchestrator):
+            await watcher.next()
+    assert await texts(orchestrator) == ["Is the basket kept?"]

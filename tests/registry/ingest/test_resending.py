@@ -1,0 +1,68 @@
+"""Whatever was sent, sent again it adds nothing: with any words, in any order, with anything left out or put in."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Engine
+
+from registry.domain import Message, Role, now
+from registry.ingest.save import save_messages
+from registry.storage.database import ReadTransaction, WriteTransaction, create_database_engine
+from registry.storage.migrate import migrate_engine
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    opened = create_database_engine(f"sqlite:///{tmp_path_factory.mktemp('resending') / 'registry.db'}")
+    migrate_engine(opened)
+    yield opened.execution_options(write=True)
+    opened.dispose()
+
+
+def send(engine: Engine, channel: str, letters: str) -> int:
+    """How many messages a call adds: capitals are the user's, the others the assistant's, `.` a system message."""
+    roles = {True: Role.USER, False: Role.ASSISTANT}
+    messages = [Message(Role.SYSTEM if letter == "." else roles[letter.isupper()], letter) for letter in letters]
+    with engine.begin() as connection:
+        tx = WriteTransaction(ReadTransaction(connection))
+        return save_messages(tx, channel, messages, source="cursor", metadata={}, actor="ao", received_at=now()).new
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(calls=st.lists(st.text("AaBbCco.", min_size=1, max_size=10), min_size=1, max_size=5), name=st.uuids())
+def test_the_same_call_twice_adds_nothing(engine: Engine, calls: list[str], name: object) -> None:
+    for letters in calls:
+        send(engine, str(name), letters)
+        assert send(engine, str(name), letters) == 0, (calls, letters)
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "new"),
+    [
+        ("Aat", ".Aat", 1),
+        ("AaBb", "AxBb", 1),
+        ("ABb", "AaBb", 1),
+        ("Aa", ".Aa", 1),
+        ("AaBbCcDdEeFf", ".DdEeFfGg", 3),
+    ],
+)
+def test_what_is_put_in_before_known_messages_is_added_once(engine: Engine, first: str, then: str, new: int) -> None:
+    channel = f"{first} {then}"
+    send(engine, channel, first)
+    assert [send(engine, channel, then) for _ in range(4)] == [new, 0, 0, 0]
+    assert send(engine, channel, then + "Zz") == 2
+    assert send(engine, channel, then + "Zz") == 0
+
+
+@pytest.mark.parametrize("letters", ["G" + "o" * 250, "Co" * 400, "." + "o" * 250])
+def test_hundreds_of_equal_messages_are_recognised_at_once(engine: Engine, letters: str) -> None:
+    send(engine, letters, letters)
+    started = time.process_time()
+    assert send(engine, letters, letters + "o") == 1
+    assert send(engine, letters, "." + letters) <= 1
+    assert time.process_time() - started < 10, "not a measure: it took minutes once"

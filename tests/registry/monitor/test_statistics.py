@@ -1,0 +1,137 @@
+"""The executions in figures: the same whether counted one by one or, of very many, by rounded durations."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from registry.domain import new_id
+from registry.monitor import statistics as figures
+from registry.monitor.statistics import busiest_channels, execution_statistics, newest_executions, slowest_executions
+from registry.registry import Registry
+from registry.storage.database import WriteTransaction
+from registry.storage.executions import Execution, ExecutionFilter, save_execution
+
+pytestmark = pytest.mark.anyio
+START = datetime(2025, 9, 29, 12, 0, 30, tzinfo=UTC)
+ALL = ExecutionFilter()
+
+
+def runs(count: int) -> list[Execution]:
+    chance = random.Random(7)
+    codes = [None] * 8 + ["NOT_FOUND", "TIMEOUT"]
+    made = []
+    for i in range(count):
+        code = chance.choice(codes)
+        made.append(
+            Execution(
+                id=new_id("exec"),
+                operation=chance.choice(["extract", "search"]),
+                source=chance.choice(["cursor", "claude"]),
+                client=None,
+                channel=chance.choice(["a", "a", "b", None]),
+                status="failed" if code else "succeeded",
+                error={"code": code, "message": "no", "details": ""} if code else None,
+                started_at=START + timedelta(seconds=37 * i),
+                finished_at=START + timedelta(seconds=37 * i),
+                duration_ms=round(chance.expovariate(1 / 120), 3),
+                request={},
+                result=None,
+                steps=[],
+            )
+        )
+    return made
+
+
+@pytest.fixture
+def registry(database_url: str) -> Iterator[Registry]:
+    opened = Registry(database_url)
+    yield opened
+    opened.close()
+
+
+async def record(registry: Registry, some: list[Execution]) -> None:
+    def work(tx: WriteTransaction) -> None:
+        for run in some:
+            save_execution(tx, run)
+
+    await registry.write(work)
+
+
+async def statistics(registry: Registry, **period: Any) -> dict[str, Any]:
+    asked = {"from_": None, "to": None, "bucket_s": 60, **period}
+    return await registry.read(lambda tx: execution_statistics(tx, **asked))
+
+
+def percentile(durations: list[float], share: int) -> float:
+    return sorted(durations)[max(-(-len(durations) * share // 100), 1) - 1]
+
+
+async def test_of_few_runs_every_figure_is_exact(registry: Registry) -> None:
+    made = runs(300)
+    await record(registry, made)
+    found = await statistics(registry)
+    assert "precision" not in found
+    for row in found["sources"]:
+        durations = [run.duration_ms for run in made if run.source == row["source"]]
+        assert (row["count"], row["p50_ms"], row["p95_ms"], row["p99_ms"]) == (
+            len(durations),
+            *(percentile(durations, share) for share in (50, 95, 99)),
+        )
+
+
+@pytest.mark.parametrize("period", [{}, {"from_": START + timedelta(seconds=1000), "to": START + timedelta(hours=2)}])
+async def test_of_many_runs_counts_stay_exact_and_percentiles_say_they_are_rounded(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch, period: dict[str, datetime]
+) -> None:
+    await record(registry, runs(300))
+    exact = await statistics(registry, **period)
+    monkeypatch.setattr(figures, "EXACT", 10)
+    rounded = await statistics(registry, **period)
+    assert rounded.pop("precision") == figures.PRECISION
+    rows = [*zip(exact.pop("operations"), rounded.pop("operations"), strict=True)]
+    rows += [(exact.pop("total"), rounded.pop("total"))]
+    for one, about in rows:
+        for name in ("p50_ms", "p95_ms", "p99_ms"):
+            assert about.pop(name) == pytest.approx(one.pop(name), rel=0.05)
+        assert about == one
+    exact.pop("sources"), rounded.pop("sources")
+    means = [[point.pop("mean_ms") for point in found["series"]] for found in (exact, rounded)]
+    assert means[1] == pytest.approx(means[0])
+    assert rounded == exact
+
+
+async def test_the_busiest_channels_come_first(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = runs(300)
+    await record(registry, made)
+    first, second = await registry.read(lambda tx: busiest_channels(tx, ALL, 5))
+    assert (first["channel"], second["channel"]) == ("a", "b")
+    durations = [run.duration_ms for run in made if run.channel == "a"]
+    assert (first["count"], first["p95_ms"]) == (len(durations), percentile(durations, 95))
+    monkeypatch.setattr(figures, "CHANNEL_RUNS", 20)
+    [first] = await registry.read(lambda tx: busiest_channels(tx, ALL, 1))
+    assert (first["count"], first["p95_ms"]) == (len(durations), percentile(durations[-20:], 95))
+
+
+async def test_the_slowest_and_the_last_that_failed_are_found(registry: Registry) -> None:
+    made = runs(100)
+    await record(registry, made)
+    slowest = await registry.read(lambda tx: slowest_executions(tx, ALL, 3))
+    assert [item["id"] for item in slowest] == [run.id for run in sorted(made, key=lambda run: -run.duration_ms)[:3]]
+    failing = await registry.read(lambda tx: newest_executions(tx, ExecutionFilter(status="failed"), 3))
+    assert [item["id"] for item in failing] == [run.id for run in made[::-1] if run.error][:3]
+
+
+async def test_an_outcome_that_comes_late_counts_with_its_own_time(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [run] = runs(1)
+    late = {name: getattr(run, name) for name in run.__dataclass_fields__} | {"duration_ms": 30_000.0}
+    await record(registry, [run, Execution(**late)])
+    monkeypatch.setattr(figures, "EXACT", 0)
+    total = (await statistics(registry))["total"]
+    assert (total["count"], total["p50_ms"]) == (1, 30_000)

@@ -1,0 +1,42 @@
+"""The feed of what happened, as a listener follows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from registry.domain import Message, Role, now
+from registry.ingest.save import save_messages
+from registry.storage.change_feed import Listener, newest_place
+from registry.storage.database import ReadTransaction, WriteTransaction, create_database_engine
+
+
+@pytest.fixture
+def transactions(postgres_url: str) -> Iterator[list[WriteTransaction]]:
+    engine = create_database_engine(postgres_url)
+    connections = [engine.connect() for _ in range(3)]
+    yield [WriteTransaction(ReadTransaction(connection)) for connection in connections]
+    for connection in connections:
+        connection.close()
+    engine.dispose()
+
+
+def save(tx: WriteTransaction, channel: str) -> None:
+    save_messages(
+        tx, channel, [Message(Role.USER, channel)], source="cursor", metadata={}, actor="ao", received_at=now()
+    )
+
+
+def test_a_message_committed_after_a_later_one_is_told_all_the_same(transactions: list[WriteTransaction]) -> None:
+    slow, quick, reader = transactions
+    listener = Listener(newest_place(reader))
+    save(slow, "slow")
+    save(quick, "quick")
+    quick.commit()
+    reader.rollback()
+    assert [event.item["channel"] for event in listener.news(reader)] == ["quick"]
+    slow.commit()
+    reader.rollback()
+    assert [event.item["channel"] for event in listener.news(reader)] == ["slow"]
+    assert listener.news(reader) == []

@@ -1,0 +1,131 @@
+"""Rebuilding the index while the registry is in use."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from sqlalchemy import update
+
+from registry.registry import Registry
+from registry.search.retrieval import find_messages
+from registry.storage import index_entries as entries
+from registry.storage import rebuild_index as rebuilding
+from registry.storage.engines import index_of
+from registry.storage.index_entries import COMPLETE, MARK, Entry
+from registry.storage.message_index import Scope
+from registry.storage.messages import delete_message, restore_message
+from registry.storage.rebuild_index import reindex
+from registry.storage.tables import conversation
+from registry.text.analyzer import ANALYZER_VERSION
+
+pytestmark = pytest.mark.anyio
+
+WORDS = ["alpha", "bravo", "charlie", "delta", "echo", "foxtrot", "golf", "hotel", "india", "juliett", "kilo"]
+
+
+@pytest.fixture
+async def registry(database_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Registry]:
+    """A registry with ten messages, rebuilt two at a time."""
+    monkeypatch.setattr(rebuilding, "BATCH", 2)
+    registry = Registry(database_url)
+    await save(registry, "c", *(f"redis {word}" for word in WORDS[:10]))
+    yield registry
+    registry.close()
+
+
+async def save(registry: Registry, channel: str, *texts: str) -> list[str]:
+    messages = [{"role": "user", "text": text} for text in texts]
+    return await registry.save_conversation(channel, messages, "cursor", {"title": "zebra stripes"})
+
+
+async def numbers(registry: Registry, words: str) -> list[int]:
+    findings = await registry.read(lambda tx: find_messages(tx, words, Scope()))
+    return [ranked.candidate.number for ranked in findings.ranked]
+
+
+def ignore(_done: int, _total: int) -> None:
+    pass
+
+
+async def mark_old(registry: Registry) -> None:
+    await registry.write(lambda tx: tx.execute(update(conversation).values(analyzer_version=0, length=1)))
+
+
+async def test_an_index_of_this_version_is_left_alone(registry: Registry) -> None:
+    assert await reindex(registry, ignore) == 0
+
+
+async def test_a_rebuilt_index_finds_what_the_old_one_found(registry: Registry) -> None:
+    before = await numbers(registry, "redis")
+    progress: list[tuple[int, int]] = []
+    await mark_old(registry)
+    assert await reindex(registry, lambda done, total: progress.append((done, total))) == 10
+    assert progress == [(2, 10), (4, 10), (6, 10), (8, 10), (10, 10)]
+    assert await numbers(registry, "redis") == before
+    assert (await registry.read(lambda tx: find_messages(tx, "zebra", Scope()))).titles
+    assert await reindex(registry, ignore) == 0
+    await save(registry, "c", "redis afterwards")
+    assert len(await numbers(registry, "redis")) == 11
+
+
+async def test_a_killed_build_is_taken_up_and_harms_nothing(registry: Registry) -> None:
+    ids = await save(registry, "d", "mongo one", "mongo two", "mongo three")
+
+    def die(done: int, _total: int) -> None:
+        if done == 6:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        await reindex(registry, die, everything=True)
+    assert len(await numbers(registry, "redis")) == 10
+    [first] = await numbers(registry, "alpha")
+    gone: dict[str, Any] = (await registry.get_conversations("c", limit=100))[0]
+    await registry.write(lambda tx: delete_message(tx, gone["id"], soft=True))
+    await registry.write(lambda tx: delete_message(tx, ids[0], soft=True))
+    await registry.write(lambda tx: restore_message(tx, ids[0]))
+    assert await numbers(registry, "alpha") == []
+    assert await reindex(registry, ignore, everything=True) == 7
+    assert await numbers(registry, "alpha") == []
+    assert len(await numbers(registry, "redis")) == 9
+    assert len(await numbers(registry, "mongo")) == 3
+    await registry.write(lambda tx: restore_message(tx, gone["id"]))
+    assert await numbers(registry, "alpha") == [first]
+
+
+async def test_another_process_searches_the_new_index_without_a_restart(registry: Registry, database_url: str) -> None:
+    other = Registry(database_url)
+    assert len(await numbers(other, "redis")) == 10
+    await reindex(registry, ignore, everything=True)
+    assert len(await numbers(other, "redis")) == 10
+    await save(other, "c", *(f"redis {word}" for word in WORDS))
+    assert len(await numbers(registry, "kilo")) == 1
+    assert len(await numbers(other, "redis")) == 11
+    other.close()
+
+
+async def from_cursor(registry: Registry, words: str) -> list[int]:
+    scope = Scope(source="cursor", roles=("user",), from_=datetime(2020, 1, 1, tzinfo=UTC))
+    findings = await registry.read(lambda tx: find_messages(tx, words, scope))
+    return [ranked.candidate.number for ranked in findings.ranked]
+
+
+async def test_filters_hold_before_and_after_an_index_of_the_first_version_is_rebuilt(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await registry.write(lambda tx: index_of(tx).remove(tx, [Entry(MARK, [COMPLETE])]))
+    monkeypatch.setattr(entries, "SCOPED_SINCE", ANALYZER_VERSION + 1)
+    ids = await save(registry, "old", "quokka one", "quokka two")
+    monkeypatch.undo()
+    old = update(conversation).where(conversation.c.channel == "old")
+    await registry.write(lambda tx: tx.execute(old.values(analyzer_version=1)))
+    assert sorted(await from_cursor(registry, "quokka")) == [11, 12]
+    await registry.write(lambda tx: delete_message(tx, ids[0], soft=True))
+    assert await from_cursor(registry, "quokka") == [12]
+    assert await reindex(registry, ignore) == 11
+    assert await from_cursor(registry, "quokka") == [12]
+    assert await from_cursor(registry, "redis") == await numbers(registry, "redis")
+    await registry.write(lambda tx: delete_message(tx, ids[1], soft=True))
+    assert await from_cursor(registry, "quokka") == []

@@ -1,0 +1,179 @@
+"""What a message can be found by."""
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from registry.text.analyzer import LONGEST_TOKEN, Kind, Word, analyze, stem, words
+from registry.text.particles import strip_particles
+from registry.text.phonetic import loan_key
+
+KEY_PREFIXES = ("zzkl", "zzkh")
+
+
+def tokens(text: str) -> list[str]:
+    """The tokens without the loan-word keys."""
+    return [token for token in analyze(text) if not token.startswith(KEY_PREFIXES)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Running tests", ["run", "test"]),
+        ("the cache, caching, cached", ["the", "cach"]),
+        ("user_id", ["zziduserid", "user", "id"]),
+        ("getUserName", ["zzidgetusername", "get", "user", "name"]),
+        ("HTTPServer", ["zzidhttpserver", "http", "server"]),
+        ("APIs", ["api"]),
+        ("E1234", ["zzide1234", "e", "1234"]),
+        ("v2.3.1", ["zzidv231", "v", "2", "3", "1"]),
+        ("/usr/lib/site.py", ["zzidusrlibsitepy", "usr", "lib", "site", "py"]),
+        ("std::vector", ["zzidstdvector", "std", "vector"]),
+        ("Done. Next", ["done", "next"]),
+        ("___", []),
+        ("404", ["404"]),
+    ],
+)
+def test_an_identifier_is_found_whole_and_in_parts(text: str, expected: list[str]) -> None:
+    assert tokens(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("시간복잡도", ["시간", "간복", "복잡", "잡도"]),
+        ("시간 복잡도", ["시간", "복잡", "잡도"]),
+        ("배포", ["배포"]),
+        ("키", ["키"]),
+        ("FastAPI로 바꿔", ["zzidfastapi", "fast", "api", "로", "바꿔"]),
+        ("食べる", ["食べ", "べる"]),
+        ("ガイド", ["ガイ", "イド"]),
+        ("漢字를", ["漢字", "를"]),
+    ],
+)
+def test_korean_japanese_and_chinese_are_found_by_pairs_of_characters(text: str, expected: list[str]) -> None:
+    assert tokens(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("МОСКВА", ["москва"]),
+        ("ΟΔΟΣ οδός", ["οδοσ"]),
+        ("café Straße İstanbul", ["cafe", "strass", "istanbul"]),
+        ("مرحبا", ["مرحبا"]),
+        ("สวัสดี", ["สว", "วส", "สด"]),
+        ("हिन्दी", ["हनद"]),
+    ],
+)
+def test_other_scripts_are_found_without_case_and_accents(text: str, expected: list[str]) -> None:
+    assert tokens(text) == expected
+
+
+def test_a_soft_hyphen_does_not_cut_a_word() -> None:
+    assert tokens("infor\u00admation") == tokens("information")
+
+
+def test_decomposed_korean_is_the_same_korean() -> None:
+    assert analyze(unicodedata.normalize("NFD", "미들웨어를 배포")) == analyze("미들웨어를 배포")
+
+
+def test_a_token_is_kept_once_in_order_of_first_occurrence() -> None:
+    assert tokens("queue stack queue") == ["queue", "stack"]
+
+
+def test_base64_and_minified_code_are_skipped() -> None:
+    assert tokens("before " + "Zm9v+/" * 40 + " after") == ["befor", "after"]
+
+
+def test_a_message_cannot_forge_the_tokens_the_index_adds() -> None:
+    assert tokens("zzpsecret zzc12") == ["zzidzzpsecret", "zzidzzc12", "12"]
+
+
+@pytest.mark.parametrize(
+    ("korean", "english"),
+    [
+        ("미들웨어", "middleware"),
+        ("메모이제이션", "memoization"),
+        ("쿠버네티스", "kubernetes"),
+        ("인터페이스", "interface"),
+        ("파이프라인", "pipeline"),
+        ("마이그레이션", "migration"),
+        ("로깅", "logging"),
+        ("엔진", "engine"),
+        ("웹소켓", "websocket"),
+        ("핸들러", "handler"),
+    ],
+)
+def test_a_loan_word_sounds_like_its_origin(korean: str, english: str) -> None:
+    assert loan_key(korean) == loan_key(english) != ""
+
+
+@pytest.mark.parametrize("word", ["api", "키", "서버", "ab12", "ㅋㅋㅋ", "idea"])
+def test_a_short_word_has_no_key(word: str) -> None:
+    assert loan_key(word) == ""
+
+
+@pytest.mark.parametrize(
+    ("word", "bare"),
+    [
+        ("서버에서는", "서버"),
+        ("시간복잡도는", "시간복잡도"),
+        ("미들웨어가", "미들웨어"),
+        ("구현했던", "구현"),
+        ("배포하는", "배포"),
+        ("알고리즘을", "알고리즘"),
+        ("파이썬으로", "파이썬"),
+        ("인증까지", "인증"),
+        ("전문가", "전문가"),
+        ("매니저", "매니저"),
+        ("경로", "경로"),
+    ],
+)
+def test_particles_are_stripped_and_nouns_are_not(word: str, bare: str) -> None:
+    assert strip_particles(word) == bare
+
+
+def test_raw_words_keep_their_case_and_say_what_they_are() -> None:
+    assert words("FastAPI로 東京 Москва") == [
+        Word("FastAPI", Kind.IDENTIFIER),
+        Word("로", Kind.HANGUL),
+        Word("東京", Kind.SPACELESS),
+        Word("Москва", Kind.OTHER),
+    ]
+
+
+ANY_TEXT = st.text(max_size=80) | st.text(st.sampled_from("가힣ㄱ\u1100\u1161を゙漢aZ_0.-/:É́ßΣİ\u00ad٣ก็Ꭰꭰ "), max_size=40)
+
+
+@given(ANY_TEXT)
+def test_every_token_is_one_word_to_both_databases(text: str) -> None:
+    for token in analyze(text):
+        assert 1 <= len(token) <= LONGEST_TOKEN
+        assert token == token.lower()
+        assert {unicodedata.category(char)[0] for char in token} <= {"L", "N"}
+
+
+@given(ANY_TEXT)
+def test_the_form_a_text_is_written_in_does_not_matter(text: str) -> None:
+    assert analyze(unicodedata.normalize("NFC", text)) == analyze(text)
+    assert analyze(unicodedata.normalize("NFD", text)) == analyze(text)
+    assert analyze(unicodedata.normalize("NFKC", text)) == analyze(text)
+    assert analyze(unicodedata.normalize("NFKD", text)) == analyze(text)
+
+
+@given(st.text(st.sampled_from("abcxyz가나다 "), max_size=40))
+def test_upper_case_does_not_matter_to_plain_words(text: str) -> None:
+    assert set(analyze(text.upper())) == set(analyze(text))
+
+
+@given(ANY_TEXT)
+def test_tokens_are_distinct(text: str) -> None:
+    found = analyze(text)
+    assert len(found) == len(set(found))
+
+
+def test_stemming_joins_inflections() -> None:
+    assert {stem(word) for word in ("deploy", "deploys", "deployed", "deploying")} == {"deploy"}

@@ -1,0 +1,111 @@
+"""What is left of a request, and by which tokens it is looked for."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from registry.text.analyzer import analyze
+from registry.text.query import QueryWord, parse_query
+
+
+def subject(text: str) -> list[str]:
+    return [word.text for word in parse_query(text).words]
+
+
+def only(text: str) -> QueryWord:
+    (word,) = parse_query(text).words
+    return word
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("피보나치 관련 대화 이어서", ["피보나치"]),
+        ("우리 지난번에 미들웨어 어떻게 하기로 했지?", ["미들웨어"]),
+        ("배포했던 거 찾아줘", ["배포"]),
+        ("인증 서버에서 토큰을 갱신하는 방법 뭐였지", ["인증", "서버", "토큰", "갱신"]),
+        ("Redis를 이용한 캐시 보여줘", ["Redis", "이용", "캐시"]),
+        ("What did we discuss about the database schema?", ["database", "schema"]),
+        ("please continue our conversation about JWT", ["JWT"]),
+        ("how_to_test", ["how_to_test"]),
+    ],
+)
+def test_request_words_and_particles_are_dropped(text: str, expected: list[str]) -> None:
+    assert subject(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "?!",
+        "대화 이어서",
+        "우리 지난번에 이야기한 대화 보여줘",
+        "please continue the conversation",
+        "이거 알려줄래",
+    ],
+)
+def test_a_request_without_a_subject_has_no_words(text: str) -> None:
+    assert parse_query(text).words == ()
+
+
+def test_a_word_asked_twice_counts_once() -> None:
+    assert subject("redis Redis를 redis") == ["redis"]
+
+
+def test_a_korean_word_is_looked_for_by_bigrams_sound_and_english_name() -> None:
+    word = only("미들웨어를")
+    assert word == QueryWord("미들웨어", ("미들", "들웨", "웨어"), ("zzklmtr", "zzklmtrs"), (("middlewar",),))
+
+
+def test_a_loan_word_without_a_synonym_still_meets_its_origin_by_sound() -> None:
+    assert set(only("디스패처").keys) & set(analyze("dispatcher"))
+    assert set(only("디스패처").keys) & set(analyze("dispatchers"))
+    assert set(only("dispatcher").keys) & set(analyze("디스패처"))
+    assert set(only("dispatchers").keys) & set(analyze("디스패처"))
+
+
+def test_a_compound_of_loan_words_meets_the_words_it_is_made_of() -> None:
+    sounds = set(analyze("connection timeout"))
+    assert any(sounds.issuperset(parts) for parts in only("커넥션타임아웃").synonyms)
+
+
+def test_camel_case_and_its_plain_spelling_find_each_other() -> None:
+    assert ("zzidfastapi",) in only("fastapi").synonyms
+    assert ("fastapi",) in only("FastAPI").synonyms
+
+
+def test_a_noun_of_one_syllable_is_found_with_its_particles() -> None:
+    synonyms = only("값").synonyms
+    assert ("값을",) in synonyms
+    assert ("값를",) not in synonyms
+
+
+@pytest.mark.parametrize("text", ["시간복잡도", "시간 복잡도", "시간복잡도를"])
+def test_spacing_does_not_hide_a_synonym(text: str) -> None:
+    assert all(("time", "complex") in word.synonyms for word in parse_query(text).words)
+
+
+@pytest.mark.parametrize("text", ["time complexity", "time-complexity", "Time Complexities"])
+def test_a_phrase_has_synonyms_as_a_whole(text: str) -> None:
+    assert all(("시간", "간복", "복잡", "잡도") in word.synonyms for word in parse_query(text).words)
+
+
+@pytest.mark.parametrize(
+    ("text", "other"), [("배포", "deploy"), ("db", "디비"), ("auth", "인증"), ("동시성", "concurr")]
+)
+def test_general_vocabulary_has_synonyms(text: str, other: str) -> None:
+    assert (other,) in only(text).synonyms
+
+
+def test_the_tokens_of_a_query_are_those_of_its_words() -> None:
+    query = parse_query("미들웨어 user_id")
+    assert query.tokens == tuple(token for word in query.words for token in word.tokens)
+
+
+@given(st.text(max_size=60))
+def test_a_query_is_found_in_a_message_of_the_same_text_or_has_no_words(text: str) -> None:
+    found = set(analyze(text))
+    for word in parse_query(text).words:
+        assert word.exact
+        assert not word.text.isascii() or found.issuperset(word.exact)

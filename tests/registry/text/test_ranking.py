@@ -1,0 +1,187 @@
+"""Weights, budget and order of what is found."""
+
+from math import log, sqrt
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from registry.text.query import ParsedQuery, QueryWord, parse_query
+from registry.text.ranking import (
+    Candidate,
+    coverage,
+    full_mass,
+    idf,
+    matched_words,
+    rank,
+    weighted_terms,
+)
+
+TOTAL = 100
+PLENTY = 100_000
+
+
+def shares(query: ParsedQuery, frequencies: dict[str, int]) -> dict[str, float]:
+    """The weights without their idf."""
+    terms, _ = weighted_terms(query, frequencies, TOTAL, PLENTY)
+    return {term.token: round(term.weight / idf(term.frequency, TOTAL), 6) for term in terms}
+
+
+def message(number: int, mass: float, *, channel: int = 1, seq: int = 0, role: str = "user") -> Candidate:
+    return Candidate(number, channel, seq, role, length=10, mass=mass)
+
+
+def order(*candidates: Candidate, dialogue: bool = True) -> list[int]:
+    return [ranked.candidate.number for ranked in rank(candidates, 10.0, dialogue=dialogue)]
+
+
+def test_a_rare_token_tells_more_and_a_common_one_still_something() -> None:
+    assert idf(1, TOTAL) == pytest.approx(log(1 + 99.5 / 1.5))
+    assert idf(1, TOTAL) > idf(50, TOTAL) > idf(TOTAL, TOTAL) > 0
+
+
+def test_a_word_counts_one_its_bigrams_share_and_its_sound_and_synonyms_less() -> None:
+    word = QueryWord("미들웨어", ("미들", "들웨", "웨어"), ("zzklmtr",), (("middlewar",), ("middl", "ware")))
+    found = shares(ParsedQuery((word,)), dict.fromkeys(word.tokens, 5))
+    assert found == {
+        "미들": pytest.approx(1 / sqrt(3), abs=1e-5),
+        "들웨": pytest.approx(1 / sqrt(3), abs=1e-5),
+        "웨어": pytest.approx(1 / sqrt(3), abs=1e-5),
+        "zzklmtr": 0.4,
+        "middlewar": 0.8,
+        "middl": pytest.approx(0.8 / sqrt(2), abs=1e-5),
+        "ware": pytest.approx(0.8 / sqrt(2), abs=1e-5),
+    }
+
+
+def test_sound_counts_fully_when_the_word_itself_occurs_nowhere() -> None:
+    assert shares(parse_query("디스패처"), {"zzkltspj": 3}) == {"zzkltspj": 1.0}
+
+
+def test_the_whole_of_an_identifier_counts_beside_its_parts() -> None:
+    found = shares(parse_query("user_id"), {"zziduserid": 2, "user": 9, "id": 9})
+    assert found == {"zziduserid": 1.0, "user": pytest.approx(0.707107), "id": pytest.approx(0.707107)}
+
+
+def test_a_token_of_several_words_keeps_its_largest_weight() -> None:
+    assert shares(parse_query("user_id user"), {"user": 9})["user"] == 1.0
+
+
+def test_terms_come_rarest_first_within_the_budget_and_the_next_four_are_never_cut() -> None:
+    words = ["alpha", "beta", "gamma", "delta", "kappa", "sigma"]
+    frequencies = {word: 10 * place for place, word in enumerate(words, 1)}
+    terms, cut = weighted_terms(parse_query(" ".join(reversed(words))), frequencies, TOTAL, budget=15)
+    assert [(term.token, term.frequency) for term in terms] == list(frequencies.items())[:5]
+    assert [term.token for term in cut] == ["sigma"]
+
+
+def test_tokens_that_occur_nowhere_are_not_looked_up() -> None:
+    assert weighted_terms(parse_query("alpha beta"), {"alpha": 0}, TOTAL, PLENTY) == ([], [])
+
+
+def test_a_message_with_every_word_covers_the_request() -> None:
+    query, frequencies = parse_query("redis migration"), {"redi": 4, "migrat": 7}
+    terms, _ = weighted_terms(query, frequencies, TOTAL, PLENTY)
+    assert coverage(sum(term.weight for term in terms), full_mass(query, frequencies, TOTAL)) == pytest.approx(1.0)
+
+
+def test_a_word_that_occurs_nowhere_lowers_the_coverage() -> None:
+    frequencies = {"redi": 4}
+    [term], _ = weighted_terms(parse_query("redis zebra"), frequencies, TOTAL, PLENTY)
+    covered = coverage(term.weight, full_mass(parse_query("redis zebra"), frequencies, TOTAL))
+    assert covered == pytest.approx(idf(4, TOTAL) / (idf(4, TOTAL) + idf(0, TOTAL)))
+
+
+def test_a_korean_word_known_only_in_english_counts_as_one_word() -> None:
+    assert full_mass(parse_query("미들웨어"), {"middlewar": 3}, TOTAL) == idf(0, TOTAL)
+
+
+def test_a_request_without_words_covers_nothing() -> None:
+    assert coverage(0.0, full_mass(parse_query("대화 이어서"), {}, TOTAL)) == 0.0
+
+
+@given(st.dictionaries(st.sampled_from(parse_query("미들웨어 user_id 시간 복잡도").tokens), st.integers(0, 200)))
+def test_coverage_is_a_share(frequencies: dict[str, int]) -> None:
+    query = parse_query("미들웨어 user_id 시간 복잡도")
+    terms, _ = weighted_terms(query, frequencies, TOTAL, PLENTY)
+    assert 0.0 <= coverage(sum(term.weight for term in terms), full_mass(query, frequencies, TOTAL)) <= 1.0
+    assert all(term.weight > 0 for term in terms)
+
+
+@pytest.mark.parametrize(
+    ("request_text", "text", "expected"),
+    [
+        ("시간복잡도 redis", "시간 복잡도를 줄이자", ("시간복잡도",)),
+        ("미들웨어 배포", "the middleware is deployed", ("미들웨어", "배포")),
+        ("디스패처", "a dispatcher thread", ("디스패처",)),
+        ("user_id", "userId를 넘겨라", ("user_id",)),
+        ("양자컴퓨터", "컴퓨터를 껐다", ()),
+    ],
+)
+def test_matched_words_are_those_a_reader_would_see(request_text: str, text: str, expected: tuple[str, ...]) -> None:
+    assert matched_words(parse_query(request_text), text) == expected
+
+
+def test_a_user_is_heard_before_an_assistant() -> None:
+    assert order(message(1, 5.0, channel=1), message(2, 5.0, channel=2, role="assistant")) == [1, 2]
+
+
+def test_a_short_message_beats_a_long_one() -> None:
+    assert order(Candidate(1, 1, 0, "user", 10, 5.0), Candidate(2, 2, 0, "user", 90, 5.0)) == [1, 2]
+
+
+def test_the_newer_message_wins_a_tie() -> None:
+    assert order(message(1, 5.0, channel=1), message(2, 5.0, channel=2)) == [2, 1]
+
+
+def test_a_message_gains_from_the_turns_beside_it() -> None:
+    first, second = rank([message(1, 10.0, seq=4), message(2, 10.0, seq=5)], 10.0)
+    assert [first.candidate.number, second.candidate.number] == [1, 2]
+    assert [first.neighbours, second.neighbours] == pytest.approx([4.0, 3.0])
+
+
+def test_a_message_gains_from_the_two_best_of_its_session() -> None:
+    best, *_ = rank([message(1, 10.0, seq=0), message(2, 6.0, seq=5), message(3, 4.0, seq=9)], 10.0)
+    assert best.session == pytest.approx(0.4 * (10.0 + 0.5 * 6.0))
+
+
+def test_an_imported_document_is_ranked_message_by_message() -> None:
+    alone = message(1, 10.0, channel=1)
+    together = [message(2, 9.0, channel=2, seq=0), message(3, 9.0, channel=2, seq=1)]
+    assert order(alone, *together) == [2, 3, 1]
+    assert order(alone, *together, dialogue=False) == [1, 3, 2]
+
+
+def test_only_the_best_are_kept() -> None:
+    kept = rank([message(n, float(n), channel=n) for n in range(1, 10)], 10.0, keep=3)
+    assert [ranked.candidate.number for ranked in kept] == [9, 8, 7]
+
+
+CANDIDATES = st.lists(
+    st.builds(
+        Candidate,
+        number=st.integers(1, 50),
+        channel_id=st.integers(1, 4),
+        seq=st.integers(0, 6),
+        role=st.sampled_from(["user", "assistant", "system"]),
+        length=st.integers(0, 400),
+        mass=st.floats(0, 50),
+    ),
+    max_size=20,
+    unique_by=(lambda c: c.number, lambda c: (c.channel_id, c.seq)),
+)
+
+
+@given(CANDIDATES, st.randoms(use_true_random=False), st.floats(0, 100))
+def test_the_order_candidates_come_in_does_not_matter(
+    candidates: list[Candidate], random: Random, average: float
+) -> None:
+    shuffled = random.sample(candidates, len(candidates))
+    assert rank(shuffled, average, keep=10) == rank(candidates, average, keep=10)
+
+
+@given(CANDIDATES)
+def test_scores_are_the_sum_of_their_parts(candidates: list[Candidate]) -> None:
+    for ranked in rank(candidates, 50.0):
+        assert ranked.score == pytest.approx(ranked.own + ranked.neighbours + ranked.session, abs=1e-8)

@@ -1,0 +1,140 @@
+"""What may be written in a search, and what stays an ordinary sentence."""
+
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from registry.text.post_filter import carried, is_confirmed, left_out
+from registry.text.syntax import Search, read_search
+from registry.text.time_words import find_time
+
+NOW = datetime(2026, 3, 12, 15, 30, tzinfo=UTC)  # a Thursday
+
+
+def read(text: str) -> Search:
+    return read_search(text, NOW)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            '"time complexity" redis -cluster',
+            {"words": "redis", "phrases": ("time complexity",), "excluded": ("cluster",)},
+        ),
+        ('big -"time complexity"', {"words": "big", "excluded": ("time complexity",)}),
+        ("“시간 복잡도”를", {"words": "를", "phrases": ("시간 복잡도",)}),
+        ("conf* 설정", {"words": "설정", "prefixes": ("conf",)}),
+        ("서버*", {"prefixes": ("서버",)}),
+        ("레디스 -클러스터", {"words": "레디스", "excluded": ("클러스터",)}),
+        ('tag:work tag:"my tag" x', {"words": "x", "tags": ("work", "my tag")}),
+        ('project:"my shop" 장바구니', {"words": "장바구니", "project": "my shop"}),
+        ("source:Claude-Code x", {"words": "x", "source": "claude-code"}),
+        ("role:user role:tool hello", {"words": "hello", "roles": ("user", "tool")}),
+        ("after:2026-03 x", {"words": "x", "after": datetime(2026, 3, 1, tzinfo=UTC)}),
+        ("after:어제 x", {"words": "x", "after": datetime(2026, 3, 11, tzinfo=UTC)}),
+        ("before:2026-03-10 x", {"words": "x", "before": datetime(2026, 3, 9, 23, 59, 59, 999000, tzinfo=UTC)}),
+        ('after:"last week" x', {"words": "x", "after": datetime(2026, 3, 2, tzinfo=UTC)}),
+    ],
+)
+def test_what_is_written_in_a_search_is_understood(text: str, expected: dict[str, Any]) -> None:
+    search = read(text)
+    assert {name: getattr(search, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "foo-bar baz", "a - b", "C++ vs C#", "https://x.y/a?tag:b=1 me@x.com", "xyz:abc", "time: 3",
+        "ls -la and rm -rf", "git commit -amend foo", "--verbose flag", "temperature -5",
+        "role:king hello", "before:사과 x", "source:https://a", '"" a', "*", "**bold**", "a* b", 'a "broken',
+        "e-mail and re-run", "first line\n-second line\ntag:third", "std::vector", "x = y*z", "yesterday.py",
+        "report_last_week", "어제처럼보이는",
+    ],
+)  # fmt: skip
+def test_an_ordinary_sentence_means_what_it_says(text: str) -> None:
+    assert read(text) == Search(words=text, without_time=text)
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "end"),
+    [
+        ("yesterday", "03-11", "03-11"),
+        ("the day before yesterday", "03-10", "03-10"),
+        ("3 days ago", "03-09", "03-09"),
+        ("last Tuesday", "03-10", "03-10"),
+        ("last thursday", "03-05", "03-05"),
+        ("last week", "03-02", "03-08"),
+        ("two weeks ago", "02-23", "03-01"),
+        ("this month", "03-01", "03-31"),
+        ("last month's", "02-01", "02-28"),
+        ("in the last 3 days", "03-09", "03-12"),
+        ("어제", "03-11", "03-11"),
+        ("그저께", "03-10", "03-10"),
+        ("3일 전에", "03-09", "03-09"),
+        ("지난주에", "03-02", "03-08"),
+        ("저번 주", "03-02", "03-08"),
+        ("지난 화요일", "03-10", "03-10"),
+        ("지난주 화요일", "03-03", "03-03"),
+        ("이번 주 월요일", "03-09", "03-09"),
+        ("이번 달", "03-01", "03-31"),
+        ("지난달", "02-01", "02-28"),
+        ("한 달 전", "02-01", "02-28"),
+        ("최근 3일", "03-09", "03-12"),
+    ],
+)
+def test_time_words_are_spans(text: str, start: str, end: str) -> None:
+    word = find_time(f"redis {text} cache", NOW)
+    assert word is not None
+    assert word.span.start is not None
+    assert word.span.end is not None
+    assert (f"{word.span.start:%m-%d}", f"{word.span.end:%m-%d}") == (start, end)
+    assert read(f"redis {text} cache").words == "redis cache"
+
+
+def test_a_day_is_that_of_the_offset() -> None:
+    seoul = NOW.astimezone(timezone(timedelta(hours=9)))  # past midnight there
+    assert read_search("어제", seoul).from_ == datetime(2026, 3, 11, 15, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("search", "text", "expected"),
+    [
+        ('"time complexity"', "the Time\n complexity of", True),
+        ('"time complexity"', "time and complexity", False),
+        ('"cat"', "category", False),
+        ('"user"', "user_id", True),
+        ('"복잡도"', "시간복잡도를 줄이자", True),
+        ('"FastAPI로"', "FastAPI로 바꿔", True),
+        ("conf*", "a configuration", True),
+        ("conf*", "reconfigure", False),
+        ("connections*", "one connection", False),
+        ("서버*", "서버에서", True),
+        ("서버*", "웹서버", False),
+        ('x -"hello world"', "hello  World", False),
+        ('x -"hello world"', "hello brave world", True),
+        ("레디스 -클러스터", "레디스 클러스터를", False),
+    ],
+)
+def test_the_text_decides(search: str, text: str, expected: bool) -> None:
+    decide = is_confirmed(read(search))
+    assert decide is not None
+    assert decide(text) is expected
+
+
+def test_what_the_index_knows_needs_no_text() -> None:
+    search = read("redis -cluster")
+    assert is_confirmed(search) is None
+    assert left_out(search) == ["cluster"]
+    assert carried(search) == []
+
+
+@given(st.text(max_size=80))
+def test_any_text_can_be_searched_for(text: str) -> None:
+    search = read(text)
+    assert all(group for group in carried(search))
+    decide = is_confirmed(search)
+    assert decide is None or decide(text) in (True, False)

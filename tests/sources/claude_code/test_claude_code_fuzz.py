@@ -1,0 +1,62 @@
+"""Whatever a transcript of Claude Code holds, beyond what holds of every client's files (`test_fuzz`)."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sources.claude_code.prompts import pieces_of
+from sources.claude_code.reader import parse
+from sources.claude_code.tree import fork_origin, stamps_of
+from sources.kit.jsonl import Damage
+from tests.sources.anything import check_all
+from tests.sources.claude_code.claude_code_files import Dialogue, session_id, working_session
+from tests.sources.claude_code.claude_code_fuzz import UUIDS, WRAPPED, read_file
+
+WHOLE = working_session().lines()
+
+
+@given(st.integers(0, len(WHOLE)))
+def test_a_transcript_cut_anywhere_tells_of_one_damage_at_most(length: int) -> None:
+    damage = Damage()
+    read_file(WHOLE[:length], damage)
+    assert len(damage.found) <= 1
+
+
+@given(st.lists(WRAPPED | st.text()))
+def test_any_text_falls_into_pieces_that_say_something(texts: list[str]) -> None:
+    assert all(piece.text for piece in pieces_of(texts))
+
+
+@given(st.dictionaries(UUIDS, st.text(max_size=3)), st.dictionaries(UUIDS, st.text(max_size=3)))
+def test_two_transcripts_are_never_each_others_origin(one: dict[str, str], other: dict[str, str]) -> None:
+    twins = {"one": one, "other": other}
+    assert not (fork_origin("one", twins) and fork_origin("other", twins))
+
+
+def test_a_text_of_nothing_but_wrappers_takes_no_time() -> None:
+    for text in ("<bash-stdout></bash-stdout>" * 100_000, "<system-reminder>x</system-reminder>" * 100_000):
+        assert list(pieces_of([text])) is not None
+    assert next(pieces_of(["<bash-stdout>" * 100_000])).is_injected
+
+
+def test_an_answer_in_fifty_thousand_records_takes_no_time() -> None:
+    talk = Dialogue(session_id(1))
+    for number in range(50_000):
+        message = {"id": "msg_1", "content": [{"type": "text", "text": f"{number}"}]}
+        talk.records.append({"type": "assistant", "uuid": f"u{number}", "message": message})
+    assert len(parse(talk.records, talk.session_id)[0].session().messages) == 1
+
+
+def test_a_number_beyond_all_numbers_and_a_bottomless_parameter_do_no_harm() -> None:
+    line = b'{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t","name":"X","input":{"n":1e999,"d":'
+    [session] = read_file(line + b"[" * 400 + b"]" * 400 + b"}}]}}\n")
+    check_all([session])
+
+
+def test_a_chain_of_a_hundred_thousand_records_takes_no_time() -> None:
+    talk = Dialogue(session_id(1))
+    for number in range(100_000):
+        talk.records.append({"type": "user", "uuid": f"u{number}", "parentUuid": f"u{number - 1}", "message": {}})
+    assert parse(talk.records, talk.session_id)[0].session().messages == ()
+    assert len(stamps_of(talk.records)) == 100_000

@@ -1,0 +1,424 @@
+"""What a user sees of the threads that Codex keeps."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from registry.domain import Role, Session
+from sources.base import FoundSession, Places, Skipped, Source
+from sources.claude_code.reader import ClaudeCode
+from sources.codex import rollout as codex_rollout
+from sources.codex.reader import Codex
+from sources.kit import zst
+from tests.sources.codex.codex_files import CWD, Rollout, flat, legacy, paginated, thread_id, write
+from tests.sources.untouched import opened_files, state_of
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """An empty folder of the client."""
+    folder = tmp_path / "codex"
+    (folder / "sessions").mkdir(parents=True)
+    return folder
+
+
+def read(rollout: Rollout, inherited: tuple[str, ...] = ()) -> Session:
+    """The session that a rollout holds, without any file."""
+    reading = codex_rollout.Rollout(rollout.thread, inherited)
+    for record in rollout.records:
+        reading.read(record)
+    return reading.session()
+
+
+def found(root: Path, seen: Mapping[str, str] | None = None) -> dict[str, FoundSession]:
+    """The changed threads of a store."""
+    return {each.key: each for each in Codex().sessions(root, seen or {}) if isinstance(each, FoundSession)}
+
+
+def said(session: Session, *roles: Role) -> list[tuple[str, str]]:
+    return [(each.role.value, each.text) for each in session.messages if not roles or each.role in roles]
+
+
+def test_a_legacy_thread_reads_as_it_went_each_text_once() -> None:
+    session = read(legacy())
+
+    assert said(session) == [
+        ("system", "<permissions instructions>Ask first</permissions instructions>"),
+        ("system", f"# AGENTS.md instructions for {CWD}\n\nUse tabs"),
+        ("system", f"<environment_context>\n  <cwd>{CWD}</cwd>\n</environment_context>"),
+        ("user", "Why does the basket lose its items?"),
+        ("thinking", "**Reading** the basket"),
+        ("tool", "shell bash -lc cat basket.py\n\nreturn []"),
+        ("tool", "shell pytest\n\n1 failed"),
+        ("assistant", "It makes a new list."),
+    ]
+    assert (session.session_id, session.project) == (thread_id(1), CWD)
+    assert session.title == "Why does the basket lose its items?"
+    assert session.meta == {"title_from": "first words", "version": "0.118.0", "branch": "main"}
+    assert all(message.more.get("injected") is (message.role is Role.SYSTEM or None) for message in session.messages)
+    assert session.messages[-1].more == {"model": "gpt-5.2-codex", "phase": "final_answer"}
+
+
+def test_a_tool_call_keeps_its_parameters_result_and_outcome() -> None:
+    first, second = (message.more["tool"] for message in read(legacy()).messages if "tool" in message.more)
+
+    assert first == {
+        "name": "shell",
+        "params": {"command": ["bash", "-lc", "cat basket.py"]},
+        "result": "return []",
+        "status": "completed",
+    }
+    assert (second["result"], second["status"]) == ("1 failed", "failed")
+
+
+def test_a_flat_thread_reads_as_it_went() -> None:
+    session = read(flat())
+
+    assert said(session) == [("user", "Hello, 안녕"), ("tool", "shell ls\n\nbasket.py"), ("assistant", "One file.")]
+    assert (session.session_id, session.meta["branch"]) == (thread_id(2), "old")
+
+
+def dates_of(root: Path) -> set[tuple[datetime | None, str | None]]:
+    """When the messages of the only thread were said, and what is known of that."""
+    (only,) = found(root).values()
+    return {(message.timestamp, message.more.get("time")) for message in only.session.messages}
+
+
+def test_a_flat_thread_is_of_the_day_its_header_names(root: Path) -> None:
+    write(root, flat())
+
+    assert dates_of(root) == {(datetime(2025, 5, 4, 9, tzinfo=UTC), "inferred")}
+
+
+def test_a_flat_thread_without_a_time_in_its_header_is_of_the_local_time_in_its_name(root: Path) -> None:
+    rollout = flat()
+    del rollout.records[0]["timestamp"]
+    write(root, rollout)
+
+    assert dates_of(root) == {(datetime(2026, 5, 4, 9).astimezone(UTC), "inferred")}
+
+
+@pytest.mark.parametrize("time", ["", "2026-13-77T09-00-00-"])
+def test_a_flat_thread_that_tells_no_time_at_all_is_as_old_as_its_file(root: Path, time: str) -> None:
+    rollout = flat()
+    del rollout.records[0]["timestamp"]
+    file = write(root, rollout)
+    file = file.rename(file.with_name(f"rollout-{time}{rollout.thread}.jsonl"))
+    os.utime(file, (1_746_000_000, 1_746_000_000))
+
+    assert dates_of(root) == {(datetime.fromtimestamp(1_746_000_000, UTC), "inferred")}
+
+
+def test_a_paginated_thread_reads_as_it_went_each_text_and_command_once() -> None:
+    session = read(paginated())
+
+    assert said(session) == [
+        ("user", "Fix the basket"),
+        ("thinking", "Thinking about lists"),
+        ("tool", "exec ls\n\nbasket.py"),
+        ("tool", "exec pytest\n\n1 failed"),
+        ("tool", "apply_patch basket.py"),
+        ("tool", "registry.extract\n\nnothing"),
+        ("tool", "update_plan\n\nPlan updated"),
+        ("assistant", "Fixed."),
+    ]
+    assert session.messages[0].more["native_id"] == "t1:i1"
+    statuses = [message.more["tool"]["status"] for message in session.messages if "tool" in message.more]
+    assert statuses == ["completed", "failed", "completed", "completed", "completed"]
+
+
+def test_a_thread_with_model_traffic_only_reads_as_it_went() -> None:
+    rollout = legacy()
+    rollout.records = [record for record in rollout.records if record["type"] != "event_msg"]
+
+    assert said(read(rollout)) == said(read(legacy()))
+
+
+def test_what_an_editor_puts_before_the_request_is_kept_apart() -> None:
+    rollout = Rollout(thread_id(1))
+    rollout.event(
+        "user_message", message="# Context from my IDE\n## Open tabs\n- a.py\n## My request for Codex:\nFix it\n"
+    )
+
+    session = read(rollout)
+    assert said(session) == [("system", "# Context from my IDE\n## Open tabs\n- a.py"), ("user", "Fix it")]
+    assert session.title == "Fix it"
+
+
+def test_a_compaction_an_abort_and_an_error_are_told() -> None:
+    rollout = legacy()
+    rollout.add("compacted", message="We looked at baskets.", replacement_history=[{"type": "message"}])
+    rollout.event("turn_aborted", reason="interrupted")
+    rollout.event("error", message="stream disconnected")
+
+    *_, compaction, aborted, error = read(rollout).messages
+    assert (compaction.text, compaction.more["compaction"]) == ("We looked at baskets.", {})
+    assert aborted.text == "[Turn aborted: interrupted]"
+    assert (error.role, error.text) == (Role.ERROR, "stream disconnected")
+
+
+def test_turns_that_were_rolled_back_are_kept_and_marked() -> None:
+    rollout = Rollout(thread_id(1))
+    for text in ("one", "two", "three"):
+        rollout.event("user_message", message=text)
+        rollout.event("agent_message", message=f"answer {text}")
+    rollout.event("thread_rolled_back", num_turns=2)
+    rollout.event("user_message", message="four")
+    rollout.event("thread_rolled_back", num_turns=1)
+    rollout.event("user_message", message="five")
+
+    standing = [message.text for message in read(rollout).messages if "superseded" not in message.more]
+    assert standing == ["one", "answer one", "five"]
+    assert len(read(rollout).messages) == 8
+
+
+def test_a_call_without_a_result_and_a_result_without_a_call_are_kept() -> None:
+    rollout = Rollout(thread_id(1))
+    rollout.call("view_image", {"path": "a.png"}, "call_1")
+    rollout.add("response_item", type="function_call_output", call_id="gone", output={"content": "x", "success": False})
+
+    tools = [(tool["name"], tool["status"]) for tool in (each.more["tool"] for each in read(rollout).messages)]
+    assert tools == [("view_image", "pending"), ("tool", "failed")]
+
+
+def test_times_are_read_in_every_form_they_had() -> None:
+    rollout = Rollout(thread_id(1))
+    for written in ("2026-05-04T09:00:00Z", 1777885200, 1777885200000, None):
+        rollout.event("user_message", message=str(written))
+        rollout.records[-1]["timestamp"] = written
+
+    messages = read(rollout).messages
+    assert len({message.timestamp for message in messages}) == 1
+    assert [message.more.get("time") for message in messages] == [None, None, None, "inferred"]
+
+
+def test_a_thread_has_the_name_that_the_user_gave_it(root: Path) -> None:
+    write(root, legacy())
+    names = [{"id": thread_id(1), "thread_name": "Old name"}, {"id": thread_id(1), "thread_name": "Basket bug"}]
+    (root / "session_index.jsonl").write_text("\n".join(map(json.dumps, names)) + '\n{"torn', encoding="utf-8")
+    assert found(root)[thread_id(1)].session.title == "Basket bug"
+
+    rollout = legacy()
+    rollout.event("thread_name_updated", thread_name="Newest name")
+    write(root, rollout, day="2026/05/05")
+    assert found(root)[thread_id(1)].session.title == "Newest name"
+
+
+def test_a_fork_and_a_sub_agent_name_where_they_come_from() -> None:
+    fork = Rollout(thread_id(5))
+    fork.meta(forked_from_id=thread_id(1))
+    agent = Rollout(thread_id(6))
+    agent.meta(source={"subagent": {"thread_spawn": {"parent_thread_id": thread_id(1)}}}, agent_nickname="Ada")
+
+    assert (read(fork).parent, read(fork).meta["relation"]) == (thread_id(1), "fork")
+    assert (read(agent).parent, read(agent).meta["relation"]) == (thread_id(1), "sub-agent")
+    assert read(agent).meta["agent"] == "Ada"
+
+
+@pytest.mark.parametrize("by_ordinal", [True, False])
+def test_a_sub_agents_thread_leaves_out_what_it_copied_from_its_caller(root: Path, by_ordinal: bool) -> None:
+    caller = legacy()
+    write(root, caller)
+    agent = Rollout(thread_id(6), ordinals=True)
+    start = {"subagent_history_start_ordinal": 1 + len(caller.records)} if by_ordinal else {}
+    agent.meta(parent_thread_id=caller.thread, **start)
+    agent.records += [{**record, "ordinal": number} for number, record in enumerate(caller.records, 1)]
+    agent.turn("t7")
+    agent.event("user_message", message="Find baskets")
+    agent.event("agent_message", message="Three.")
+    write(root, agent)
+
+    session = found(root)[agent.thread].session
+    assert said(session) == [("user", "Find baskets"), ("assistant", "Three.")]
+    assert session.session_id == agent.thread
+
+
+def continued(number: int, base: str, end: int) -> Rollout:
+    """A thread whose file holds only its new part."""
+    rollout = Rollout(thread_id(number), ordinals=True)
+    rollout.meta(history_base={"thread_id": base, "end_ordinal_exclusive": end, "end_byte_offset": 1})
+    rollout.item("UserMessage", "i1", "t9", content=[{"type": "text", "text": "Another way"}])
+    return rollout
+
+
+def test_a_thread_that_holds_only_its_new_part_is_read_with_the_part_before(root: Path) -> None:
+    write(root, paginated())
+    write(root, continued(7, thread_id(3), 3))
+    write(root, continued(8, thread_id(8), 3))
+
+    threads = found(root)
+    assert said(threads[thread_id(7)].session) == [("user", "Fix the basket"), ("user", "Another way")]
+    assert threads[thread_id(7)].session.parent == thread_id(3)
+    assert said(threads[thread_id(8)].session) == [("user", "Another way")]
+
+
+def test_a_thread_whose_beginning_is_not_here_is_told_and_read_again_when_it_comes(root: Path) -> None:
+    write(root, continued(7, thread_id(3), 3))
+    [partial] = found(root).values()
+    assert said(partial.session) == [("user", "Another way")]
+    assert partial.skipped == (
+        Skipped(f"the beginning of {thread_id(7)}", f"it is in thread {thread_id(3)}, which is not here"),
+    )
+    assert found(root, {partial.key: partial.fingerprint}) == {}
+
+    write(root, paginated())
+    again = found(root, {partial.key: partial.fingerprint})
+    assert len(said(again[thread_id(7)].session)) == 2
+    assert found(root, {key: each.fingerprint for key, each in again.items()}) == {}
+
+
+def test_the_files_of_a_long_thread_are_one_conversation(root: Path) -> None:
+    write(root, legacy())
+    second = Rollout(thread_id(1), at=legacy().at)
+    second.meta()
+    second.event("user_message", message="Next")
+    write(root, second, segment=f"_{thread_id(99)}")
+
+    [thread] = found(root).values()
+    assert [text for _, text in said(thread.session, Role.USER)][-1] == "Next"
+
+
+def compress(file: Path) -> Path:
+    """A compressed copy beside the file."""
+    compressed = file.with_name(file.name + ".zst")
+    compressed.write_bytes(zstandard.compress(file.read_bytes()))
+    return compressed
+
+
+def test_a_compressed_thread_is_the_same_thread(root: Path) -> None:
+    file = write(root, legacy())
+    plain = found(root)
+    compress(file)
+    assert found(root) == plain  # both stand there for a moment
+
+    file.unlink()
+    [thread] = found(root).values()
+    assert (thread.key, thread.session) == (thread_id(1), plain[thread_id(1)].session)
+
+
+@pytest.mark.parametrize("damage", [b"", b"(\xb5/\xfd", b"garbage" * 10, zstandard.compress(b"{}" * 10)[:-5]])
+def test_a_damaged_compressed_thread_is_told_and_the_others_are_read(root: Path, damage: bytes) -> None:
+    file = write(root, legacy())
+    write(root, flat())
+    compress(file).write_bytes(damage)
+    file.unlink()
+
+    threads = found(root)
+    assert threads[thread_id(2)].session.messages
+    assert threads[thread_id(1)].skipped
+
+
+def test_without_the_library_a_compressed_thread_is_told_and_the_others_are_read(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(zst, "HAS_ZST", False)
+    file = write(root, legacy())
+    write(root, flat())
+    compressed = compress(file)
+    file.unlink()
+
+    results = list(Codex().sessions(root, {}))
+    assert Skipped(str(compressed), zst.MISSING) in results
+    assert [each.key for each in results if isinstance(each, FoundSession)] == [thread_id(2)]
+
+
+def test_archiving_a_thread_makes_no_second_one(root: Path) -> None:
+    file = write(root, legacy())
+    before = found(root)[thread_id(1)].session
+    file.unlink()
+    write(root, legacy(), day="")
+
+    [thread] = found(root).values()
+    assert (thread.key, thread.session) == (thread_id(1), before)
+
+
+def test_a_second_pass_finds_only_what_has_changed(root: Path) -> None:
+    write(root, legacy())
+    file = write(root, flat())
+    seen = {key: each.fingerprint for key, each in found(root).items()}
+    assert found(root, seen) == {}
+
+    file.write_bytes(file.read_bytes() + b'{"type":"message","role":"user","content":[{"text":"More"}]}\n{"torn')
+    [changed] = found(root, seen).values()
+    assert changed.session.messages[-1].text == "More"
+    assert changed.skipped == (Skipped("line 8", "not written to its end"),)
+
+
+def test_a_thread_without_a_conversation_is_told_once(root: Path) -> None:
+    rollout = Rollout(thread_id(4))
+    rollout.meta()
+    file = write(root, rollout)
+    (file.parent / "rollout-odd-name.jsonl").mkdir()
+
+    results = list(Codex().sessions(root, {}))
+    assert Skipped(str(file.parent / "rollout-odd-name.jsonl"), "a folder, not a file") in results
+    [thread] = [each for each in results if isinstance(each, FoundSession)]
+    assert (thread.session.messages, thread.skipped) == ((), (Skipped(str(file), "no conversation in it"),))
+
+
+def test_a_file_that_goes_during_the_pass_is_told_and_the_others_are_read(root: Path) -> None:
+    files = {thread_id(number): write(root, legacy(number)) for number in (1, 2, 3)}
+    results = Codex().sessions(root, {})
+    first = next(results)
+    assert isinstance(first, FoundSession)
+    gone = next(file for key, file in files.items() if key != first.key)
+    gone.unlink()
+
+    assert [each for each in results if isinstance(each, Skipped)] == [Skipped(str(gone), "no such file or directory")]
+
+
+def test_what_this_reader_does_not_know_is_counted() -> None:
+    reading = codex_rollout.Rollout(thread_id(1))
+    rollout = Rollout(thread_id(1))
+    rollout.add("brand_new")
+    rollout.event("brand_new")
+    rollout.add("response_item", type="brand_new")
+    rollout.item("BrandNew", "i1")
+    for record in rollout.records:
+        reading.read(record)
+
+    assert {skipped.what for skipped in reading.skipped()} == {
+        "1 x record brand_new",
+        "1 x event brand_new",
+        "1 x response brand_new",
+        "1 x item BrandNew",
+    }
+
+
+def test_nothing_in_the_clients_folder_changes_and_no_secret_is_opened(empty_home: Path) -> None:
+    root = empty_home / ".codex"
+    for rollout in (legacy(), flat(), paginated()):
+        write(root, rollout)
+    compress(write(root, legacy(9)))
+    for name in ("auth.json", "config.toml", "history.jsonl"):
+        (root / name).write_text('{"tokens": "sk-secret"}', encoding="utf-8")
+    before = state_of(empty_home)
+    with opened_files() as opened:
+        [store] = Codex().find(Places(empty_home, {}))
+        assert len(found(store)) == 4
+
+    assert state_of(empty_home) == before
+    inside = {Path(path).name for path in opened if path.startswith(str(root))}
+    assert all(name.startswith("rollout-") or name == "session_index.jsonl" for name in inside)
+
+
+@pytest.mark.parametrize("variable", ["CODEX_HOME", "CTXR_CODEX_DIR"])
+def test_the_folder_that_the_environment_names_is_the_store(empty_home: Path, tmp_path: Path, variable: str) -> None:
+    write(tmp_path / "elsewhere", legacy(), day="")
+    write(empty_home / ".codex", legacy())
+
+    named = {variable: str(tmp_path / "elsewhere")}
+    assert list(Codex().find(Places(empty_home, named))) == [tmp_path / "elsewhere"]
+    assert list(Codex().find(Places(tmp_path / "nobody", {}))) == []
+
+
+def test_claude_code_and_codex_are_readers_like_all_others() -> None:
+    sources: list[Source] = [ClaudeCode(), Codex()]
+    assert [source.name for source in sources] == ["claude-code", "codex"]

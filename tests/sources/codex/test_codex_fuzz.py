@@ -1,0 +1,41 @@
+"""Whatever a rollout of Codex holds, beyond what holds of every client's files (`test_fuzz`)."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sources.codex import rollout as codex_rollout
+from sources.codex.prompts import pieces_of
+from sources.codex.tools import outcome
+from sources.kit.jsonl import Record
+from tests.sources.anything import ANYTHING, check_all
+from tests.sources.codex.codex_files import thread_id
+from tests.sources.codex.codex_fuzz import PAYLOAD, RECORD, TEXTS, read_records
+
+
+@given(st.lists(RECORD | PAYLOAD, max_size=12))
+def test_any_records_make_the_session_of_a_sub_agent(records: list[Record]) -> None:
+    check_all(read_records(records, ("t1",)))
+
+
+@given(TEXTS | st.text())
+def test_any_text_falls_into_pieces_that_say_something(text: str) -> None:
+    assert all(piece for _, piece in pieces_of(text))
+
+
+@given(ANYTHING | st.text().map(lambda text: json.dumps({"output": text})))
+def test_any_output_of_a_tool_is_text(output: object) -> None:
+    result, status = outcome(output)
+    assert isinstance(result, str)
+    assert status in ("completed", "failed")
+
+
+def test_a_thread_of_fifty_thousand_rolled_back_turns_takes_no_time() -> None:
+    rollout = codex_rollout.Rollout(thread_id(1))
+    for number in range(50_000):
+        rollout.read({"type": "event_msg", "payload": {"type": "user_message", "message": f"{number}"}})
+        rollout.read({"type": "event_msg", "payload": {"type": "thread_rolled_back", "num_turns": 1}})
+    assert len(rollout.session().messages) == 50_000

@@ -1,0 +1,248 @@
+"""What a user sees of the sessions that Copilot's command line keeps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from registry.domain import Role, Session
+from sources.base import FoundSession, Places, Skipped
+from sources.copilot.cli import CopilotCli
+from sources.copilot.events import Events
+from sources.copilot.legacy import events_of
+from tests.sources.copilot.copilot_files import SHOP, Log, old_history, request, session_id, working_log, write_log
+from tests.sources.untouched import opened_files, state_of
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """An empty folder of the client."""
+    folder = tmp_path / "home" / ".copilot"
+    (folder / "session-state").mkdir(parents=True)
+    return folder
+
+
+def read(log: Log) -> list[Session]:
+    """The session in a log and those of its sub-agents, without any file."""
+    reading = Events(log.session)
+    for event in log.events:
+        reading.read(event)
+    return list(reading.sessions())
+
+
+def results(root: Path, seen: Mapping[str, str] | None = None) -> list[FoundSession | Skipped]:
+    return list(CopilotCli().sessions(root, seen or {}))
+
+
+def found(root: Path, seen: Mapping[str, str] | None = None) -> dict[str, FoundSession]:
+    """The changed sessions of a store by id."""
+    return {each.session.session_id: each for each in results(root, seen) if isinstance(each, FoundSession)}
+
+
+def said(session: Session) -> list[tuple[str, str]]:
+    return [(each.role.value, each.text) for each in session.messages]
+
+
+def test_a_session_reads_as_it_went_without_what_its_sub_agent_did() -> None:
+    session, _ = read(working_log())
+
+    assert said(session) == [
+        ("user", "Why does the basket lose its items? 안녕"),
+        ("thinking", "The basket first."),
+        ("assistant", "I will look."),
+        ("tool", "view basket.py\n\nreturn []\u2028"),
+        ("tool", "task Find baskets\n\nThree baskets."),
+        ("tool", "bash pytest\n\n1 failed"),
+        ("assistant", "It makes a new list.\n\n```python\nreturn items\n```"),
+    ]
+    assert (session.session_id, session.project) == (session_id(1), SHOP)
+    assert session.title == "Why does the basket lose its items? 안녕"
+    assert session.meta == {"title_from": "first words", "branch": "main", "version": "1.0.68"}
+    assert all(message.timestamp and "time" not in message.more for message in session.messages)
+    assert session.messages[2].more == {
+        "native_id": "e6",
+        "model": "claude-sonnet-4.6",
+        "usage": {"output_tokens": 33},
+    }
+
+
+def test_a_tool_call_keeps_its_parameters_result_and_outcome() -> None:
+    tools = [message.more["tool"] for message in read(working_log())[0].messages if "tool" in message.more]
+
+    assert tools[0] == {
+        "name": "view",
+        "params": {"path": f"{SHOP}/basket.py"},
+        "result": "return []\u2028",
+        "status": "completed",
+    }
+    assert [tool["status"] for tool in tools] == ["completed", "completed", "failed"]
+
+
+def test_a_sub_agents_turns_are_a_session_of_their_own() -> None:
+    main, agent = read(working_log())
+
+    assert said(agent) == [
+        ("assistant", "Searching."),
+        ("tool", "grep basket\n\n3 matches"),
+        ("assistant", "Three baskets."),
+    ]
+    assert (agent.parent, agent.title, agent.project) == (main.session_id, "Find baskets", SHOP)
+    assert agent.meta == {"relation": "sub-agent", "tool_use_id": "call_2", "agent_type": "explore"}
+
+
+def test_a_refused_call_a_call_without_a_result_and_a_result_without_a_call_are_kept() -> None:
+    log = Log()
+    log.answer("", request("c1", "bash", '{"command": "rm"}'), request("c2", "bash", "not JSON"))
+    log.add("tool.execution_complete", toolCallId="c1", success=False, error={"message": "No", "code": "rejected"})
+    log.add("tool.execution_complete", toolCallId="gone", success=False, result={"content": "exit code: 1"})
+
+    tools = [message.more["tool"] for message in read(log)[0].messages]
+    assert [(tool["params"], tool["result"], tool["status"]) for tool in tools] == [
+        ({"command": "rm"}, "No", "rejected"),
+        ({"input": "not JSON"}, None, "pending"),
+        ({}, "exit code: 1", "failed"),
+    ]
+
+
+def test_what_the_client_sends_in_the_users_name_is_kept_apart_and_attachments_are_named() -> None:
+    log = Log()
+    log.user("Skill instructions", source="skill-pdf")
+    picture = {"type": "file", "path": "/tmp/shot.png", "displayName": "shot.png"}
+    log.add("user.message", content="", attachments=[picture, {"type": "directory", "path": "/a"}, None])
+
+    skill, sent = read(log)[0].messages
+    assert (skill.role, skill.more["injected"]) == (Role.SYSTEM, True)
+    assert (sent.role, sent.text, sent.more["attachments"]) == (Role.USER, "[shot.png] [/a]", ["shot.png", "/a"])
+
+
+def test_a_thought_that_is_told_twice_is_kept_once_and_a_compaction_an_abort_and_an_error_are_told() -> None:
+    log = Log()
+    log.user("Hi")
+    log.add("assistant.reasoning", reasoningId="r", content="Hm.")
+    log.answer("Hello", reasoningText="Hm.")
+    log.add("session.compaction_complete", success=True, summaryContent="We greeted.")
+    log.add("abort", reason="user initiated")
+    log.add("session.error", errorType="quota", message="No quota left")
+
+    assert said(read(log)[0])[1:] == [
+        ("thinking", "Hm."),
+        ("assistant", "Hello"),
+        ("system", "We greeted."),
+        ("system", "[Turn aborted: user initiated]"),
+        ("error", "No quota left"),
+    ]
+
+
+def test_turns_that_were_rewound_are_kept_and_marked() -> None:
+    log = Log()
+    log.user("one")
+    second = log.user("two")
+    log.answer("answer two")
+    log.add("session.snapshot_rewind", upToEventId=second, eventsRemoved=2)
+    log.add("session.snapshot_rewind", upToEventId="unknown")
+    log.user("three")
+
+    [session] = read(log)
+    assert [message.text for message in session.messages if "superseded" not in message.more] == ["one", "three"]
+    assert len(session.messages) == 4
+
+
+@pytest.mark.parametrize("form", ["folder", "file"])
+def test_a_session_is_found_in_either_place_with_what_is_noted_about_it(root: Path, form: str) -> None:
+    log = working_log()
+    log.events.pop(0)
+    note = f'id: {log.session}\ncwd: {SHOP}\nbranch: fix\nname: "Basket: the \\"bug\\""\nuser_named: true\n'
+    write_log(root, log, note if form == "folder" else "", form=form)
+
+    session = found(root)[log.session].session
+    noted = ('Basket: the "bug"', SHOP) if form == "folder" else ("Why does the basket lose its items? 안녕", None)
+    assert (session.title, session.project) == noted
+
+
+@pytest.mark.parametrize(
+    ("line", "title"),
+    [("name: Basket bug", "Basket bug"), ("name: 'Ann''s bug'", "Ann's bug"), ("name: null", None), ("name:", None)],
+)
+def test_a_name_is_read_as_it_was_written(root: Path, line: str, title: str | None) -> None:
+    log = Log()
+    log.answer("Hi")
+    write_log(root, log, f"{line}\nsummary: |-\n  name of all\n")
+    assert found(root)[log.session].session.title == title
+
+
+def test_a_session_that_was_renamed_is_read_again(root: Path) -> None:
+    write_log(root, working_log(), "name: Old")
+    seen = {each.key: each.fingerprint for each in found(root).values()}
+    write_log(root, working_log(), "name: Newer")
+    assert found(root, seen)[session_id(1)].session.title == "Newer"
+
+
+def test_a_session_of_the_first_versions_reads_as_it_went(root: Path) -> None:
+    folder = root / "history-session-state"
+    folder.mkdir()
+    (folder / "session_9.json").write_text(json.dumps(old_history()), encoding="utf-8")
+
+    [each] = found(root).values()
+    assert said(each.session) == [("user", "Hello, 안녕"), ("tool", "bash ls\n\nbasket.py"), ("assistant", "One file.")]
+    assert each.session.session_id == session_id(9)
+    assert {(str(message.timestamp)[:10], message.more.get("time")) for message in each.session.messages} == {
+        ("2025-10-08", "inferred")
+    }
+    assert each.skipped == ()
+    assert len(list(events_of({"chatMessages": [None, 7, {"role": "odd"}]}))) == 4
+
+
+def test_a_second_pass_finds_only_what_has_changed_and_a_torn_line_costs_itself(root: Path) -> None:
+    write_log(root, working_log(1))
+    file = write_log(root, working_log(2))
+    seen = {each.key: each.fingerprint for each in found(root).values()}
+    assert len(seen) == 4
+    assert results(root, seen) == []
+
+    with file.open("ab") as log:
+        log.write(b'{"type":"user.message","id":"e99","data":{"content":"More"}}\n{"type":"user.mes')
+    changed = found(root, seen)
+    assert set(changed) == {session_id(2), f"{session_id(2)}:call_2"}
+    assert changed[session_id(2)].session.messages[-1].text == "More"
+    assert [skipped.why for skipped in changed[session_id(2)].skipped] == ["not written to its end"]
+
+
+def test_what_holds_no_conversation_or_is_unknown_is_told_once(root: Path) -> None:
+    empty = Log(session_id(3))
+    empty.start()
+    file = write_log(root, empty)
+    odd = working_log()
+    odd.add("session.brand_new")
+    write_log(root, odd)
+    (root / "session-state" / session_id(4)).mkdir()
+    (root / "session-state" / "damaged.json").write_text("[", encoding="utf-8")
+
+    sessions = found(root)
+    assert sessions[session_id(3)].skipped == (Skipped(str(file), "no conversation in it"),)
+    assert sessions[session_id(1)].skipped == (Skipped("1 x event session.brand_new", "unknown to this reader"),)
+    assert sessions["damaged"].skipped[0] == Skipped("the file", "not a JSON object")
+    assert results(root, {each.key: each.fingerprint for each in sessions.values()}) == []
+
+
+def test_nothing_in_the_clients_folder_changes_and_no_secret_is_opened(root: Path) -> None:
+    folder = write_log(root, working_log(), "name: x").parent
+    write_log(root, working_log(2), form="file")
+    for name in ("config.json", "session-store.db", "mcp-oauth-config", f"session-state/{folder.name}/session.db"):
+        (root / name).write_text('{"copilot_tokens": "gho_secret"}', encoding="utf-8")
+    before = state_of(root)
+    with opened_files() as opened:
+        [store] = CopilotCli().find(Places(root.parent, {}))
+        assert len(found(store)) == 4
+
+    assert state_of(root) == before
+    inside = {Path(path).name for path in opened if path.startswith(str(root))}
+    assert inside == {"events.jsonl", "workspace.yaml", f"{session_id(2)}.jsonl"}
+
+
+@pytest.mark.parametrize("variable", ["COPILOT_HOME", "CTXR_COPILOT_CLI_DIR"])
+def test_the_folder_that_the_environment_names_is_the_store(root: Path, tmp_path: Path, variable: str) -> None:
+    assert list(CopilotCli().find(Places(tmp_path, {variable: str(root)}))) == [root]
+    assert list(CopilotCli().find(Places(tmp_path, {}))) == []

@@ -1,0 +1,168 @@
+"""What a bubble of Cursor becomes: words, thoughts, tool calls, errors, with what belongs to them."""
+
+import json
+from typing import Any
+
+import pytest
+
+from registry.domain import Message, Role
+from sources.cursor.bubbles import messages_of
+from sources.kit.rich_text import plain_text
+from tests.sources.cursor.cursor_files import SECRET, Json, answered, asked, called, thought
+
+
+def read(bubble: Json, model: str | None = None) -> list[Message]:
+    speaker = Role.USER if bubble["type"] == 1 else Role.ASSISTANT
+    return list(messages_of(bubble, {"bubbleId": bubble["bubbleId"]}, speaker, model))
+
+
+def only(bubble: Json) -> Message:
+    [message] = read(bubble)
+    return message
+
+
+def test_a_thinking_step_is_a_thought_without_its_signature() -> None:
+    message = only(thought("t1", "Look at the clock."))
+    assert (message.role, message.text) == (Role.THINKING, "Look at the clock.")
+    assert message.more == {"native_id": "t1", "duration_ms": 1234}
+    assert SECRET not in repr(message)
+
+
+def test_older_thinking_blocks_are_thoughts_too() -> None:
+    bubble = answered("a1", "Done.", allThinkingBlocks=[{"thinking": "First."}, {"text": "Then."}])
+    assert [(m.role, m.text, m.more["native_id"]) for m in read(bubble)] == [
+        (Role.THINKING, "First.\n\nThen.", "a1:thinking"),
+        (Role.ASSISTANT, "Done.", "a1"),
+    ]
+
+
+def test_a_command_shows_what_ran_what_came_out_and_how_it_ended() -> None:
+    result = {"output": "1 failed\n", "exitCode": 1, "rejected": False}
+    message = only(called("t1", "run_terminal_command_v2", {"command": "npm  test"}, result))
+    assert message.role is Role.TOOL
+    assert message.text == "run_terminal_command: npm test\n1 failed\n(exit code 1)"
+    assert message.more["tool"] == {
+        "name": "run_terminal_command_v2",
+        "params": {"command": "npm  test"},
+        "result": result,
+        "status": "completed",
+        "id": "call_1\nfc_1",
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "text"),
+    [
+        ({"status": "running"}, "pending", "edit_file: a.py"),
+        ({"status": "completed"}, "completed", "edit_file: a.py"),
+        ({"status": "cancelled"}, "cancelled", "edit_file: a.py\n(cancelled)"),
+        ({"userDecision": "rejected"}, "rejected", "edit_file: a.py\n(rejected)"),
+        ({"status": "error", "error": '{"clientVisibleErrorMessage": "No such file"}'}, "failed",
+         "edit_file: a.py\nerror: No such file"),
+        ({"params": None, "rawArgs": '{"target_file": "b.py"}'}, "completed", "edit_file: b.py"),
+        ({"params": {"relativeWorkspacePath": "c.py"}}, "completed", "edit_file: c.py"),
+        ({"params": "{torn", "name": "mcp-github-search"}, "completed", "mcp-github-search: {torn"),
+    ],
+)  # fmt: skip
+def test_a_tool_call_tells_how_it_ended(fields: Json, status: str, text: str) -> None:
+    message = only(called("t1", "edit_file_v2", {"path": "a.py"}, None, **fields))
+    assert (message.more["tool"]["status"], message.text) == (status, text)
+
+
+def test_a_long_result_is_shortened_in_the_text_only() -> None:
+    message = only(called("t1", "read_file_v2", {"path": "a.py"}, {"contents": "x" * 9000 + "the end"}))
+    assert len(message.text) < 4100
+    assert message.text.endswith("the end")
+    assert len(message.more["tool"]["result"]["contents"]) == 9007
+
+
+def test_an_empty_tool_field_is_no_tool_call() -> None:
+    assert only(answered("a1", "Hello.", toolFormerData={"additionalData": {}})).role is Role.ASSISTANT
+
+
+def test_parameters_nested_without_end_stay_text() -> None:
+    deep = "[" * 500 + "]" * 500
+    assert only(called("t1", "odd", None, None, params=deep)).more["tool"]["params"] == deep
+
+
+def test_a_failed_request_is_an_error_in_words() -> None:
+    details = {"generationUUID": "g", "error": {"details": {"title": "Out of quota", "detail": "Try later"}}}
+    [message] = read(answered("a1", "", errorDetails=details))
+    assert (message.role, message.text, message.more["native_id"]) == (Role.ERROR, "Out of quota", "a1:error")
+
+
+def test_code_that_older_replies_keep_beside_the_text_is_appended() -> None:
+    blocks = [
+        {"content": "print(1)", "languageId": "python"},
+        {"content": "has ``` inside", "languageId": ""},
+        {"content": "in the text"},
+        {"content": None},
+    ]
+    message = only(answered("a1", "As I said in the text.", codeBlocks=blocks))
+    assert message.text == "As I said in the text.\n\n```python\nprint(1)\n```\n\n````\nhas ``` inside\n````"
+
+
+def test_attachments_come_by_name_and_not_by_content() -> None:
+    message = only(
+        asked(
+            "u1",
+            "See these",
+            images=[{"data": "iVBORw0", "path": "/tmp/shots/login.png"}, {"data": "iVBORw0"}],
+            relevantFiles=["src/auth.py", {"relativeWorkspacePath": "src/clock.py"}],
+            attachedFolders=[{"uri": {"path": "/home/me/app/src"}}],
+            context={"fileSelections": [{"uri": {"fsPath": "/home/me/app/a.py"}}], "selections": None},
+        )
+    )
+    names = ["login.png", "image", "src/auth.py", "src/clock.py", "/home/me/app/src", "/home/me/app/a.py"]
+    assert message.more["attachments"] == names
+
+
+def test_a_picture_without_words_is_still_a_message() -> None:
+    assert only(asked("u1", "", images=[{"path": "login.png"}])).text == "[login.png]"
+
+
+def test_a_summary_made_by_cursor_is_context_nobody_typed() -> None:
+    message = only(answered("s1", "", capabilityType=22, conversationSummary={"summary": "So far: a clock."}))
+    assert (message.role, message.text, message.more["injected"]) == (Role.SYSTEM, "So far: a clock.", True)
+
+
+LEXICAL = {
+    "root": {
+        "children": [
+            {"type": "paragraph", "children": [
+                {"type": "text", "text": "Fix "},
+                {"type": "mention", "mentionName": "auth.py"},
+                {"type": "linebreak"},
+                {"type": "text", "text": "now"},
+            ]},
+            {"type": "list", "children": [{"type": "listitem", "children": [{"type": "text", "text": "one"}]}]},
+            {"type": "brand-new", "children": [{"type": "text", "text": "unknown"}]},
+        ]
+    }
+}  # fmt: skip
+PROSE_MIRROR = {
+    "type": "doc",
+    "content": [
+        {"type": "paragraph", "content": [
+            {"type": "text", "text": "Fix "},
+            {"type": "mention", "attrs": {"label": "auth.py"}},
+            {"type": "hardBreak"},
+            {"type": "text", "text": "now"},
+        ]},
+        {"type": "paragraph", "content": [{"type": "text", "text": "one"}]},
+        {"type": "brand-new", "content": [{"type": "text", "text": "unknown"}]},
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("state", [LEXICAL, PROSE_MIRROR], ids=["Lexical", "ProseMirror"])
+def test_what_was_typed_is_read_from_the_editor_where_there_is_no_text(state: Json) -> None:
+    typed = "Fix auth.py\nnow\none\nunknown"
+    assert only(asked("u1", "", richText=json.dumps(state))).text == typed
+    assert only(asked("u1", " ", richText=state)).text == typed
+    assert only(asked("u1", "Plain.", richText=json.dumps(state))).text == "Plain."
+
+
+@pytest.mark.parametrize("state", [None, "", "{torn", 7, [], {"root": 3}, {"root": {"children": [None, 4, "a"]}}])
+def test_a_damaged_editor_state_gives_what_text_it_has(state: Any) -> None:
+    assert plain_text(state) in ("", "a")

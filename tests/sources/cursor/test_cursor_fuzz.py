@@ -1,0 +1,90 @@
+"""Whatever stands in Cursor's rows, beyond what holds of every client's files (`test_fuzz`)."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from registry.domain import Session
+from sources.base import FoundSession
+from sources.cursor.conversations import Composer, headers_of, inline_bubbles, reading_of
+from sources.cursor.legacy import tab_session
+from sources.cursor.projects import Workspaces
+from sources.cursor.tools import error_text
+from sources.kit.rich_text import plain_text
+from sources.kit.uris import first_folder, path_of
+from tests.sources.anything import check_all
+from tests.sources.cursor.cursor_files import NOW, CursorFiles, Json, asked, record
+from tests.sources.cursor.cursor_fuzz import BUBBLES, FULL, RECORD, VALUES, damaged
+
+
+def assert_sound(session: Session) -> None:
+    """What the registry expects of a session of Cursor, beyond what it expects of all."""
+    check_all([session])
+    assert all(message.timestamp is None or message.timestamp <= NOW for message in session.messages)
+    assert isinstance(session.title, str)
+
+
+@given(damaged(RECORD), damaged(RECORD), st.lists(BUBBLES, max_size=5))
+def test_any_record_with_any_bubbles_is_read_to_its_end(kept: Json, header: Json, bubbles: list[Any]) -> None:
+    order = headers_of(kept)
+    inline_bubbles(kept)
+    pairs = list(zip(order * 5, bubbles, strict=False))
+    assert_sound(reading_of(Composer("c", kept, header), pairs, Workspaces(), NOW).session)
+
+
+@given(damaged({"tabId": "t", "chatTitle": "x", "lastSendTime": 1, "bubbles": []}), st.lists(BUBBLES, max_size=5))
+def test_any_tab_of_the_old_panel_is_read_to_its_end(tab: Json, bubbles: list[Any]) -> None:
+    assert_sound(tab_session({"bubbles": bubbles} | tab, "t", None, NOW))
+    assert_sound(tab_session(tab | {"bubbles": bubbles}, "t", None, NOW))
+
+
+@given(VALUES)
+def test_any_value_is_some_text_and_some_path(value: Any) -> None:
+    for read in (plain_text, error_text, path_of):
+        assert isinstance(read(value), str)
+
+
+@given(st.text() | VALUES.map(json.dumps), st.text())
+def test_any_workspace_file_names_some_folder(content: str, path: str) -> None:
+    assert isinstance(first_folder(content, path), str)
+
+
+def test_values_nested_a_thousandfold_neither_crash_nor_hang() -> None:
+    deepen: list[Callable[[Any], Any]] = [
+        lambda inner: [inner],
+        lambda inner: {"children": [inner]},
+        lambda inner: {"uri": inner},
+    ]
+    for deeper in deepen:
+        value: Any = "x"
+        for _ in range(900):
+            value = deeper(value)
+        bubble = {name: value for name in FULL | {"text": 1, "images": 1, "relevantFiles": 1}}
+        kept = {name: value for name in RECORD} | {"fullConversationHeadersOnly": [{"bubbleId": "u1", "type": 1}]}
+        pairs = [({"bubbleId": "u1", "type": 1}, bubble)]
+        assert_sound(reading_of(Composer("c", kept, kept), pairs, Workspaces(), NOW).session)
+
+
+@settings(max_examples=30)
+@given(
+    st.dictionaries(st.sampled_from(["composerData:c", "bubbleId:c:u1"]), VALUES.map(json.dumps) | st.binary()), VALUES
+)
+def test_any_rows_in_a_store_are_read_to_the_end(rows: dict[str, str | bytes], items: Any) -> None:
+    with TemporaryDirectory() as folder:
+        cursor = CursorFiles(Path(folder))
+        cursor.rows({"composerData:c": json.dumps(record("c", asked("u1", "?"))), **rows})
+        cursor.items({"composer.composerHeaders": items})
+        cursor.header_row("c", {"name": items})
+        cursor.workspace(
+            "w",
+            {"folder": items},
+            {"composer.composerData": items, "workbench.panel.aichat.view.aichat.chatdata": items},
+        )
+        for found in cursor.read():
+            if isinstance(found, FoundSession):
+                assert_sound(found.session)

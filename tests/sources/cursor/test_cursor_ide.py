@@ -1,0 +1,407 @@
+"""Cursor's conversations are found whatever the generation of its storage, and what happens to them is seen."""
+
+import json
+import sqlite3
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from registry.domain import Role
+from registry.errors import StorageError
+from sources.base import FoundSession, Skipped
+from sources.cursor.reader import CursorIde
+from tests.sources.cursor.cursor_files import (
+    NOW,
+    SECRET,
+    START,
+    START_MS,
+    CursorFiles,
+    answered,
+    asked,
+    called,
+    crash,
+    everything_in,
+    fingerprints,
+    iso,
+    places,
+    record,
+    thought,
+    writing,
+)
+
+TURN = (
+    asked("u1", "Why does the login fail?", createdAt=iso(0)),
+    answered("a1", "The token has expired.", createdAt=iso(1)),
+)
+APP = {"folder": "file:///home/me/app"}
+
+
+@pytest.fixture
+def cursor(empty_home: Path) -> CursorFiles:
+    """Cursor's folder on Linux, empty."""
+    return CursorFiles(empty_home / ".config" / "Cursor" / "User")
+
+
+def spoken(cursor: CursorFiles) -> list[tuple[Role, str]]:
+    return [(message.role, message.text) for message in cursor.only_session().messages]
+
+
+SAID = [(Role.USER, "Why does the login fail?"), (Role.ASSISTANT, "The token has expired.")]
+
+
+# Where it is
+
+
+@pytest.mark.parametrize(
+    ("folder", "environment"),
+    [
+        (".config/Cursor/User", {}),
+        ("elsewhere/Cursor/User", {"XDG_CONFIG_HOME": "{home}/elsewhere"}),
+        ("Library/Application Support/Cursor/User", {}),
+        ("AppData/Roaming/Cursor/User", {}),
+        ("roaming/Cursor/User", {"APPDATA": "{home}/roaming"}),
+        (".config/Cursor Nightly/User", {}),
+        ("portable/user-data/User", {"CTXR_CURSOR_DIR": "{home}/portable/user-data/User"}),
+    ],
+)
+def test_cursor_is_found_where_each_system_keeps_it(folder: str, environment: dict[str, str], empty_home: Path) -> None:
+    files = CursorFiles(empty_home / folder)
+    files.conversation("c1", *TURN)
+    given = {name: value.format(home=empty_home) for name, value in environment.items()}
+    assert list(CursorIde().find(places(empty_home, **given))) == [files.store]
+
+
+def test_without_cursor_there_is_no_store(empty_home: Path) -> None:
+    assert not list(CursorIde().find(places(empty_home)))
+
+
+# Generations
+
+
+def test_a_conversation_is_read_in_the_order_of_its_headers(cursor: CursorFiles) -> None:
+    cursor.conversation("c1", *reversed(TURN), fullConversationHeadersOnly=[{"bubbleId": "u1"}, {"bubbleId": "a1"}])
+    assert spoken(cursor) == SAID
+
+
+def test_left_overs_of_a_rewound_turn_are_not_read(cursor: CursorFiles) -> None:
+    cursor.conversation("c1", *TURN)
+    cursor.rows({"bubbleId:c1:old": json.dumps(answered("old", "A regenerated answer."))})
+    assert spoken(cursor) == SAID
+
+
+def test_a_first_generation_record_holds_its_messages_itself(cursor: CursorFiles) -> None:
+    tools = json.dumps({"a1": {"name": "read_file", "rawArgs": '{"target_file": "auth.py"}', "status": "completed"}})
+    kept = {"capabilities": [{"type": 15, "data": {"bubbleDataMap": tools}}], "conversation": list(TURN)}
+    cursor.rows({"composerData:c1": json.dumps({"composerId": "c1", "createdAt": START_MS, **kept})})
+    assert spoken(cursor) == [*SAID, (Role.TOOL, "read_file: auth.py")]
+
+
+def test_a_copy_inside_the_record_stands_in_for_a_missing_bubble(cursor: CursorFiles) -> None:
+    cursor.conversation("c1", *TURN, conversationMap={"a1": TURN[1]})
+    with writing(cursor.store) as connection:
+        connection.execute("DELETE FROM cursorDiskKV WHERE key = 'bubbleId:c1:a1'")
+    assert spoken(cursor) == SAID
+
+
+def test_the_old_chat_panel_is_read_from_its_workspace(cursor: CursorFiles) -> None:
+    bubbles = [
+        {"type": "user", "id": "b1", "text": "Why does the login fail?", "fileSelections": []},
+        {"type": "ai", "id": "b2", "rawText": "The token has expired.", "modelType": "gpt-4"},
+        {"type": "ai", "id": "b3", "text": ""},
+    ]
+    tab = {"tabId": "t1", "chatTitle": "Login", "lastSendTime": START_MS, "bubbles": bubbles}
+    cursor.workspace("w1", APP, {"workbench.panel.aichat.view.aichat.chatdata": {"tabs": [tab]}})
+    [skipped, found] = cursor.read()
+    assert isinstance(skipped, Skipped)
+    assert "not there" in skipped.why
+    assert isinstance(found, FoundSession)
+    session = found.session
+    assert (session.session_id, session.title, session.project) == ("t1", "Login", "/home/me/app")
+    assert [(message.role, message.text) for message in session.messages] == SAID
+    assert [message.timestamp for message in session.messages] == [START, START]
+    assert all(message.more["time"] == "inferred" for message in session.messages)
+    assert session.messages[1].more["model"] == "gpt-4"
+    assert [found for found in cursor.read(fingerprints([found])) if isinstance(found, FoundSession)] == []
+
+
+def test_a_conversation_kept_whole_in_its_workspace_is_read(cursor: CursorFiles) -> None:
+    kept = {"composerId": "c1", "name": "Login", "createdAt": START_MS, "conversation": list(TURN)}
+    cursor.workspace("w1", APP, {"composer.composerData": {"allComposers": [kept]}})
+    session = cursor.sessions()["c1"]
+    assert (session.title, session.project, len(session.messages)) == ("Login", "/home/me/app", 2)
+
+
+def test_what_two_workspaces_list_is_one_conversation(cursor: CursorFiles) -> None:
+    listed = {"composer.composerData": {"allComposers": [{"composerId": "c1"}]}}
+    cursor.workspace("w1", APP, listed)
+    cursor.workspace("w2", {"workspace": "file:///home/me/all.code-workspace"}, listed)
+    cursor.conversation("c1", *TURN)
+    assert list(cursor.sessions()) == ["c1"]
+    assert cursor.only_session().project == "/home/me/app"
+
+
+def test_the_header_table_is_believed_before_its_stale_mirror(cursor: CursorFiles) -> None:
+    cursor.conversation("c1", *TURN, name="in the record")
+    stale = {"composerId": "c1", "name": "stale", "unifiedMode": "agent"}
+    cursor.items({"composer.composerHeaders": {"allComposers": [stale]}})
+    assert cursor.only_session().title == "stale"
+    cursor.header_row("c1", {"name": "Login fails"}, workspaceId="w1", lastUpdatedAt=START_MS)
+    cursor.workspace("w1", APP)
+    session = cursor.only_session()
+    assert (session.title, session.project, session.meta["mode"]) == ("Login fails", "/home/me/app", "agent")
+
+
+def test_headers_without_a_record_are_counted(cursor: CursorFiles) -> None:
+    cursor.conversation("c1", *TURN)
+    for composer_id in ("gone1", "gone2"):
+        cursor.header_row(composer_id, {})
+    [skipped] = [one for one in cursor.read() if isinstance(one, Skipped)]
+    assert skipped == Skipped("2 conversations", "listed by Cursor, but it keeps no record of them")
+
+
+def test_drafts_and_empty_conversations_are_counted_not_listed(cursor: CursorFiles) -> None:
+    cursor.conversation("empty-state-draft", *TURN)
+    cursor.conversation("c1", isDraft=True, richText="{}")
+    cursor.conversation("c2", answered("a", ""), answered("b", "", errorDetails={"message": "offline"}))
+    cursor.rows({"composerData:c3": json.dumps(record("c3")), "bubbleId:c3:x": json.dumps(TURN[0])})
+    assert cursor.read() == [
+        Skipped("2 conversations", "drafts, or nothing was said"),
+        Skipped("1 conversation", "messages are stored, but not listed in the conversation yet"),
+    ]
+
+
+def test_a_database_without_any_table_of_conversations_is_just_empty(cursor: CursorFiles) -> None:
+    cursor.store.parent.mkdir(parents=True)
+    with closing(sqlite3.connect(cursor.store)) as connection:
+        connection.execute("CREATE TABLE other (x)")
+    assert cursor.read() == []
+
+
+# What a session carries
+
+
+def test_a_session_carries_title_project_model_and_family(cursor: CursorFiles) -> None:
+    known = {
+        "name": "Login fails",
+        "subtitle": "Edited auth.py",
+        "modelConfig": {"modelName": "claude-4.5-sonnet"},
+        "unifiedMode": "agent",
+        "isArchived": True,
+        "workspaceIdentifier": {"id": "w1", "uri": {"fsPath": "/home/me/app", "scheme": "file"}},
+        "subagentComposerIds": ["c2"],
+    }
+    cursor.conversation("c1", *TURN, **known)
+    cursor.conversation("c2", *TURN, subagentInfo={"parentComposerId": "c1", "subagentTypeName": "explore"})
+    parent, child = cursor.sessions()["c1"], cursor.sessions()["c2"]
+    assert (parent.title, parent.project, parent.parent) == ("Login fails", "/home/me/app", None)
+    assert parent.meta == {
+        "model": "claude-4.5-sonnet",
+        "subtitle": "Edited auth.py",
+        "mode": "agent",
+        "archived": True,
+        "children": ["c2"],
+    }
+    assert (child.parent, child.meta["subagent_type"]) == ("c1", "explore")
+    assert (child.title, child.project) == ("Why does the login fail?", None)
+
+
+def test_an_answer_names_its_own_model_else_that_of_the_conversation(cursor: CursorFiles) -> None:
+    bubbles = (
+        asked("u1", "Go"),
+        answered("a1", "One", modelInfo={"modelName": "gpt-5"}),
+        answered("a2", "Two", modelInfo={"modelName": "default"}),
+    )
+    cursor.conversation("c1", *bubbles, modelConfig={"modelName": "sonnet"})
+    assert [message.more.get("model") for message in cursor.only_session().messages] == [None, "gpt-5", "sonnet"]
+
+
+def test_credentials_beside_the_conversations_never_come_out(cursor: CursorFiles) -> None:
+    cursor.conversation("c1", *TURN, thought("t1", "Look at the clock."))
+    cursor.items({"cursorAuth/accessToken": SECRET, "secret://x": SECRET, "mcpOAuth.y": SECRET})
+    assert SECRET not in repr(cursor.read())
+
+
+def test_times_are_stored_ones_or_marked_as_estimates(cursor: CursorFiles) -> None:
+    bubbles = [
+        asked("u1", "First"),
+        answered("a1", "dated by itself", createdAt=iso(2)),
+        asked("u2", "Second"),
+        answered("a2", "Between"),
+        answered("a3", "dated by its header"),
+        asked("u3", "Third"),
+        answered("a4", "from a clock that runs ahead", createdAt="2027-01-01T00:00:00.000Z"),
+        answered("a5", "timed", timingInfo={"clientStartTime": 5321.5, "clientSettleTime": START_MS + 600_000}),
+    ]
+    headers = [{"bubbleId": bubble["bubbleId"], "type": bubble["type"]} for bubble in bubbles]
+    headers[4]["createdAt"] = iso(8)
+    cursor.conversation("c1", *bubbles, fullConversationHeadersOnly=headers, lastUpdatedAt=START_MS)
+    messages = cursor.only_session().messages
+    minutes = [(message.timestamp - START) / timedelta(minutes=1) for message in messages if message.timestamp]
+    assert minutes[:5] == [1, 2, 4, 6, 8]
+    assert [message.timestamp for message in messages[6:]] == [NOW, START + timedelta(minutes=10)]
+    assert [message.more.get("time") for message in messages] == [
+        "inferred", None, "inferred", "inferred", None, "inferred", "inferred", None
+    ]  # fmt: skip
+
+
+# Changes
+
+
+def test_a_second_pass_with_nothing_new_finds_nothing(cursor: CursorFiles) -> None:
+    cursor.conversation("c1", *TURN)
+    cursor.conversation("c2", *TURN)
+    assert cursor.read(fingerprints(cursor.read())) == []
+
+
+def changed(cursor: CursorFiles, seen: dict[str, str]) -> list[str]:
+    return [found.key for found in cursor.read(seen) if isinstance(found, FoundSession)]
+
+
+def test_only_the_conversation_that_grew_is_read_again(cursor: CursorFiles) -> None:
+    cursor.conversation("c1", *TURN)
+    cursor.conversation("c2", *TURN)
+    seen = fingerprints(cursor.read())
+    cursor.conversation("c2", *TURN, asked("u2", "And now?"))
+    assert changed(cursor, seen) == ["c2"]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO cursorDiskKV SELECT key, replace(value, 'ired', 'IRED') FROM cursorDiskKV WHERE key LIKE 'b%a1'",
+        "DELETE FROM cursorDiskKV WHERE key LIKE '%a1'",
+        "UPDATE cursorDiskKV SET value = replace(value, 'completed', 'aborted') WHERE key LIKE 'composerData%'",
+    ],
+    ids=["a bubble rewritten at the same length", "a bubble removed", "the record updated in its row"],
+)
+def test_what_cursor_rewrites_is_noticed(statement: str, cursor: CursorFiles) -> None:
+    cursor.conversation("c1", *TURN)
+    seen = fingerprints(cursor.read())
+    with writing(cursor.store) as connection:
+        connection.execute(statement)
+    assert changed(cursor, seen) == ["c1"]
+
+
+def test_a_new_name_in_the_list_is_noticed(cursor: CursorFiles) -> None:
+    cursor.conversation("c1", *TURN)
+    seen = fingerprints(cursor.read())
+    cursor.header_row("c1", {"name": "Login"})
+    assert changed(cursor, seen) == ["c1"]
+
+
+def test_an_answer_being_written_waits_and_its_question_does_not(cursor: CursorFiles) -> None:
+    just_now = int(NOW.timestamp() * 1000) - 5000
+    cursor.conversation("c1", *TURN, status="generating", lastUpdatedAt=just_now)
+    [found] = cursor.read()
+    assert isinstance(found, FoundSession)
+    assert [message.text for message in found.session.messages] == ["Why does the login fail?"]
+    seen = fingerprints([found])
+    [later] = cursor.read(seen, now=NOW + timedelta(minutes=2))
+    assert isinstance(later, FoundSession)
+    assert len(later.session.messages) == 2
+
+
+def test_the_stamp_of_a_store_stays_until_something_is_written(cursor: CursorFiles) -> None:
+    cursor.conversation("c1", *TURN)
+    database = cursor.workspace("w1", APP, {"composer.composerData": {}})
+    reader = CursorIde()
+    before = reader.stamp(cursor.store)
+    assert reader.stamp(cursor.store) == before
+    cursor.items({"composer.composerData": {"allComposers": []}}, database)
+    assert reader.stamp(cursor.store) != before
+
+
+def test_the_stamp_changes_once_more_when_cursor_has_been_quiet(cursor: CursorFiles) -> None:
+    cursor.conversation("c1", *TURN)
+    written = cursor.store.stat().st_mtime
+    moments = [NOW.fromtimestamp(written + seconds, NOW.tzinfo) for seconds in (1, 59, 61, 3600)]
+    stamps = [CursorIde(clock=lambda at=moment: at).stamp(cursor.store) for moment in moments]  # type: ignore[misc]
+    assert stamps[0] == stamps[1] != stamps[2] == stamps[3]
+
+
+# Damage and circumstances
+
+
+def test_damaged_rows_cost_only_themselves(cursor: CursorFiles) -> None:
+    bubbles = [*TURN, *(answered(f"x{n}", "lost") for n in range(5)), answered("a9", "Still here.")]
+    cursor.conversation("c1", *bubbles)
+    damage: dict[str, Any] = {"x0": None, "x1": "{torn", "x2": "[1, 2]", "x3": b"\xff\xfe", "x4": '{"type": 7}'}
+    headers = [{"bubbleId": bubble["bubbleId"]} for bubble in bubbles]
+    torn = record("c1", *TURN, fullConversationHeadersOnly=[*headers, {"bubbleId": 3}, "x", None])
+    rows = {f"bubbleId:c1:{name}": value for name, value in damage.items()}
+    cursor.rows({"composerData:c1": json.dumps(torn), "composerData:c2": "{torn", "composerData:c3": None, **rows})
+    found, *skipped = cursor.read()
+    assert isinstance(found, FoundSession)
+    assert [message.text for message in found.session.messages] == [text for _, text in SAID] + ["Still here."]
+    assert found.skipped == (
+        Skipped("1 message of c1", "listed in the conversation but not stored"),
+        Skipped("3 messages of c1", "not a JSON object"),
+        Skipped("1 message of c1", "of an unknown type"),
+    )
+    assert skipped == [Skipped(f"conversation {name}", "its record is not a JSON object") for name in ("c2", "c3")]
+
+
+def test_a_broken_page_costs_only_the_conversations_on_it(cursor: CursorFiles) -> None:
+    for number in range(40):
+        cursor.conversation(f"c{number:02}", asked("u", "x" * 3000))
+    content = bytearray(cursor.store.read_bytes())
+    position = content.index(b"xxxx", len(content) // 2) // 4096 * 4096
+    content[position : position + 4096] = b"\xff" * 4096
+    cursor.store.write_bytes(content)
+    found = cursor.read()
+    assert any(isinstance(one, Skipped) and "malformed" in one.why for one in found)
+    assert sum(isinstance(one, FoundSession) for one in found) > 20
+
+
+def test_a_broken_workspace_is_reported_and_the_rest_is_read(cursor: CursorFiles) -> None:
+    cursor.conversation("c1", *TURN)
+    database = cursor.workspace("w1", APP)
+    database.write_bytes(b"no database" * 500)
+    skipped, found = cursor.read()
+    assert isinstance(skipped, Skipped)
+    assert skipped.what == "workspace w1"
+    assert isinstance(found, FoundSession)
+
+
+def test_a_store_that_cannot_be_read_is_an_error_not_an_empty_store(cursor: CursorFiles) -> None:
+    cursor.store.parent.mkdir(parents=True)
+    cursor.store.write_bytes(b"no database" * 500)
+    with pytest.raises(StorageError):
+        cursor.read()
+
+
+def test_messages_that_are_only_in_the_wal_are_read(cursor: CursorFiles) -> None:
+    cursor.conversation("c1", *TURN)
+    bubbles = (*TURN, asked("u2", "Only in the WAL", createdAt=iso(3)))
+    crash(
+        cursor.store,
+        {"composerData:c1": json.dumps(record("c1", *bubbles)), "bubbleId:c1:u2": json.dumps(bubbles[2])},
+    )
+    assert spoken(cursor) == [*SAID, (Role.USER, "Only in the WAL")]
+
+
+def test_nothing_in_cursors_folder_changes(cursor: CursorFiles) -> None:
+    cursor.conversation("c1", *TURN, called("t1", "read_file_v2", {"path": "a.py"}, {"contents": "x"}))
+    cursor.header_row("c1", {"name": "Login"})
+    for number in range(3):
+        cursor.workspace(f"w{number}", APP, {"composer.composerData": {"selectedComposerIds": ["c1"]}})
+    crash(cursor.store, {"composerData:c2": json.dumps(record("c2", *TURN))})
+    before = everything_in(cursor.user)
+    reader = CursorIde()
+    reader.stamp(cursor.store)
+    list(reader.sessions(cursor.store, {}))
+    list(reader.sessions(cursor.store, fingerprints(cursor.read())))
+    assert everything_in(cursor.user) == before
+
+
+def test_a_reader_that_is_not_read_to_its_end_lets_go_of_the_store(cursor: CursorFiles) -> None:
+    cursor.conversation("c1", *TURN)
+    cursor.conversation("c2", *TURN)
+    sessions = CursorIde().sessions(cursor.store, {})
+    next(sessions)
+    sessions.close()  # type: ignore[attr-defined]
+    cursor.conversation("c3", *TURN)
+    assert not cursor.store.with_name("state.vscdb-wal").exists()

@@ -1,0 +1,541 @@
+"""What a user sees of the conversations in an account's export."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pytest
+
+from registry.domain import Message, Role, Session
+from registry.errors import InvalidRequest, StorageError
+from sources.base import FoundSession, Skipped
+from sources.exports import json_stream as export_json
+from sources.exports.reader import AccountExport, exports_in
+from tests.sources.exports.export_files import (
+    E_MAIL,
+    ChatGptChat,
+    ClaudeChat,
+    an_id,
+    as_json,
+    chatgpt_chat,
+    chatgpt_files,
+    claude_chat,
+    claude_files,
+    content,
+    old_claude_chat,
+    result,
+    use,
+    words,
+    write_folder,
+    write_zip,
+)
+from tests.sources.untouched import opened_files, state_of
+
+ACCOUNT = Path("the account")
+
+
+def told(path: Path, seen: Mapping[str, str] | None = None) -> tuple[list[FoundSession], list[Skipped]]:
+    """What an export of one provider gives, and what is passed over."""
+    with ExitStack() as stack:
+        [export] = exports_in(path, stack)
+        return taken(export, seen or {})
+
+
+def taken(export: AccountExport, seen: Mapping[str, str]) -> tuple[list[FoundSession], list[Skipped]]:
+    found, skipped = list[FoundSession](), list[Skipped]()
+    try:
+        for each in export.sessions(ACCOUNT, seen):
+            found.append(each) if isinstance(each, FoundSession) else skipped.append(each)
+    except StorageError as exc:
+        skipped.append(Skipped("the export", exc.message))
+    return found, skipped
+
+
+def one(tmp_path: Path, chat: ClaudeChat | ChatGptChat, *beside: bytes) -> Session:
+    """The session that an export with this one conversation gives."""
+    make: Callable[..., dict[str, bytes]] = claude_files if isinstance(chat, ClaudeChat) else chatgpt_files
+    [found], _ = told(write_zip(tmp_path / "one.zip", make(chat)))
+    return found.session
+
+
+def said(session: Session) -> list[tuple[str, str]]:
+    return [(message.role.value, message.text) for message in session.messages]
+
+
+def message(session: Session, text: str) -> Message:
+    return next(each for each in session.messages if text in each.text)
+
+
+# Claude.ai
+
+
+def test_a_claude_chat_reads_as_it_went_with_the_other_answer_beside_its_question(tmp_path: Path) -> None:
+    session = one(tmp_path, claude_chat())
+
+    assert said(session) == [
+        ("user", "Why does the basket lose its items?"),
+        ("system", "[pasted text]\n\nTraceback: basket.py"),
+        ("thinking", "A new list each time."),
+        ("assistant", "Let me look it up."),
+        ("tool", "web_search python list default\n\nDefaults\nhttps://example.org/d\n…"),
+        ("assistant", "It makes a new list each time."),
+        ("assistant", "It is the cache."),
+        ("user", "Write the fix"),
+        ("tool", "artifacts create basket.py\n\ndef keep(items): ...\n\nOK"),
+        ("assistant", "Here it is."),
+    ]
+    assert (session.session_id, session.title) == (an_id(1), "Baskets")
+    assert [each.text for each in session.messages if each.more.get("superseded")] == ["It is the cache."]
+    assert [each.text for each in session.messages if each.more.get("injected")] == [said(session)[1][1]]
+    assert session.messages[0].more["attachments"] == ["pasted text", "shot.png"]
+
+
+def test_a_claude_tool_keeps_its_parameters_result_and_outcome(tmp_path: Path) -> None:
+    chat = ClaudeChat()
+    chat.asks("Look")
+    chat.says("assistant", use("a", {"q": 1}), use("b", {"q": 2}), use("a", {"q": 3}, "id3"), use("c", {"q": 4}))
+    chat.says("human", result("a", "first"), result("b", [words("second")], is_error=True), result("x", "third", "id3"))
+    tools = [each.more["tool"] for each in one(tmp_path, chat).messages if each.role is Role.TOOL]
+
+    assert [(tool["name"], tool["params"]["q"], tool["result"], tool["status"]) for tool in tools] == [
+        ("a", 1, "first", "completed"),
+        ("b", 2, "second", "failed"),
+        ("a", 3, "third", "completed"),
+        ("c", 4, None, "pending"),
+    ]
+
+
+def test_no_two_messages_have_the_same_id(tmp_path: Path) -> None:
+    chat = ClaudeChat()
+    chat.asks("One", uuid="same")
+    chat.says("assistant", use("a", {}, "same"), use("a", {}, "same"), use("a", {}, "x" * 5000), uuid="same")
+    ids = [each.more["native_id"] for each in one(tmp_path, chat).messages]
+    assert len(set(ids)) == len(ids) == 4
+    assert max(map(len, ids)) < 100
+
+
+def test_results_of_tools_are_not_what_the_user_said(tmp_path: Path) -> None:
+    chat = ClaudeChat()
+    chat.asks("Look")
+    chat.says("human", result("a", "found"), text="This block is not supported on your current device yet.")
+
+    assert said(one(tmp_path, chat)) == [("user", "Look"), ("tool", "a\n\nfound")]
+
+
+def test_a_claude_chat_from_before_2025_reads_as_a_list(tmp_path: Path) -> None:
+    session = one(tmp_path, old_claude_chat())
+
+    assert said(session) == [("user", "안녕, how do I memoize fibonacci?"), ("assistant", "With lru_cache.")]
+    assert session.title == "안녕, how do I memoize fibonacci?"
+    assert session.meta["title_from"] == "first words"
+
+
+def test_a_claude_chat_without_a_name_is_titled_by_its_summary(tmp_path: Path) -> None:
+    chat = claude_chat()
+    chat.name, chat.more = "", {"summary": "**Basket** bug"}
+
+    assert one(tmp_path, chat).title == "**Basket** bug"
+
+
+def test_a_claude_chat_saved_by_a_browser_extension_knows_model_project_and_branch(tmp_path: Path) -> None:
+    chat = claude_chat()
+    chat.more = {"model": "claude-sonnet-4-5", "project_uuid": an_id(50)}
+    chat.more["current_leaf_message_uuid"] = chat.messages[1]["uuid"]
+    (tmp_path / "chat.json").write_bytes(as_json(chat.record()))
+    (tmp_path / "projects").mkdir()
+    project = {"uuid": an_id(50), "name": "Shop", "prompt_template": "", "docs": []}
+    (tmp_path / "projects" / "one.json").write_bytes(as_json(project))
+    [found], _ = told(tmp_path)
+
+    session = found.session
+    assert (session.project, session.meta["model"]) == ("Shop", "claude-sonnet-4-5")
+    assert "superseded" not in message(session, "cache").more
+    assert message(session, "Here it is.").more["superseded"]
+    assert message(session, "cache").more["model"] == "claude-sonnet-4-5"
+
+
+def test_an_unknown_block_is_told_of_and_its_text_kept(tmp_path: Path) -> None:
+    chat = ClaudeChat()
+    chat.asks("Look")
+    chat.says("assistant", {"type": "hologram", "text": "Behold"}, words("Seen."))
+    [found], skipped = told(write_zip(tmp_path / "one.zip", claude_files(chat)))
+
+    assert said(found.session)[1:] == [("assistant", "Behold\n\nSeen.")]
+    assert skipped == [Skipped("1 x block hologram", "unknown to this reader")]
+
+
+# ChatGPT
+
+
+def test_a_chatgpt_chat_reads_as_it_went_with_the_other_answer_beside_its_question(tmp_path: Path) -> None:
+    session = one(tmp_path, chatgpt_chat())
+
+    assert said(session) == [
+        ("system", "I run a shop\n\nBe brief"),
+        ("user", "Why does the basket lose its items?"),
+        ("thinking", "Lists\n\nA new one"),
+        ("tool", "python\n\nprint([])\n\n[]"),
+        ("assistant", "It makes a new list each time."),
+        ("assistant", "It is the cache."),
+        ("user", "Look it up, and write the fix"),
+        ("tool", "web lists\n\ntwo pages\n\nDefaults\n\nhttps://example.org/d\n\n…"),
+        ("tool", "canmore.create_textdoc basket.py\n\ndef keep(items): ...\n\nCreated"),
+        ("assistant", "Here it is."),
+    ]
+    assert session.messages[0].more["injected"]
+    assert [each.text for each in session.messages if each.more.get("superseded")] == ["It is the cache."]
+    assert session.messages[1].more["attachments"] == ["shot.png"]
+    assert (session.title, session.meta["model"]) == ("Baskets", "gpt-5")
+    assert message(session, "It makes").more["model"] == "gpt-5-thinking"
+    assert message(session, "Here it is.").more["citations"] == [{"title": "Defaults", "url": "https://example.org/d"}]
+    assert message(session, "print").more["tool"] == {
+        "name": "python",
+        "params": {"input": "print([])"},
+        "result": "[]",
+        "status": "completed",
+    }
+
+
+def test_code_that_failed_is_a_failed_call(tmp_path: Path) -> None:
+    chat = ChatGptChat()
+    chat.asks("Run it")
+    chat.says("assistant", {"content_type": "code", "text": "1/0"}, recipient="python")
+    crash = {"aggregate_result": {"status": "failed_with_in_kernel_exception"}}
+    chat.says("tool", {"content_type": "execution_output", "text": "ZeroDivisionError"}, name="python", metadata=crash)
+
+    assert message(one(tmp_path, chat), "1/0").more["tool"]["status"] == "failed"
+
+
+def test_a_voice_chat_is_what_was_said_and_a_picture_is_named(tmp_path: Path) -> None:
+    chat = ChatGptChat()
+    heard = {"content_type": "audio_transcription", "text": "Hello there", "direction": "in"}
+    chat.asks(heard, {"content_type": "audio_asset_pointer", "asset_pointer": "sediment://file_2"})
+    chat.says("tool", content({"content_type": "image_asset_pointer", "asset_pointer": "x://3"}), name="dalle.text2im")
+    session = one(tmp_path, chat)
+
+    assert said(session) == [("user", "Hello there"), ("tool", "dalle.text2im\n\n[image]")]
+    assert session.messages[0].more["attachments"] == ["audio"]
+
+
+def test_hidden_messages_are_kept_apart_and_memories_left_out(tmp_path: Path) -> None:
+    chat = ChatGptChat()
+    chat.says("system", {"content_type": "model_editable_context", "model_set_context": "Ann likes tests"})
+    chat.asks("Make it red", metadata={"is_visually_hidden_from_conversation": True})
+    chat.asks("Hello")
+    chat.says("assistant", {"content_type": "system_error", "name": "overload", "text": "Try later"})
+    session = one(tmp_path, chat)
+
+    assert said(session) == [("system", "Make it red"), ("user", "Hello"), ("error", "overload\n\nTry later")]
+    assert session.messages[0].more["hidden"]
+
+
+def test_a_message_without_a_time_has_that_of_the_one_before_it_on_its_branch(tmp_path: Path) -> None:
+    chat = ChatGptChat()
+    asked = chat.asks("One")
+    chat.answers("Late", create_time=2_000_000_000)
+    chat.answers("No time", after=asked, create_time=None)
+    first, second, _ = one(tmp_path, chat).messages
+
+    assert (second.text, second.timestamp, second.more["time"]) == ("No time", first.timestamp, "inferred")
+    assert "time" not in first.more
+
+
+def test_a_chat_of_a_custom_gpt_or_a_project_says_which(tmp_path: Path) -> None:
+    chat = chatgpt_chat()
+    chat.title, chat.more = "New chat", {"gizmo_id": "g-p-123", "update_time": "1777885200.5"}
+    session = one(tmp_path, chat)
+    assert (session.title, session.meta["project_id"]) == ("Why does the basket lose its items?", "g-p-123")
+    chat.more = {"gizmo_id": "g-abc"}
+    assert one(tmp_path, chat).meta["gizmo_id"] == "g-abc"
+
+
+@pytest.mark.parametrize("leaf", [None, "gone"])
+def test_a_tree_without_a_current_node_ends_with_its_newest_leaf(tmp_path: Path, leaf: str | None) -> None:
+    chat = chatgpt_chat()
+    chat.more = {"current_node": leaf}
+    assert message(one(tmp_path, chat), "cache").more["superseded"]
+
+
+def test_a_tree_that_goes_in_circles_is_read_once(tmp_path: Path) -> None:
+    chat = ChatGptChat()
+    first = chat.asks("One")
+    chat.nodes[first]["parent"] = chat.answers("Two")
+    chat.nodes[chat.asks("Three", after="nowhere")]["children"] = [first]
+    assert sorted(said(one(tmp_path, chat))) == [("assistant", "Two"), ("user", "One"), ("user", "Three")]
+
+
+# Files
+
+
+@pytest.fixture(params=["claude", "chatgpt"])
+def files(request: pytest.FixtureRequest) -> dict[str, bytes]:
+    """An export of each provider in turn, of two conversations."""
+    if request.param == "claude":
+        return claude_files(claude_chat(1), old_claude_chat(2))
+    return chatgpt_files(chatgpt_chat(1), chatgpt_chat(2))
+
+
+def test_zip_folder_and_file_give_the_same(tmp_path: Path, files: dict[str, bytes]) -> None:
+    archive = write_zip(tmp_path / "data.zip", files)
+    nested = write_zip(tmp_path / "all.zip", {"data/part.zip": archive.read_bytes()})
+    folder = write_folder(tmp_path / "folder", files)
+    alone = write_folder(tmp_path / "alone", {"download": files["conversations.json"]}) / "download"
+    of_zips = write_folder(tmp_path / "zips", {"data-1.zip": archive.read_bytes()})
+
+    first, *others = [told(path) for path in (archive, nested, folder, alone, of_zips)]
+    assert len(first[0]) == 2
+    assert others == [first] * 4
+
+
+def test_shards_are_one_export(tmp_path: Path) -> None:
+    chats = [chatgpt_chat(number) for number in range(1, 8)]
+    found, skipped = told(write_zip(tmp_path / "shards.zip", chatgpt_files(*chats, shards=3)))
+    assert (sorted(each.key for each in found), skipped) == ([an_id(number) for number in range(1, 8)], [])
+
+
+def test_a_folder_may_hold_exports_of_both(tmp_path: Path) -> None:
+    write_zip(tmp_path / "a.zip", claude_files(claude_chat()))
+    write_zip(tmp_path / "b.zip", chatgpt_files(chatgpt_chat()))
+    with ExitStack() as stack:
+        assert [export.name for export in exports_in(tmp_path, stack)] == ["claude", "chatgpt"]
+
+
+def test_the_owner_of_the_account_is_not_looked_at_and_nothing_is_written(
+    tmp_path: Path, files: dict[str, bytes]
+) -> None:
+    folder = write_folder(tmp_path / "folder", files)
+    before = state_of(tmp_path)
+    with opened_files() as opened:
+        found, _ = told(folder)
+    assert not [name for name in opened if "user" in Path(name).name]
+    assert E_MAIL not in repr(found)
+    told(write_zip(tmp_path / "folder.zip", files))
+    (tmp_path / "folder.zip").unlink()
+    assert {name: state[2] for name, state in state_of(tmp_path).items()} == {
+        name: state[2] for name, state in before.items()
+    }
+
+
+def test_a_conversation_that_has_not_changed_is_not_told_again(tmp_path: Path) -> None:
+    old, grown = chatgpt_chat(1), chatgpt_chat(2)
+    first, _ = told(write_zip(tmp_path / "first.zip", chatgpt_files(old, grown)))
+    seen = {each.key: each.fingerprint for each in first}
+    grown.asks("And then?")
+    newer = write_zip(tmp_path / "newer.zip", chatgpt_files(old, grown))
+
+    [found], _ = told(newer, seen)
+    assert found.key == an_id(2)
+    assert told(tmp_path / "first.zip", {**seen, found.key: found.fingerprint})[0] == []
+
+
+def test_empty_conversations_are_counted(tmp_path: Path) -> None:
+    chats = [ClaudeChat(number) for number in range(3)]
+    found, skipped = told(write_zip(tmp_path / "x.zip", claude_files(claude_chat(9), *chats)))
+    assert len(found) == 1
+    assert skipped == [Skipped("3 x a conversation", "nothing was said in it")]
+
+
+# Damage
+
+
+def test_of_a_file_that_was_cut_off_the_beginning_is_kept(tmp_path: Path, files: dict[str, bytes]) -> None:
+    whole = files["conversations.json"]
+    (tmp_path / "conversations.json").write_bytes(whole[:-50])
+    [first], [cut, summary] = told(tmp_path / "conversations.json")
+    assert first.session.messages
+    assert "cut off or damaged" in cut.why
+    assert summary.why == "Not all of the export could be read."
+
+
+def test_one_damaged_shard_does_not_end_the_others(tmp_path: Path) -> None:
+    shards = chatgpt_files(*(chatgpt_chat(number) for number in (1, 2, 3)), shards=3)
+    shards["conversations-001.json"] = shards["conversations-001.json"][:200]
+    shards["conversations-000.json"] = b"not JSON"
+    found, skipped = told(write_zip(tmp_path / "x.zip", shards))
+    assert [each.key for each in found] == [an_id(3)]
+    assert {"conversations-000.json", "conversations-001.json"} == {each.what.partition(",")[0] for each in skipped[:2]}
+
+
+def test_a_zip_with_flipped_bits_gives_what_can_be_read(tmp_path: Path) -> None:
+    archive = write_zip(tmp_path / "x.zip", chatgpt_files(*(chatgpt_chat(number) for number in range(1, 60))))
+    with zipfile.ZipFile(archive) as read:
+        member = read.getinfo("conversations.json")
+    data = bytearray(archive.read_bytes())
+    at = member.header_offset + member.compress_size * 9 // 10
+    data[at : at + 40] = b"\0" * 40
+    archive.write_bytes(data)
+    found, skipped = told(archive)
+    assert 1 < len(found) < 59
+    assert skipped[-1].why == "Not all of the export could be read."
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+def test_of_a_download_that_broke_off_the_beginning_is_kept(tmp_path: Path, is_streamed: bool) -> None:
+    files = {"file_1-shot.png": b"\x89PNG" * 100, **chatgpt_files(*map(chatgpt_chat, range(200)), shards=2)}
+    path = tmp_path / "x.zip"
+    with path.open("wb") as file:
+        target: Any = Unseekable(file) if is_streamed else file
+        with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, data in files.items():
+                archive.writestr(name, data)
+    with zipfile.ZipFile(path) as archive:
+        second = archive.getinfo("conversations-001.json")
+    path.write_bytes(path.read_bytes()[: second.header_offset + second.compress_size * 3 // 4])
+    found, skipped = told(path)
+    assert 100 < len(found) < 200
+    assert skipped[0] == Skipped("the zip", "cut off or damaged; read as far as it goes")
+    assert skipped[1].why == "the zip was cut off here; the rest was not read"
+
+
+class Unseekable:
+    """A zip is written so by a server that sends it on at once: sizes follow the data."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.write, self.flush = file.write, file.flush
+
+
+def test_strange_names_in_a_zip_lead_nowhere_and_are_shown_tamed(tmp_path: Path) -> None:
+    inside = tmp_path / "a" / "b"
+    inside.mkdir(parents=True)
+    whole = claude_files(claude_chat())["conversations.json"]
+    archive = write_zip(
+        inside / "x.zip",
+        {"../../conversations.json": whole, "/tmp/conversations-\x1b[31m.json": b"[", "a/../b.json": b"1"},
+    )
+    before = state_of(tmp_path)
+    [found], skipped = told(archive)
+    assert found.key == an_id(1)
+    assert [each.what for each in skipped] == ["/tmp/conversations-?[31m.json", "the export"]
+    assert state_of(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "recognised"),
+    [
+        ("users.json", b'[{"email_address": "x"}]', "a file with no conversations in it (users.json)"),
+        ("x.json", b'{"a": [1]}', "a file with no conversations in it (x.json)"),
+        ("conversations.json", b"[]", "conversations.json: no conversations in it"),
+        ("x.zip", b"PK\x03\x04 but no more", "a zip with no conversations in it (the zip: cut off or damaged"),
+        ("x.png", b"\x89PNG", "a file with no conversations in it (x.png)"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_what_it_is(tmp_path: Path, name: str, data: bytes, recognised: str) -> None:
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(InvalidRequest) as told_of:
+        told(tmp_path / name)
+    assert recognised in told_of.value.details
+    assert "Expected: the zip from Claude.ai or ChatGPT" in told_of.value.details
+
+
+@pytest.mark.parametrize(
+    ("name", "spoilt", "damage"),
+    [
+        ("torn.zip", lambda archive, _: archive[: len(archive) // 2], "the zip: cut off or damaged"),
+        ("flip.zip", lambda archive, _: archive[:60] + bytes(20) + archive[80:], "decompressing"),
+        ("conversations.json", lambda _, chats: chats[:1500], "cut off or damaged (at byte"),
+        ("saved.json", lambda _, chats: chats[:1500], "cut off or damaged (at byte"),
+        ("conversations.json", lambda _, chats: b"", "cut off or damaged (at byte 0"),
+    ],
+)
+def test_an_export_of_which_nothing_can_be_read_is_called_damaged_and_how(
+    tmp_path: Path, name: str, spoilt: Callable[[bytes, bytes], bytes], damage: str
+) -> None:
+    files = claude_files(claude_chat())
+    archive = write_zip(tmp_path / "whole.zip", files).read_bytes()
+    (tmp_path / name).write_bytes(spoilt(archive, files["conversations.json"]))
+    with pytest.raises(StorageError, match="An export of an account, but damaged") as told_of:
+        told(tmp_path / name)
+    assert damage in told_of.value.details
+
+
+def test_a_folder_without_an_export_and_a_missing_one_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest, match="Not an export"):
+        told(tmp_path)
+    with pytest.raises(InvalidRequest, match="There is no file or folder"):
+        told(tmp_path / "missing")
+
+
+# Sizes
+
+
+def bomb(path: Path, pieces: Iterator[bytes]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("conversations.json", "w") as member:
+        for piece in pieces:
+            member.write(piece)
+    return path
+
+
+def test_what_is_too_large_or_too_deep_is_passed_over_and_the_rest_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export_json, "MOST_VALUES", 5000)
+    deep = b'{"mapping": ' + b"[" * 500 + b"]" * 500 + b"}"
+    wide = b'{"mapping": {}, "x": [' + b"[]," * 20_000 + b"[]]}"
+    first, last = (as_json(chatgpt_chat(number).record()) for number in (1, 2))
+    (tmp_path / "conversations.json").write_bytes(b"[" + b",".join([first, deep, wide, last]) + b"]")
+    found, skipped = told(tmp_path)
+    assert [each.key for each in found] == [an_id(1), an_id(2)]
+    assert [each.why for each in skipped[:2]] == ["nested deeper than 100", "larger than 64 MB or 5000 values"]
+    assert skipped[0].what == "conversations.json, conversation 2"
+
+
+@pytest.mark.parametrize("filler", [b"[", b" ", b'"' + b"x" * 100, b"[[],"])
+def test_a_zip_bomb_takes_neither_memory_nor_time(
+    tmp_path: Path, filler: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export_json, "LONGEST", 2 * 2**20)
+    monkeypatch.setattr(export_json, "MOST_VALUES", 50_000)
+    first = as_json([chatgpt_chat(1).record()])[:-1] + b","
+    archive = bomb(tmp_path / "x.zip", iter([first, b'{"mapping":', *[filler * 50_000] * 40]))
+    tracemalloc.start()
+    found, skipped = told(archive)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert [each.key for each in found] == [an_id(1)]
+    assert skipped
+    assert peak < 60 * 2**20
+
+
+def test_zips_in_zips_end_somewhere(tmp_path: Path) -> None:
+    inner = claude_files(claude_chat())
+    path = tmp_path / "x.zip"
+    for _ in range(4):
+        inner = {"x.zip": write_zip(path, inner).read_bytes()}
+    with pytest.raises(InvalidRequest) as told_of:
+        told(path)
+    assert "a zip in a zip in a zip" in told_of.value.details
+
+
+def test_an_encrypted_zip_says_so(tmp_path: Path) -> None:
+    data = bytearray(write_zip(tmp_path / "x.zip", claude_files(claude_chat())).read_bytes())
+    for sign, at in ((b"PK\x01\x02", 8), (b"PK\x03\x04", 6)):
+        place = data.find(sign)
+        while place >= 0:
+            data[place + at] |= 1
+            place = data.find(sign, place + 4)
+    (tmp_path / "x.zip").write_bytes(data)
+    with pytest.raises(StorageError, match="damaged or encrypted") as told_of:
+        told(tmp_path / "x.zip")
+    assert "encrypted" in told_of.value.details
+
+
+def test_bytes_that_are_no_text_and_a_byte_order_mark_do_no_harm(tmp_path: Path) -> None:
+    data = json.dumps([claude_chat().record()], ensure_ascii=False).encode().replace(b"cache", b"\xff\xfecache")
+    (tmp_path / "conversations.json").write_bytes(b"\xef\xbb\xbf" + data)
+    [found], skipped = told(tmp_path)
+    assert message(found.session, "��cache").more["superseded"]
+    assert skipped == []
+
+
+def test_a_reading_that_is_stopped_ends(tmp_path: Path) -> None:
+    chats: list[Any] = [chatgpt_chat(number) for number in range(200)]
+    with ExitStack() as stack:
+        [export] = exports_in(write_zip(tmp_path / "x.zip", chatgpt_files(*chats)), stack)
+        export.stop()
+        assert taken(export, {})[0] == []

@@ -1,0 +1,299 @@
+"""What a user sees of the chats that Gemini CLI keeps."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from registry.domain import Role, Session
+from sources.base import FoundSession, Places, Skipped
+from sources.gemini import chat as gemini_chat
+from sources.gemini.reader import GeminiCli
+from sources.kit import files
+from tests.sources.gemini.gemini_files import SHOP, Chat, call, session_id, slot_of, working_chat, write
+from tests.sources.untouched import opened_files, state_of
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A folder of the client with one project and no chat."""
+    folder = tmp_path / "home" / ".gemini"
+    (folder / "tmp" / "shop").mkdir(parents=True)
+    (folder / "tmp" / "shop" / ".project_root").write_text(SHOP + "\n", encoding="utf-8")
+    return folder
+
+
+def read(chat: Chat, project: str | None = SHOP) -> Session:
+    """The session that a journal holds, without any file."""
+    reading = gemini_chat.Chat(chat.session, project=project)
+    for record in [chat.header, *chat.lines]:
+        reading.read(record)
+    return reading.session()
+
+
+def results(root: Path, seen: Mapping[str, str] | None = None) -> list[FoundSession | Skipped]:
+    return list(GeminiCli().sessions(root, seen or {}))
+
+
+def found(root: Path, seen: Mapping[str, str] | None = None) -> dict[str, FoundSession]:
+    """The changed chats of a store by session id."""
+    return {each.session.session_id: each for each in results(root, seen) if isinstance(each, FoundSession)}
+
+
+def said(session: Session, *roles: Role) -> list[tuple[str, str]]:
+    return [(each.role.value, each.text) for each in session.messages if not roles or each.role in roles]
+
+
+@pytest.mark.parametrize("form", ["json", "jsonl"])
+def test_a_chat_reads_as_it_went_in_either_form(root: Path, form: str) -> None:
+    write(root, working_chat(), form=form)
+    [each] = found(root).values()
+
+    assert said(each.session) == [
+        ("system", "This is the Gemini CLI. We are setting up the context for our chat.\nToday is Tuesday."),
+        ("user", "Why does the basket lose its items? 안녕"),
+        ("thinking", "**Reading**\nThe basket is in basket.py."),
+        ("assistant", "I will look."),
+        ("tool", "read_file basket.py\n\nreturn []"),
+        ("tool", "run_shell_command pytest\n\n1 failed"),
+        ("tool", "write_file a\n\nUser did not allow tool call"),
+        ("system", "Request cancelled."),
+        ("error", "[API Error: quota]"),
+        ("assistant", "It makes a new list.\n\n```python\nreturn items\n```"),
+    ]
+    assert (each.session.session_id, each.session.project) == (session_id(1), SHOP)
+    assert each.session.title == "Why does the basket lose its items? 안녕"
+    assert [message.more.get("injected") for message in each.session.messages if message.role is Role.SYSTEM] == [
+        True,
+        True,
+    ]
+    assert each.skipped == ()
+
+
+def test_messages_keep_their_ids_models_times_and_tokens() -> None:
+    _, asked, thought, answer, *_ = read(working_chat()).messages
+
+    assert asked.more == {"native_id": "m1"}
+    assert thought.more["native_id"] == "m3:thinking"
+    assert thought.more["usage"] == {"input_tokens": 90, "output_tokens": 4}
+    assert answer.more == {"native_id": "m3", "model": "gemini-3-flash-preview"}
+    assert all(message.timestamp for message in (asked, thought, answer))
+
+
+def test_a_tool_call_keeps_its_parameters_result_and_outcome() -> None:
+    tools = [message.more["tool"] for message in read(working_chat()).messages if "tool" in message.more]
+
+    assert tools[0] == {
+        "name": "read_file",
+        "params": {"file_path": f"{SHOP}/basket.py"},
+        "result": "return []",
+        "status": "completed",
+    }
+    assert [tool["status"] for tool in tools] == ["completed", "failed", "rejected"]
+
+
+@pytest.mark.parametrize(
+    ("display", "shown"),
+    [
+        ("plain", "plain"),
+        ({"fileDiff": "--- a\n+++ b"}, "--- a\n+++ b"),
+        ([[{"text": "red  "}, {"text": "  "}], [{"text": "green"}], 7], "red\ngreen\n"),
+        ({"summary": "FoundSession 1 item(s).", "files": ["a"]}, "FoundSession 1 item(s)."),
+        ({"other": 1}, '{"other": 1}'),
+    ],
+)
+def test_what_was_shown_stands_for_a_result_that_is_not_kept(display: object, shown: str) -> None:
+    chat = Chat()
+    chat.gemini("", call("shell", {}, None, resultDisplay=display))
+    [message] = read(chat).messages
+    assert message.more["tool"]["result"] == shown
+
+
+def test_a_call_that_is_still_running_has_no_result_until_it_has_one() -> None:
+    chat = Chat()
+    message = chat.gemini("Running.", call("shell", {"command": "make"}, None, "executing"))
+    assert read(chat).messages[-1].more["tool"]["status"] == "pending"
+
+    chat.lines.append(message | {"toolCalls": [call("shell", {"command": "make"}, "done")]})
+    assert said(read(chat)) == [("assistant", "Running."), ("tool", "shell make\n\ndone")]
+
+
+def test_files_put_to_a_prompt_are_named_and_their_contents_kept_apart() -> None:
+    chat = Chat()
+    chat.user("Explain @src/a.py", "\n--- Content from referenced files ---", "\nContent from @src/a.py:\n", "x = 1\n")
+    picture = {"inlineData": {"mimeType": "image/png", "data": "AAAA"}}
+    chat.add("user", [{"text": "And this?"}, picture, {"functionResponse": {"name": "x"}}])
+    chat.user("Long review instructions", displayContent="/review")
+
+    explain, contents, look, review, expanded = read(chat).messages
+    assert (explain.text, explain.more["attachments"]) == ("Explain @src/a.py", ["src/a.py"])
+    assert (contents.role, contents.more["injected"], "x = 1" in contents.text) == (Role.SYSTEM, True, True)
+    assert (look.text, look.more["attachments"]) == ("And this?", ["image/png"])
+    assert (review.text, expanded.text, expanded.role) == ("/review", "Long review instructions", Role.SYSTEM)
+
+
+def test_messages_that_were_rewound_are_kept_and_marked() -> None:
+    chat = Chat()
+    for text in ("one", "two", "three"):
+        chat.user(text)
+    chat.lines += [{"$rewindTo": "m1"}, {"$rewindTo": "unknown"}]
+    chat.user("four")
+    chat.lines.append(chat.lines[2])  # said again
+
+    standing = [message.text for message in read(chat).messages if "superseded" not in message.more]
+    assert standing == ["one", "four", "three"]
+    assert len(read(chat).messages) == 4
+
+
+def test_a_history_that_the_client_has_summed_up_keeps_what_was_first_written() -> None:
+    chat = working_chat()
+    masked = {"id": "m1", "type": "user", "content": [{"text": "<masked>"}]}
+    summary = {"id": "s1", "type": "user", "content": [{"text": "<state_snapshot>baskets</state_snapshot>"}]}
+    chat.set(messages=[summary, {"id": "s2", "type": "gemini", "content": "Got it."}, masked])
+    chat.user("Go on")
+
+    session = read(chat)
+    assert said(session, Role.USER) == [("user", "Why does the basket lose its items? 안녕"), ("user", "Go on")]
+    assert said(session)[-3:-1] == [("system", "<state_snapshot>baskets</state_snapshot>"), ("system", "Got it.")]
+
+
+def test_a_journal_whose_messages_stand_in_its_header_is_read() -> None:
+    chat = Chat()
+    chat.set(messages=[{"id": "a", "type": "user", "content": "Hi"}, {"type": "gemini", "content": "Ho"}, None, 7])
+    assert said(read(chat)) == [("user", "Hi"), ("assistant", "Ho")]
+    assert [message.more.get("time") for message in read(chat).messages] == ["inferred", "inferred"]
+
+
+def test_the_title_is_the_summary_if_there_is_one() -> None:
+    chat = working_chat()
+    chat.set(summary="Basket bug")
+    assert (read(chat).title, read(chat).meta) == ("Basket bug", {"title_from": "summary"})
+
+
+def test_a_sub_agents_chat_names_the_session_it_works_for(root: Path) -> None:
+    write(root, working_chat())
+    agent = Chat("qclszz", {"kind": "subagent", "summary": "Three baskets were found."})
+    agent.user("Find baskets")
+    write(root, agent, agent_of=session_id(1))
+
+    session = found(root)["qclszz"].session
+    assert (session.parent, session.title, session.meta["relation"]) == (session_id(1), "Find baskets", "sub-agent")
+
+
+def test_the_project_is_found_by_note_by_name_by_hash_or_by_folder(root: Path) -> None:
+    projects = {"projects": {"/home/ann/named": "named", "/home/ann/hashed": "other"}}
+    (root / "projects.json").write_text(json.dumps(projects), encoding="utf-8")
+    slots = ("shop", "named", slot_of("/home/ann/hashed"), slot_of(SHOP), "unknown", "nowhere")
+    for number, slot in enumerate(slots):
+        write(root, working_chat(number), slot=slot)
+    for number, directories in ((4, ["/home/ann/listed"]), (5, [])):
+        chat = Chat(session_id(number), {"projectHash": "f" * 64, "directories": directories})
+        chat.user("Hi")
+        write(root, chat, slot=slots[number])
+
+    projects_found = [found(root)[session_id(number)].session.project for number in range(6)]
+    assert projects_found == [SHOP, "/home/ann/named", "/home/ann/hashed", SHOP, "/home/ann/listed", None]
+
+
+def test_of_a_document_and_the_journal_that_took_its_place_the_newer_is_read(root: Path) -> None:
+    document = write(root, Chat(session_id(1)), form="json")
+    write(root, working_chat())
+    os.utime(document, (1, 1))
+    [each] = results(root)
+    assert isinstance(each, FoundSession)
+    assert len(each.session.messages) == 10
+
+    later = working_chat()
+    later.user("Later")
+    write(root, later, form="json")
+    [again] = found(root, {each.key: each.fingerprint}).values()
+    assert (again.key, again.session.messages[-1].text) == (each.key, "Later")
+
+
+def test_a_second_pass_finds_only_what_has_changed_and_a_torn_line_costs_itself(root: Path) -> None:
+    write(root, working_chat(1))
+    file = write(root, working_chat(2))
+    seen = {each.key: each.fingerprint for each in found(root).values()}
+    assert results(root, seen) == []
+
+    with file.open("ab") as journal:
+        journal.write(b'{"id":"m99","type":"user","content":"More"}\n{"id":"m100","ty')
+    [changed] = found(root, seen).values()
+    assert changed.session.messages[-1].text == "More"
+    assert changed.skipped == (Skipped("line 13", "not written to its end"),)
+
+
+@pytest.mark.parametrize("damage", [b"", b"[1]", b'{"messages": [', b"\xff\xfe", b"[" * 100_000])
+def test_a_damaged_document_is_told_once_and_the_others_are_read(root: Path, damage: bytes) -> None:
+    write(root, working_chat(2))
+    file = write(root, working_chat(3), form="json")
+    file.write_bytes(damage)
+
+    everything = results(root)
+    assert found(root)[session_id(2)].session.messages
+    damaged = next(each for each in everything if isinstance(each, FoundSession) and not each.session.messages)
+    assert damaged.skipped[-1] == Skipped(str(file), "no conversation in it")
+    assert results(root, {each.key: each.fingerprint for each in everything if isinstance(each, FoundSession)}) == []
+
+
+def test_a_document_too_large_for_memory_is_told_and_the_others_are_read(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files.document, "__defaults__", (2**20,))
+    write(root, working_chat(2))
+    large = Chat(session_id(3))
+    large.user("x" * 2**20)
+    file = write(root, large, form="json")
+
+    assert Skipped(str(file), "too large to be read as a whole") in results(root)
+    assert list(found(root)) == [session_id(2)]
+
+
+def test_what_this_reader_does_not_know_is_counted(root: Path) -> None:
+    chat = working_chat()
+    chat.add("plan", "new")
+    chat.lines.append({"brand": "new"})
+    write(root, chat)
+
+    [each] = found(root).values()
+    assert {skipped.what for skipped in each.skipped} == {"1 x message plan", "1 x record without type"}
+
+
+def test_a_folder_and_a_file_that_goes_during_the_pass_are_told(root: Path) -> None:
+    paths = {str(write(root, working_chat(number))) for number in (1, 2, 3)}
+    odd = root / "tmp" / "shop" / "chats" / "folder.json"
+    odd.mkdir()
+    reading = GeminiCli().sessions(root, {})
+    assert next(reading) == Skipped(str(odd), "a folder, not a file")
+    first = next(reading)
+    assert isinstance(first, FoundSession)
+    gone = next(path for path in paths if not path.startswith(first.key))
+    Path(gone).unlink()
+    assert [each for each in reading if isinstance(each, Skipped)] == [Skipped(gone, "no such file or directory")]
+
+
+def test_nothing_in_the_clients_folder_changes_and_no_secret_is_opened(root: Path) -> None:
+    write(root, working_chat(1))
+    write(root, working_chat(2), form="json")
+    (root / "projects.json").write_text("{}", encoding="utf-8")
+    for name in ("oauth_creds.json", "google_accounts.json", "tmp/shop/logs.json", "tmp/shop/checkpoint-a.json"):
+        (root / name).write_text('{"access_token": "ya29.secret"}', encoding="utf-8")
+    before = state_of(root)
+    with opened_files() as opened:
+        [store] = GeminiCli().find(Places(root.parent, {}))
+        assert len(found(store)) == 2
+
+    assert state_of(root) == before
+    inside = {Path(path).name for path in opened if path.startswith(str(root))}
+    assert {name for name in inside if not name.startswith("session-")} == {"projects.json", ".project_root"}
+
+
+def test_the_folder_that_the_environment_names_is_the_store(root: Path, tmp_path: Path) -> None:
+    home = root.parent
+    assert list(GeminiCli().find(Places(tmp_path, {"GEMINI_CLI_HOME": str(home)}))) == [root]
+    assert list(GeminiCli().find(Places(tmp_path, {"CTXR_GEMINI_CLI_DIR": str(root)}))) == [root]
+    assert list(GeminiCli().find(Places(tmp_path / "nobody", {}))) == []
