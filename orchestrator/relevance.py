@@ -17,8 +17,8 @@ LEAST_COVERAGE = 0.2
 LEAST_SHARE = 0.5
 """A message that scores less than this share of the best one is not shown beside it.
 
-Both from `python -m benchmarks.retrieval --sweep`: less share brings wrong turns and no right ones, more of
-either costs right ones.
+Both from trying others on `benchmarks/retrieval/sets/development.json`: less share brings wrong turns and no right
+ones, more of either costs right ones.
 """
 NEARLY_KEPT = 10
 """So many places in a record are for the best of those that were dropped: they show where the line was drawn."""

@@ -1,16 +1,24 @@
-"""The loaders of public benchmarks, on small files of exactly their structure, up to the figures on the terminal."""
+"""The evaluation itself: it reads public benchmarks as they are published, and measures what it says it measures."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
+from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks import retrieval
-from benchmarks.retrieval import locomo, longmemeval
+from benchmarks.retrieval import __main__ as command
+from benchmarks.retrieval.asking import WAYS, Outcome, ask_all
+from benchmarks.retrieval.losses import NO_CANDIDATE, RANKED_LOW, fate_of
+from benchmarks.retrieval.product import product_with
+from benchmarks.retrieval.published import beam, locomo, longmemeval
+from benchmarks.retrieval.question_sets import Message, Question, QuestionSet, Session, own_sets, with_foreign
+from registry.domain import now
 from tests.embedding_server import EmbeddingServer
 
 
@@ -106,57 +114,163 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     return paths
 
 
+BEAM_CHAT = [
+    {
+        "batch_number": 1,
+        "turns": [
+            [
+                {"role": "user", "id": 0, "content": "My tortoise Hektor eats dandelions."},
+                {"role": "assistant", "id": 1, "content": "A good choice."},
+            ],
+            [{"role": "user", "id": 2, "content": "The pottery class is on Monday."}],
+        ],
+    }
+]
+BEAM_QUESTIONS = {
+    "abstention": [{"question": "Which car do I drive?", "source_chat_ids": []}],
+    "information_extraction": [{"question": "What does Hektor eat?", "source_chat_ids": [0]}],
+    "knowledge_update": [{"question": "Which day is pottery?", "source_chat_ids": {"original_info": [2], "gone": [9]}}],
+}
+
+
 def test_locomo_names_the_turns_that_answer_however_they_are_written(files: tuple[Path, Path]) -> None:
-    [found] = locomo(files[0])
-    assert list(found.sessions) == ["0_session_1", "0_session_2"]
-    assert found.sessions["0_session_2"][1] == (
-        "user",
-        "Mira: Look what I baked! [a photo of a blueberry cheesecake]",
-    )
+    found, dialogues = locomo(files[0])
+    assert [session.id for session in found.sessions] == ["0_session_1", "0_session_2"]
+    cake = found.sessions[1].messages[1]
+    assert (cake.role, cake.text) == ("user", "Mira: Look what I baked! [a photo of a blueberry cheesecake]")
+    assert cake.timestamp.startswith("2023-06-27T10:37")
     one, two, three, none = found.questions
-    assert one.places == {("0_session_1", 0)}
-    assert two.places == {("0_session_1", 0), ("0_session_2", 0)}
-    assert two.sessions == {"0_session_1", "0_session_2"}
-    assert three.places == {("0_session_2", 1)}
-    assert (none.kind, none.places) == ("no answer", frozenset())
+    assert one.evidence == {"0_session_1-1"}
+    assert two.evidence == {"0_session_1-1", "0_session_2-1"}
+    assert set(two.sessions) == {"0_session_1", "0_session_2"}
+    assert three.evidence == {"0_session_2-2"}
+    assert (none.kind, none.evidence) == ("unanswerable", frozenset())
+    assert [len(session.messages) for session in dialogues.sessions] == [4]
+    assert dialogues.questions[1].sessions == ("0",)
 
 
 def test_longmemeval_has_a_registry_for_each_question_and_questions_without_answer(files: tuple[Path, Path]) -> None:
     first, second = longmemeval(files[1])
-    assert first.questions[0].places == {("answer_1", 0)}
-    assert first.questions[0].sessions == {"answer_1"}
-    assert list(first.sessions) == ["answer_1", "sharegpt_2_0", "ultrachat_3"]
-    assert (second.questions[0].kind, second.questions[0].sessions) == ("no answer", frozenset())
+    assert first.questions[0].evidence == {"answer_1-1"}
+    assert first.questions[0].sessions == ("answer_1",)
+    assert [session.id for session in first.sessions] == ["answer_1", "sharegpt_2_0", "ultrachat_3"]
+    assert str(first.now) == "2023-05-30 23:40:00+00:00"
+    assert (second.questions[0].kind, second.questions[0].sessions) == ("unanswerable", ())
 
 
-def figures(*options: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
-    """What the command prints, by set and kind."""
-    monkeypatch.setattr(sys, "argv", ["retrieval", *options])
-    monkeypatch.setattr(retrieval, "development", lambda *_: iter(()))
-    retrieval.main()
-    lines = [line.split("  ") for line in capsys.readouterr().out.splitlines() if line.strip()]
-    return {cells[0].strip(): [cell.strip() for cell in cells[1:] if cell.strip()] for cells in lines}
+def test_beam_is_one_long_channel_with_its_questions(tmp_path: Path) -> None:
+    folder = tmp_path / "7"
+    (folder / "probing_questions").mkdir(parents=True)
+    (folder / "chat.json").write_text(json.dumps(BEAM_CHAT), encoding="utf-8")
+    (folder / "probing_questions" / "probing_questions.json").write_text(json.dumps(BEAM_QUESTIONS), encoding="utf-8")
+    [found] = beam(folder / "chat.json")
+    assert [said.text for said in found.sessions[0].messages][2] == "The pottery class is on Monday."
+    none, eats, day = found.questions
+    assert (none.kind, none.evidence, none.sessions) == ("unanswerable", frozenset(), ("7",))
+    assert eats.evidence == {"7-1"}
+    assert day.evidence == {"7-3"}
+
+
+def figures(folder: Path, *options: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the command finds, by set, way of asking and kind of question."""
+    file = folder / "figures.json"
+    monkeypatch.setattr(sys, "argv", ["retrieval", "--published", str(folder), "--json", str(file), *options])
+    monkeypatch.setattr(command, "own_sets", list)
+    command.main()
+    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return found
 
 
 def test_both_files_come_to_figures_from_the_command_line(
     files: tuple[Path, Path], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = ("--locomo", str(files[0]), "--longmemeval", str(files[1]))
-    found = figures(*options, capsys=capsys, monkeypatch=monkeypatch)
-    assert found["locomo"][:2] == ["3", "1.000"]
-    assert found["single-session-user"][:2] == ["1", "1.000"]
-    assert found["no answer"][-1] == "0.00 (false)"
-    assert found["all with an answer"][:2] == ["1", "1.000"]
+    found = figures(files[0].parent, "--misses", monkeypatch=monkeypatch)
+    assert set(found) == {"locomo", "locomo_dialogues", "longmemeval_s"}
+    assert found["locomo"]["FTS5 OR"]["all answerable"]["questions"] == 3
+    for way in ("extract", "search_sessions"):
+        everything = found["locomo"][way]["all answerable"]
+        assert (everything["questions"], everything["session_1"]) == (3, 1.0)
+    for way in ("extract", "search_sessions"):
+        long = found["longmemeval_s"][way]
+        assert (long["single-session-user"]["questions"], long["single-session-user"]["session_1"]) == (1, 1.0)
+        assert (long["unanswerable"]["answered"], long["unanswerable"]["not_found"]) == (0.0, 1.0)
+    of_channel = found["locomo_dialogues"]["extract, of its channel"]["all answerable"]
+    assert (of_channel["recall"], of_channel["session_1"]) == (1.0, None)
+    printed = capsys.readouterr().out
+    assert "== longmemeval_s" in printed
 
 
 def test_meaning_is_measured_too_with_the_configured_model(
-    files: tuple[Path, Path],
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    embedding_server: EmbeddingServer,
+    files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, embedding_server: EmbeddingServer
 ) -> None:
     monkeypatch.setenv("CTXR_EMBED_BASE_URL", embedding_server.url)
     monkeypatch.setenv("CTXR_EMBED_MODEL", "toy")
-    options = ("--longmemeval", str(files[1]), "--meaning")
-    assert figures(*options, capsys=capsys, monkeypatch=monkeypatch)["single-session-user"][1] == "1.000"
+    found = figures(files[0].parent, "--set", "longmemeval_s", "--meaning", monkeypatch=monkeypatch)
+    assert found["longmemeval_s"]["extract"]["single-session-user"]["session_1"] == 1.0
     assert {"many bicycles repair", "many violins tune"} <= {batch[0] for batch in embedding_server.asked}
+
+
+LIFE = QuestionSet(
+    "a life",
+    datetime.fromisoformat("2026-03-20T00:30+09:00"),
+    "Asia/Seoul",
+    [
+        Session("yesterday", [Message("y-1", "user", "the parser of dates", "2026-03-19T12:00+09:00")], "codex"),
+        Session("before", [Message("b-1", "user", "the parser of dates", "2026-03-18T23:00+09:00")], "codex"),
+    ],
+    [Question("q1", "time", "date parser yesterday", ("yesterday",), frozenset({"y-1"}))],
+)
+
+
+async def asked_of(life: QuestionSet) -> dict[str, Outcome]:
+    async with product_with(life) as product:
+        return {one.way: one async for one in ask_all(product, life.questions)}
+
+
+def test_questions_are_asked_at_the_hour_of_their_set_and_in_its_zone() -> None:
+    before = now()
+    assert asyncio.run(asked_of(LIFE))["search_sessions"].sessions == ["yesterday"]
+    a_day_earlier = replace(LIFE, now=LIFE.now - timedelta(days=1))
+    assert asyncio.run(asked_of(a_day_earlier))["search_sessions"].sessions == ["before"]
+    in_london = replace(LIFE, zone="Europe/London")
+    assert asyncio.run(asked_of(in_london))["search_sessions"].sessions == ["before"]
+    assert before <= now() < before + timedelta(minutes=5)
+
+
+def test_a_question_of_another_life_is_asked_but_has_no_answer_here() -> None:
+    foreign = with_foreign(LIFE, own_sets()).questions[1:]
+    assert {one.kind for one in foreign} == {"foreign"}
+    assert not any(one.is_answerable for one in foreign)
+    assert {one.sessions for one in foreign} == {("yesterday",), ("before",)}
+
+
+def test_what_calls_itself_a_guess_is_no_answer() -> None:
+    outcome = asyncio.run(asked_of(LIFE))["extract"]
+    assert outcome.is_answered
+    assert not replace(outcome, confidence="low").is_answered
+    assert replace(outcome, confidence="medium").is_answered
+
+
+def test_tokens_to_the_fact_end_with_the_message_that_answers() -> None:
+    outcome = asyncio.run(asked_of(LIFE))["extract, of its channel"]
+    assert outcome.until_fact is not None
+    assert 0 < outcome.until_fact < outcome.tokens
+
+
+def test_other_wordings_are_sent_where_a_tool_takes_them() -> None:
+    question = replace(LIFE.questions[0], also=("when", "언제"))
+    [extract, search] = [way for way in WAYS if way.with_also and not way.in_channel]
+    assert extract.arguments(question, "") == {"query": {"text": question.text, "also": ["when", "언제"]}}
+    assert search.arguments(question, "")["also"] == ["when", "언제"]
+    assert not extract.takes(LIFE.questions[0])
+
+
+CUT = {"message": 7, "because": {"code": "coverage"}}
+
+
+@pytest.mark.parametrize(
+    ("verdict", "fate"),
+    [(CUT, "cut by coverage"), ({"message": 7, "because": None}, RANKED_LOW), (None, NO_CANDIDATE)],
+)
+def test_a_lost_message_was_cut_ranked_low_or_no_candidate(verdict: dict[str, Any] | None, fate: str) -> None:
+    assert fate_of(verdict, NO_CANDIDATE) == fate

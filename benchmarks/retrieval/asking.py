@@ -1,0 +1,149 @@
+"""Every question, asked in every way the tools allow."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchmarks.retrieval.losses import Losses
+from benchmarks.retrieval.product import Answer, Product
+from benchmarks.retrieval.question_sets import Question
+
+FIRST = 10
+CHARACTERS_A_TOKEN = 4
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a question is put to a tool."""
+
+    name: str
+    tool: str
+    in_channel: bool = False
+    with_also: bool = False
+
+    def takes(self, question: Question) -> bool:
+        """Whether a question can be asked like this. A question of another life in the set has its answer there."""
+        if self.with_also and not question.also:
+            return False
+        return bool(question.sessions) if self.in_channel else question.kind != "other_life"
+
+    def arguments(self, question: Question, channel: str, limit: int | None = None) -> dict[str, Any]:
+        """The tool's arguments."""
+        also = {"also": list(question.also)} if self.with_also else {}
+        if self.tool == "search_sessions":
+            return {"query": question.text, "project": "all", **also}
+        query = {"text": question.text, **also, **({"limit": limit} if limit else {})}
+        return {"query": query, **({"channel": channel} if self.in_channel else {})}
+
+
+WAYS = (
+    Way("extract, of its channel", "extract", in_channel=True),
+    Way("extract, of its channel, also", "extract", in_channel=True, with_also=True),
+    Way("extract", "extract"),
+    Way("extract, also", "extract", with_also=True),
+    Way("search_sessions", "search_sessions"),
+    Way("search_sessions, also", "search_sessions", with_also=True),
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one question.
+
+    `sessions` and `first` (messages of an answer that is asked for 10) are in their order; `messages` are all that
+    the answer holds by default; `until_fact` counts the tokens up to the end of the first message that answers.
+    """
+
+    question: Question
+    way: str
+    in_channel: bool
+    is_found: bool
+    confidence: str | None
+    sessions: list[str]
+    first: list[str]
+    messages: list[str]
+    tokens: int
+    until_fact: int | None
+    cpu_ms: float
+    evidence: frozenset[str]
+    lost: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_answered(self) -> bool:
+        """Something came, and not as a guess."""
+        return self.is_found and self.confidence != "low"
+
+    @property
+    def is_missed(self) -> bool:
+        """Nothing of what answers came, or another session first; for a question without answer: it got one."""
+        if not self.question.is_answerable:
+            return self.is_answered
+        is_other = not self.in_channel and self.sessions[:1] != [*self.question.sessions[:1]]
+        return is_other or (bool(self.evidence) and not self.evidence & set(self.messages))
+
+
+async def ask_all(product: Product, questions: Collection[Question]) -> AsyncIterator[Outcome]:
+    """Every question in every way that it and the tools allow."""
+    losses = await Losses.of(product)
+    for way in WAYS:
+        if way.with_also and not await product.takes_also(way.tool):
+            continue
+        for question in questions:
+            if way.takes(question):
+                yield await _ask(product, way, question, losses)
+
+
+async def _ask(product: Product, way: Way, question: Question, losses: Losses) -> Outcome:
+    channel = product.channels[question.sessions[0]] if way.in_channel else ""
+    answer = await product.ask(way.tool, way.arguments(question, channel))
+    execution = product.executions[-1]
+    shorter = answer
+    if len(answer.messages) > FIRST and way.tool == "extract":
+        shorter = await product.ask(way.tool, way.arguments(question, channel, FIRST))
+    sessions = _sessions_of(product, answer)
+    evidence = _evidence(product, way, question)
+    missing = evidence - set(answer.messages)
+    is_elsewhere = not way.in_channel and sessions[:1] != [*question.sessions[:1]]
+    return Outcome(
+        question,
+        way.name,
+        way.in_channel,
+        bool(answer.passages),
+        answer.result.get("confidence"),
+        sessions,
+        shorter.messages[:FIRST],
+        answer.messages,
+        len(answer.text) // CHARACTERS_A_TOKEN,
+        _until_fact(answer, evidence),
+        answer.cpu_ms,
+        evidence,
+        await losses.explain(execution, missing, is_elsewhere=is_elsewhere) if way.tool == "extract" else {},
+    )
+
+
+def _sessions_of(product: Product, answer: Answer) -> list[str]:
+    """The sessions an answer names, best first."""
+    result = answer.result
+    named = [*result.get("sessions", []), *([result] if "channel" in result else []), *(result.get("candidates") or [])]
+    return list(dict.fromkeys(product.sessions[one["channel"]] for one in named))
+
+
+def _evidence(product: Product, way: Way, question: Question) -> frozenset[str]:
+    """What an answer can hold at best: asked of one channel, what is in that."""
+    if not way.in_channel:
+        return question.evidence
+    return frozenset(one for one in question.evidence if product.session_of(one) == question.sessions[0])
+
+
+def _until_fact(answer: Answer, evidence: frozenset[str]) -> int | None:
+    ends = [_end_of(passage.text, answer.text) for passage in answer.passages if passage.message in evidence]
+    return min(ends) // CHARACTERS_A_TOKEN if ends else None
+
+
+def _end_of(said: str, text: str) -> int:
+    written = json.dumps(said, ensure_ascii=False)
+    place = text.find(written)
+    return len(text) if place < 0 else place + len(written)

@@ -1,0 +1,65 @@
+"""What an AI finds in a slice of the evaluation's sets, through the tools: no change may find less.
+
+A floor is a little below what was found when it was last raised; whoever finds more raises it. A ceiling likewise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from benchmarks.retrieval.asking import Outcome, ask_all
+from benchmarks.retrieval.measures import by_way, figures
+from benchmarks.retrieval.product import product_with
+from benchmarks.retrieval.question_sets import QuestionSet, own_sets, with_foreign
+
+SETS = ("developers_en", "developers_ko", "long_dialogues")
+EACH = 10
+"""One question of so many is asked here; `python -m benchmarks.retrieval` asks all of them."""
+CHANNEL, EXTRACT, SEARCH = "extract, of its channel", "extract", "search_sessions"
+FLOORS = {
+    (EXTRACT, "session_1"): 0.54,
+    (EXTRACT, "session_5"): 0.59,
+    (SEARCH, "session_1"): 0.54,
+    (SEARCH, "session_5"): 0.59,
+    (CHANNEL, "recall_10"): 0.51,
+    (EXTRACT, "recall_10"): 0.46,
+    (SEARCH, "recall"): 0.54,
+    (CHANNEL, "answered"): 0.59,
+    (EXTRACT, "answered"): 0.68,
+}
+"""Of questions that have an answer."""
+CEILINGS = {
+    (CHANNEL, "answered"): 0.25,
+    (EXTRACT, "answered"): 0.70,
+    (SEARCH, "answered"): 0.70,
+}
+"""Of questions that have none: false answers."""
+
+Found = dict[str, list[Outcome]]
+
+
+@pytest.fixture(scope="module")
+def found() -> Found:
+    """The outcomes of all sets by way of asking."""
+    own = own_sets()
+    slices = [with_foreign(one, own) for one in own if one.name in SETS]
+    return by_way(one for asked in slices for one in asyncio.run(_outcomes(asked)))
+
+
+async def _outcomes(asked: QuestionSet) -> list[Outcome]:
+    async with product_with(asked) as product:
+        return [one async for one in ask_all(product, asked.questions[::EACH])]
+
+
+def test_no_less_is_found(found: Found) -> None:
+    answerable = {way: figures([one for one in some if one.question.is_answerable]) for way, some in found.items()}
+    reached = {(way, name): answerable[way][name] for way, name in FLOORS}
+    assert not {key: figure for key, figure in reached.items() if (figure or 0) < FLOORS[key]}
+
+
+def test_no_more_is_answered_that_was_never_said(found: Found) -> None:
+    others = {way: figures([one for one in some if not one.question.is_answerable]) for way, some in found.items()}
+    reached = {(way, name): others[way][name] for way, name in CEILINGS}
+    assert not {key: figure for key, figure in reached.items() if (figure or 0) > CEILINGS[key]}
