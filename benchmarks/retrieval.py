@@ -23,10 +23,10 @@ from orchestrator.semantic.embedding import embed_all
 from orchestrator.semantic.meaning import Meant, open_meaning
 from registry.registry import Registry
 from registry.search.meaning import with_meaning
-from registry.search.retrieval import Findings, find_messages
+from registry.search.retrieval import SearchResult, find_messages
+from registry.search.scope import Scope
 from registry.settings import read_settings
 from registry.storage.database import ReadTransaction
-from registry.storage.message_index import Scope
 from registry.text.syntax import Search
 
 DEVELOPMENT = Path(__file__).parent / "data" / "development.txt"
@@ -218,7 +218,7 @@ def _mean(numbers: Iterable[float]) -> float:
 
 def sweep() -> None:
     """For each pair of thresholds, on the development set, what `extract` delivers of a session it is asked about."""
-    found: list[tuple[Question, Findings, list[tuple[str, int]]]] = list(outcomes(development(), _findings))
+    found: list[tuple[Question, SearchResult, list[tuple[str, int]]]] = list(outcomes(development(), _findings))
     shares = (0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6)
     rows = []
     for least in (0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5):
@@ -235,7 +235,7 @@ def _findings(tx: ReadTransaction, names: dict[int, str], question: Question, _m
     return question, findings, places
 
 
-def _is_covered(findings: Findings, least: float) -> bool:
+def _is_covered(findings: SearchResult, least: float) -> bool:
     return any(one.coverage >= least and not _has(one, "parts") for one in judge(findings, 0.0))
 
 
@@ -243,7 +243,7 @@ def _has(judged: Judged, code: str) -> bool:
     return judged.reason is not None and judged.reason.code == code
 
 
-def _precision(found: Sequence[tuple[Question, Findings, Any]], coverage: float, share: float) -> str:
+def _precision(found: Sequence[tuple[Question, SearchResult, Any]], coverage: float, share: float) -> str:
     """Of the turns delivered the wanted ones, and of the wanted turns those delivered."""
     delivered, right, asked = 0, 0, 0
     for question, findings, places in found:
