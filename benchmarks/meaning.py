@@ -1,6 +1,6 @@
 """What meaning costs at 100 000 messages: python -m benchmarks.meaning [--messages N] [--dimensions D] …
 
-Vectors are random, for time does not depend on what they mean. Times are of comparing and of taking what is near,
+Vectors are random, for time does not depend on what they mean. Times are of comparing and of taking what is similar,
 beside the search by words, in milliseconds; asking the model comes on top.
 """
 
