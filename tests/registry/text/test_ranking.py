@@ -1,5 +1,6 @@
 """Weights, budget and order of what is found."""
 
+from collections import Counter
 from math import log, sqrt
 from random import Random
 
@@ -150,6 +151,16 @@ def test_an_imported_document_is_ranked_message_by_message() -> None:
 def test_only_the_best_are_kept() -> None:
     kept = rank([message(n, float(n), channel=n) for n in range(1, 10)], 10.0, keep=3)
     assert [ranked.candidate.number for ranked in kept] == [9, 8, 7]
+
+
+def test_where_places_are_few_a_channel_leaves_some_to_others_when_it_has_fifty() -> None:
+    loud = [message(n, 9.0, channel=1, seq=3 * n) for n in range(60)]
+    quiet = [message(100 + n, 1.0, channel=2, seq=3 * n) for n in range(5)]
+
+    def kept(places: int) -> dict[int, int]:
+        return Counter(one.candidate.channel_id for one in rank([*loud, *quiet], 10.0, keep=places))
+
+    assert (kept(40), kept(54), kept(60), kept(65)) == ({1: 40}, {1: 50, 2: 4}, {1: 55, 2: 5}, {1: 60, 2: 5})
 
 
 CANDIDATES = st.lists(
