@@ -14,10 +14,10 @@ from orchestrator.history import related
 from orchestrator.relevance import best_channels
 from orchestrator.requests import ChannelName, TagQuery
 from registry.domain import now
-from registry.search.retrieval import Findings, find_messages, within
+from registry.search.retrieval import SearchResult, find_messages
+from registry.search.scope import Scope, narrow
 from registry.storage.channels import ChannelFilter, channel_item, get_channel, list_channels, tags_of
 from registry.storage.database import ReadTransaction
-from registry.storage.message_index import Scope
 from registry.text.syntax import Search, read_search
 
 router = APIRouter(prefix="/bo/channels", tags=["channels"])
@@ -40,7 +40,7 @@ class Asked(NamedTuple):
     """What is asked for in words, as it is understood, and the messages that have to do with it."""
 
     search: Search
-    findings: Findings | None
+    findings: SearchResult | None
 
 
 def asked_for(tx: ReadTransaction, query: ChannelsQuery, moment: datetime | None = None) -> Asked:
@@ -49,7 +49,7 @@ def asked_for(tx: ReadTransaction, query: ChannelsQuery, moment: datetime | None
     if not (search.words or search.phrases or search.prefixes or search.excluded):
         return Asked(search, None)
     scope = Scope(source=query.source, project=query.project, tags=[query.tag] if query.tag else [])
-    return Asked(search, find_messages(tx, search, within(scope, search)))
+    return Asked(search, find_messages(tx, search, narrow(scope, search)))
 
 
 def channel_filter(query: ChannelsQuery, asked: Asked) -> ChannelFilter:

@@ -14,12 +14,12 @@ from orchestrator.calls import as_request, log_result
 from orchestrator.refusals import invalid_request
 from orchestrator.relevance import LEAST_COVERAGE
 from registry.search.retrieval import find_messages
+from registry.search.scope import Scope
 from registry.storage.channels import find_channel
 from registry.storage.database import ReadTransaction
 from registry.storage.extract_results import list_results
-from registry.storage.message_index import Scope
 from registry.storage.messages import MessageFilter, get_message, list_messages, message_item
-from registry.text.ranking import coverage
+from registry.text.term_weights import coverage
 
 router = APIRouter(prefix="/bo", tags=["conversations"])
 
@@ -49,7 +49,7 @@ def _found(tx: ReadTransaction, query: MessagesQuery, words: str) -> list[int]:
     )
     found = find_messages(tx, words, scope)
     candidates = [ranked.candidate for ranked in found.ranked]
-    return [held.number for held in candidates if coverage(held.mass, found.full) >= LEAST_COVERAGE]
+    return [held.number for held in candidates if coverage(held.weight, found.full) >= LEAST_COVERAGE]
 
 
 @router.post(

@@ -1,6 +1,6 @@
 """What meaning costs at 100 000 messages: python -m benchmarks.meaning [--messages N] [--dimensions D] …
 
-Vectors are random, for time does not depend on what they mean. Times are of comparing and of taking what is near,
+Vectors are random, for time does not depend on what they mean. Times are of comparing and of taking what is similar,
 beside the search by words, in milliseconds; asking the model comes on top.
 """
 
@@ -23,10 +23,10 @@ from benchmarks.figures import table
 from benchmarks.scale import queries, size_of, timed
 from registry.registry import Registry
 from registry.search import meaning
-from registry.search.retrieval import Findings, find_messages
+from registry.search.retrieval import SearchResult, find_messages
+from registry.search.scope import Scope
 from registry.search.vectors import EmbeddingModel, Vector, keep_model, keep_vectors
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.message_index import Scope
 from registry.storage.tables import conversation
 from registry.text.syntax import Search
 
@@ -63,7 +63,7 @@ def measure(registry: Registry, model: EmbeddingModel) -> list[str]:
     """A line of the table."""
     dice = np.random.default_rng(2)
 
-    def search(words: str, scope: Scope) -> Findings:
+    def search(words: str, scope: Scope) -> SearchResult:
         findings = find_messages(tx, words, scope)
         return meaning.with_meaning(
             tx, findings, Search(words=words), scope, model, dice.standard_normal(model.dimensions).tolist()

@@ -23,8 +23,8 @@ from benchmarks.figures import Spread, table
 from registry.domain import parse_time
 from registry.registry import Registry
 from registry.search.retrieval import find_messages
+from registry.search.scope import Scope
 from registry.storage.database import Database, ReadTransaction
-from registry.storage.message_index import Scope
 from registry.text.analyzer import analyze
 
 QUERIES = 60

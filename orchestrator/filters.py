@@ -10,10 +10,10 @@ from orchestrator.relevance import Judged, MessageDict, Turn, arrange, judge, la
 from orchestrator.requests import ExtractRequest, SearchRequest
 from orchestrator.state import Run
 from registry.domain import format_time, new_id, parse_time
-from registry.search.retrieval import Findings
+from registry.search.retrieval import SearchResult
 from registry.storage.messages import by_numbers, turns_of
 from registry.storage.paging import cursor_of, decode_cursor, encode_cursor
-from registry.text.ranking import matched_words
+from registry.text.matching import matched_words
 
 
 async def filter_extraction(run: Run, request: ExtractRequest, data: Extraction) -> dict[str, Any]:
@@ -39,7 +39,7 @@ async def filter_extraction(run: Run, request: ExtractRequest, data: Extraction)
     return result
 
 
-def _kept(run: Run, request: ExtractRequest, findings: Findings) -> list[Judged]:
+def _kept(run: Run, request: ExtractRequest, findings: SearchResult) -> list[Judged]:
     verdicts = judge(findings)
     kept = [judged for judged in verdicts if judged.reason is None]
     run.recorder.explain(**outcome(verdicts))
@@ -85,7 +85,7 @@ def _keep_ranking(
     result["metadata"]["next_cursor"] = encode_cursor(place)
 
 
-async def filter_search(run: Run, request: SearchRequest, data: Findings) -> dict[str, Any]:
+async def filter_search(run: Run, request: SearchRequest, data: SearchResult) -> dict[str, Any]:
     """The relevant messages, best first, from where the cursor says."""
     verdicts = judge(data)
     kept = [judged for judged in verdicts if judged.reason is None]

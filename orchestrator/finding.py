@@ -7,10 +7,10 @@ from dataclasses import replace
 from orchestrator.requests import ExtractRequest, Request, SearchRequest, SessionsRequest
 from orchestrator.state import Run
 from registry.domain import now
-from registry.search.retrieval import Findings, find_messages, within
+from registry.search.retrieval import SearchResult, find_messages
+from registry.search.scope import Scope, narrow
 from registry.storage.database import ReadTransaction
-from registry.storage.message_index import Scope
-from registry.text.rank_fusion import Nearness
+from registry.text.rank_fusion import SimilarMessages
 from registry.text.syntax import Search, read_search
 
 
@@ -26,19 +26,19 @@ def subject_of(request: Request) -> str:
     return ""
 
 
-def find(tx: ReadTransaction, run: Run, wanted: str | Search, scope: Scope) -> Findings:
+def find(tx: ReadTransaction, run: Run, wanted: str | Search, scope: Scope) -> SearchResult:
     """The messages in scope that have to do with the words, or are near them in meaning.
 
     Words as they were typed may hold phrases, exclusions and fields; in a request to an AI time words narrow nothing.
     """
     if isinstance(wanted, str):
         wanted = read_search(wanted, now()).at_any_time()
-        scope = within(scope, wanted)
+        scope = narrow(scope, wanted)
     findings = find_messages(tx, wanted, scope, run.search_budget)
     if run.meant is None:
         return findings
     if run.meant.model is None:
-        return replace(findings, nearness=Nearness(note=run.meant.note))
+        return replace(findings, similar=SimilarMessages(note=run.meant.note))
     from registry.search.meaning import with_meaning  # numpy, which is there only for who asked for meaning
 
     return with_meaning(tx, findings, wanted, scope, run.meant.model, run.meant.vector)

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from orchestrator.reasons import Reason
-from registry.text.rank_fusion import Nearness, fuse
+from registry.text.rank_fusion import SimilarMessages, fuse
 
 if TYPE_CHECKING:
     from orchestrator.relevance import Judged
-    from registry.search.retrieval import Findings
+    from registry.search.retrieval import SearchResult
 
 
 class Places(NamedTuple):
@@ -29,14 +29,14 @@ class Places(NamedTuple):
         return {**self._asdict(), "fused": round(self.fused, 3)}
 
 
-def is_near(findings: Findings) -> bool:
+def is_near(findings: SearchResult) -> bool:
     """Whether anything was found by meaning."""
-    return bool(findings.nearness and findings.nearness.similarities)
+    return bool(findings.similar and findings.similar.similarities)
 
 
-def fused(verdicts: Sequence[Judged], nearness: Nearness | None, least_share: float) -> list[Judged]:
+def fused(verdicts: Sequence[Judged], nearness: SimilarMessages | None, least_share: float) -> list[Judged]:
     """The verdicts in the order of both rankings; what is near enough is kept, whatever its words."""
-    nearness = nearness or Nearness()
+    nearness = nearness or SimilarMessages()
     words = [_number(judged) for judged in verdicts if judged.reason is None]
     near = [number for number in nearness.similarities if nearness.share(number) >= least_share]
     scores = fuse([words, near])
@@ -57,7 +57,7 @@ def fused(verdicts: Sequence[Judged], nearness: Nearness | None, least_share: fl
     return sorted(map(placed, verdicts), key=lambda judged: order.get(_number(judged), len(order)))
 
 
-def _too_far(judged: Judged, nearness: Nearness, least_share: float) -> Reason | None:
+def _too_far(judged: Judged, nearness: SimilarMessages, least_share: float) -> Reason | None:
     number = _number(judged)
     if judged.ranked.score or number not in nearness.similarities:
         return None
@@ -82,7 +82,7 @@ def _number(judged: Judged) -> int:
     return judged.ranked.candidate.number
 
 
-def explained(nearness: Nearness) -> dict[str, Any]:
+def explained(nearness: SimilarMessages) -> dict[str, Any]:
     """What was compared, or why nothing was, as an execution's step shows it."""
     if nearness.note:
         return {"not_asked": nearness.note}

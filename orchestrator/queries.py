@@ -12,7 +12,8 @@ from orchestrator.requests import BriefingRequest, ExtractQuery, ExtractRequest,
 from orchestrator.state import Run
 from registry.domain import format_time, now, storable
 from registry.errors import InvalidRequest, NotFound
-from registry.search.retrieval import Findings, within
+from registry.search.retrieval import SearchResult
+from registry.search.scope import Scope, narrow
 from registry.storage.channels import (
     ChannelFilter,
     ChannelRow,
@@ -23,7 +24,6 @@ from registry.storage.channels import (
 )
 from registry.storage.database import ReadTransaction
 from registry.storage.extract_results import get_result
-from registry.storage.message_index import Scope
 from registry.storage.messages import MessageRow, messages_of
 from registry.storage.paging import Page, decode_cursor, place_of
 from registry.text.query import parse_query
@@ -39,7 +39,7 @@ class Extraction:
 
     channel: ChannelRow
     candidates: list[ChannelRow] = field(default_factory=list)
-    findings: Findings | None = None
+    findings: SearchResult | None = None
     kept: KeptRanking | None = None
     messages: list[MessageDict] = field(default_factory=list)
     has_older: bool = False
@@ -150,11 +150,11 @@ def _continued(tx: ReadTransaction, run: Run, place: dict[str, Any]) -> Extracti
     return Extraction(channel, kept=kept)
 
 
-def _explain(run: Run, findings: Findings, channel: ChannelRow | None) -> None:
+def _explain(run: Run, findings: SearchResult, channel: ChannelRow | None) -> None:
     run.recorder.explain(channel=channel.name if channel else None, **explanation(findings))
 
 
-def search(tx: ReadTransaction, run: Run, request: SearchRequest) -> Findings:
+def search(tx: ReadTransaction, run: Run, request: SearchRequest) -> SearchResult:
     """What the whole registry, or one channel of it, holds about some words."""
     query = request.query
     channel = get_channel(tx, request.channel) if request.channel else None
@@ -168,7 +168,7 @@ def search(tx: ReadTransaction, run: Run, request: SearchRequest) -> Findings:
         to=query.to,
     )
     wanted = read_search(query.text, now())
-    findings = find(tx, run, wanted, within(scope, wanted))
+    findings = find(tx, run, wanted, narrow(scope, wanted))
     _explain(run, findings, channel)
     return findings
 

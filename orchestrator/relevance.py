@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 from orchestrator.nearness import Places, explained, fused, fused_channels, is_near
 from orchestrator.reasons import Reason
 from orchestrator.recorder import KEPT_ITEMS
-from registry.search.retrieval import Findings
-from registry.text.ranking import Ranked, coverage
+from registry.search.retrieval import SearchResult
+from registry.text.ranking import Ranked
+from registry.text.term_weights import coverage
 
 LEAST_COVERAGE = 0.2
 """A message that covers less than this share of the request is not an answer to it."""
@@ -65,16 +66,16 @@ class Judged(NamedTuple):
         }
 
 
-def judge(findings: Findings, least_share: float = LEAST_SHARE) -> list[Judged]:
+def judge(findings: SearchResult, least_share: float = LEAST_SHARE) -> list[Judged]:
     """A verdict on every message found, best first."""
     best = max((_own(ranked) for ranked in findings.ranked), default=0.0)
     verdicts = [_judged(ranked, findings, least_share * best, best) for ranked in findings.ranked]
-    return fused(verdicts, findings.nearness, least_share) if is_near(findings) else verdicts
+    return fused(verdicts, findings.similar, least_share) if is_near(findings) else verdicts
 
 
-def _judged(ranked: Ranked, findings: Findings, least: float, best: float) -> Judged:
+def _judged(ranked: Ranked, findings: SearchResult, least: float, best: float) -> Judged:
     reason = None
-    covered = coverage(ranked.candidate.mass, findings.full)
+    covered = coverage(ranked.candidate.weight, findings.full)
     if ranked.candidate.number not in findings.matched:
         reason = Reason("parts")
     elif covered < LEAST_COVERAGE:
@@ -84,7 +85,7 @@ def _judged(ranked: Ranked, findings: Findings, least: float, best: float) -> Ju
     return Judged(ranked, covered, reason)
 
 
-def explanation(findings: Findings) -> dict[str, Any]:
+def explanation(findings: SearchResult) -> dict[str, Any]:
     """What was looked up, and what was not and why, as an execution's step shows it."""
     return {
         "by": f"the {findings.index} message index",
@@ -94,11 +95,11 @@ def explanation(findings: Findings) -> dict[str, Any]:
             for term in findings.terms
         ],
         "terms_beyond_budget": [{"token": term.token, "in_messages": term.frequency} for term in findings.cut_terms],
-        "taken_for_typos": dict(findings.near),
+        "taken_for_typos": dict(findings.typos),
         "candidates": findings.candidates,
         "ranked": len(findings.ranked),
-        "unconfirmed": findings.unconfirmed,
-        **({"meaning": explained(findings.nearness)} if findings.nearness else {}),
+        "unconfirmed": findings.filtered_out,
+        **({"meaning": explained(findings.similar)} if findings.similar else {}),
     }
 
 
@@ -121,12 +122,12 @@ def turns_in(kept: Iterable[Judged]) -> list[Turn]:
     return list(dict.fromkeys((one.ranked.candidate.channel_id, one.ranked.candidate.turn) for one in kept))
 
 
-def best_channels(findings: Findings) -> list[tuple[int, float]]:
+def best_channels(findings: SearchResult) -> list[tuple[int, float]]:
     """Channels with their scores, best first: by their best relevant message and their title."""
     return session_scores([judged for judged in judge(findings, 0.0) if judged.reason is None], findings)
 
 
-def session_scores(kept: Iterable[Judged], findings: Findings) -> list[tuple[int, float]]:
+def session_scores(kept: Iterable[Judged], findings: SearchResult) -> list[tuple[int, float]]:
     """The channels of the messages kept, with their scores, best first; of equal ones the newer first."""
     judged_all = list(kept)
     scores: dict[int, float] = defaultdict(float)

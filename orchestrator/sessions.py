@@ -14,11 +14,11 @@ from orchestrator.requests import SessionsQuery, SessionsRequest
 from orchestrator.state import Run
 from registry.domain import format_time, now, preview_of
 from registry.errors import NotFound
-from registry.search.retrieval import Findings, within
+from registry.search.retrieval import SearchResult
+from registry.search.scope import Scope, narrow
 from registry.search.sessions import latest_sessions, surroundings
 from registry.storage.channels import channel_item, channels_by_number, tags_of
 from registry.storage.database import ReadTransaction
-from registry.storage.message_index import Scope
 from registry.storage.references import resolve_session
 from registry.text.snippets import snippet
 from registry.text.syntax import Search, read_search
@@ -32,7 +32,7 @@ class SessionFindings:
     """What was asked and found; without words, the latest sessions in scope (number, messages) and their total."""
 
     search: Search
-    findings: Findings
+    findings: SearchResult
     ignored: str = ""
     latest: Sequence[tuple[int, int]] = ()
     latest_total: int = 0
@@ -81,10 +81,10 @@ def _scope(query: SessionsQuery, search: Search, excluded: str | None) -> Scope:
         to=query.to,
         exclude_channel=excluded,
     )
-    return within(given, search)
+    return narrow(given, search)
 
 
-def _relevant(findings: Findings) -> list[Judged]:
+def _relevant(findings: SearchResult) -> list[Judged]:
     """Every message that answers; a session search shows weaker ones too, below the best."""
     return [judged for judged in judge(findings, least_share=0.0) if judged.reason is None]
 
@@ -141,7 +141,7 @@ def understood(data: SessionFindings) -> dict[str, Any]:
         "excluded": list(search.excluded),
         "from": format_time(search.from_) if search.from_ else None,
         "to": format_time(search.to) if search.to else None,
-        "typos": dict(data.findings.near),
+        "typos": dict(data.findings.typos),
         "ignored_time": data.ignored,
     }
     return {name: value for name, value in read.items() if value}

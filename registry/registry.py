@@ -1,4 +1,4 @@
-"""The registry as its users hold it: a database with its tables in place, and the seed's three functions."""
+"""The registry as its users hold it: a database with its tables in place, and its three functions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Registry(Database):
         source: str,
         metadata: Mapping[str, Any] | None = None,
     ) -> list[str]:
-        """Store messages `{role, text, timestamp?, context?}`; what is stored already keeps its id (seed 004 §3.2).
+        """Store messages `{role, text, timestamp?, context?}`; what is stored already keeps its id.
 
         Returns one id per message given, in order.
         """
@@ -53,7 +53,7 @@ class Registry(Database):
         to_timestamp: datetime | None = None,
         include_deleted: bool = False,
     ) -> list[dict[str, Any]]:
-        """The last `limit` messages of a channel between two instants, oldest first (seed 004 §3.3)."""
+        """The last `limit` messages of a channel between two instants, oldest first."""
 
         def work(tx: Any) -> list[dict[str, Any]]:
             row = find_channel(tx, channel)

@@ -16,7 +16,7 @@ from backoffice.pages.snippets import Part, snippet
 from backoffice.pages.zone import as_instant, as_local, local_now
 from backoffice.queries import ChannelsQuery
 from orchestrator.refusals import invalid_request
-from registry.search.retrieval import Findings
+from registry.search.retrieval import SearchResult
 from registry.storage.channels import list_channels, numbers_of
 from registry.storage.database import ReadTransaction
 from registry.storage.facets import projects_like, sources, tags_like
@@ -73,7 +73,7 @@ async def channels_page(request: Request, registry: Stored) -> HTMLResponse:
 
 
 def _hits(
-    tx: ReadTransaction, findings: Findings | None, items: Sequence[dict[str, Any]]
+    tx: ReadTransaction, findings: SearchResult | None, items: Sequence[dict[str, Any]]
 ) -> dict[str, tuple[str, list[Part]]]:
     """For each of these channels its best message: the id, and the words of it that were searched for."""
     if findings is None:

@@ -23,15 +23,15 @@ from orchestrator.relevance import LEAST_COVERAGE
 from registry.domain import format_time
 from registry.errors import NotFound
 from registry.search.retrieval import find_messages
+from registry.search.scope import Scope
 from registry.storage.aliases import links_of
 from registry.storage.channels import ChannelRow, channel_item, find_channel, tags_of
 from registry.storage.database import ReadTransaction
 from registry.storage.extract_results import deliveries_of
-from registry.storage.message_index import Scope
 from registry.storage.message_windows import Window, numbers_containing, read_window, window_around
 from registry.storage.messages import by_numbers, get_message
 from registry.storage.paging import Page
-from registry.text.ranking import coverage
+from registry.text.term_weights import coverage
 
 router = APIRouter(default_response_class=HTMLResponse)
 
@@ -113,7 +113,7 @@ def _hits(tx: ReadTransaction, row: ChannelRow, words: str) -> list[dict[str, An
     """The messages that have to do with the words, or contain these very characters; in order."""
     findings = find_messages(tx, words, Scope(channel_number=row.number))
     candidates = [ranked.candidate for ranked in findings.ranked]
-    numbers = {held.number for held in candidates if coverage(held.mass, findings.full) >= LEAST_COVERAGE}
+    numbers = {held.number for held in candidates if coverage(held.weight, findings.full) >= LEAST_COVERAGE}
     numbers |= set(numbers_containing(tx, row.number, words, MOST_HITS))
     marked = [words, *(word.text for word in findings.query.words)]
     return [_hit(message, marked) for message in by_numbers(tx, sorted(numbers)[:MOST_HITS])]

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from registry.errors import StorageError
 from registry.registry import Registry
-from registry.storage.change_feed import Growth
+from registry.storage.change_feed import UpdatedChannels
 
 logger = logging.getLogger(__name__)
 
@@ -21,11 +21,11 @@ RETRY_S = 3.0
 
 async def grown_channels(registry: Registry, since: datetime) -> AsyncIterator[set[str]]:
     """The names of channels that gained messages since a moment, without end; of each channel all its names."""
-    growth: Growth | None = None
+    growth: UpdatedChannels | None = None
     while True:
         try:
             if growth is None:
-                growth = await registry.read(lambda tx: Growth(tx, since))
+                growth = await registry.read(lambda tx: UpdatedChannels(tx, since))
             names = await registry.read(growth.names)
         except StorageError as exc:
             logger.warning("The registry could not be asked for news: %s", exc.details)

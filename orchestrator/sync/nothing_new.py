@@ -9,7 +9,7 @@ from pathlib import Path
 from orchestrator.sync.spool import registry_home, waiting
 from orchestrator.sync.store_report import StoreReport
 from registry.errors import RegistryError
-from registry.storage.quick_look import Glance, embedded_file
+from registry.storage.quick_look import QuickLook, embedded_file
 from sources.base import FoundSession, Places, Skipped, Source
 
 
@@ -20,7 +20,7 @@ def nothing_new(readers: Sequence[Source], places: Places) -> list[StoreReport] 
         file = embedded_file(Path(home), places.environment)
         if file is None or waiting(home):
             return None
-        with Glance(file) as registry:
+        with QuickLook(file) as registry:
             reports = []
             for reader in readers:
                 for store in reader.find(places):
@@ -33,7 +33,7 @@ def nothing_new(readers: Sequence[Source], places: Places) -> list[StoreReport] 
         return None
 
 
-def _unchanged(registry: Glance, reader: Source, store: Path) -> StoreReport | None:
+def _unchanged(registry: QuickLook, reader: Source, store: Path) -> StoreReport | None:
     """What `orchestrator.sync.sync` would report without storing anything, or None."""
     report = StoreReport(reader.name, str(store))
     left = registry.store(report.source, report.path)

@@ -1,4 +1,4 @@
-"""The executions in figures, however many there are: counted in the database, from indexes alone (contract 5).
+"""The executions in figures, however many there are: counted in the database, from indexes alone.
 
 Up to EXACT runs the percentiles are exact. Of more runs, and of runs that are only kept as figures (`rollup`),
 they are those of durations rounded to two significant digits, and the answer says so; counts and means are always

@@ -1,4 +1,4 @@
-"""The messages nearest to a request in meaning: every vector in scope is compared. Needs numpy (extra `embed`).
+"""The messages most similar to a request in meaning: every vector in scope is compared. Needs numpy (extra `embed`).
 
 Vectors are kept as int8: a quarter of the room, for less than a thousandth of similarity.
 """
@@ -8,31 +8,32 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from operator import eq, ge, le
+from operator import eq
 from threading import Lock
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import ColumnElement, Engine, select
+from sqlalchemy import ColumnElement, Engine
 
-from registry.search.retrieval import Findings, confirmed_of
+from registry.search.candidates import candidate_of
+from registry.search.retrieval import SearchResult, post_filtered
+from registry.search.scope import Scope, channels_in, is_of_channels, message_conditions, time_conditions
 from registry.search.vectors import EmbeddingModel, vectors_after, vectors_where
-from registry.storage.conditions import given_conditions, is_in, is_of_project, is_tagged
+from registry.storage.conditions import given_conditions
 from registry.storage.database import ReadTransaction
 from registry.storage.engines import index_of
-from registry.storage.message_index import Scope
-from registry.storage.tables import channel, conversation
-from registry.text.post_filter import carried, is_confirmed, left_out
-from registry.text.rank_fusion import Nearness
+from registry.storage.tables import conversation
+from registry.text.post_filter import carried, left_out, post_filter
+from registry.text.rank_fusion import SimilarMessages
 from registry.text.ranking import Candidate, Ranked
 from registry.text.syntax import Search
 
 MOST = 100
-"""How many messages are near at most."""
+"""How many messages are similar at most."""
 SIGMAS = 4.0
-"""A message is near if its similarity lies so many standard deviations above that of unrelated texts."""
+"""A message is similar if its similarity lies so many standard deviations above that of unrelated texts."""
 LARGEST = 256 * 2**20
 """Bytes of vectors that a process holds and compares; of more, the newest."""
 FEW_VECTORS = 5_000
@@ -88,13 +89,13 @@ def _block(vectors: Sequence[Sequence[Any]], dimensions: int) -> _Block:
 
 def with_meaning(
     tx: ReadTransaction,
-    findings: Findings,
+    found: SearchResult,
     wanted: Search,
     scope: Scope,
     model: EmbeddingModel,
     vector: Sequence[float],
-) -> Findings:
-    """The findings with what is near in meaning, in the same scope, under the same phrases and exclusions.
+) -> SearchResult:
+    """What was found by words with what is similar in meaning, in the same scope, phrases and exclusions holding.
 
     Messages that were not found by their words stand behind the others, with a score of 0.
     """
@@ -103,24 +104,23 @@ def with_meaning(
     least = model.background + SIGMAS * model.spread
     messages, similarities, compared = _compared(tx, model, vector, narrowed, least)
     known = dict(zip(messages.tolist(), similarities.tolist(), strict=True))
-    near = _in_scope(tx, list(known), narrowed)
-    near = confirmed_of(tx, is_confirmed(wanted), near)
-    ranked = {one.candidate.number for one in findings.ranked}
-    added = [Ranked(candidate, 0.0, 0.0, 0.0, 0.0) for candidate in near if candidate.number not in ranked]
-    nearness = Nearness(
+    candidates = post_filtered(tx, post_filter(wanted), _in_scope(tx, list(known), narrowed))
+    ranked = {one.candidate.number for one in found.ranked}
+    added = [Ranked(candidate, 0.0, 0.0, 0.0, 0.0) for candidate in candidates if candidate.number not in ranked]
+    similar = SimilarMessages(
         model=model.name,
-        similarities={candidate.number: round(known[candidate.number], 4) for candidate in near},
+        similarities={candidate.number: round(known[candidate.number], 4) for candidate in candidates},
         least=least,
         background=model.background,
         vectors=compared,
     )
-    return replace(findings, ranked=[*findings.ranked, *added], nearness=nearness)
+    return replace(found, ranked=[*found.ranked, *added], similar=similar)
 
 
 def _compared(
     tx: ReadTransaction, model: EmbeddingModel, vector: Sequence[float], scope: Scope, least: float
 ) -> tuple[Numbers, Floats, int]:
-    """The messages near enough with their similarities, nearest and newest first; and how many were compared."""
+    """The messages similar enough with their similarities, largest and newest first; and how many were compared."""
     direction = np.asarray(vector, np.float32)
     direction = direction / np.linalg.norm(direction)
     blocks = _few(tx, model, scope) or _held.blocks(tx, model)
@@ -143,23 +143,18 @@ def _few(tx: ReadTransaction, model: EmbeddingModel, scope: Scope) -> list[_Bloc
 
 def _indexed_conditions(scope: Scope) -> list[ColumnElement[bool]]:
     """What of a scope the tables' own indexes answer."""
-    conditions = given_conditions(
-        (eq, conversation.c.channel_number, scope.channel_number),
-        (ge, conversation.c.timestamp, scope.from_),
-        (le, conversation.c.timestamp, scope.to),
-    )
-    of_channel = given_conditions(
-        (is_of_project, channel.c.project_path, scope.project),
-        *((is_tagged, channel.c.number, name) for name in scope.tags),
-    )
-    if of_channel:
-        conditions.append(conversation.c.channel_number.in_(select(channel.c.number).where(*of_channel)))
+    return [*_conditions_on_channel(scope), *time_conditions(scope)]
+
+
+def _conditions_on_channel(scope: Scope) -> list[ColumnElement[bool]]:
+    conditions = given_conditions((eq, conversation.c.channel_number, scope.channel_number))
+    if is_of_channels(scope):
+        conditions.append(conversation.c.channel_number.in_(channels_in(scope)))
     return conditions
 
 
 def _conditions(scope: Scope) -> list[ColumnElement[bool]]:
-    conditions = _indexed_conditions(scope)
-    conditions += given_conditions((eq, conversation.c.source, scope.source), (is_in, conversation.c.role, scope.roles))
+    conditions = [*_conditions_on_channel(scope), *message_conditions(scope)]
     if scope.exclude_channel is not None:
         conditions.append(conversation.c.channel != scope.exclude_channel)
     return conditions
@@ -172,7 +167,7 @@ def _in_scope(tx: ReadTransaction, numbers: Sequence[int], scope: Scope) -> list
     portion = 2 * MOST
     while len(found) < MOST and (part := list(islice(ordered, portion))):
         rows = {row[0]: row for row in index.messages(tx, part, conditions)}
-        found += [_candidate(rows[number]) for number in part if number in rows]
+        found += [candidate_of(rows[number]) for number in part if number in rows]
         portion *= 4
     return found[:MOST]
 
@@ -185,11 +180,6 @@ def _carrying(tx: ReadTransaction, numbers: Sequence[int], scope: Scope) -> Iter
         return (number for number in numbers if number in holders)
     unwanted = set(index.holders(tx, [scope.without])) if scope.without else set()
     return (number for number in numbers if number not in unwanted)
-
-
-def _candidate(row: Sequence[int | str]) -> Candidate:
-    number, channel_number, seq, role, length, turn = row
-    return Candidate(number, channel_number, seq, role, length, 0.0, turn)  # type: ignore[arg-type]
 
 
 class _Held:
@@ -217,7 +207,7 @@ _MOST_BLOCKS = 16
 
 
 def _joined(blocks: list[_Block], new: _Block, most: int) -> list[_Block]:
-    """The blocks with a new one; a message's older vector is no longer near anything."""
+    """The blocks with a new one; a message's older vector is no longer similar to anything."""
     for block in blocks:
         block.lengths[np.isin(block.messages, new.messages)] = np.nan
     joined = [new, *blocks]

@@ -10,30 +10,35 @@ from weakref import WeakKeyDictionary
 
 from sqlalchemy import Engine, func, select
 
+from registry.search.candidates import find_candidates, find_titles
+from registry.search.scope import Scope
 from registry.search.spelling import correct
 from registry.storage.database import ReadTransaction
 from registry.storage.engines import index_of
-from registry.storage.index_entries import channel_token
-from registry.storage.message_index import CANDIDATES, MessageIndex, Scope
+from registry.storage.message_index import MessageIndex
 from registry.storage.tables import channel, conversation
-from registry.text.post_filter import carried, is_confirmed, left_out
+from registry.text.matching import matched_by
+from registry.text.post_filter import carried, left_out, post_filter
 from registry.text.query import ParsedQuery, parse_query
-from registry.text.rank_fusion import Nearness
-from registry.text.ranking import Candidate, Ranked, Term, full_mass, idf, matched_by, rank, weighted_terms
+from registry.text.rank_fusion import SimilarMessages
+from registry.text.ranking import Candidate, Ranked, rank
 from registry.text.syntax import Search
+from registry.text.term_weights import Term, full_weight, idf, weighted_terms
 
 BUDGETS = {"sqlite": 100_000, "postgresql": 20_000}
-"""Postings one search reads of its rarer terms unless the settings say otherwise (retrieval notes 4)."""
+"""Postings one search reads of its rarer terms unless the settings say otherwise.
+
+PostgreSQL takes some four times as long for each."""
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
-    """What a request found: `ranked` best first; `titles` the mass of channel titles, by channel number.
+class SearchResult:
+    """What a search found: `ranked` best first; `titles` the weight of channel titles, by channel number.
 
-    `full` is the mass of a perfect answer. `matched` are the numbers of the messages that contain a word of the
-    request, and not only parts of words. `cut_terms` were not looked up (the budget), `near` are the words taken for
-    typos, `unconfirmed` the candidates whose text lacks a phrase or prefix, or has an excluded word.
-    `nearness` is what an embedding model adds, where one is asked.
+    `full` is the weight of a perfect answer. `matched` are the numbers of the messages that contain a word of the
+    request, and not only parts of words. `cut_terms` were not looked up (the budget), `typos` says which words were
+    taken for others, `filtered_out` how many candidates' texts lack a phrase or prefix, or have an excluded word.
+    `similar` is what an embedding model adds, where one is asked.
     """
 
     query: ParsedQuery
@@ -45,9 +50,9 @@ class Findings:
     titles: dict[int, float]
     index: str
     cut_terms: list[Term] = field(default_factory=list)
-    near: Mapping[str, list[str]] = field(default_factory=dict)
-    unconfirmed: int = 0
-    nearness: Nearness | None = None
+    typos: Mapping[str, list[str]] = field(default_factory=dict)
+    filtered_out: int = 0
+    similar: SimilarMessages | None = None
 
 
 ASSUMED = 100
@@ -61,7 +66,7 @@ class Corpus(NamedTuple):
     average_length: float
 
 
-def find_messages(tx: ReadTransaction, wanted: str | Search, scope: Scope, budget: int = 0) -> Findings:
+def find_messages(tx: ReadTransaction, wanted: str | Search, scope: Scope, budget: int = 0) -> SearchResult:
     """The messages in scope that have to do with the words, best first. `budget` 0: the database's default."""
     search = wanted if isinstance(wanted, Search) else Search(words=wanted)
     index, corpus, groups = index_of(tx), corpus_of(tx), carried(search)
@@ -71,46 +76,26 @@ def find_messages(tx: ReadTransaction, wanted: str | Search, scope: Scope, budge
     corrected = correct(tx, index, query, known, corpus.size)
     query, frequencies = corrected.query, corrected.frequencies
     terms, cut = weighted_terms(query, frequencies, corpus.size, budget or BUDGETS[tx.dialect.name])
-    full = full_mass(query, frequencies, corpus.size, {term.token for term in cut})
+    full = full_weight(query, frequencies, corpus.size, {term.token for term in cut})
     beginnings = _terms_of([group for group in groups if group[0].endswith("*") or not query.words], tx, index, corpus)
     terms += beginnings
-    candidates = _candidates(tx, index, terms, scope) if terms else []
-    confirmed = confirmed_of(tx, is_confirmed(search), candidates)
+    candidates = find_candidates(tx, index, terms, scope) if terms else []
+    kept = post_filtered(tx, post_filter(search), candidates)
     is_matched = matched_by(query, terms)
-    titles = index.titles(tx, terms, scope) if terms else {}
-    return Findings(
+    titles = find_titles(tx, index, terms, scope) if terms else {}
+    return SearchResult(
         query=query,
         terms=terms,
         full=full + sum(term.weight for term in beginnings),
-        matched=frozenset(candidate.number for candidate in confirmed if is_matched(candidate.held)),
+        matched=frozenset(candidate.number for candidate in kept if is_matched(candidate.held)),
         candidates=len(candidates),
-        ranked=rank(confirmed, corpus.average_length),
-        titles={number: title.mass for number, title in titles.items() if is_matched(title.held)},
+        ranked=rank(kept, corpus.average_length),
+        titles={number: title.weight for number, title in titles.items() if is_matched(title.held)},
         index=index.name,
         cut_terms=cut,
-        near=corrected.near,
-        unconfirmed=len(candidates) - len(confirmed),
+        typos=corrected.typos,
+        filtered_out=len(candidates) - len(kept),
     )
-
-
-def _candidates(tx: ReadTransaction, index: MessageIndex, terms: Sequence[Term], scope: Scope) -> list[Candidate]:
-    """The heaviest messages; where those of a few channels hide all others, these are asked for too."""
-    found = index.candidates(tx, terms, scope)
-    latest = found
-    for _ in range(LOOKS):
-        channels = {candidate.channel_id for candidate in latest}
-        if scope.channel_number is not None or len(latest) < CANDIDATES or len(channels) >= LOUD_CHANNELS:
-            break
-        scope = replace(scope, without=[*scope.without, *map(channel_token, sorted(channels))])
-        latest = index.candidates(tx, terms, scope)
-        found = [*found, *latest]
-    return found
-
-
-LOUD_CHANNELS = 20
-"""Fewer channels than these among all that was found have hidden the others."""
-LOOKS = 3
-"""So many times more the others are asked for."""
 
 
 def _terms_of(groups: Sequence[Sequence[str]], tx: ReadTransaction, index: MessageIndex, corpus: Corpus) -> list[Term]:
@@ -120,16 +105,16 @@ def _terms_of(groups: Sequence[Sequence[str]], tx: ReadTransaction, index: Messa
     return sorted(terms, key=lambda term: (term.frequency, term.token))
 
 
-def confirmed_of(
-    tx: ReadTransaction, is_true: Callable[[str], bool] | None, candidates: list[Candidate]
+def post_filtered(
+    tx: ReadTransaction, passes: Callable[[str], bool] | None, candidates: list[Candidate]
 ) -> list[Candidate]:
     """The candidates whose text is as the search wants it."""
-    if is_true is None:
+    if passes is None:
         return candidates
     numbers = [candidate.number for candidate in candidates]
     query = select(conversation.c.number, conversation.c.text).where(conversation.c.number.in_(numbers))
-    true = {number for number, text in tx.execute(query) if is_true(text)}
-    return [candidate for candidate in candidates if candidate.number in true]
+    passed = {number for number, text in tx.execute(query) if passes(text)}
+    return [candidate for candidate in candidates if candidate.number in passed]
 
 
 _WORTH = 100
@@ -157,16 +142,3 @@ def corpus_of(tx: ReadTransaction) -> Corpus:
 
 MANY_CHANNELS = 5_000
 """Fewer are counted for every search."""
-
-
-def within(scope: Scope, search: Search) -> Scope:
-    """A scope that what is written into the search narrows; of two sources or projects the written one holds."""
-    return replace(
-        scope,
-        source=search.source or scope.source,
-        project=search.project or scope.project,
-        tags=[*scope.tags, *search.tags],
-        roles=search.roles or scope.roles,
-        from_=max((at for at in (scope.from_, search.from_) if at), default=None),
-        to=min((at for at in (scope.to, search.to) if at), default=None),
-    )

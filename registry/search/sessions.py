@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import eq, ge, le
+from operator import eq
 from typing import Any
 
 from sqlalchemy import ColumnElement, Row, func, or_, select
 
-from registry.storage.conditions import given_conditions, is_in, is_of_project, is_tagged
+from registry.search.scope import Scope, channel_conditions, message_conditions
+from registry.storage.conditions import given_conditions
 from registry.storage.database import ReadTransaction
-from registry.storage.message_index import Scope
 from registry.storage.tables import channel, conversation
 
 _SHOWN = (
@@ -25,31 +25,20 @@ _SHOWN = (
 
 def surroundings(tx: ReadTransaction, channel_number: int, places: Sequence[int], window: int) -> list[Row[Any]]:
     """The messages at these places (seq) of a channel and up to `window` before and after each, in order of place."""
-    near = or_(*(conversation.c.seq.between(place - window, place + window) for place in places))
+    around = or_(*(conversation.c.seq.between(place - window, place + window) for place in places))
     query = select(*_SHOWN).where(
-        conversation.c.channel_number == channel_number, near, conversation.c.deleted.is_(False)
+        conversation.c.channel_number == channel_number, around, conversation.c.deleted.is_(False)
     )
     return sorted(tx.execute(query), key=lambda row: row.seq)
 
 
 def latest_sessions(tx: ReadTransaction, scope: Scope, limit: int, offset: int) -> tuple[list[tuple[int, int]], int]:
     """Channels in scope with how many of their messages are, the latest first; and how many channels there are."""
-    of_channel = given_conditions(
-        (eq, channel.c.deleted, False),
-        (eq, channel.c.number, scope.channel_number),
-        (is_of_project, channel.c.project_path, scope.project),
-        *((is_tagged, channel.c.number, name) for name in scope.tags),
-        (ge, channel.c.updated_at, scope.from_),
-        (le, channel.c.created_at, scope.to),
-    )
+    of_channel = given_conditions((eq, channel.c.deleted, False), (eq, channel.c.number, scope.channel_number))
+    of_channel += channel_conditions(scope)
     if scope.exclude_channel is not None:
         of_channel.append(channel.c.name != scope.exclude_channel)
-    of_message = given_conditions(
-        (eq, conversation.c.source, scope.source),
-        (is_in, conversation.c.role, scope.roles),
-        (ge, conversation.c.timestamp, scope.from_),
-        (le, conversation.c.timestamp, scope.to),
-    )
+    of_message = message_conditions(scope)
     if not of_message:
         return _by_activity(tx, of_channel, limit, offset)
     inside = (

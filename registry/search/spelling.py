@@ -13,36 +13,36 @@ from registry.storage.tables import conversation
 from registry.text.analyzer import HANGUL_KEY_PREFIX, LATIN_KEY_PREFIX, Kind, identifier_parts, stem, words
 from registry.text.edit_distance import SHORTEST, SHORTEST_FOR_TWO, nearest, neighbours
 from registry.text.query import ParsedQuery, QueryWord
-from registry.text.ranking import occurs_at_all
+from registry.text.term_weights import occurs_at_all
 
-MOST_NEAR = 3
+MOST_CORRECTIONS = 3
 _SAMPLE = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Corrected:
-    """A query in which a word that occurs nowhere has near words for synonyms; `near` says which."""
+    """A query in which a word that occurs nowhere has those it may be a typo of for synonyms; `typos` says which."""
 
     query: ParsedQuery
     frequencies: Mapping[str, int]
-    near: Mapping[str, list[str]]
+    typos: Mapping[str, list[str]]
 
 
 def correct(
     tx: ReadTransaction, index: MessageIndex, query: ParsedQuery, frequencies: Mapping[str, int], total: int
 ) -> Corrected:
     """Forgive the typos of a query, as far as they can be: most queries have none and cost nothing."""
-    near: dict[str, list[str]] = {}
+    typos: dict[str, list[str]] = {}
     known = dict(frequencies)
     changed: list[QueryWord] = []
     for word in query.words:
-        tokens = [] if occurs_at_all(word, frequencies) or not _may_be_typo(word) else _near(tx, index, word)
+        tokens = [] if occurs_at_all(word, frequencies) or not _may_be_typo(word) else _corrections(tx, index, word)
         if tokens:
             known |= index.frequencies(tx, tokens, total)
-            near[word.text] = tokens
+            typos[word.text] = tokens
             word = replace(word, synonyms=(*word.synonyms, *((token,) for token in tokens)))
         changed.append(word)
-    return Corrected(ParsedQuery(tuple(changed)), known, near)
+    return Corrected(ParsedQuery(tuple(changed)), known, typos)
 
 
 def _may_be_typo(word: QueryWord) -> bool:
@@ -53,16 +53,16 @@ def _may_be_typo(word: QueryWord) -> bool:
     return is_plain and told >= SHORTEST
 
 
-def _near(tx: ReadTransaction, index: MessageIndex, word: QueryWord) -> list[str]:
-    """The stems of near words that occur: one edit away, the most frequent first; else two, if they sound alike."""
+def _corrections(tx: ReadTransaction, index: MessageIndex, word: QueryWord) -> list[str]:
+    """The stems of similar words that occur: one edit away, the most frequent first; else two, if they sound alike."""
     typed = word.text.lower()
     stems = dict.fromkeys(map(stem, neighbours(typed)))
-    found = index.count(tx, [near for near in stems if near not in word.exact])
+    found = index.count(tx, [token for token in stems if token not in word.exact])
     if found:
-        return sorted(found, key=lambda near: (-found[near], near))[:MOST_NEAR]
+        return sorted(found, key=lambda token: (-found[token], token))[:MOST_CORRECTIONS]
     if len(typed) < SHORTEST_FOR_TWO:
         return []
-    return list(dict.fromkeys(map(stem, nearest(typed, _sounding_alike(tx, index, word)))))[:MOST_NEAR]
+    return list(dict.fromkeys(map(stem, nearest(typed, _sounding_alike(tx, index, word)))))[:MOST_CORRECTIONS]
 
 
 def _sounding_alike(tx: ReadTransaction, index: MessageIndex, word: QueryWord) -> set[str]:

@@ -80,7 +80,7 @@ class Listener:
         return Place(self._messages.last, self._executions.last)
 
 
-class Growth:
+class UpdatedChannels:
     """One listener's way through the messages stored since a moment, asked only which channels gained some."""
 
     def __init__(self, tx: ReadTransaction, since: datetime) -> None:
@@ -89,7 +89,7 @@ class Growth:
         self._messages = _Numbers(conversation, last, (conversation.c.number, conversation.c.channel_number))
 
     def names(self, tx: ReadTransaction) -> set[str]:
-        """What the channels that have grown since the last call are called, each by all its names."""
+        """What the channels that gained messages since the last call are called, each by all its names."""
         numbers = {row.channel_number for row in self._messages.news(tx)}
         if not numbers:
             return set()

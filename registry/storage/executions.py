@@ -105,7 +105,7 @@ def get_execution(tx: ReadTransaction, execution_id: str) -> dict[str, Any]:
 
 
 def execution_item(row: Row[Any]) -> dict[str, Any]:
-    """A run as a list shows it (contract 5)."""
+    """A run as a list shows it (docs/interface.md)."""
     return {
         "id": row.id,
         "operation": row.operation,

@@ -40,7 +40,7 @@ class Paged:
     total: int
 
     def answer(self, items: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """The shape of every list (contract 5), with the rows shown as these items."""
+        """The shape of every list (docs/interface.md), with the rows shown as these items."""
         return {"items": list(items), "total": self.total, "next_cursor": self.next_cursor}
 
 

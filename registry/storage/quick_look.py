@@ -27,7 +27,7 @@ class StoreAsRead(NamedTuple):
     skipped: list[dict[str, str]]
 
 
-class Glance:
+class QuickLook:
     """An open look into a registry's file. StorageError where there is none, or not one of ours and up to date."""
 
     def __init__(self, file: Path) -> None:

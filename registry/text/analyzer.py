@@ -1,4 +1,4 @@
-"""One analyzer for every database: what a message is found by (retrieval notes, 1).
+"""One analyzer for every database: what a message is found by.
 
 Change anything that alters the tokens of a text and `ANALYZER_VERSION` must grow: the index is deleted
 from by analysing the stored text again.
@@ -18,7 +18,7 @@ from registry.text.particles import strip_particles
 from registry.text.phonetic import loan_key
 
 ANALYZER_VERSION = 2
-"""1 made the same tokens of a text; entries had no scope but the channel (`entries`)."""
+"""1 made the same tokens of a text; entries had no scope but the channel (`storage.index_entries`)."""
 IDENTIFIER_PREFIX = "zzid"
 KEY_PREFIX = "zzk"
 LATIN_KEY_PREFIX = "zzkl"

@@ -31,8 +31,8 @@ def neighbours(word: str) -> list[str]:
 
 def nearest(word: str, others: Iterable[str], within: int = 2) -> list[str]:
     """Those of the other words at most so many edits away, nearest first."""
-    near = ((distance(word, other), other) for other in set(others))
-    return [other for edits, other in sorted(near) if 0 < edits <= within]
+    distances = ((distance(word, other), other) for other in set(others))
+    return [other for edits, other in sorted(distances) if 0 < edits <= within]
 
 
 def distance(one: str, other: str) -> int:

@@ -30,7 +30,7 @@ _DOUBLED = re.compile(r"(.)\1+")
 def loan_key(word: str) -> str:
     """The key of a lower-case Latin or a Hangul word without particles, 3 to 24 letters; "" when it has none.
 
-    Hangul words need two syllables, Latin words four letters (retrieval notes, 1).
+    Hangul words need two syllables, Latin words four letters: what is shorter sounds like too much else.
     """
     if word.isascii():
         key = _latin_skeleton(word) if len(word) >= _SHORTEST_LATIN and word.isalpha() else ""

@@ -23,7 +23,7 @@ _IS_CJK = re.compile(f"[{_CJK}]").match
 Groups = list[list[str]]
 
 
-def is_confirmed(search: Search) -> Callable[[str], bool] | None:
+def post_filter(search: Search) -> Callable[[str], bool] | None:
     """The test a message's text must pass; None if the index knows all there is to know."""
     wanted = [*map(_phrase, search.phrases), *map(_prefix, search.prefixes)]
     unwanted = [_phrase(word) for word in search.excluded if not _excluded_token(word)]

@@ -1,4 +1,4 @@
-"""What a request is about: its words, each with every token that can answer for it (retrieval notes, 3)."""
+"""What a request is about: its words, each with every token that can answer for it. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

@@ -10,8 +10,8 @@ RANK_CONSTANT = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Nearness:
-    """Which messages are near a request in meaning: `similarities` by number, nearest first, all at least `least`.
+class SimilarMessages:
+    """The messages similar to a request in meaning: `similarities` by number, largest first, all at least `least`.
 
     `background` is the similarity of texts that have nothing to do with each other. `vectors` were compared, those
     of the messages not yet embedded or beyond the limit were not. `note` says what kept meaning out of the search.
@@ -25,9 +25,9 @@ class Nearness:
     note: str = ""
 
     def share(self, number: int) -> float:
-        """How near a message is, above the background, 1 being the nearest; 0 for one that is not near."""
-        nearest = max(self.similarities.values(), default=0.0) - self.background
-        return (self.similarities.get(number, self.background) - self.background) / nearest if nearest > 0 else 0.0
+        """How similar a message is, above the background, 1 being the most similar; 0 for one that is not."""
+        largest = max(self.similarities.values(), default=0.0) - self.background
+        return (self.similarities.get(number, self.background) - self.background) / largest if largest > 0 else 0.0
 
 
 def fuse(rankings: Sequence[Sequence[int]]) -> dict[int, float]:

@@ -1,4 +1,4 @@
-"""Words that ask rather than tell: a query is searched for what is left without them (retrieval notes, 3)."""
+"""Words that ask rather than tell: a query is searched for what is left without them. Pure."""
 
 from itertools import product
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from registry.text.analyzer import IDENTIFIER_PREFIX, KEY_PREFIX, Kind, analyze, identifier_part_spans, words
+from registry.text.matching import matching_tokens
 from registry.text.query import ParsedQuery
-from registry.text.ranking import matching_tokens
 
 MARK = "**"
 """Stands before and after each hit; the message's own are taken out, so that they cannot be taken for ours."""

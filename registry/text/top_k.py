@@ -1,4 +1,4 @@
-"""Adding up what every message gains from the terms it holds, without walking lists that cannot matter. Pure.
+"""The k messages with the largest sums of term weights, without walking lists that cannot matter (MaxScore). Pure.
 
 A sum carries two things in one number, so that a posting costs one addition: the weights in its upper part, and
 in its lower `len(terms)` bits which of the terms they come from.
@@ -18,21 +18,21 @@ Newest = Callable[[Sequence[str], Sequence[str], int], Collection[int]]
 """Of the messages that hold all of the first tokens and none of the second, so many of the newest."""
 
 
-def sum_masses(
+def sum_weights(
     terms: Sequence[tuple[str, int]],
     look_up: LookUp,
-    most: int | None,
+    k: int | None,
     common: int = 0,
     newest: Newest | None = None,
 ) -> dict[int, int]:
     """By number of message, its sum over the terms (token, weight) it holds; rarest terms first.
 
-    The `most` heaviest are complete and exact, None means all. As soon as a message that holds only terms to
+    The `k` largest are complete and exact, None means all. As soon as a message that holds only terms to
     come cannot be among them, those terms are looked up only where another one was found (MaxScore). With `newest`
     the last `common` terms always are; the messages that hold nothing else are asked of it.
     """
     bits = len(terms)
-    first_common = bits - common if newest and most else bits
+    first_common = bits - common if newest and k else bits
     sums: dict[int, int] = {}
     seen: list[str] = []
     to_come = sum(weight for _, weight in terms)
@@ -44,9 +44,9 @@ def sum_masses(
         if not is_common and not is_closed:
             seen.append(token)
             to_come -= weight
-            is_closed = most is not None and len(sums) >= most and _lightest(sums, most, bits) > to_come
-    if newest and most and not is_closed:
-        _add_common(sums, terms, first_common, most, newest)
+            is_closed = k is not None and len(sums) >= k and _kth_largest(sums, k, bits) > to_come
+    if newest and k and not is_closed:
+        _add_common(sums, terms, first_common, k, newest)
     return sums
 
 
@@ -58,7 +58,7 @@ def _add(sums: dict[int, int], holders: Collection[int], gain: int) -> None:
         sums[number] = sums.get(number, 0) + gain
 
 
-def _add_common(sums: dict[int, int], terms: Sequence[tuple[str, int]], first: int, most: int, newest: Newest) -> None:
+def _add_common(sums: dict[int, int], terms: Sequence[tuple[str, int]], first: int, k: int, newest: Newest) -> None:
     """The messages that hold only terms from `first` on, one set of terms after the other while they can matter.
 
     All messages of a set weigh the same, so its newest are its best.
@@ -66,15 +66,15 @@ def _add_common(sums: dict[int, int], terms: Sequence[tuple[str, int]], first: i
     bits = len(terms)
     counts = Counter(total >> bits for total in sums.values())
     for gain, held in _sets(terms, first):
-        if sum(count for mass, count in counts.items() if mass > gain >> bits) >= most:
+        if sum(count for weight, count in counts.items() if weight > gain >> bits) >= k:
             return
-        numbers = newest(held, [token for token, _ in terms if token not in held], most)
+        numbers = newest(held, [token for token, _ in terms if token not in held], k)
         sums.update(dict.fromkeys(numbers, gain))
         counts[gain >> bits] += len(numbers)
 
 
 def _sets(terms: Sequence[tuple[str, int]], first: int) -> Iterator[tuple[int, list[str]]]:
-    """Every set of the terms from `first` on, with what a message gains by holding just these, heaviest first."""
+    """Every set of the terms from `first` on, with what a message gains by holding just these, largest first."""
     bits = len(terms)
     places = range(first, bits)
     chosen = [some for size in range(1, len(places) + 1) for some in combinations(places, size)]
@@ -83,24 +83,24 @@ def _sets(terms: Sequence[tuple[str, int]], first: int) -> Iterator[tuple[int, l
         yield gains[some], [terms[at][0] for at in some]
 
 
-def heaviest(sums: Mapping[int, int], most: int | None, bits: int) -> list[int]:
-    """The numbers of the heaviest messages, at most `most`, heaviest and newest first."""
-    if most is None:
+def top_k(sums: Mapping[int, int], k: int | None, bits: int) -> list[int]:
+    """The numbers of the messages with the `k` largest sums, largest and newest first; None means all."""
+    if k is None:
         return [-number for _, number in sorted((-(total >> bits), -number) for number, total in sums.items())]
-    least = _lightest(sums, most, bits)
+    least = _kth_largest(sums, k, bits)
     lower, upper = least << bits, (least + 1) << bits
-    heavier = [(total >> bits, number) for number, total in sums.items() if total >= upper]
-    as_heavy = (number for number, total in sums.items() if lower <= total < upper)
-    newest = nlargest(most - len(heavier), as_heavy)
-    return [number for _, number in sorted(heavier, reverse=True)] + newest
+    larger = [(total >> bits, number) for number, total in sums.items() if total >= upper]
+    as_large = (number for number, total in sums.items() if lower <= total < upper)
+    newest = nlargest(k - len(larger), as_large)
+    return [number for _, number in sorted(larger, reverse=True)] + newest
 
 
-def _lightest(sums: Mapping[int, int], most: int, bits: int) -> int:
-    """The mass of the last of the `most` heaviest messages; of the very last if there are fewer.
+def _kth_largest(sums: Mapping[int, int], k: int, bits: int) -> int:
+    """The weight of the last of the `k` messages with the largest; of the very last if there are fewer.
 
     Messages are many and their sums few, one for each set of terms.
     """
-    room = most
+    room = k
     counted = Counter(sums.values())
     for total in sorted(counted, reverse=True):
         room -= counted[total]

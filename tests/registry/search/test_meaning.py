@@ -12,9 +12,9 @@ from registry.registry import Registry
 from registry.search import meaning
 from registry.search.meaning import pack, similarity, with_meaning
 from registry.search.retrieval import find_messages
+from registry.search.scope import Scope
 from registry.search.vectors import EmbeddingModel, Vector, keep_model, keep_vectors, unembedded
-from registry.storage.message_index import Scope
-from registry.text.rank_fusion import Nearness, fuse
+from registry.text.rank_fusion import SimilarMessages, fuse
 from registry.text.syntax import Search
 
 pytestmark = pytest.mark.anyio
@@ -47,13 +47,15 @@ async def embed(registry: Registry, model: EmbeddingModel) -> None:
     await registry.write(lambda tx: keep_vectors(tx, model, vectors))
 
 
-async def near(registry: Registry, model: EmbeddingModel, vector: list[float], scope: Scope | None = None) -> list[int]:
-    def work(tx: object) -> Nearness:
+async def similar_to(
+    registry: Registry, model: EmbeddingModel, vector: list[float], scope: Scope | None = None
+) -> list[int]:
+    def work(tx: object) -> SimilarMessages:
         search = Search(words="nothing")
-        findings = find_messages(tx, search, Scope())  # type: ignore[arg-type]
-        found = with_meaning(tx, findings, search, scope or Scope(), model, vector)  # type: ignore[arg-type]
-        assert found.nearness
-        return found.nearness
+        by_words = find_messages(tx, search, Scope())  # type: ignore[arg-type]
+        found = with_meaning(tx, by_words, search, scope or Scope(), model, vector)  # type: ignore[arg-type]
+        assert found.similar
+        return found.similar
 
     return list((await registry.read(work)).similarities)
 
@@ -62,13 +64,13 @@ async def say(registry: Registry, channel: str, count: int) -> None:
     await registry.save_conversation(channel, [{"role": "user", "text": f"said {i}"} for i in range(count)], "cursor")
 
 
-async def test_every_message_is_nearest_to_itself_also_with_one_byte_a_dimension(registry: Registry) -> None:
+async def test_every_message_is_most_similar_to_itself_also_with_one_byte_a_dimension(registry: Registry) -> None:
     await say(registry, "c", 300)
     model = await model_of(registry)
     await embed(registry, model)
     for number in (1, 150, 300):
-        assert (await near(registry, model, direction(number)))[0] == number
-        assert (await near(registry, model, direction(number), Scope(channel_number=1)))[0] == number
+        assert (await similar_to(registry, model, direction(number)))[0] == number
+        assert (await similar_to(registry, model, direction(number), Scope(channel_number=1)))[0] == number
 
 
 async def test_blocks_that_came_one_by_one_are_as_good_as_one(registry: Registry) -> None:
@@ -76,8 +78,8 @@ async def test_blocks_that_came_one_by_one_are_as_good_as_one(registry: Registry
     for i in range(40):
         await say(registry, f"c{i}", 1)
         await embed(registry, model)
-        assert (await near(registry, model, direction(i + 1)))[0] == i + 1
-    assert (await near(registry, model, direction(1)))[0] == 1
+        assert (await similar_to(registry, model, direction(i + 1)))[0] == i + 1
+    assert (await similar_to(registry, model, direction(1)))[0] == 1
 
 
 async def test_where_there_is_no_room_the_newest_are_compared(
@@ -87,22 +89,22 @@ async def test_where_there_is_no_room_the_newest_are_compared(
     await say(registry, "c", 30)
     model = await model_of(registry)
     await embed(registry, model)
-    found = await near(registry, model, direction(30))
+    found = await similar_to(registry, model, direction(30))
     assert found[0] == 30
     await say(registry, "d", 20)
     await embed(registry, model)
-    assert (await near(registry, model, direction(50)))[0] == 50
-    assert 1 not in await near(registry, model, direction(1))
-    assert (await near(registry, model, direction(1), Scope(channel_number=1)))[0] == 1
+    assert (await similar_to(registry, model, direction(50)))[0] == 50
+    assert 1 not in await similar_to(registry, model, direction(1))
+    assert (await similar_to(registry, model, direction(1), Scope(channel_number=1)))[0] == 1
 
 
-async def test_at_most_a_hundred_are_near(registry: Registry) -> None:
+async def test_at_most_a_hundred_are_similar(registry: Registry) -> None:
     await say(registry, "c", 500)
     model = await model_of(registry, background=-2.0, spread=0.1)
     await embed(registry, model)
-    assert len(await near(registry, model, direction(1))) == 100
-    assert len(await near(registry, model, direction(1), Scope(source="cursor"))) == 100
-    assert await near(registry, model, direction(1), Scope(source="claude")) == []
+    assert len(await similar_to(registry, model, direction(1))) == 100
+    assert len(await similar_to(registry, model, direction(1), Scope(source="cursor"))) == 100
+    assert await similar_to(registry, model, direction(1), Scope(source="claude")) == []
 
 
 async def test_vectors_of_a_model_thrown_away_meanwhile_are_dropped(registry: Registry) -> None:
@@ -112,7 +114,7 @@ async def test_vectors_of_a_model_thrown_away_meanwhile_are_dropped(registry: Re
     lacking = await registry.read(lambda tx: unembedded(tx, model, 0, 10))
     vectors = [Vector(one.number, one.digest, pack(direction(one.number))) for one in lacking]
     await registry.write(lambda tx: keep_vectors(tx, model, vectors))
-    assert await near(registry, model, direction(1)) == []
+    assert await similar_to(registry, model, direction(1)) == []
 
 
 def test_packing_keeps_the_direction() -> None:
@@ -130,7 +132,7 @@ def test_two_first_places_beat_one_and_the_first_ranking_decides_ties() -> None:
     assert fuse([]) == {}
 
 
-def test_how_near_is_told_in_shares_of_the_nearest_above_the_background() -> None:
-    nearness = Nearness(similarities={1: 0.8, 2: 0.5}, background=0.2)
-    assert (nearness.share(1), round(nearness.share(2), 3), nearness.share(3)) == (1.0, 0.5, 0.0)
-    assert Nearness().share(1) == 0.0
+def test_similarity_is_given_in_shares_of_the_largest_above_the_background() -> None:
+    similar = SimilarMessages(similarities={1: 0.8, 2: 0.5}, background=0.2)
+    assert (similar.share(1), round(similar.share(2), 3), similar.share(3)) == (1.0, 0.5, 0.0)
+    assert SimilarMessages().share(1) == 0.0

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 import pytest
 
 from registry.text.analyzer import analyze
+from registry.text.matching import matched_words
 from registry.text.query import ParsedQuery, parse_query
-from registry.text.ranking import Candidate, coverage, full_mass, matched_words, rank, weighted_terms
+from registry.text.ranking import Candidate, rank
+from registry.text.term_weights import coverage, full_weight, weighted_terms
 
 THRESHOLD = 0.2
 BUDGET = 100_000
@@ -144,8 +146,10 @@ class Registry:
 
     def candidates(self, query: ParsedQuery) -> list[Candidate]:
         terms, _ = weighted_terms(query, self.frequencies, len(self.messages), BUDGET)
-        masses = ((m, sum(t.weight for t in terms if t.token in m.tokens)) for m in self.messages)
-        return [Candidate(m.number, m.channel_id, m.seq, m.role, len(m.tokens), mass) for m, mass in masses if mass]
+        weights = ((m, sum(t.weight for t in terms if t.token in m.tokens)) for m in self.messages)
+        return [
+            Candidate(m.number, m.channel_id, m.seq, m.role, len(m.tokens), weight) for m, weight in weights if weight
+        ]
 
     def first(self, text: str) -> int:
         """The number of the best message; -1 when there is none."""
@@ -154,8 +158,8 @@ class Registry:
 
     def best_coverage(self, text: str) -> float:
         query = parse_query(text)
-        full = full_mass(query, self.frequencies, len(self.messages))
-        return max((coverage(c.mass, full) for c in self.candidates(query)), default=0.0)
+        full = full_weight(query, self.frequencies, len(self.messages))
+        return max((coverage(c.weight, full) for c in self.candidates(query)), default=0.0)
 
 
 def _messages() -> list[Message]:

@@ -2,37 +2,265 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
-from alembic.autogenerate import compare_metadata
 from alembic.config import Config
-from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import text
+from sqlalchemy import Connection, Inspector, insert, inspect, select, text
 
 import registry.storage.migrations
 from registry.errors import StorageError
-from registry.storage.database import create_database_engine
+from registry.monitor.statistics import execution_statistics
+from registry.registry import Registry
+from registry.search.retrieval import find_messages
+from registry.search.scope import Scope
+from registry.storage import tables
+from registry.storage.database import ReadTransaction, WriteTransaction, create_database_engine
+from registry.storage.engines import index_of
+from registry.storage.index_entries import message_entry
+from registry.storage.messages import restore_channel
 from registry.storage.migrate import current_revision, migrate
 from registry.storage.migrations import HEAD
 from registry.storage.tables import metadata
+from registry.text.analyzer import analyze
+
+SAID_AT = datetime(2026, 3, 5, 10, 0, 0, 123000, tzinfo=UTC)
+KEPT, TAKEN_OUT, GONE_WITH_ITS_CHANNEL = 1, 2, 3
+INDEX_TABLES = {
+    "message_index",
+    "message_term",
+    *(f"message_index_{part}" for part in ("config", "data", "docsize", "idx")),
+}
+"""Made by statements of their own: the index is no table of the ORM's, and SQLite makes it of several."""
+
+
+def scripts() -> ScriptDirectory:
+    config = Config()
+    config.set_main_option("script_location", str(Path(registry.storage.migrations.__file__).parent))
+    return ScriptDirectory.from_config(config)
+
+
+def revisions() -> list[str]:
+    """All of them, the first first."""
+    return [script.revision for script in scripts().walk_revisions()][::-1]
+
+
+@contextmanager
+def connected(url: str) -> Iterator[Connection]:
+    engine = create_database_engine(url)
+    with engine.execution_options(write=True).begin() as connection:
+        yield connection
+    engine.dispose()
+
+
+def names_of(connection: Connection) -> list[str]:
+    return sorted(set(inspect(connection).get_table_names()) - INDEX_TABLES - {"alembic_version"})
+
+
+def contents(connection: Connection) -> dict[str, list[dict[str, Any]]]:
+    """Every row of every table, and what the index holds."""
+    found = {
+        name: [dict(row) for row in connection.execute(text(f"SELECT * FROM {name} ORDER BY 1")).mappings()]  # noqa: S608
+        for name in names_of(connection)
+    }
+    tx = ReadTransaction(connection)
+    return {**found, "message_index": [{"fibonacci": index_of(tx).holders(tx, [analyze("fibonacci")[:1]])}]}
+
+
+def columns_of(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows as they are now, with the columns they had."""
+    return [{name: new[name] for name in old} for old, new in zip(before, after, strict=True)]
+
+
+def described(connection: Connection) -> dict[str, Any]:
+    """Each table with its columns, keys and indexes, as the database has them."""
+    found = inspect(connection)
+    made_of = {name: " ".join(statement.split()) for name, statement in statements(connection)}
+    return {
+        name: {**described_table(found, name), **storage_of(made_of.get(name, ""))} for name in names_of(connection)
+    }
+
+
+def described_table(found: Inspector, name: str) -> dict[str, Any]:
+    return {
+        "columns": {
+            column.pop("name"): {**column, "type": str(column["type"])} for column in map(dict, found.get_columns(name))
+        },
+        "primary key": found.get_pk_constraint(name)["constrained_columns"],
+        "foreign keys": sorted(map(str, found.get_foreign_keys(name))),
+        "unique": sorted(map(str, found.get_unique_constraints(name))),
+        "indexes": sorted(map(str, found.get_indexes(name))),
+    }
+
+
+def statements(connection: Connection) -> list[tuple[str, str]]:
+    """How SQLite's tables were made: the inspector does not know all of it."""
+    if connection.dialect.name != "sqlite":
+        return []
+    return [
+        (row[0], row[1]) for row in connection.execute(text("SELECT name, sql FROM sqlite_master WHERE type = 'table'"))
+    ]
+
+
+def storage_of(statement: str) -> dict[str, bool]:
+    return {words: words in statement for words in ("AUTOINCREMENT", "WITHOUT ROWID")}
+
+
+# -- a registry of the first release: one message, one taken out of its channel, one deleted with its channel
+
+
+def fill_first_release(connection: Connection) -> None:
+    for number, name in enumerate(("kept", "deleted"), 1):
+        connection.execute(
+            insert(tables.channel).values(number=number, **channel_values(name, deleted=name == "deleted"))
+        )
+    add_message(connection, KEPT, 1, "Fibonacci in Python", deleted=False)
+    add_message(connection, TAKEN_OUT, 1, "Taken out by its user", deleted=True)
+    add_message(connection, GONE_WITH_ITS_CHANNEL, 2, "Went with its channel", deleted=True)
+    kept = connection.execute(select(*FIRST_COLUMNS).where(tables.conversation.c.number == KEPT)).mappings().one()
+    tx = WriteTransaction(ReadTransaction(connection))
+    index_of(tx).add(tx, [message_entry(dict(kept), analyze(kept["text"]))])
+    connection.execute(insert(tables.tag).values(channel_number=1, name="maths"))
+    connection.execute(insert(tables.execution).values(**EXECUTION))
+    connection.execute(insert(tables.extract_result).values(**RESULT))
+    connection.execute(insert(tables.store).values(**STORE, synced_at=SAID_AT, stamp="s", seen=1, parsed=1, skipped=[]))
+    connection.execute(insert(tables.store_session).values(**STORE, key="k", fingerprint="f", channel_number=1))
+    if connection.dialect.name == "postgresql":  # the numbers were given by hand
+        for table in ("channel", "conversation"):
+            connection.execute(text(f"SELECT setval(pg_get_serial_sequence('{table}', 'number'), 10)"))
+
+
+FIRST_COLUMNS = [column for column in tables.conversation.c if column.name != "with_channel"]
+STORE = {"source": "cursor", "path": "/a/store"}
+RESULT = {
+    "id": "r1", "record_type": "extract_result", "channel": "kept", "result_type": "messages", "items": ["m1"],
+    "metadata": {"a": 1}, "timestamp": SAID_AT, "deleted": False,
+}  # fmt: skip
+EXECUTION = {
+    "id": "e1", "operation": "extract", "source": "cursor", "channel": "kept", "status": "ok",
+    "started_at": SAID_AT, "finished_at": SAID_AT, "duration_ms": 1234.5, "request": {"q": "한글"}, "result": None,
+    "steps": [{"node": "plan"}],
+}  # fmt: skip
+
+
+def channel_values(name: str, *, deleted: bool) -> dict[str, Any]:
+    counts = {"message_count": 0 if deleted else 1, "seq_count": 2, "token_count": 3}
+    times = {"created_at": SAID_AT, "updated_at": SAID_AT}
+    return {"name": name, "source": "cursor", "meta": {"한": 1}, "deleted": deleted, **counts, **times}
+
+
+def add_message(connection: Connection, number: int, channel_number: int, said: str, *, deleted: bool) -> None:
+    values = {
+        "number": number, "id": f"m{number}", "record_type": "message", "source": "cursor",
+        "channel": ("kept", "deleted")[channel_number - 1], "payload": {"role": "user", "text": said},
+        "timestamp": SAID_AT, "actor": "user", "deleted": deleted, "channel_number": channel_number, "seq": number,
+        "turn": number, "place": float(number), "role": "user", "text": said, "digest": bytes(16),
+        "received_at": SAID_AT, "length": 3, "analyzer_version": 1,
+    }  # fmt: skip
+    connection.execute(insert(tables.conversation).values(**values))
+
+
+# -- what each step makes of it
+
+
+def durations_are_rounded(connection: Connection) -> None:
+    assert connection.execute(text("SELECT duration_ms, duration_rounded FROM execution")).all() == [(1234.5, 1200.0)]
+
+
+def its_scope_is_not_taken_for_indexed(connection: Connection) -> None:
+    tx = ReadTransaction(connection)
+    assert not index_of(tx).count(tx, ["zzscoped"])
+
+
+def vectors_are_kept_with_their_messages(connection: Connection) -> None:
+    model = {"name": "toy", "dimensions": 1, "calibration": 1, "background": 0.0, "spread": 1.0}
+    connection.execute(insert(tables.embedding_model).values(number=1, **model))
+    vector = {"model_number": 1, "digest": bytes(16), "vector": b"1"}
+    connection.execute(insert(tables.message_vector).values(message_number=TAKEN_OUT, **vector))
+    connection.execute(insert(tables.message_vector).values(message_number=KEPT, **vector))
+    connection.execute(text(f"DELETE FROM conversation WHERE number = {TAKEN_OUT}"))  # noqa: S608
+    assert [row[0] for row in connection.execute(text("SELECT message_number FROM message_vector"))] == [KEPT]
+    add_message(connection, TAKEN_OUT, 1, "Taken out by its user", deleted=True)
+
+
+def what_went_with_its_channel_is_known(connection: Connection) -> None:
+    went = connection.execute(text("SELECT number FROM conversation WHERE with_channel")).scalars().all()
+    assert went == [GONE_WITH_ITS_CHANNEL]
+    assert connection.execute(text("SELECT count(*) FROM execution_rollup")).scalar() == 0
+
+
+def aliases_go_with_what_they_name(connection: Connection) -> None:
+    connection.execute(insert(tables.channel_alias).values(name="other", channel_number=2))
+    connection.execute(insert(tables.channel_link).values(told=1, session=2))
+    connection.execute(insert(tables.message_alias).values(id="other", number=GONE_WITH_ITS_CHANNEL))
+    connection.execute(text("DELETE FROM channel WHERE number = 2"))
+    for name in ("channel_alias", "channel_link", "message_alias"):
+        assert connection.execute(text(f"SELECT count(*) FROM {name}")).scalar() == 0  # noqa: S608
+
+
+CHECKS: dict[str, Callable[[Connection], None]] = {
+    "0002": durations_are_rounded,
+    "0003": its_scope_is_not_taken_for_indexed,
+    "0004": vectors_are_kept_with_their_messages,
+    "0005": what_went_with_its_channel_is_known,
+    "0006": aliases_go_with_what_they_name,
+}
 
 
 def test_the_known_head_is_the_newest_migration() -> None:
-    config = Config()
-    config.set_main_option("script_location", str(Path(registry.storage.migrations.__file__).parent))
-    assert ScriptDirectory.from_config(config).get_current_head() == HEAD
+    assert scripts().get_current_head() == HEAD
 
 
-def test_migrations_make_the_tables_that_the_code_queries(database_url: str) -> None:
-    engine = create_database_engine(database_url)
-    with engine.connect() as connection:
-        differences = compare_metadata(MigrationContext.configure(connection), metadata)
-    engine.dispose()
-    of_our_tables = [difference for difference in differences if "message_" not in str(difference)]
-    assert of_our_tables == []
+def test_migrations_make_the_tables_that_the_code_queries(empty_database_url: str) -> None:
+    migrate(empty_database_url)
+    with connected(empty_database_url) as connection:
+        made = described(connection)
+        metadata.drop_all(connection)
+        metadata.create_all(connection)
+        assert made == described(connection)
+
+
+def test_a_registry_of_the_first_release_keeps_all_it_holds_at_every_step(empty_database_url: str) -> None:
+    first, *later = revisions()
+    assert set(later) == set(CHECKS), "each migration says what it does to a registry that holds something"
+    migrate(empty_database_url, first)
+    with connected(empty_database_url) as connection:
+        fill_first_release(connection)
+        before = contents(connection)
+    for revision in later:
+        migrate(empty_database_url, revision)
+        with connected(empty_database_url) as connection:
+            after = contents(connection)
+            assert {name: columns_of(before[name], after[name]) for name in before} == before
+            CHECKS[revision](connection)
+            before = contents(connection)
+
+
+@pytest.mark.anyio
+async def test_what_the_first_release_stored_is_read_found_counted_and_restored(empty_database_url: str) -> None:
+    migrate(empty_database_url, revisions()[0])
+    with connected(empty_database_url) as connection:
+        fill_first_release(connection)
+    registry = Registry(empty_database_url)
+    assert [message["text"] for message in await registry.get_conversations("kept")] == ["Fibonacci in Python"]
+    found = await registry.read(lambda tx: find_messages(tx, "fibonacci", Scope(source="cursor")))
+    assert [one.candidate.number for one in found.ranked] == [KEPT]
+    figures = await registry.read(lambda tx: execution_statistics(tx, from_=None, to=None, bucket_s=3600))
+    assert (figures["total"]["count"], figures["total"]["p50_ms"]) == (1, 1234.5)
+    await registry.write(lambda tx: restore_channel(tx, "deleted"))
+    assert [message["text"] for message in await registry.get_conversations("deleted")] == ["Went with its channel"]
+    registry.close()
+
+
+def test_a_new_registry_knows_the_scope_of_all_its_messages(database_url: str) -> None:
+    with connected(database_url) as connection:
+        assert index_of(ReadTransaction(connection)).is_scoped(ReadTransaction(connection))
 
 
 def test_processes_that_start_at_once_make_the_tables_once(empty_database_url: str) -> None:

@@ -1,5 +1,6 @@
 """Weights, budget and order of what is found."""
 
+from collections import Counter
 from math import log, sqrt
 from random import Random
 
@@ -7,16 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from registry.text.matching import matched_words
 from registry.text.query import ParsedQuery, QueryWord, parse_query
-from registry.text.ranking import (
-    Candidate,
-    coverage,
-    full_mass,
-    idf,
-    matched_words,
-    rank,
-    weighted_terms,
-)
+from registry.text.ranking import Candidate, rank
+from registry.text.term_weights import coverage, full_weight, idf, weighted_terms
 
 TOTAL = 100
 PLENTY = 100_000
@@ -28,8 +23,8 @@ def shares(query: ParsedQuery, frequencies: dict[str, int]) -> dict[str, float]:
     return {term.token: round(term.weight / idf(term.frequency, TOTAL), 6) for term in terms}
 
 
-def message(number: int, mass: float, *, channel: int = 1, seq: int = 0, role: str = "user") -> Candidate:
-    return Candidate(number, channel, seq, role, length=10, mass=mass)
+def message(number: int, weight: float, *, channel: int = 1, seq: int = 0, role: str = "user") -> Candidate:
+    return Candidate(number, channel, seq, role, length=10, weight=weight)
 
 
 def order(*candidates: Candidate, dialogue: bool = True) -> list[int]:
@@ -83,29 +78,29 @@ def test_tokens_that_occur_nowhere_are_not_looked_up() -> None:
 def test_a_message_with_every_word_covers_the_request() -> None:
     query, frequencies = parse_query("redis migration"), {"redi": 4, "migrat": 7}
     terms, _ = weighted_terms(query, frequencies, TOTAL, PLENTY)
-    assert coverage(sum(term.weight for term in terms), full_mass(query, frequencies, TOTAL)) == pytest.approx(1.0)
+    assert coverage(sum(term.weight for term in terms), full_weight(query, frequencies, TOTAL)) == pytest.approx(1.0)
 
 
 def test_a_word_that_occurs_nowhere_lowers_the_coverage() -> None:
     frequencies = {"redi": 4}
     [term], _ = weighted_terms(parse_query("redis zebra"), frequencies, TOTAL, PLENTY)
-    covered = coverage(term.weight, full_mass(parse_query("redis zebra"), frequencies, TOTAL))
+    covered = coverage(term.weight, full_weight(parse_query("redis zebra"), frequencies, TOTAL))
     assert covered == pytest.approx(idf(4, TOTAL) / (idf(4, TOTAL) + idf(0, TOTAL)))
 
 
 def test_a_korean_word_known_only_in_english_counts_as_one_word() -> None:
-    assert full_mass(parse_query("미들웨어"), {"middlewar": 3}, TOTAL) == idf(0, TOTAL)
+    assert full_weight(parse_query("미들웨어"), {"middlewar": 3}, TOTAL) == idf(0, TOTAL)
 
 
 def test_a_request_without_words_covers_nothing() -> None:
-    assert coverage(0.0, full_mass(parse_query("대화 이어서"), {}, TOTAL)) == 0.0
+    assert coverage(0.0, full_weight(parse_query("대화 이어서"), {}, TOTAL)) == 0.0
 
 
 @given(st.dictionaries(st.sampled_from(parse_query("미들웨어 user_id 시간 복잡도").tokens), st.integers(0, 200)))
 def test_coverage_is_a_share(frequencies: dict[str, int]) -> None:
     query = parse_query("미들웨어 user_id 시간 복잡도")
     terms, _ = weighted_terms(query, frequencies, TOTAL, PLENTY)
-    assert 0.0 <= coverage(sum(term.weight for term in terms), full_mass(query, frequencies, TOTAL)) <= 1.0
+    assert 0.0 <= coverage(sum(term.weight for term in terms), full_weight(query, frequencies, TOTAL)) <= 1.0
     assert all(term.weight > 0 for term in terms)
 
 
@@ -123,7 +118,7 @@ def test_matched_words_are_those_a_reader_would_see(request_text: str, text: str
     assert matched_words(parse_query(request_text), text) == expected
 
 
-def test_a_user_is_heard_before_an_assistant() -> None:
+def test_a_user_ranks_above_an_assistant() -> None:
     assert order(message(1, 5.0, channel=1), message(2, 5.0, channel=2, role="assistant")) == [1, 2]
 
 
@@ -158,6 +153,16 @@ def test_only_the_best_are_kept() -> None:
     assert [ranked.candidate.number for ranked in kept] == [9, 8, 7]
 
 
+def test_where_places_are_few_a_channel_leaves_some_to_others_when_it_has_fifty() -> None:
+    loud = [message(n, 9.0, channel=1, seq=3 * n) for n in range(60)]
+    quiet = [message(100 + n, 1.0, channel=2, seq=3 * n) for n in range(5)]
+
+    def kept(places: int) -> dict[int, int]:
+        return Counter(one.candidate.channel_id for one in rank([*loud, *quiet], 10.0, keep=places))
+
+    assert (kept(40), kept(54), kept(60), kept(65)) == ({1: 40}, {1: 50, 2: 4}, {1: 55, 2: 5}, {1: 60, 2: 5})
+
+
 CANDIDATES = st.lists(
     st.builds(
         Candidate,
@@ -166,7 +171,7 @@ CANDIDATES = st.lists(
         seq=st.integers(0, 6),
         role=st.sampled_from(["user", "assistant", "system"]),
         length=st.integers(0, 400),
-        mass=st.floats(0, 50),
+        weight=st.floats(0, 50),
     ),
     max_size=20,
     unique_by=(lambda c: c.number, lambda c: (c.channel_id, c.seq)),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from registry.text.edit_distance import distance, nearest, neighbours
 from registry.text.query import parse_query
 from registry.text.snippets import MARK, one_line, snippet
-from registry.text.top_k import heaviest, sum_masses
+from registry.text.top_k import sum_weights, top_k
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ POSTINGS = st.dictionaries(
 
 
 @given(POSTINGS, st.integers(1, 8), st.integers(0, 4))
-def test_leaving_out_lists_that_cannot_matter_does_not_change_the_heaviest(
+def test_leaving_out_lists_that_cannot_matter_does_not_change_the_top_k(
     postings: dict[str, tuple[int, set[int]]], most: int, common: int
 ) -> None:
     terms = [(token, weight) for token, (weight, _) in postings.items()]
@@ -80,8 +80,8 @@ def test_leaving_out_lists_that_cannot_matter_does_not_change_the_heaviest(
         found = set.intersection(*(postings[token][1] for token in held)) - holding(absent)
         return sorted(found, reverse=True)[:limit]
 
-    everything = sum_masses(terms, look_up, None)
-    pruned = sum_masses(terms, look_up, most, min(common, len(terms)), newest)
-    expected = heaviest(everything, None, len(terms))[:most]
-    assert heaviest(pruned, most, len(terms)) == expected
+    everything = sum_weights(terms, look_up, None)
+    pruned = sum_weights(terms, look_up, most, min(common, len(terms)), newest)
+    expected = top_k(everything, None, len(terms))[:most]
+    assert top_k(pruned, most, len(terms)) == expected
     assert [pruned[number] for number in expected] == [everything[number] for number in expected]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.text.post_filter import carried, is_confirmed, left_out
+from registry.text.post_filter import carried, left_out, post_filter
 from registry.text.syntax import Search, read_search
 from registry.text.time_words import find_time
 
@@ -120,14 +120,14 @@ def test_a_day_is_that_of_the_offset() -> None:
     ],
 )
 def test_the_text_decides(search: str, text: str, expected: bool) -> None:
-    decide = is_confirmed(read(search))
+    decide = post_filter(read(search))
     assert decide is not None
     assert decide(text) is expected
 
 
 def test_what_the_index_knows_needs_no_text() -> None:
     search = read("redis -cluster")
-    assert is_confirmed(search) is None
+    assert post_filter(search) is None
     assert left_out(search) == ["cluster"]
     assert carried(search) == []
 
@@ -136,5 +136,5 @@ def test_what_the_index_knows_needs_no_text() -> None:
 def test_any_text_can_be_searched_for(text: str) -> None:
     search = read(text)
     assert all(group for group in carried(search))
-    decide = is_confirmed(search)
+    decide = post_filter(search)
     assert decide is None or decide(text) in (True, False)

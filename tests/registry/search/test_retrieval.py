@@ -1,0 +1,219 @@
+"""What a search over a registry finds, and what it must not: the same on both databases."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from registry.registry import Registry
+from registry.search import candidates
+from registry.search.retrieval import SearchResult, corpus_of, find_messages
+from registry.search.scope import Scope, narrow
+from registry.search.sessions import latest_sessions, surroundings
+from registry.search.spelling import correct
+from registry.storage.channels import edit_channel, get_channel
+from registry.storage.database import ReadTransaction
+from registry.storage.engines import index_of
+from registry.storage.messages import delete_channel, delete_message
+from registry.text.query import parse_query
+from registry.text.syntax import Search
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def registry(database_url: str) -> AsyncIterator[Registry]:
+    """Three channels: of two clients, two months and two projects, one of them tagged."""
+    registry = Registry(database_url)
+    await say(registry, "shop", "redis one", "redis two", "redis three", at="2026-01-05", project="/home/me/shop")
+    await say(registry, "blog", "redis four", "kafka five", at="2026-02-10", project="/home/me/blog", source="claude")
+    await say(registry, "notes", "kafka six", at="2026-03-15", title="redis in production")
+    await registry.write(lambda tx: edit_channel(tx, "blog", {}, ["infra"]))
+    yield registry
+    registry.close()
+
+
+async def say(registry: Registry, channel: str, *texts: str, at: str, source: str = "cursor", **more: str) -> list[str]:
+    """Messages in turn of the user and the assistant, a second apart."""
+    roles = ("user", "assistant")
+    messages = [
+        {"role": roles[i % 2], "text": said, "timestamp": f"{at}T10:00:{i:02}Z"} for i, said in enumerate(texts)
+    ]
+    return await registry.save_conversation(channel, messages, source, more)
+
+
+async def ask(registry: Registry, words: str | Search, scope: Scope | None = None, budget: int = 0) -> SearchResult:
+    return await registry.read(lambda tx: find_messages(tx, words, scope or Scope(), budget))
+
+
+async def found(registry: Registry, words: str | Search, **scope: Any) -> list[int]:
+    ranked = (await ask(registry, words, Scope(**scope))).ranked
+    return sorted(one.candidate.number for one in ranked)
+
+
+def day(month: int, of_month: int) -> datetime:
+    return datetime(2026, month, of_month, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("scope", "expected"),
+    [
+        ({}, [1, 2, 3, 4]),
+        ({"channel_number": 2}, [4]),
+        ({"source": "claude"}, [4]),
+        ({"roles": ("assistant",)}, [2]),
+        ({"project": "/home/me/shop"}, [1, 2, 3]),
+        ({"project": "blog"}, [4]),
+        ({"tags": ("infra",)}, [4]),
+        ({"tags": ("infra", "speed")}, []),
+        ({"from_": day(1, 6)}, [4]),
+        ({"to": day(2, 1)}, [1, 2, 3]),
+        ({"from_": day(1, 1), "to": day(2, 28)}, [1, 2, 3, 4]),
+        ({"exclude_channel": "shop"}, [4]),
+        ({"project": "nowhere"}, []),
+    ],
+)
+async def test_a_scope_holds_and_leaves_out_nothing_else(
+    registry: Registry, scope: dict[str, Any], expected: list[int]
+) -> None:
+    assert await found(registry, "redis", **scope) == expected
+
+
+@pytest.mark.parametrize("few", [0, 1])
+async def test_a_scope_of_many_channels_or_messages_holds_as_one_of_few(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    for limit in ("FEW_CHANNELS", "FEW_MESSAGES", "FEW_OF_A_TIME"):
+        monkeypatch.setattr(candidates, limit, few)
+    assert await found(registry, "redis", project="/home/me/shop") == [1, 2, 3]
+    assert await found(registry, "redis", tags=("infra",)) == [4]
+    assert await found(registry, "redis", from_=day(1, 6)) == [4]
+
+
+def test_what_is_written_into_a_search_narrows_its_scope() -> None:
+    given = Scope(from_=day(1, 1), to=day(3, 1), tags=("a",), source="cursor", project="p", roles=("user",))
+    assert narrow(given, Search()) == Scope(
+        from_=day(1, 1), to=day(3, 1), tags=["a"], source="cursor", project="p", roles=("user",)
+    )
+    written = Search(after=day(2, 1), before=day(2, 2), tags=("b",), source="claude", project="q", roles=("system",))
+    assert narrow(given, written) == Scope(
+        from_=day(2, 1), to=day(2, 2), tags=["a", "b"], source="claude", project="q", roles=("system",)
+    )
+    wider = Search(after=datetime(2025, 1, 1, tzinfo=UTC), before=datetime(2027, 1, 1, tzinfo=UTC))
+    assert narrow(given, wider) == narrow(given, Search())
+
+
+async def test_a_deleted_message_is_not_found_and_not_shown_around_one_that_is(registry: Registry) -> None:
+    [_, second, _] = [message["id"] for message in await registry.get_conversations("shop")]
+    await registry.delete_conversation(second)
+    assert await found(registry, "redis") == [1, 3, 4]
+    around = await registry.read(lambda tx: surroundings(tx, 1, [0], 2))
+    assert [row.text for row in around] == ["redis one", "redis three"]
+
+
+async def test_an_index_entry_left_behind_by_a_deleted_message_is_not_shown(registry: Registry) -> None:
+    def delete_without_the_index(tx: Any) -> None:
+        tx.exec_driver_sql("UPDATE conversation SET deleted = true WHERE number = 2")
+
+    await registry.write(delete_without_the_index)
+    assert await found(registry, "redis") == [1, 3, 4]
+    assert await found(registry, "redis", channel_number=1) == [1, 3]
+
+
+async def test_titles_are_found_of_channels_in_scope_that_are_not_deleted(registry: Registry) -> None:
+    assert list((await ask(registry, "redis")).titles) == [3]
+    assert list((await ask(registry, "redis", Scope(exclude_channel="notes"))).titles) == []
+    assert list((await ask(registry, "redis", Scope(source="claude"))).titles) == []
+    await registry.write(lambda tx: delete_channel(tx, get_channel(tx, "notes"), soft=True))
+    assert list((await ask(registry, "redis")).titles) == []
+
+
+async def test_the_latest_sessions_come_by_their_last_message_in_scope(registry: Registry) -> None:
+    async def latest(scope: Scope, limit: int = 10, offset: int = 0) -> Any:
+        return await registry.read(lambda tx: latest_sessions(tx, scope, limit, offset))
+
+    assert await latest(Scope()) == ([(3, 1), (2, 2), (1, 3)], 3)
+    assert await latest(Scope(), limit=1, offset=1) == ([(2, 2)], 3)
+    assert await latest(Scope(roles=("user",))) == ([(3, 1), (2, 1), (1, 2)], 3)
+    assert await latest(Scope(from_=day(1, 6), to=day(2, 28))) == ([(2, 2)], 1)
+    assert await latest(Scope(tags=("infra",))) == ([(2, 2)], 1)
+    assert await latest(Scope(project="/home/me/shop", exclude_channel="shop")) == ([], 0)
+    [first, *_] = [message["id"] for message in await registry.get_conversations("shop")]
+    await registry.delete_conversation(first)
+    assert await latest(Scope(roles=("user",), source="cursor")) == ([(3, 1), (1, 1)], 2)
+    await registry.write(lambda tx: delete_channel(tx, get_channel(tx, "notes"), soft=True))
+    assert await latest(Scope(roles=("user",), source="cursor")) == ([(1, 1)], 1)
+
+
+async def test_a_quiet_channel_is_found_beside_one_that_fills_all_places(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(candidates, "CANDIDATES", 3)
+    await say(
+        registry,
+        "loud",
+        *(["zebra " + "zebra stripes"] * 1 + [f"zebra stripes {i}" for i in range(9)]),
+        at="2026-04-01",
+    )
+    await say(registry, "quiet", "one zebra was seen", at="2026-01-01")
+    ranked = (await ask(registry, "zebra stripes")).ranked
+    assert {one.candidate.channel_id for one in ranked} == {4, 5}
+
+
+async def test_only_so_many_messages_are_counted_as_are_there(registry: Registry) -> None:
+    before = await registry.read(corpus_of)
+    await registry.write(lambda tx: delete_channel(tx, get_channel(tx, "shop"), soft=True))
+    after = await registry.read(corpus_of)
+    assert before.size - after.size == 3 + 1  # its messages, and its entry
+    assert (before.size, before.average_length) == (6 + 3 + 100, pytest.approx(2.0, abs=1.0))
+
+
+async def test_a_word_of_a_small_registry_is_still_worth_something(registry: Registry) -> None:
+    [redis] = (await ask(registry, "redis")).terms
+    assert (redis.token, redis.frequency) == ("redi", 5)
+    assert redis.weight == pytest.approx(3.0, abs=0.1)  # as one of five among a hundred
+
+
+async def test_a_typo_is_taken_for_the_more_frequent_of_the_words_it_may_be(registry: Registry) -> None:
+    await say(registry, "words", "stare", "store", "store", at="2026-05-01")
+    assert await registry.read(lambda tx: typos_of(tx, "stbre")) == {"stbre": ["store", "stare"]}
+    assert await registry.read(lambda tx: typos_of(tx, "store")) == {}
+
+
+def typos_of(tx: ReadTransaction, words: str) -> Any:
+    index, query = index_of(tx), parse_query(words)
+    return correct(tx, index, query, index.frequencies(tx, query.tokens, 100), 100).typos
+
+
+async def test_a_phrase_a_prefix_and_an_exclusion_are_held_against_the_text(registry: Registry) -> None:
+    await say(registry, "phrases", "blue green", "green blue", "bluegreen deploys", at="2026-05-01")
+    result = await ask(registry, Search(phrases=("blue green",)))
+    assert [one.candidate.seq for one in result.ranked] == [0]
+    assert (result.candidates, result.filtered_out) == (2, 1)
+    assert await found(registry, Search(words="green", excluded=("blue green",))) == [8]
+    assert await found(registry, Search(prefixes=("deplo",))) == [9]
+
+
+async def test_a_budget_leaves_out_the_commonest_words_first(registry: Registry) -> None:
+    words = ["alpha", "bravo", "gamma", "delta", "sigma", "omega"]
+    for at, word in enumerate(words, 1):
+        await say(registry, f"w{at}", *(f"{word} {i}" for i in range(at)), at="2026-06-01")
+    result = await ask(registry, " ".join(words), budget=1)
+    assert [term.token for term in result.cut_terms] == ["omega"]
+
+
+async def test_a_message_deleted_for_good_leaves_nothing_to_find(registry: Registry) -> None:
+    [first, *_] = [message["id"] for message in await registry.get_conversations("shop")]
+    await registry.write(lambda tx: delete_message(tx, first, soft=False))
+    assert sorted(await registry.read(lambda tx: index_of(tx).holders(tx, [["redi"]]))) == [2, 3, 4]
+
+
+async def test_the_newest_holders_come_without_what_is_left_out(registry: Registry) -> None:
+    def work(tx: ReadTransaction) -> list[list[int]]:
+        index = index_of(tx)
+        return [index.newest_holders(tx, [["redi"]], [], 2), index.newest_holders(tx, [["redi"]], ["four"], 2)]
+
+    assert [sorted(numbers) for numbers in await registry.read(work)] == [[3, 4], [2, 3]]

@@ -1,0 +1,153 @@
+"""What the registry holds, a stretch or a page at a time, and in figures: never what was deleted, nothing twice."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select
+
+from registry.domain import now
+from registry.registry import Registry
+from registry.storage.change_feed import UpdatedChannels
+from registry.storage.channels import edit_channel, get_channel
+from registry.storage.database import WriteTransaction
+from registry.storage.extract_results import list_results, save_result
+from registry.storage.facets import latest_projects, projects_like, registry_totals, sources, tags_like
+from registry.storage.message_windows import numbers_containing, read_window, window_around
+from registry.storage.messages import MessageFilter, delete_channel, get_message, list_messages
+from registry.storage.paging import Order, Page
+from registry.storage.tables import conversation
+
+pytestmark = pytest.mark.anyio
+
+DAYS = [datetime(2026, 3, day, tzinfo=UTC) for day in (4, 5, 6)]
+
+
+@pytest.fixture
+async def registry(database_url: str) -> AsyncIterator[Registry]:
+    """A channel of seven messages on one day, and one of one message on the next."""
+    registry = Registry(database_url)
+    await say(registry, "long", [f"line {i}" for i in range(7)], "2026-03-04", project="/home/me/shop")
+    await say(registry, "short", ["a line"], "2026-03-05", source="claude", project="/home/me/blog")
+    yield registry
+    registry.close()
+
+
+async def say(
+    registry: Registry, channel: str, texts: list[str], day: str, source: str = "cursor", **more: str
+) -> list[str]:
+    messages = [{"role": "user", "text": text, "timestamp": f"{day}T10:00:{i:02}Z"} for i, text in enumerate(texts)]
+    return await registry.save_conversation(channel, messages, source, more)
+
+
+async def delete(registry: Registry, channel: str) -> None:
+    await registry.write(lambda tx: delete_channel(tx, get_channel(tx, channel), soft=True))
+
+
+@pytest.mark.parametrize("order", ["asc", "desc"])
+@pytest.mark.parametrize("limit", [1, 3, 7, 8])
+async def test_pages_go_through_a_list_once_each_row_and_end(registry: Registry, order: Order, limit: int) -> None:
+    seen: list[str] = []
+    cursor: str | None = None
+    pages = 0
+    while pages == 0 or cursor:
+        page = Page(limit, cursor, order)
+        answer = await registry.read(lambda tx, page=page: list_messages(tx, MessageFilter(channel="long"), page))
+        seen += [item["text"] for item in answer["items"]]
+        cursor, pages = answer["next_cursor"], pages + 1
+        assert answer["total"] == 7
+    expected = [f"line {i}" for i in range(7)]
+    assert seen == (expected if order == "asc" else expected[::-1])
+    assert pages == -(-7 // limit)
+
+
+async def test_a_stretch_around_a_message_holds_it_between_those_before_and_after(registry: Registry) -> None:
+    ids = [message["id"] for message in await registry.get_conversations("long")]
+
+    def work(tx: Any) -> list[list[str]]:
+        around = window_around(tx, get_message(tx, ids[3]), before=2, limit=2)
+        assert around.earlier
+        assert around.later
+        before = read_window(tx, 1, Page(10, around.earlier, "desc"))
+        after = read_window(tx, 1, Page(10, around.later, "asc"))
+        assert before.earlier is None
+        assert after.later is None
+        return [[row.text for row in window.rows] for window in (before, around, after)]
+
+    assert await registry.read(work) == [["line 0"], ["line 1", "line 2", "line 3", "line 4"], ["line 5", "line 6"]]
+
+
+async def test_messages_with_some_characters_are_those_that_are_there(registry: Registry) -> None:
+    [first, *_] = [message["id"] for message in await registry.get_conversations("long")]
+    await registry.delete_conversation(first)
+    assert await registry.read(lambda tx: numbers_containing(tx, 1, "LINE", 3)) == [2, 3, 4]
+    assert await registry.read(lambda tx: numbers_containing(tx, 1, "e 0", 3)) == []
+
+
+async def test_sources_projects_and_tags_are_those_of_channels_that_are_there(registry: Registry) -> None:
+    await registry.write(lambda tx: edit_channel(tx, "short", {}, ["infra"]))
+
+    def facets(tx: Any) -> list[list[str]]:
+        return [
+            sources(tx),
+            sorted(projects_like(tx, "o", 5)),
+            latest_projects(tx, "claude", 5),
+            tags_like(tx, "inf", 5),
+        ]
+
+    assert await registry.read(facets) == [["claude", "cursor"], ["blog", "shop"], ["/home/me/blog"], ["infra"]]
+    await delete(registry, "short")
+    assert (await registry.read(facets))[:3] == [["cursor"], ["shop"], []]
+
+
+async def test_figures_count_what_is_not_deleted_by_source_project_and_day(registry: Registry) -> None:
+    [first, *_] = [message["id"] for message in await registry.get_conversations("long")]
+    await registry.delete_conversation(first)
+    assert await registry.read(lambda tx: registry_totals(tx, DAYS)) == {
+        "channels": 2,
+        "messages": 7,
+        "sources": [
+            {"source": "cursor", "channels": 1, "messages": 6},
+            {"source": "claude", "channels": 1, "messages": 1},
+        ],
+        "projects": [
+            {"project": "shop", "channels": 1, "messages": 6},
+            {"project": "blog", "channels": 1, "messages": 1},
+        ],
+        "days": [{"date": "2026-03-04", "messages": 6}, {"date": "2026-03-05", "messages": 1}],
+    }
+    await delete(registry, "short")
+    left = await registry.read(lambda tx: registry_totals(tx, DAYS))
+    assert (left["channels"], left["messages"], left["days"][1]["messages"]) == (1, 6, 0)
+
+
+async def test_channels_with_new_messages_are_named_once_by_all_their_names(registry: Registry) -> None:
+    since = now()
+    await registry.write(lambda tx: edit_channel(tx, "long", {"nickname": "the long one"}, None))
+    updated = await registry.read(lambda tx: UpdatedChannels(tx, since))
+    assert await registry.read(updated.names) == set()
+    await say(registry, "long", ["line 7"], "2026-03-06")
+    assert await registry.read(updated.names) == {"long", "the long one"}
+    assert await registry.read(updated.names) == set()
+    last = await registry.read(lambda tx: tx.execute(select(func.max(conversation.c.received_at))).scalar_one())
+    at_that_moment = await registry.read(lambda tx: UpdatedChannels(tx, last))
+    assert await registry.read(at_that_moment.names) == {"long", "the long one"}
+    before_all = await registry.read(lambda tx: UpdatedChannels(tx, DAYS[0].replace(year=2020)))
+    assert await registry.read(before_all.names) == {"long", "the long one", "short"}
+
+
+async def test_results_of_a_channel_are_listed_newest_first_without_deleted_ones(registry: Registry) -> None:
+    def keep(tx: WriteTransaction) -> None:
+        for at, day in enumerate(DAYS):
+            kind = {"record_type": "extract_result", "channel": "long", "result_type": "messages"}
+            save_result(tx, f"r{at}", **kind, items=["m"], metadata={}, timestamp=day)
+        tx.exec_driver_sql("UPDATE extract_result SET deleted = true WHERE id = 'r1'")
+
+    await registry.write(keep)
+    listed = await registry.read(lambda tx: list_results(tx, "long", Page()))
+    assert ([item["id"] for item in listed["items"]], listed["total"]) == (["r2", "r0"], 2)
+    assert (await registry.read(lambda tx: list_results(tx, None, Page())))["total"] == 2
+    assert (await registry.read(lambda tx: list_results(tx, "short", Page())))["total"] == 0
