@@ -20,7 +20,8 @@ from backoffice.metrics import Metrics, RequestCounter
 from backoffice.pages.errors import add_page_errors
 from backoffice.pages.routes import add_pages
 from backoffice.schemas import Failure
-from orchestrator.service import Orchestrator, open_orchestrator
+from orchestrator.opening import open_orchestrator
+from orchestrator.service import Orchestrator
 from registry.settings import Settings
 
 NAME = "context-registry"

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Body, Path, Query
 from backoffice.dependencies import SOURCE, Asking, Stored, without_parameters
 from backoffice.queries import ChannelsQuery, DeletionQuery
 from backoffice.schemas import CHANNEL, ChannelItem, DeletedChannel, ItemPage, ShownChannel
-from orchestrator.history import related
+from orchestrator.operations.history import related
 from orchestrator.relevance import best_channels
 from orchestrator.requests import ChannelName, TagQuery
 from registry.domain import now

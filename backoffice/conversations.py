@@ -11,8 +11,8 @@ from backoffice.dependencies import SOURCE, Asking, Stored, without_parameters
 from backoffice.queries import DeletionQuery, ExtractsQuery, MessageQuery, MessagesQuery, SearchParameters, Word
 from backoffice.schemas import MESSAGE_ID, FoundMessage, ItemPage, Logged, MessageItem, ResultItem
 from orchestrator.calls import as_request, log_result
-from orchestrator.refusals import invalid_request
 from orchestrator.relevance import LEAST_COVERAGE
+from orchestrator.requests import invalid_request
 from registry.search.retrieval import find_messages
 from registry.storage.channels import find_channel
 from registry.storage.database import ReadTransaction

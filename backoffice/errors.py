@@ -10,7 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from orchestrator.refusals import invalid_request
+from orchestrator.requests import invalid_request
 from registry.domain import storable
 from registry.errors import ErrorCode, InvalidRequest, RegistryError
 

@@ -8,8 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from orchestrator.operations import ALIASES, Operation, full_name
-from orchestrator.requests import ChannelName, Instant, Limit, RoleName
+from orchestrator.requests import ALIASES, ChannelName, Instant, Limit, Operation, RoleName, full_name
 from registry.domain import storable
 from registry.errors import ErrorCode
 from registry.storage.executions import ExecutionFilter

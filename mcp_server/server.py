@@ -26,7 +26,7 @@ from mcp_server.subscriptions import ChannelBus, add_subscriptions
 from mcp_server.tools import INSTRUCTIONS, add_channel_tools
 from orchestrator.calls import RESULTS, as_request, refusal
 from orchestrator.lazy import GrownChannels, RunOperation
-from orchestrator.refusals import invalid_request
+from orchestrator.requests import invalid_request
 from registry.errors import InvalidRequest, StorageError
 
 logger = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from backoffice.pages.rendering import address, render
 from backoffice.pages.snippets import Part, snippet
 from backoffice.pages.zone import as_instant, as_local, local_now
 from backoffice.queries import ChannelsQuery
-from orchestrator.refusals import invalid_request
+from orchestrator.requests import invalid_request
 from registry.search.retrieval import Findings
 from registry.storage.channels import list_channels, numbers_of
 from registry.storage.database import ReadTransaction
