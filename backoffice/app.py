@@ -27,7 +27,7 @@ from registry.settings import Settings
 NAME = "context-registry"
 FAILURES: dict[int | str, dict[str, Any]] = {
     "4XX": {"model": Failure, "description": "refused: INVALID_REQUEST, UNAUTHORIZED or NOT_FOUND"},
-    "5XX": {"model": Failure, "description": "failed: STORAGE_ERROR or TIMEOUT"},
+    "5XX": {"model": Failure, "description": "failed: STORAGE_ERROR, TIMEOUT or INTERNAL_ERROR"},
 }
 Beside = Callable[[], AbstractAsyncContextManager[object]]
 

@@ -16,7 +16,7 @@ from orchestrator.recorder import Recorder, request_summary, result_summary
 from orchestrator.requests import Operation, Refusal, Request, full_name, parse_request
 from orchestrator.state import ExternalAction, Run, State
 from registry.domain import DEEPEST, is_too_deep, storable
-from registry.errors import InvalidRequest, OperationTimeout, RegistryError, StorageError
+from registry.errors import InternalError, InvalidRequest, OperationTimeout, RegistryError, StorageError
 from registry.registry import Registry
 from registry.storage.database import WriteTransaction
 from registry.storage.executions import Execution, save_execution
@@ -188,4 +188,4 @@ def _failure(exc: Exception, execution_id: str) -> RegistryError:
     if isinstance(exc, RegistryError):
         return exc
     logger.exception("Execution %s failed", execution_id)
-    return StorageError("The operation failed inside Context Registry.", f"recorded as execution {execution_id}")
+    return InternalError("The operation failed inside Context Registry.", f"recorded as execution {execution_id}")

@@ -87,7 +87,7 @@ async def _store(orchestrator: Orchestrator, events: Iterable[Mapping[str, Any]]
         answer = await orchestrator.run(HookRequest(source=source, session=session), CLIENT)
         if answer["success"]:
             drained.new_messages += answer["new_count"]
-        elif answer["error"]["code"] in (ErrorCode.STORAGE_ERROR, ErrorCode.TIMEOUT):
+        elif answer["error"]["code"] in (ErrorCode.STORAGE_ERROR, ErrorCode.TIMEOUT, ErrorCode.INTERNAL_ERROR):
             is_done = False
     return is_done
 

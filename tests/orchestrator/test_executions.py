@@ -141,7 +141,7 @@ async def test_a_bug_tells_the_caller_nothing_but_where_it_is_recorded(
 
     monkeypatch.setattr("orchestrator.operations.log.save_told", buggy)
     answer = await orchestrator.run(SAVE)
-    assert answer["error"]["code"] == "STORAGE_ERROR"
+    assert answer["error"]["code"] == "INTERNAL_ERROR"
     assert "secret" not in str(answer)
     [execution] = await recorded(orchestrator)
     assert execution["id"] in answer["error"]["details"]
