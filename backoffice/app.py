@@ -20,13 +20,14 @@ from backoffice.metrics import Metrics, RequestCounter
 from backoffice.pages.errors import add_page_errors
 from backoffice.pages.routes import add_pages
 from backoffice.schemas import Failure
-from orchestrator.service import Orchestrator, open_orchestrator
+from orchestrator.opening import open_orchestrator
+from orchestrator.service import Orchestrator
 from registry.settings import Settings
 
 NAME = "context-registry"
 FAILURES: dict[int | str, dict[str, Any]] = {
     "4XX": {"model": Failure, "description": "refused: INVALID_REQUEST, UNAUTHORIZED or NOT_FOUND"},
-    "5XX": {"model": Failure, "description": "failed: STORAGE_ERROR or TIMEOUT"},
+    "5XX": {"model": Failure, "description": "failed: STORAGE_ERROR, TIMEOUT or INTERNAL_ERROR"},
 }
 Beside = Callable[[], AbstractAsyncContextManager[object]]
 

@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import models_json_schema
 
 from backoffice.schemas import CHANNEL, TIME
-from orchestrator.operations import ALIASES
 from orchestrator.requests import (
+    ALIASES,
     REQUESTS,
     BriefingQuery,
     ChannelName,

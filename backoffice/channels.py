@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Annotated, Any, NamedTuple
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Query
 
 from backoffice.dependencies import SOURCE, Asking, Stored, without_parameters
 from backoffice.queries import ChannelsQuery, DeletionQuery
 from backoffice.schemas import CHANNEL, ChannelItem, DeletedChannel, ItemPage, ShownChannel
-from orchestrator.history import related
-from orchestrator.relevance import best_channels
+from orchestrator.operations.history import related
 from orchestrator.requests import ChannelName, TagQuery
-from registry.domain import now
-from registry.search.retrieval import SearchResult, find_messages
-from registry.search.scope import Scope, narrow
-from registry.storage.channels import ChannelFilter, channel_item, get_channel, list_channels, tags_of
+from registry.storage.channels import channel_item, get_channel, list_channels, tags_of
 from registry.storage.database import ReadTransaction
-from registry.text.syntax import Search, read_search
 
 router = APIRouter(prefix="/bo/channels", tags=["channels"])
 
@@ -31,39 +26,18 @@ NAMING = {
 
 
 @router.get("", response_model=ItemPage[ChannelItem])
-async def show_channels(registry: Stored, query: Annotated[ChannelsQuery, Query()]) -> dict[str, Any]:
-    """Channels by last activity."""
-    return await registry.read(lambda tx: list_channels(tx, channel_filter(query, asked_for(tx, query)), query.page))
+async def show_channels(registry: Stored, client: Asking, query: Annotated[ChannelsQuery, Query()]) -> dict[str, Any]:
+    """Channels by last activity; with words, those that speak of it or are called so."""
+    if query.q is None:
+        return await registry.read(lambda tx: list_channels(tx, query.wanted, query.page))
+    found = await client.run({"operation": "list", "query": query.as_query(), "source": SOURCE})
+    return page_of_channels(found)
 
 
-class Asked(NamedTuple):
-    """What is asked for in words, as it is understood, and the messages that have to do with it."""
-
-    search: Search
-    findings: SearchResult | None
-
-
-def asked_for(tx: ReadTransaction, query: ChannelsQuery, moment: datetime | None = None) -> Asked:
-    """The words of a query, read and looked up; `moment` is the reader's now."""
-    search = read_search(query.q or "", moment or now())
-    if not (search.words or search.phrases or search.prefixes or search.excluded):
-        return Asked(search, None)
-    scope = Scope(source=query.source, project=query.project, tags=[query.tag] if query.tag else [])
-    return Asked(search, find_messages(tx, search, narrow(scope, search)))
-
-
-def channel_filter(query: ChannelsQuery, asked: Asked) -> ChannelFilter:
-    """What the registry is asked for: those of the channels that hold what was found, or are called so."""
-    search, findings = asked
-    return ChannelFilter(
-        source=search.source or query.source,
-        project=search.project or query.project,
-        tag=query.tag or next(iter(search.tags), None),
-        q=query.q if findings else None,
-        numbers=[number for number, _ in best_channels(findings)] if findings else [],
-        from_=query.from_ or search.from_,
-        to=query.to or search.to,
-    )
+def page_of_channels(found: Mapping[str, Any]) -> dict[str, Any]:
+    """What the orchestrator listed, in the shape of every list."""
+    place = found["pagination"]
+    return {"items": found["sessions"], "total": place["total"], "next_cursor": place["next_cursor"]}
 
 
 @router.get(

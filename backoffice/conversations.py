@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Query
@@ -11,15 +12,9 @@ from backoffice.dependencies import SOURCE, Asking, Stored, without_parameters
 from backoffice.queries import DeletionQuery, ExtractsQuery, MessageQuery, MessagesQuery, SearchParameters, Word
 from backoffice.schemas import MESSAGE_ID, FoundMessage, ItemPage, Logged, MessageItem, ResultItem
 from orchestrator.calls import as_request, log_result
-from orchestrator.refusals import invalid_request
-from orchestrator.relevance import LEAST_COVERAGE
-from registry.search.retrieval import find_messages
-from registry.search.scope import Scope
-from registry.storage.channels import find_channel
-from registry.storage.database import ReadTransaction
+from orchestrator.requests import invalid_request
 from registry.storage.extract_results import list_results
-from registry.storage.messages import MessageFilter, get_message, list_messages, message_item
-from registry.text.term_weights import coverage
+from registry.storage.messages import get_message, list_messages, message_item
 
 router = APIRouter(prefix="/bo", tags=["conversations"])
 
@@ -27,29 +22,20 @@ Id = Annotated[Word, Path(alias="id", examples=[MESSAGE_ID])]
 
 
 @router.get("/conversations", response_model=ItemPage[MessageItem])
-async def show_messages(registry: Stored, query: Annotated[MessagesQuery, Query()]) -> dict[str, Any]:
+async def show_messages(registry: Stored, client: Asking, query: Annotated[MessagesQuery, Query()]) -> dict[str, Any]:
     """Messages by time."""
-    return await registry.read(lambda tx: list_messages(tx, _filter(tx, query), query.page))
+    if query.q is None:
+        return await registry.read(lambda tx: list_messages(tx, query.wanted, query.page))
+    return _page(await client.run(_search(query.channel, query.as_query())))
 
 
-def _filter(tx: ReadTransaction, query: MessagesQuery) -> MessageFilter:
-    numbers = _found(tx, query, query.q) if query.q else None
-    return MessageFilter(query.channel, query.source, query.role, query.from_, query.to, query.include_deleted, numbers)
+def _search(channel: str | None, query: Mapping[str, Any]) -> dict[str, Any]:
+    return {"operation": "search", "channel": channel, "query": query, "source": SOURCE}
 
 
-def _found(tx: ReadTransaction, query: MessagesQuery, words: str) -> list[int]:
-    """The messages that have to do with the words; a filter does not drop those that search shows better ones for."""
-    within = find_channel(tx, query.channel) if query.channel else None
-    scope = Scope(
-        channel_number=within.number if within else None,
-        source=query.source,
-        roles=query.role,
-        from_=query.from_,
-        to=query.to,
-    )
-    found = find_messages(tx, words, scope)
-    candidates = [ranked.candidate for ranked in found.ranked]
-    return [held.number for held in candidates if coverage(held.weight, found.full) >= LEAST_COVERAGE]
+def _page(answer: Mapping[str, Any]) -> dict[str, Any]:
+    counts = answer["metadata"]
+    return {"items": answer["messages"], "total": counts["total_count"], "next_cursor": counts.get("next_cursor")}
 
 
 @router.post(
@@ -103,11 +89,7 @@ def _message(answer: dict[str, Any]) -> dict[str, Any]:
 @router.get("/search", response_model=ItemPage[FoundMessage], response_model_exclude_unset=True)
 async def search(client: Asking, query: Annotated[SearchParameters, Query()]) -> dict[str, Any]:
     """The messages that have to do with some words, best first."""
-    answer = await client.run(
-        {"operation": "search", "channel": query.channel, "query": query.as_query(), "source": SOURCE}
-    )
-    counts = answer["metadata"]
-    return {"items": answer["messages"], "total": counts["total_count"], "next_cursor": counts.get("next_cursor")}
+    return _page(await client.run(_search(query.channel, query.as_query())))
 
 
 @router.get("/extracts", response_model=ItemPage[ResultItem])

@@ -1,4 +1,4 @@
-"""Failures as HTTP answers: the one place where an error code gets its status (contract 2, 5)."""
+"""Failures as HTTP answers: the one place where an error code gets its status."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from orchestrator.refusals import invalid_request
+from orchestrator.requests import invalid_request
 from registry.domain import storable
-from registry.errors import ErrorCode, InvalidRequest, RegistryError
+from registry.errors import ErrorCode, InternalError, InvalidRequest, RegistryError
 
 STATUS = {
     ErrorCode.INVALID_REQUEST: 400,
@@ -20,6 +20,7 @@ STATUS = {
     ErrorCode.NOT_FOUND: 404,
     ErrorCode.STORAGE_ERROR: 500,
     ErrorCode.TIMEOUT: 504,
+    ErrorCode.INTERNAL_ERROR: 500,
 }
 _CODES = {status: code for code, status in STATUS.items()}
 
@@ -75,7 +76,7 @@ def _problem_of(request: Request, exc: RequestValidationError) -> InvalidRequest
 
 async def _refused(request: Request, exc: Any) -> JSONResponse:
     """What the framework refuses: unknown addresses, wrong methods, unreadable bodies."""
-    known = ErrorCode.STORAGE_ERROR if exc.status_code >= 500 else ErrorCode.INVALID_REQUEST
+    known = ErrorCode.INTERNAL_ERROR if exc.status_code >= 500 else ErrorCode.INVALID_REQUEST
     code = _CODES.get(exc.status_code, known)
     error = {"code": code.value, "message": str(exc.detail), "details": f"{request.method} {request.url.path}"}
     return failure(error, exc.status_code, exc.headers)
@@ -83,5 +84,4 @@ async def _refused(request: Request, exc: Any) -> JSONResponse:
 
 async def _bug(_request: Request, _exc: Exception) -> JSONResponse:
     """Starlette raises the exception again behind this answer, and the server logs it."""
-    error = {"code": "STORAGE_ERROR", "message": "The request failed inside Context Registry.", "details": ""}
-    return failure({**error, "details": "See the server's log"})
+    return failure(InternalError("The request failed inside Context Registry.", "See the server's log").as_dict())

@@ -20,7 +20,7 @@ from orchestrator.service import Orchestrator
 from orchestrator.sync.store_report import StoreReport
 from orchestrator.sync.sync import sync
 from registry.domain import format_time, now
-from registry.errors import InvalidRequest, RegistryError, StorageError
+from registry.errors import InternalError, InvalidRequest, RegistryError
 from registry.storage.client_stores import list_stores
 from registry.storage.database import ReadTransaction
 from registry.storage.facets import latest_projects
@@ -92,7 +92,7 @@ class Machine:
             self._error = exc.as_dict()
         except Exception:
             logger.exception("The sync failed")
-            self._error = StorageError("The sync failed inside Context Registry.", "See the server's log").as_dict()
+            self._error = InternalError("The sync failed inside Context Registry.", "See the server's log").as_dict()
         finally:
             self._finished_at = now()
 

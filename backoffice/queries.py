@@ -1,4 +1,4 @@
-"""Query parameters as checked shapes: every list's filters, and its page (contract 5)."""
+"""Query parameters as checked shapes: every list's filters, and its page."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from orchestrator.operations import ALIASES, Operation, full_name
-from orchestrator.requests import ChannelName, Instant, Limit, RoleName
+from orchestrator.requests import ALIASES, ChannelName, Instant, Limit, Operation, RoleName, full_name
 from registry.domain import storable
 from registry.errors import ErrorCode
+from registry.storage.channels import ChannelFilter
 from registry.storage.executions import ExecutionFilter
+from registry.storage.messages import MessageFilter
 from registry.storage.paging import Order, Page
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
@@ -90,6 +91,17 @@ class ChannelsQuery(PageQuery, Period):
     tag: Word | None = None
     q: Word | None = Field(None, description="words in the name, title, nickname, project or content")
 
+    @property
+    def wanted(self) -> ChannelFilter:
+        """As the registry takes it where no words are given."""
+        return ChannelFilter(self.source, self.project, self.tag, from_=self.from_, to=self.to)
+
+    def as_query(self, utc_offset_minutes: int = 0) -> dict[str, Any]:
+        """As the list operation takes it; the words' days are those of a clock so far from UTC."""
+        asked = {"text": self.q, "since": self.from_, "until": self.to, "utc_offset_minutes": utc_offset_minutes}
+        asked |= self.model_dump(include={"source", "project", "tag", "limit", "cursor", "order"})
+        return {name: value for name, value in asked.items() if value is not None}
+
 
 class MessagesQuery(PageQuery, Period):
     """Which messages."""
@@ -99,6 +111,17 @@ class MessagesQuery(PageQuery, Period):
     role: list[RoleName] | None = Field(None, description="may be given several times")
     q: Word | None = Field(None, description="words that the message has to do with; deleted ones are not found")
     include_deleted: bool = Field(False, description="softly deleted messages too")
+
+    @property
+    def wanted(self) -> MessageFilter:
+        """As the registry takes it where no words are given."""
+        return MessageFilter(self.channel, self.source, self.role, self.from_, self.to, self.include_deleted)
+
+    def as_query(self) -> dict[str, Any]:
+        """As the search operation takes it."""
+        asked = {"text": self.q, "roles": self.role, "from": self.from_, "to": self.to}
+        asked |= self.model_dump(include={"source", "limit", "cursor", "order"})
+        return {name: value for name, value in asked.items() if value is not None}
 
 
 class MessageQuery(BaseModel):
@@ -130,7 +153,7 @@ class SearchParameters(Period):
     cursor: str | None = Field(None, max_length=500, description="`next_cursor` of the last answer")
 
     def as_query(self) -> dict[str, Any]:
-        """As the search operation takes it (contract 3)."""
+        """As the search operation takes it."""
         asked = {"text": self.q, "roles": self.role, "from": self.from_, "to": self.to}
         asked |= self.model_dump(include={"source", "project", "tag", "limit", "cursor"})
         return {name: value for name, value in asked.items() if value is not None}

@@ -20,7 +20,7 @@ def example(**fields: Any) -> ConfigDict:
 class Problem(BaseModel):
     """Why a request failed."""
 
-    code: Literal["INVALID_REQUEST", "UNAUTHORIZED", "NOT_FOUND", "STORAGE_ERROR", "TIMEOUT"]
+    code: Literal["INVALID_REQUEST", "UNAUTHORIZED", "NOT_FOUND", "STORAGE_ERROR", "TIMEOUT", "INTERNAL_ERROR"]
     message: str
     details: str = Field(description="what was given, what is allowed, what to do")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from orchestrator.projects import project_of, working_folder
+from orchestrator.calls import project_of, working_folder
 
 _ORDINAL = re.compile(r"\d{1,5}")
 

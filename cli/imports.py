@@ -46,7 +46,7 @@ def import_files(files: Sequence[Path], as_json: bool) -> None:
 
 
 async def _import(found: Sequence[tuple[Path, AccountExport]], *, shows_progress: bool) -> list[StoreReport]:
-    from orchestrator.service import open_orchestrator
+    from orchestrator.opening import open_orchestrator
     from orchestrator.sync.sync import sync
 
     reports = []

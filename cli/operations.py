@@ -33,7 +33,7 @@ def run_operation(request: Mapping[str, Any], observe: Callable[[Execution], Non
 async def _run(
     settings: Settings, request: Mapping[str, Any], observe: Callable[[Execution], None] | None
 ) -> dict[str, Any]:
-    from orchestrator.service import open_orchestrator  # half a second that `ctxr -h` does not need
+    from orchestrator.opening import open_orchestrator  # half a second that `ctxr -h` does not need
 
     async with open_orchestrator(settings) as orchestrator:
         if observe:

@@ -14,8 +14,7 @@ from cli.operations import run_operation
 from cli.output import as_json_option, line_width, print_json
 from cli.session_lines import one_line, session_entry
 from cli.text import wrap
-from orchestrator.calls import search_result
-from orchestrator.projects import utc_offset_minutes
+from orchestrator.calls import search_result, utc_offset_minutes
 from registry.errors import NotFound
 
 HIT = re.compile(r"\*\*(.+?)\*\*", re.DOTALL)

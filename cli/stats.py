@@ -32,7 +32,7 @@ def stats(as_json: bool) -> None:
 
 
 async def _figures(settings: Settings) -> dict[str, Any]:
-    from orchestrator.service import open_orchestrator
+    from orchestrator.opening import open_orchestrator
     from registry.storage.facets import registry_totals
 
     days = last_days(datetime.now())

@@ -61,7 +61,7 @@ def show_reports(reports: Sequence[StoreReport], *, as_json: bool) -> None:
 def _sync(readers: Sequence[Source], places: Places) -> list[StoreReport]:
     import asyncio
 
-    from orchestrator.service import open_orchestrator
+    from orchestrator.opening import open_orchestrator
     from orchestrator.sync.sync import sync as bring_in
     from registry.settings import read_settings
 
@@ -76,7 +76,7 @@ def _sync(readers: Sequence[Source], places: Places) -> list[StoreReport]:
 def _watch(readers: Sequence[Source], places: Places, *, as_json: bool) -> None:
     import asyncio
 
-    from orchestrator.service import open_orchestrator
+    from orchestrator.opening import open_orchestrator
     from orchestrator.sync.watch import watch
     from registry.log import set_up_logging
     from registry.settings import read_settings

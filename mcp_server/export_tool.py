@@ -14,12 +14,11 @@ from pydantic import BaseModel, Field
 from mcp_server.envelope import Envelope, reply
 from mcp_server.history_tools import SessionId
 from mcp_server.identity import client_name
-from orchestrator.calls import refusal
+from orchestrator.calls import refusal, source_of
 from orchestrator.export.files import write_new_file
 from orchestrator.export.texts import ExportFormat, export
 from orchestrator.lazy import RunOperation
 from orchestrator.requests import FetchQuery, FetchRequest
-from orchestrator.sources import source_of
 from registry.errors import InvalidRequest, RegistryError
 
 SUFFIXES: dict[ExportFormat, tuple[str, ...]] = {

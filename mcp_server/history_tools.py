@@ -11,8 +11,8 @@ from pydantic import BaseModel, Field
 
 from mcp_server.envelope import Envelope, reply
 from mcp_server.identity import client_name
+from orchestrator.calls import project_of, source_of
 from orchestrator.lazy import RunOperation
-from orchestrator.projects import project_of
 from orchestrator.requests import (
     FetchQuery,
     FetchRequest,
@@ -24,7 +24,6 @@ from orchestrator.requests import (
     TagQuery,
     TagRequest,
 )
-from orchestrator.sources import source_of
 
 READING = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 NAMING = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)

@@ -14,6 +14,7 @@ from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 from mcp.types import INTERNAL_ERROR, INVALID_PARAMS
 
 from mcp_server.identity import client_name
+from orchestrator.calls import source_of
 from orchestrator.lazy import RunOperation
 from orchestrator.requests import (
     ExtractQuery,
@@ -24,7 +25,6 @@ from orchestrator.requests import (
     ListRequest,
     Request,
 )
-from orchestrator.sources import source_of
 from registry.errors import ErrorCode
 
 CHANNELS = "registry://channels"

@@ -12,11 +12,9 @@ from pydantic import BaseModel, Field
 from mcp_server.envelope import Envelope, reply
 from mcp_server.history_tools import READING, Pagination, ProjectName
 from mcp_server.identity import client_name
-from orchestrator.calls import refusal
+from orchestrator.calls import project_of, refusal, source_of, utc_offset_minutes
 from orchestrator.lazy import RunOperation
-from orchestrator.projects import project_of, utc_offset_minutes
 from orchestrator.requests import Instant, Limit, SessionsQuery, SessionsRequest
-from orchestrator.sources import source_of
 from registry.errors import InvalidRequest
 
 SEARCH = """\

@@ -26,8 +26,8 @@ from mcp_server.subscriptions import ChannelBus, add_subscriptions
 from mcp_server.tools import INSTRUCTIONS, add_channel_tools
 from orchestrator.calls import RESULTS, as_request, refusal
 from orchestrator.lazy import GrownChannels, RunOperation
-from orchestrator.refusals import invalid_request
-from registry.errors import InvalidRequest, StorageError
+from orchestrator.requests import invalid_request
+from registry.errors import InternalError, InvalidRequest
 
 logger = logging.getLogger(__name__)
 
@@ -125,7 +125,7 @@ class RegistryServer(MCPServer[Any]):
             if isinstance(exc.__cause__, ValidationError):
                 return await self._refuse(name, arguments, exc.__cause__.errors(include_url=False), context)
             logger.exception("Tool %s failed", name)
-            bug = StorageError("The tool failed inside Context Registry.", "See the server's log")
+            bug = InternalError("The tool failed inside Context Registry.", "See the server's log")
             return reply(name, {"success": False, "error": bug.as_dict()})
 
     async def _refuse(

@@ -7,8 +7,8 @@ from collections.abc import Collection
 import anyio
 
 from mcp_server.server import DEFAULT, create_server
+from orchestrator.calls import working_folder
 from orchestrator.lazy import LazyOrchestrator
-from orchestrator.projects import working_folder
 from registry.log import set_up_logging
 from registry.settings import Settings, read_settings
 

@@ -11,9 +11,9 @@ from pydantic import BaseModel, Field
 
 from mcp_server.envelope import Envelope, reply
 from mcp_server.identity import client_name
+from orchestrator.calls import source_of
 from orchestrator.lazy import RunOperation
 from orchestrator.requests import ChannelName, ExtractQuery, ExtractRequest, LogRequest, MessageIn, Meta
-from orchestrator.sources import source_of
 
 INSTRUCTIONS = """\
 Context Registry keeps the user's conversations with every AI client, by channel, and gives them back.

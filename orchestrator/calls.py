@@ -1,13 +1,17 @@
-"""The tools' calls as operations: arguments to request, outcome to result (contract 2.1, 2.2), for every door alike."""
+"""The tools' calls as operations, for every door alike: arguments to request, who asks and where, outcome to result.
+
+Light to import: an MCP server needs it before it opens a registry.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
-from orchestrator.operations import Operation
-from orchestrator.requests import Refusal
-from orchestrator.sources import source_of
+from orchestrator.requests import Operation, Refusal
 from registry.errors import InvalidRequest
 
 
@@ -31,7 +35,7 @@ def log_result(outcome: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def extract_result(outcome: Mapping[str, Any]) -> dict[str, Any]:
-    """extract's result: the seed's shape (004 §1.2), with what is empty left out."""
+    """extract's result: what is empty is left out."""
     counts = outcome["metadata"]
     metadata = {
         "total_messages": counts["total_count"],
@@ -99,3 +103,62 @@ RESULTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "export_session": export_result,
 }
 """Of each tool, what it shows of an operation that succeeded."""
+
+
+CLIENT_SOURCES = {
+    "cursor-vscode": "cursor",
+    "cursor": "cursor",
+    "claude-ai": "claude",
+    "claude": "claude",
+    "claude-desktop": "claude",
+    "claude-code": "claude-code",
+    "codex": "codex",
+    "codex-mcp-client": "codex",
+    "gemini-cli": "gemini-cli",
+    "gemini-cli-mcp-client": "gemini-cli",
+    "opencode": "opencode",
+    "visual studio code": "copilot-vscode",
+    "visual studio code - insiders": "copilot-vscode",
+}
+"""The names that clients give themselves in the MCP handshake, and our word for them."""
+
+UNKNOWN = "unknown"
+
+_CHANNEL_PATTERN = re.compile(r"([a-z0-9-]+)_session_")
+
+
+def source_of(given: str | None, client: str | None, channel: str | None = None) -> str:
+    """The source: what the caller says, else its client's name, else the channel's `{source}_session_…`.
+
+    `client` is a name with or without a version behind it: "cursor-vscode 1.0".
+    """
+    if given:
+        return given
+    name = (client or "").lower().rpartition(" ")[0] or (client or "").lower()
+    if name in CLIENT_SOURCES:
+        return CLIENT_SOURCES[name]
+    named = _CHANNEL_PATTERN.match(channel or "")
+    return named[1] if named else re.sub(r"[^a-z0-9]+", "-", name).strip("-")[:64] or UNKNOWN
+
+
+CURRENT, ALL = "current", "all"
+
+
+def project_of(asked: str, current: str | None) -> str | None:
+    """The folder to look in; None for all. Where the current folder is not known, `current` means all."""
+    return {CURRENT: current, ALL: None}.get(asked, asked)
+
+
+def working_folder() -> str | None:
+    """The folder a stdio server was started in, unless that says nothing: the home folder, the root, or none."""
+    try:
+        here = Path.cwd()
+    except OSError:
+        return None
+    return None if here in (Path.home(), Path(here.anchor)) else str(here)
+
+
+def utc_offset_minutes() -> int:
+    """This machine's clock against UTC, for what `yesterday` means."""
+    offset = datetime.now().astimezone().utcoffset() or timedelta()
+    return int(offset.total_seconds() // 60)

@@ -1,53 +1,96 @@
-"""The wiring of the graph, and nothing else."""
+"""The graph: its edges are decided by what the state holds, and its picture is drawn from what was compiled."""
 
 from __future__ import annotations
 
-from itertools import pairwise
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import Runtime
+from langgraph.types import Command, RetryPolicy
 
-from orchestrator.nodes import NODES
-from orchestrator.operations import PATHS
-from orchestrator.state import GeneralState, Run
+from orchestrator.nodes import KEEP, NODES, PATHS, QUERY, WRITE, Work
+from orchestrator.state import Run, State
+from registry.errors import NotFound
 
-Graph = CompiledStateGraph[GeneralState, Run, GeneralState, GeneralState]
+Graph = CompiledStateGraph[State, Run, State, State]
+
+OUTSIDE = RetryPolicy(max_attempts=3, initial_interval=0.5)
+"""What is outside may be away for a moment; what was read and made for it is not read and made again."""
+
+
+def after_plan(state: State) -> str:
+    """What only stores needs no reading."""
+    return "cr_query" if state["operation"] in QUERY else "cr_write"
+
+
+def after_query(state: State) -> str:
+    """What was found is narrowed down, or goes into a shorter form as a whole.
+
+    Here, and after `filter`, is the place to ask again with fewer words where nothing was found: an edge back.
+    """
+    if "error" in state:
+        return END
+    return "filter" if state["operation"] in KEEP else "transform"
+
+
+def after_filter(state: State) -> str:
+    """What is kept is made shorter where that is asked for, and stored where a record of it is kept."""
+    if "error" in state:
+        return END
+    if state["query"].is_shortened:
+        return "transform"
+    return "cr_write" if state["operation"] in WRITE else END
+
+
+def after_transform(state: State) -> str:
+    """A text for others goes outside before it is stored."""
+    return "external_action" if "transformed_data" in state else "cr_write"
+
+
+EDGES: dict[str, tuple[Callable[[State], str], tuple[str, ...]]] = {
+    "plan": (after_plan, ("cr_query", "cr_write")),
+    "cr_query": (after_query, ("filter", "transform", END)),
+    "filter": (after_filter, ("transform", "cr_write", END)),
+    "transform": (after_transform, ("external_action", "cr_write")),
+    "external_action": (lambda _: "cr_write", ("cr_write",)),
+    "cr_write": (lambda _: END, (END,)),
+}
+"""Of each node, who decides where to go from it, and where that may be."""
 
 
 def build_graph() -> Graph:
-    """One graph for every operation: from each node to the next one on the path that `plan` chose."""
-    graph: StateGraph[GeneralState, Run, GeneralState, GeneralState] = StateGraph(GeneralState, context_schema=Run)
+    """One graph for every operation."""
+    graph: StateGraph[State, Run, State, State] = StateGraph(State, context_schema=Run)
     graph.add_edge(START, "plan")
-    for name, node in NODES.items():
-        graph.add_node(name, node)
-        graph.add_conditional_edges(name, _step_after(name), [*_successors(name), END])
+    for name, work in NODES.items():
+        decide, targets = EDGES[name]
+        retry = OUTSIDE if name == "external_action" else None
+        graph.add_node(name, _step(name, work, decide), destinations=targets, retry_policy=retry)
     return graph.compile()
 
 
-def _step_after(name: str) -> Any:
-    def next_node(state: GeneralState) -> str:
-        path = state["path"]
-        place = path.index(name) + 1
-        return path[place] if place < len(path) else END
+def _step(name: str, work: Work, decide: Callable[[State], str]) -> Callable[..., Awaitable[Command[str]]]:
+    """A node that is recorded, and that says where to go: measured, half the cost of an edge that decides by itself."""
 
-    return next_node
+    async def step(state: State, runtime: Runtime[Run]) -> Command[str]:
+        try:
+            with runtime.context.recorder.step(name):
+                change = await work(state, runtime.context)
+        except NotFound as nothing:
+            change = {"error": nothing}
+        return Command(update=change, goto=decide(cast(State, {**state, **change})))
 
-
-def _successors(name: str) -> list[str]:
-    return sorted({after for path in PATHS.values() for here, after in edges_of(path) if here == name})
-
-
-def edges_of(path: tuple[str, ...]) -> list[tuple[str, str]]:
-    """The steps of a path, from node to node."""
-    return list(pairwise(path))
+    return step
 
 
 def describe_graph() -> dict[str, Any]:
-    """The graph for drawing: nodes, edges, and the path of each operation (contract 5, /bo/ao/graph)."""
-    edges = sorted({edge for path in PATHS.values() for edge in edges_of(path)})
+    """The compiled graph for drawing: nodes, edges, and the path of each operation."""
+    drawn = build_graph().get_graph().edges
+    edges = sorted((edge.source, edge.target) for edge in drawn if {edge.source, edge.target} <= NODES.keys())
     return {
         "nodes": list(NODES),
         "edges": [{"from": here, "to": after} for here, after in edges],
-        "paths": {name: list(path) for name, path in PATHS.items()},
+        "paths": PATHS,
     }

@@ -1,4 +1,4 @@
-"""An orchestrator that opens behind the handshake: a stdio server starts for every chat window (platform notes 2.5).
+"""An orchestrator that opens behind the handshake: a stdio server starts for every chat window.
 
 Nothing heavy is imported here; the graph and the database come in a thread, at the first need or shortly after start.
 """
@@ -82,6 +82,6 @@ class LazyOrchestrator:
 
 
 def _import_opener() -> Opener:
-    from orchestrator.service import open_orchestrator
+    from orchestrator.opening import open_orchestrator
 
     return open_orchestrator

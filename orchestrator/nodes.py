@@ -1,131 +1,85 @@
-"""The six nodes (seed 004 §2.1). What a node does for an operation stands in that node's table."""
+"""The six nodes. What a node does for an operation stands in that operation's module."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
-from langgraph.runtime import Runtime
-
-from orchestrator.filters import filter_extraction, filter_search
-from orchestrator.finding import subject_of
-from orchestrator.history import fetch_session, filter_fetch, filter_list, list_sessions
-from orchestrator.operations import PATHS, Operation
-from orchestrator.queries import daily_briefing, extract, search
-from orchestrator.relevance import within
-from orchestrator.requests import ExtractRequest
-from orchestrator.sessions import filter_sessions, find_sessions
-from orchestrator.shortening import FirstSentences, digest
-from orchestrator.state import GeneralState, Run
-from orchestrator.summaries import result_summary
-from orchestrator.writes import WRITES
+from orchestrator.operations import briefing, extract, history, log, manage, search
+from orchestrator.recorder import result_summary
+from orchestrator.requests import READING, Operation
+from orchestrator.state import Run, State, Steps
 from registry.storage.database import WriteTransaction
 from registry.storage.executions import save_execution
 
-
-class Node(Protocol):
-    """A node as the graph calls it."""
-
-    async def __call__(self, state: GeneralState, runtime: Runtime[Run]) -> GeneralState:
-        """The node's change to the state."""
-
-
-QUERIES: dict[Operation, Callable[..., Any]] = {
-    Operation.EXTRACT: extract,
-    Operation.SEARCH: search,
-    Operation.SEARCH_SESSIONS: find_sessions,
-    Operation.LIST: list_sessions,
-    Operation.FETCH: fetch_session,
-    Operation.DAILY_BRIEFING: daily_briefing,
+OPERATIONS: dict[Operation, Steps[Any, Any]] = {
+    Operation.CONVERSATION_LOG: log.LOG,
+    Operation.EXTRACT: extract.EXTRACT,
+    Operation.SEARCH: search.SEARCH,
+    Operation.SEARCH_SESSIONS: search.SESSIONS,
+    Operation.LIST: history.LIST,
+    Operation.FETCH: history.FETCH,
+    Operation.TAG: manage.TAG,
+    Operation.DELETE: manage.DELETE,
+    Operation.RESTORE: manage.RESTORE,
+    Operation.IMPORT: log.IMPORT,
+    Operation.DAILY_BRIEFING: briefing.BRIEFING,
 }
-"""What `cr_query` reads, in one read transaction."""
-
-FILTERS: dict[Operation, Callable[..., Awaitable[dict[str, Any]]]] = {
-    Operation.EXTRACT: filter_extraction,
-    Operation.SEARCH: filter_search,
-    Operation.SEARCH_SESSIONS: filter_sessions,
-    Operation.LIST: filter_list,
-    Operation.FETCH: filter_fetch,
-}
-"""What `filter` keeps of it."""
-
-_summarizer = FirstSentences()
+QUERY = {name: steps.query for name, steps in OPERATIONS.items() if steps.query}
+KEEP = {name: steps.keep for name, steps in OPERATIONS.items() if steps.keep}
+SHORTEN = {name: steps.shorten for name, steps in OPERATIONS.items() if steps.shorten}
+WRITE = {name: steps.write for name, steps in OPERATIONS.items() if steps.write}
+SUBJECT = {name: steps.subject for name, steps in OPERATIONS.items() if steps.subject}
 
 
-def _recorded(work: Callable[[GeneralState, Run], Awaitable[GeneralState]]) -> Node:
-    """A node of the graph that notes its time and outcome in the flight recorder."""
-
-    async def node(state: GeneralState, runtime: Runtime[Run]) -> GeneralState:
-        with runtime.context.recorder.step(work.__name__.rstrip("_")):
-            return await work(state, runtime.context)
-
-    return node
-
-
-@_recorded
-async def plan(state: GeneralState, run: Run) -> GeneralState:
-    """Choose the path: what the operation's name says, with `transform` where a shorter form is asked for."""
-    request = run.request
-    name = request.operation.value
-    if isinstance(request, ExtractRequest) and request.query.mode != "raw":
-        name = "extract, shortened"
-    run.recorder.explain(path=list(PATHS[name]), why=f"the path of {name}")
-    return {"path": PATHS[name]}
+async def plan(state: State, run: Run) -> State:
+    """Say which way it will go if all is found; let in first what the clients have written since the last question."""
+    name = f"{state['operation']}, shortened" if state["query"].is_shortened else state["operation"]
+    run.recorder.explain(path=PATHS[name], why=f"the path of {name}")
+    if run.before_reading and state["operation"] in READING:
+        await run.before_reading()
+    return {}
 
 
-@_recorded
-async def cr_query(state: GeneralState, run: Run) -> GeneralState:
+async def cr_query(state: State, run: Run) -> State:
     """Read from the registry."""
-    query = QUERIES[run.request.operation]
-    if run.meaning and (subject := subject_of(run.request)):
-        run = replace(run, meant=await run.meaning.of(subject))
-    return {"data": await run.registry.read(lambda tx: query(tx, run, run.request))}
+    query, request = QUERY[state["operation"]], state["query"]
+    run = replace(run, meant=await _meant(state, run))
+    return {"data": await run.registry.read(lambda tx: query(tx, run, request))}
 
 
-@_recorded
-async def filter_(state: GeneralState, run: Run) -> GeneralState:
+async def filter_(state: State, run: Run) -> State:
     """Keep what answers the request."""
-    return {"result": await FILTERS[run.request.operation](run, run.request, state["data"])}
+    return {"result": await KEEP[state["operation"]](run, state["query"], state["data"])}
 
 
-@_recorded
-async def transform(state: GeneralState, run: Run) -> GeneralState:
+async def transform(state: State, run: Run) -> State:
     """Make what was read or kept shorter."""
-    if run.request.operation is Operation.DAILY_BRIEFING:
-        text = _summarizer.summarize(state["data"])
-        run.recorder.explain(by=_summarizer.name, messages=len(state["data"]), characters=len(text))
-        return {"transformed_data": text}
-    result: dict[str, Any] = dict(state["result"])
-    result["messages"] = digest(result["messages"])
-    if isinstance(run.request, ExtractRequest) and run.request.query.mode == "summary":
-        result["summary"] = within(_summarizer.summarize(result["messages"]), run.request.query.max_tokens)
-    run.recorder.explain(by=_summarizer.name, messages=len(result["messages"]))
-    return {"result": result}
+    return SHORTEN[state["operation"]](run, state["query"], state)
 
 
-@_recorded
-async def external_action(state: GeneralState, run: Run) -> GeneralState:
+async def external_action(state: State, run: Run) -> State:
     """Hand the outcome to the outside systems that are configured."""
     done = {action.name: await action.perform(state["transformed_data"]) for action in run.actions}
     run.recorder.explain(actions=done, why=None if done else "no outside system is configured")
     return {}
 
 
-@_recorded
-async def cr_write(state: GeneralState, run: Run) -> GeneralState:
+async def cr_write(state: State, run: Run) -> State:
     """Store, and record this execution in the same transaction: neither is ever there without the other."""
-    write = WRITES[run.request.operation]
+    write = WRITE[state["operation"]]
 
     def work(tx: WriteTransaction) -> dict[str, Any]:
-        result = write(tx, run, run.request, state)
+        result = write(tx, run, state["query"], state)
         save_execution(tx, run.recorder.finished(result_summary(result)))
         return result
 
     return {"result": await run.registry.write(work)}
 
 
-NODES: dict[str, Node] = {
+Work = Callable[[State, Run], Awaitable[State]]
+NODES: dict[str, Work] = {
     "plan": plan,
     "cr_query": cr_query,
     "filter": filter_,
@@ -133,3 +87,30 @@ NODES: dict[str, Node] = {
     "external_action": external_action,
     "cr_write": cr_write,
 }
+"""Each changes the state by what it returns."""
+
+
+def _path(name: Operation, *, is_shortened: bool) -> list[str]:
+    """The nodes that have work for an operation, in order."""
+    steps = OPERATIONS[name]
+    work = {
+        "plan": True,
+        "cr_query": steps.query,
+        "filter": steps.keep,
+        "transform": steps.shorten and (is_shortened or not steps.keep),
+        "external_action": steps.is_published,
+        "cr_write": steps.write,
+    }
+    return [node for node in NODES if work[node]]
+
+
+PATHS = {name.value: _path(name, is_shortened=False) for name in Operation} | {
+    f"{name}, shortened": _path(name, is_shortened=True) for name in KEEP if name in SHORTEN
+}
+"""The way of each operation if all is found."""
+
+
+async def _meant(state: State, run: Run) -> Any:
+    """What the request's words mean to the model, where there are any and one is configured."""
+    subject = SUBJECT[state["operation"]](state["query"]) if state["operation"] in SUBJECT else ""
+    return await run.meaning.of(subject) if run.meaning and subject else None

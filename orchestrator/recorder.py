@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from asyncio import CancelledError
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from orchestrator.requests import HookRequest, ImportRequest, LogRequest, Request
 from registry.domain import format_time, new_id, now, preview_of
 from registry.errors import RegistryError
 from registry.storage.executions import Execution
@@ -113,3 +114,40 @@ def describe(exc: BaseException) -> dict[str, str]:
 
 def _ms_since(started: float) -> float:
     return round((time.perf_counter() - started) * 1000, 3)
+
+
+def request_summary(request: Request) -> dict[str, Any]:
+    """What was asked, as an execution keeps it: counts and ids, never the texts of messages."""
+    if isinstance(request, LogRequest):
+        return {
+            "channel": request.channel,
+            "messages": len(request.messages),
+            "characters": sum(len(message.text) for message in request.messages),
+        }
+    if isinstance(request, HookRequest):
+        return {"session_id": request.session.session_id, "messages": len(request.session.messages)}
+    if isinstance(request, ImportRequest):
+        return {
+            "store": request.store,
+            "sessions": len(request.found),
+            "messages": sum(len(found.session.messages) for found in request.found),
+        }
+    return request.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"metadata", "source"})
+
+
+def result_summary(result: Mapping[str, Any]) -> dict[str, Any]:
+    """What was answered, in the same way."""
+    return {key: _ids(value) if key == "messages" else _short(value) for key, value in result.items() if value}
+
+
+def _ids(messages: list[dict[str, Any]]) -> list[str]:
+    return [message["id"] for message in messages[:KEPT_ITEMS]]
+
+
+def _short(value: Any) -> Any:
+    match value:
+        case list():
+            return len(value) if value and not isinstance(value[0], str) else value[:KEPT_ITEMS]
+        case dict():
+            return {key: item for key, item in value.items() if key != "text" and not isinstance(item, dict)}
+    return value

@@ -1,4 +1,8 @@
-"""Which of the messages found answer the request, and how much of them fits. Pure."""
+"""Which of the messages found answer the request: judged by their words, and by meaning where that is asked. Pure.
+
+The ranking by words and the one by meaning each hold only what they call relevant; fused, a message that both call so
+comes before one that only one does.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from orchestrator.nearness import Places, explained, fused, fused_channels, is_near
-from orchestrator.reasons import Reason
+from orchestrator.delivery import Turn
 from orchestrator.recorder import KEPT_ITEMS
 from registry.search.retrieval import SearchResult
+from registry.text.rank_fusion import SimilarMessages, fuse
 from registry.text.ranking import Ranked
 from registry.text.term_weights import coverage
 
@@ -18,17 +22,43 @@ LEAST_COVERAGE = 0.2
 LEAST_SHARE = 0.5
 """A message that scores less than this share of the best one is not shown beside it.
 
-Both from trying others on `benchmarks/retrieval/sets/development.json`: less share brings wrong turns and no right
-ones, more of either costs right ones.
+Both from `python -m benchmarks.retrieval --sweep`: less share brings wrong turns and no right ones, more of
+either costs right ones.
 """
 NEARLY_KEPT = 10
 """So many places in a record are for the best of those that were dropped: they show where the line was drawn."""
-LONG_TURN = 8
-"""A longer turn is shown by its question, its hits and its last answer."""
 
-Turn = tuple[int, int]
-"""A turn's identity: channel number, seq of its first message."""
-MessageDict = dict[str, Any]
+REASONS = {
+    "parts": "contains parts of words only, or what sounds like them",
+    "coverage": "covers {share} of the request, less than {least}",
+    "score": "scores {share} of the best, less than {least}",
+    "meaning": "is {share} as near in meaning as the nearest, less than {least}",
+}
+"""Why a message that was found is dropped: a code in the record, words where it is read."""
+
+
+class Reason(NamedTuple):
+    """One of REASONS, with the shares (0 to 1) that decided."""
+
+    code: str
+    share: float = 0.0
+    least: float = 0.0
+
+    def __str__(self) -> str:
+        return REASONS[self.code].format(share=f"{self.share:.0%}", least=f"{self.least:.0%}")
+
+
+class Places(NamedTuple):
+    """Where a message stands by words and by meaning (1 is first, None not at all), and the score of both together."""
+
+    by_words: int | None
+    by_meaning: int | None
+    similarity: float | None
+    fused: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """As an execution's step shows it."""
+        return {**self._asdict(), "fused": round(self.fused, 3)}
 
 
 class Judged(NamedTuple):
@@ -70,7 +100,7 @@ def judge(findings: SearchResult, least_share: float = LEAST_SHARE) -> list[Judg
     """A verdict on every message found, best first."""
     best = max((_own(ranked) for ranked in findings.ranked), default=0.0)
     verdicts = [_judged(ranked, findings, least_share * best, best) for ranked in findings.ranked]
-    return fused(verdicts, findings.similar, least_share) if is_near(findings) else verdicts
+    return _fused(verdicts, findings.similar, least_share) if _is_compared(findings) else verdicts
 
 
 def _judged(ranked: Ranked, findings: SearchResult, least: float, best: float) -> Judged:
@@ -99,7 +129,7 @@ def explanation(findings: SearchResult) -> dict[str, Any]:
         "candidates": findings.candidates,
         "ranked": len(findings.ranked),
         "unconfirmed": findings.filtered_out,
-        **({"meaning": explained(findings.similar)} if findings.similar else {}),
+        **({"meaning": _meaning_explained(findings.similar)} if findings.similar else {}),
     }
 
 
@@ -140,96 +170,69 @@ def session_scores(kept: Iterable[Judged], findings: SearchResult) -> list[tuple
         if coverage(mass, findings.full) >= LEAST_COVERAGE:
             scores[number] += mass
     by_words = sorted(scores.items(), key=lambda item: (-item[1], -item[0]))
-    return fused_channels([number for number, _ in by_words], judged_all) if is_near(findings) else by_words
+    return _fused_channels([number for number, _ in by_words], judged_all) if _is_compared(findings) else by_words
 
 
-def arrange(
-    turns: Sequence[Turn],
-    messages: Iterable[MessageDict],
-    hits: frozenset[int],
-    *,
-    limit: int,
-    max_tokens: int | None,
-) -> tuple[list[MessageDict], int]:
-    """The messages of as many turns as fit, best turns first, in conversation order; and how many turns that is.
-
-    Each message has `number`, `channel_number`, `turn`, `role`, `text`. A first turn too long for the limits
-    is cut to its hits, then its texts are cut, so that there is always an answer.
-    """
-    by_turn: Mapping[Turn, list[MessageDict]] = _by_turn(messages)
-    chosen: list[MessageDict] = []
-    taken = 0
-    for turn in turns:
-        whole = _shortened(by_turn.get(turn, []), hits)
-        more = whole if taken else _cut_to(whole, hits, limit, max_tokens)
-        if len(chosen) + len(more) > limit or not _fits([*chosen, *more], max_tokens):
-            break
-        chosen += more
-        taken += 1
-    return sorted(chosen, key=lambda message: (message["timestamp"], message["number"])), taken
+def _is_compared(findings: SearchResult) -> bool:
+    """Whether anything was found by meaning."""
+    return bool(findings.similar and findings.similar.similarities)
 
 
-def last_within(messages: Sequence[MessageDict], max_tokens: int | None) -> list[MessageDict]:
-    """As many of the newest messages as fit, in order; the newest is cut if it alone is too long."""
-    chosen: list[MessageDict] = []
-    for message in reversed(messages):
-        if not _fits([message, *chosen], max_tokens):
-            break
-        chosen.insert(0, message)
-    if messages and not chosen and max_tokens is not None:
-        return [cut(messages[-1], max_tokens)]
-    return chosen
+def _fused(verdicts: Sequence[Judged], nearness: SimilarMessages | None, least_share: float) -> list[Judged]:
+    """The verdicts in the order of both rankings; what is near enough is kept, whatever its words."""
+    nearness = nearness or SimilarMessages()
+    words = [_number(judged) for judged in verdicts if judged.reason is None]
+    near = [number for number in nearness.similarities if nearness.share(number) >= least_share]
+    scores = fuse([words, near])
+    by_words, by_meaning = _places(words), _places(near)
+    order = {number: place for place, number in enumerate(scores)}
+
+    def placed(judged: Judged) -> Judged:
+        number = _number(judged)
+        places = Places(
+            by_words.get(number),
+            by_meaning.get(number),
+            nearness.similarities.get(number),
+            scores.get(number, 0.0),
+        )
+        reason = None if number in scores else _too_far(judged, nearness, least_share) or judged.reason
+        return judged._replace(places=places, reason=reason)
+
+    return sorted(map(placed, verdicts), key=lambda judged: order.get(_number(judged), len(order)))
 
 
-def _by_turn(messages: Iterable[MessageDict]) -> dict[Turn, list[MessageDict]]:
-    groups: dict[Turn, list[MessageDict]] = defaultdict(list)
-    for message in messages:
-        groups[(message["channel_number"], message["turn"])].append(message)
-    return groups
+def _too_far(judged: Judged, nearness: SimilarMessages, least_share: float) -> Reason | None:
+    number = _number(judged)
+    if judged.ranked.score or number not in nearness.similarities:
+        return None
+    return Reason("meaning", nearness.share(number), least_share)
 
 
-def _shortened(turn: list[MessageDict], hits: frozenset[int]) -> list[MessageDict]:
-    """A long turn (an agent's many tool calls) without what is neither question, hit nor last answer."""
-    if len(turn) <= LONG_TURN:
-        return turn
-    answers = [message for message in turn if message["role"] == "assistant"]
-    ends = {turn[0]["number"], *(message["number"] for message in answers[-1:])}
-    return [message for message in turn if message["number"] in hits | ends]
+def _fused_channels(by_words: Sequence[int], kept: Sequence[Judged]) -> list[tuple[int, float]]:
+    """Channels in the order of both rankings, by meaning as their nearest message stands."""
+    near = sorted(
+        (judged.places.by_meaning, judged.ranked.candidate.channel_id)
+        for judged in kept
+        if judged.places and judged.places.by_meaning
+    )
+    return list(fuse([by_words, list(dict.fromkeys(number for _, number in near))]).items())
 
 
-def _cut_to(turn: list[MessageDict], hits: frozenset[int], limit: int, max_tokens: int | None) -> list[MessageDict]:
-    """The best turn, made to fit: hits before the rest, then shorter texts."""
-    wanted = sorted(turn, key=lambda message: message["number"] not in hits)[:limit]
-    if max_tokens is None or _fits(wanted, max_tokens):
-        return wanted
-    fitting: list[MessageDict] = []
-    for message in wanted:
-        if _fits([*fitting, message], max_tokens):
-            fitting.append(message)
-    return fitting or [cut(message, max_tokens) for message in wanted[:1]]
+def _places(ranking: Sequence[int]) -> Mapping[int, int]:
+    return {number: place for place, number in enumerate(ranking, 1)}
 
 
-def _fits(messages: Iterable[MessageDict], max_tokens: int | None) -> bool:
-    return max_tokens is None or sum(tokens_in(message["text"]) for message in messages) <= max_tokens
+def _number(judged: Judged) -> int:
+    return judged.ranked.candidate.number
 
 
-def tokens_in(text: str) -> int:
-    """An estimate of a text's length in a model's tokens that errs upwards: ASCII 3 characters, others 1."""
-    ascii_count = sum(map(str.isascii, text))
-    return -(-ascii_count // 3) + (len(text) - ascii_count)
-
-
-def cut(message: MessageDict, max_tokens: int) -> MessageDict:
-    """The message with as much of its text as fits, and a mark where it ends."""
-    return {**message, "text": within(message["text"], max_tokens)}
-
-
-def within(text: str, max_tokens: int | None) -> str:
-    """As much of a text as fits, and a mark where it was cut."""
-    if max_tokens is None or tokens_in(text) <= max_tokens:
-        return text
-    low, high = 0, len(text)
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if tokens_in(text[:middle] + "…") <= max_tokens else (low, middle - 1)
-    return text[:low] + "…"
+def _meaning_explained(nearness: SimilarMessages) -> dict[str, Any]:
+    """What was compared, or why nothing was, as an execution's step shows it."""
+    if nearness.note:
+        return {"not_asked": nearness.note}
+    return {
+        "model": nearness.model,
+        "vectors": nearness.vectors,
+        "least_similarity": round(nearness.least, 3),
+        "near": len(nearness.similarities),
+    }

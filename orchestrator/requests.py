@@ -1,15 +1,17 @@
-"""What may be asked, as checked shapes: the one place where every door's arguments are validated (contract 2, 3).
+"""What may be asked, as checked shapes: the one place where every door's arguments are validated, or refused in words.
 
 Light to import: an MCP server shows these shapes before it opens a registry.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
@@ -24,11 +26,37 @@ from pydantic import (
     model_validator,
 )
 
-from orchestrator.operations import ALIASES, Operation
-from orchestrator.refusals import invalid_request
 from registry.domain import DEEPEST, Session, is_too_deep, parse_time
 from registry.errors import InvalidRequest
 from sources.base import FoundSession
+
+
+class Operation(StrEnum):
+    """The operations by their full names."""
+
+    CONVERSATION_LOG = "conversation_log"
+    EXTRACT = "extract"
+    SEARCH = "search"
+    SEARCH_SESSIONS = "search_sessions"
+    LIST = "list"
+    FETCH = "fetch"
+    TAG = "tag"
+    DELETE = "delete"
+    RESTORE = "restore"
+    IMPORT = "import"
+    DAILY_BRIEFING = "daily_briefing"
+
+
+ALIASES = {"save": Operation.CONVERSATION_LOG, "retrieve": Operation.EXTRACT}
+"""Shorter names, accepted wherever an operation is named."""
+
+READING = frozenset({Operation.EXTRACT, Operation.SEARCH, Operation.SEARCH_SESSIONS, Operation.LIST, Operation.FETCH})
+"""Operations that answer from what is there, so that it is worth looking first for what has come in."""
+
+
+def full_name(operation: str) -> str:
+    """The operation's full name for one of its aliases; any other word as it is."""
+    return ALIASES.get(operation, operation)
 
 
 def _time_in_words(given: object) -> object:
@@ -69,6 +97,8 @@ ChannelName = Annotated[str, Field(min_length=1, max_length=200), AfterValidator
 RoleName = Literal["user", "assistant", "system", "tool", "thinking", "error"]
 Limit = Annotated[int, Field(ge=1, le=1000)]
 Mode = Literal["raw", "summary", "digest"]
+Order = Literal["asc", "desc"]
+UtcOffset = Annotated[int, Field(ge=-14 * 60, le=14 * 60, description="whose days 'yesterday' means")]
 Nickname = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
 Tag = Annotated[str, Field(min_length=1, max_length=64)]
 
@@ -133,13 +163,15 @@ class SearchQuery(BaseModel):
     from_: Instant | None = Field(None, alias="from")
     to: EndInstant | None = None
     roles: list[RoleName] | None = Field(None, min_length=1)
+    order: Order | None = Field(None, description="by time instead of best first: all that has to do with the words")
 
 
 class ListQuery(BaseModel):
-    """Which sessions are wanted, by last activity, newest first."""
+    """Which sessions are wanted, by last activity; with `text`, those that speak of it or are called so."""
 
     model_config = ConfigDict(extra="forbid")
 
+    text: str | None = Field(None, min_length=1, max_length=4000)
     limit: Limit = 20
     offset: int = Field(0, ge=0)
     project: str | None = None
@@ -147,6 +179,10 @@ class ListQuery(BaseModel):
     tag: str | None = None
     tagged_only: bool = False
     since: Instant | None = None
+    until: EndInstant | None = None
+    cursor: str | None = Field(None, description="next_cursor of the last answer")
+    order: Order = "desc"
+    utc_offset_minutes: UtcOffset = 0
 
 
 class FetchQuery(BaseModel):
@@ -161,7 +197,7 @@ class FetchQuery(BaseModel):
 
 
 class SessionsQuery(BaseModel):
-    """Which sessions are wanted, by what was said in them (contract 2.3, search_sessions)."""
+    """Which sessions are wanted, by what was said in them."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
@@ -176,7 +212,7 @@ class SessionsQuery(BaseModel):
     to: EndInstant | None = None
     context_window: int = Field(5, ge=0, le=50, description="messages before and after each match")
     exclude_session: str | None = Field(None, description="session left out, such as the current one")
-    utc_offset_minutes: int = Field(0, ge=-14 * 60, le=14 * 60, description="whose days 'yesterday' means")
+    utc_offset_minutes: UtcOffset = 0
 
 
 class TagQuery(BaseModel):
@@ -218,7 +254,7 @@ class BriefingQuery(BaseModel):
 
 
 class Request(BaseModel):
-    """What every request has, in the shape of contract 3."""
+    """What every request has, whatever the operation."""
 
     model_config = ConfigDict(extra="forbid")
     operation: ClassVar[Operation]
@@ -226,6 +262,11 @@ class Request(BaseModel):
     channel: ChannelName | None = None
     source: str = Field("unknown", min_length=1, max_length=64)
     metadata: Meta = Field(Meta(), validation_alias=AliasChoices("metadata", "meta"))
+
+    @property
+    def is_shortened(self) -> bool:
+        """Whether a shorter form is asked for than what was said."""
+        return False
 
 
 class LogRequest(Request):
@@ -237,6 +278,11 @@ class LogRequest(Request):
 class ExtractRequest(Request):
     operation = Operation.EXTRACT
     query: ExtractQuery = ExtractQuery()
+
+    @property
+    def is_shortened(self) -> bool:
+        """All but the messages as they are."""
+        return self.query.mode != "raw"
 
 
 class SearchRequest(Request):
@@ -286,8 +332,8 @@ class ImportRequest(Request):
     found: list[FoundSession]
 
 
-class HeardRequest(Request):
-    """What a client's hooks told of one session. Not for the doors: it comes out of our own spool."""
+class HookRequest(Request):
+    """What a client's hooks sent of one session. Not for the doors: it comes out of our own spool."""
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
     operation = Operation.CONVERSATION_LOG
@@ -337,3 +383,28 @@ def parse_request(given: Mapping[str, Any]) -> Request:
         return shape.model_validate({key: value for key, value in given.items() if key != "operation"})
     except ValidationError as exc:
         raise invalid_request(exc.errors(include_url=False)) from exc
+
+
+def invalid_request(problems: Sequence[Mapping[str, Any]]) -> InvalidRequest:
+    """What pydantic found wrong as one error: each fault names the field, what was given and what is allowed."""
+    return InvalidRequest("The request is not valid.", "; ".join(map(_in_words, problems)))
+
+
+def _in_words(problem: Mapping[str, Any]) -> str:
+    field = ".".join(str(part) for part in problem["loc"]) or "request"
+    if problem["type"] == "missing":
+        return f"{field}: missing; allowed: a value is required"
+    return f"{field}: given {_short(problem.get('input'))}; allowed: {_allowed(problem)}"
+
+
+def _allowed(problem: Mapping[str, Any]) -> str:
+    if problem["type"] == "literal_error":
+        return str(problem["ctx"]["expected"])
+    if problem["type"] == "extra_forbidden":
+        return "no such field"
+    return str(problem["msg"]).removeprefix("Value error, ").removeprefix("Input should be ")
+
+
+def _short(given: object, width: int = 80) -> str:
+    text = json.dumps(given, ensure_ascii=False, default=str)
+    return text if len(text) <= width else text[:width] + "…"

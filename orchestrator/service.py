@@ -4,30 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from pathlib import Path
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import langsmith
 
 from orchestrator.graph import build_graph
-from orchestrator.operations import PATHS, READING, full_name
-from orchestrator.recorder import Recorder
-from orchestrator.requests import Refusal, Request, parse_request
-from orchestrator.state import ExternalAction, GeneralState, Run
-from orchestrator.summaries import request_summary, result_summary
-from orchestrator.sync.drain import drain
-from orchestrator.sync.freshness import Freshness
+from orchestrator.nodes import WRITE
+from orchestrator.recorder import Recorder, request_summary, result_summary
+from orchestrator.requests import Operation, Refusal, Request, full_name, parse_request
+from orchestrator.state import ExternalAction, Run, State
 from registry.domain import DEEPEST, is_too_deep, storable
-from registry.errors import InvalidRequest, OperationTimeout, RegistryError, StorageError
+from registry.errors import InternalError, InvalidRequest, OperationTimeout, RegistryError, StorageError
 from registry.registry import Registry
-from registry.settings import Settings
 from registry.storage.database import WriteTransaction
 from registry.storage.executions import Execution, save_execution
-from sources.base import Places
-from sources.readers import READERS
 
 if TYPE_CHECKING:
     from orchestrator.semantic.meaning import Meaning
@@ -72,7 +64,7 @@ class Orchestrator:
     async def run(
         self, given: Mapping[str, Any] | Request | Refusal, client: str | None = None, execution_id: str | None = None
     ) -> dict[str, Any]:
-        """Run one operation; the shapes in and out are contract 3's. A failure is an answer, never an exception.
+        """Run `{operation, channel, messages|query, source, metadata}`. A failure is an answer, never an exception.
 
         `client`: name and version of the program that asks, for the record. `execution_id`: a new id, given by
         a caller who will look the record up.
@@ -112,27 +104,23 @@ class Orchestrator:
         return run
 
     async def _run(self, request: Request, recorder: Recorder) -> dict[str, Any]:
-        run = Run(request, self.registry, recorder, self._search_budget, self._actions, self.meaning)
-        state: GeneralState = {
-            "operation": request.operation.value,
-            "source": request.source,
-            "channel": request.channel,
-        }
+        run = Run(self.registry, recorder, self._search_budget, self._actions, self.before_reading, self.meaning)
+        asked: State = {"operation": request.operation, "query": request}
         try:
             # LangSmith, which LangGraph brings along, would send every state to its servers if the host
             # program's environment tells it to.
             with langsmith.tracing_context(enabled=False):
                 async with asyncio.timeout(self._timeout_s):
-                    if self.before_reading and request.operation in READING:
-                        await self.before_reading()
-                    ended = await self._graph.ainvoke(state, context=run)
+                    ended = await self._graph.ainvoke(asked, context=run)
         except TimeoutError as exc:
             raise OperationTimeout(
                 f"The operation took longer than {self._timeout_s:g} s.",
                 "It may still be completed; asking again is safe. The limit is CTXR_TIMEOUT_S",
             ) from exc
+        if "error" in ended:
+            raise ended["error"]
         result: dict[str, Any] = ended["result"]
-        if ended["path"][-1] != "cr_write":
+        if request.operation not in WRITE:
             await self._record(recorder.finished(result_summary(result)))
         return result
 
@@ -188,7 +176,7 @@ def _recorder_for(given: Mapping[str, Any] | Request | Refusal, client: str | No
     said = {name: storable(given[name]) for name in names if isinstance(given.get(name), str)}
     operation = full_name(said.get("operation", ""))
     return Recorder(
-        operation if operation in PATHS else "unknown",
+        operation if operation in set(Operation) else "unknown",
         said.get("source", "unknown")[:64],
         client,
         said.get("channel"),
@@ -200,38 +188,4 @@ def _failure(exc: Exception, execution_id: str) -> RegistryError:
     if isinstance(exc, RegistryError):
         return exc
     logger.exception("Execution %s failed", execution_id)
-    return StorageError("The operation failed inside Context Registry.", f"recorded as execution {execution_id}")
-
-
-@asynccontextmanager
-async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
-    """An orchestrator over the configured registry, closed at the end.
-
-    An embedded registry is this machine's own, so it keeps up with the stores on it. A shared one does not: what
-    a person's clients keep comes into it only by `ctxr sync`.
-    """
-    registry = await asyncio.to_thread(Registry, settings.url)
-    meaning = _meaning(settings, registry)
-    orchestrator = Orchestrator(
-        registry, timeout_s=settings.timeout_s, search_budget=settings.search_budget, meaning=meaning
-    )
-    freshness = Freshness(orchestrator, settings.home, READERS, Places(Path.home(), os.environ))
-    if registry.is_embedded:
-        orchestrator.before_reading = freshness.refresh
-    try:
-        await drain(orchestrator, settings.home)
-        yield orchestrator
-    finally:
-        await freshness.close()
-        await orchestrator.settle()
-        if meaning:
-            await meaning.close()
-        await asyncio.to_thread(registry.close)
-
-
-def _meaning(settings: Settings, registry: Registry) -> Meaning | None:
-    if not settings.embed_model:
-        return None
-    from orchestrator.semantic.meaning import open_meaning  # an HTTP client that only who asked for it needs
-
-    return open_meaning(settings, registry)
+    return InternalError("The operation failed inside Context Registry.", f"recorded as execution {execution_id}")

@@ -1,31 +1,34 @@
-"""What travels through the graph, and what every node may use."""
+"""What travels through the graph, what every node may use, and what an operation tells the nodes to do."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypedDict, TypeVar
 
 from orchestrator.recorder import Recorder
-from orchestrator.requests import Request
+from orchestrator.requests import Operation, Request
+from registry.errors import NotFound
 from registry.registry import Registry
+from registry.storage.database import ReadTransaction, WriteTransaction
 
 if TYPE_CHECKING:
     from orchestrator.semantic.meaning import Meaning, Meant
 
 
-class GeneralState(TypedDict, total=False):
-    """The seed's state (004 §2.1), and the path that `plan` chose."""
+class State(TypedDict, total=False):
+    """What the nodes read and write; the edges are decided by it. Source and channel are the query's."""
 
-    operation: str
-    source: str
-    channel: str | None
-    query: dict[str, Any] | None
+    operation: Operation
+    query: Request
     data: Any
-    transformed_data: Any
-    result: Any
-    error: str | None
-    path: tuple[str, ...]
+    """What `cr_query` read; its type is the operation's own."""
+    result: dict[str, Any]
+    """What is answered: kept by `filter`, or made by `cr_write`."""
+    transformed_data: str
+    """The text that `transform` made for others to read."""
+    error: NotFound
+    """Nothing was found."""
 
 
 class ExternalAction(Protocol):
@@ -34,18 +37,41 @@ class ExternalAction(Protocol):
     name: str
 
     async def perform(self, text: str) -> str:
-        """Do it; returns where the outcome can be seen."""
+        """Do it; returns where the outcome can be seen. After a failure it is called again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run's request and tools. Handed to every node beside the state."""
+    """The tools of one run, handed to every node beside the state."""
 
-    request: Request
     registry: Registry
     recorder: Recorder
     search_budget: int = 0
     actions: Sequence[ExternalAction] = ()
+    before_reading: Callable[[], Awaitable[None]] | None = None
+    """What brings the registry up to date before it is asked."""
     meaning: Meaning | None = None
     meant: Meant | None = None
     """What the request means to the model of `meaning`, asked before the registry is read."""
+
+
+Asked = TypeVar("Asked", bound=Request)
+Read = TypeVar("Read")
+
+
+@dataclass(frozen=True)
+class Steps(Generic[Asked, Read]):
+    """What an operation does at each node; a node without work for it is passed by."""
+
+    query: Callable[[ReadTransaction, Run, Asked], Read] | None = None
+    """`cr_query`: what is read from the registry, in one read transaction."""
+    keep: Callable[[Run, Asked, Read], Awaitable[dict[str, Any]]] | None = None
+    """`filter`: what of it answers the request."""
+    shorten: Callable[[Run, Asked, State], State] | None = None
+    """`transform`: a shorter form; where `filter` has kept something, only if one is asked for."""
+    write: Callable[[WriteTransaction, Run, Asked, State], dict[str, Any]] | None = None
+    """`cr_write`: what is stored, in one write transaction."""
+    is_published: bool = False
+    """Whether `external_action` hands the text that was made to the outside systems that are configured."""
+    subject: Callable[[Asked], str] | None = None
+    """The words of a request that may be close to something in meaning, where a model is asked."""

@@ -1,4 +1,4 @@
-"""The five ways an operation can fail (contract 2). Raised once, mapped to an answer at the doors."""
+"""The ways an operation can fail. Raised once, mapped to an answer at the doors."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ class ErrorCode(StrEnum):
     NOT_FOUND = "NOT_FOUND"
     STORAGE_ERROR = "STORAGE_ERROR"
     TIMEOUT = "TIMEOUT"
+    INTERNAL_ERROR = "INTERNAL_ERROR"
 
 
 class RegistryError(Exception):
@@ -58,3 +59,9 @@ class OperationTimeout(RegistryError):
     """The operation ran past its limit."""
 
     code = ErrorCode.TIMEOUT
+
+
+class InternalError(RegistryError):
+    """A fault of the program itself, never of the user's disk or request."""
+
+    code = ErrorCode.INTERNAL_ERROR

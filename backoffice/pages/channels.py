@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, ValidationError
 
-from backoffice.channels import asked_for, channel_filter
-from backoffice.dependencies import Stored
+from backoffice.channels import page_of_channels
+from backoffice.dependencies import SOURCE, Asking, Stored
 from backoffice.pages.rendering import address, render
 from backoffice.pages.snippets import Part, snippet
-from backoffice.pages.zone import as_instant, as_local, local_now
+from backoffice.pages.zone import as_instant, as_local, utc_offset_minutes
 from backoffice.queries import ChannelsQuery
-from orchestrator.refusals import invalid_request
-from registry.search.retrieval import SearchResult
-from registry.storage.channels import list_channels, numbers_of
+from orchestrator.requests import invalid_request
+from registry.storage.channels import list_channels
 from registry.storage.database import ReadTransaction
 from registry.storage.facets import projects_like, sources, tags_like
-from registry.storage.messages import by_numbers
 
 router = APIRouter(default_response_class=HTMLResponse)
 
@@ -45,21 +43,21 @@ def given_query(request: Request, shape: type[Model], **defaults: Any) -> Model:
 
 
 @router.get("/")
-async def channels_page(request: Request, registry: Stored) -> HTMLResponse:
+async def channels_page(request: Request, registry: Stored, client: Asking) -> HTMLResponse:
     """The channels by last activity; with words, those that are called so or speak of it."""
     query = given_query(request, ChannelsQuery, limit=ROWS)
 
     def work(tx: ReadTransaction) -> dict[str, Any]:
-        asked = asked_for(tx, query, local_now(request))
-        found = list_channels(tx, channel_filter(query, asked), query.page)
-        return {
-            "found": found,
-            "hits": _hits(tx, asked.findings, found["items"]),
-            "sources": sources(tx)[:SHOWN_SOURCES],
-        }
+        found = {} if query.q else list_channels(tx, query.wanted, query.page)
+        return {"found": found, "sources": sources(tx)[:SHOWN_SOURCES]}
 
-    given = {name: request.query_params.get(name, "") for name in FILTERS}
     shown = await registry.read(work)
+    hits = {}
+    if query.q:
+        asked = query.as_query(utc_offset_minutes(request))
+        answer = await client.run({"operation": "list", "query": asked, "source": SOURCE})
+        shown["found"], hits = page_of_channels(answer), _hits(answer)
+    given = {name: request.query_params.get(name, "") for name in FILTERS}
     cursor = shown["found"]["next_cursor"]
     return render(
         request,
@@ -68,23 +66,16 @@ async def channels_page(request: Request, registry: Stored) -> HTMLResponse:
         given=given,
         limits={name: as_local(request, as_instant(request, name, given[name])) for name in PERIOD},
         more=address("/", **given, cursor=cursor) if cursor else None,
+        hits=hits,
         **shown,
     )
 
 
-def _hits(
-    tx: ReadTransaction, findings: SearchResult | None, items: Sequence[dict[str, Any]]
-) -> dict[str, tuple[str, list[Part]]]:
-    """For each of these channels its best message: the id, and the words of it that were searched for."""
-    if findings is None:
-        return {}
-    wanted = set(numbers_of(tx, [item["channel"] for item in items]).values())
-    best: dict[int, int] = {}
-    for ranked in findings.ranked:
-        if ranked.candidate.channel_id in wanted:
-            best.setdefault(ranked.candidate.channel_id, ranked.candidate.number)
-    words = [word.text for word in findings.query.words]
-    return {row.channel: (row.id, snippet(row.text, words)) for row in by_numbers(tx, list(best.values()))}
+def _hits(answer: Mapping[str, Any]) -> dict[str, tuple[str, list[Part]]]:
+    """For each channel its best message: the id, and the words of it that were searched for."""
+    words = answer.get("understood", {}).get("words", [])
+    hits = answer.get("hits", {})
+    return {channel: (message["id"], snippet(message["text"], words)) for channel, message in hits.items()}
 
 
 @router.get("/suggestions/{kind}")

@@ -13,25 +13,22 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from backoffice.channels import Name
 from backoffice.conversations import Id
-from backoffice.dependencies import Stored
+from backoffice.dependencies import SOURCE, Asking, Client, Stored
 from backoffice.pages.channels import given_query
 from backoffice.pages.messages import shown
 from backoffice.pages.rendering import channel_url, render
 from backoffice.pages.snippets import snippet
 from backoffice.queries import Word
-from orchestrator.relevance import LEAST_COVERAGE
 from registry.domain import format_time
 from registry.errors import NotFound
-from registry.search.retrieval import find_messages
-from registry.search.scope import Scope
+from registry.registry import Registry
 from registry.storage.aliases import links_of
-from registry.storage.channels import ChannelRow, channel_item, find_channel, tags_of
+from registry.storage.channels import ChannelRow, channel_item, find_channel, get_channel, tags_of
 from registry.storage.database import ReadTransaction
 from registry.storage.extract_results import deliveries_of
 from registry.storage.message_windows import Window, numbers_containing, read_window, window_around
-from registry.storage.messages import by_numbers, get_message
+from registry.storage.messages import MessageRow, by_ids, by_numbers, get_message
 from registry.storage.paging import Page
-from registry.text.term_weights import coverage
 
 router = APIRouter(default_response_class=HTMLResponse)
 
@@ -59,7 +56,7 @@ class ConversationQuery(BaseModel):
 
 
 @router.get("/channels/{channel:path}")
-async def conversation_page(request: Request, registry: Stored, channel: Name) -> HTMLResponse:
+async def conversation_page(request: Request, registry: Stored, client: Asking, channel: Name) -> HTMLResponse:
     """One stretch of a conversation, with what there is to do with it; `deleted` shows what was taken out."""
     query = given_query(request, ConversationQuery)
 
@@ -70,7 +67,6 @@ async def conversation_page(request: Request, registry: Stored, channel: Name) -
             "channel": channel_item(row, tags_of(tx, [row.number])[row.number]),
             "maybe_same_as": links_of(tx, row.number),
             "is_deleted": row.deleted,
-            "hits": _hits(tx, row, query.q) if query.q else None,
             "most_hits": MOST_HITS,
             "messages": [shown(message) for message in window.rows],
             "earlier": _other(channel, query, before=window.earlier),
@@ -78,6 +74,8 @@ async def conversation_page(request: Request, registry: Stored, channel: Name) -
         }
 
     found = await registry.read(work)
+    is_searched = query.q and not found["is_deleted"]
+    found["hits"] = await _hits(registry, client, channel, query.q or "") if is_searched else None
     prompt = continue_prompt(found["channel"])
     return await asyncio.to_thread(
         render, request, "conversation.html", section="registry", query=query, prompt=prompt, **found
@@ -109,14 +107,19 @@ def _other(channel: str, query: ConversationQuery, **cursor: str | None) -> str 
     return channel_url(channel, q=query.q, deleted="1" if query.deleted else None, **cursor)
 
 
-def _hits(tx: ReadTransaction, row: ChannelRow, words: str) -> list[dict[str, Any]]:
+async def _hits(registry: Registry, client: Client, channel: str, words: str) -> list[dict[str, Any]]:
     """The messages that have to do with the words, or contain these very characters; in order."""
-    findings = find_messages(tx, words, Scope(channel_number=row.number))
-    candidates = [ranked.candidate for ranked in findings.ranked]
-    numbers = {held.number for held in candidates if coverage(held.weight, findings.full) >= LEAST_COVERAGE}
-    numbers |= set(numbers_containing(tx, row.number, words, MOST_HITS))
-    marked = [words, *(word.text for word in findings.query.words)]
-    return [_hit(message, marked) for message in by_numbers(tx, sorted(numbers)[:MOST_HITS])]
+    query = {"text": words, "limit": MOST_HITS, "order": "asc"}
+    found = await client.run({"operation": "search", "channel": channel, "query": query, "source": SOURCE})
+    ids = [message["id"] for message in found["messages"]]
+
+    def work(tx: ReadTransaction) -> list[MessageRow]:
+        containing = numbers_containing(tx, get_channel(tx, channel).number, words, MOST_HITS)
+        rows = {row.number: row for row in [*by_ids(tx, ids), *by_numbers(tx, containing)]}
+        return sorted(rows.values(), key=lambda row: (row.timestamp, row.number))
+
+    marked = [words, *found["understood"].get("words", [])]
+    return [_hit(row, marked) for row in (await registry.read(work))[:MOST_HITS]]
 
 
 def _hit(row: Any, words: Sequence[str]) -> dict[str, Any]:

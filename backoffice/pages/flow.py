@@ -14,7 +14,7 @@ from backoffice.pages.flow_run import RunView, compare, run_view
 from backoffice.pages.rendering import address
 from backoffice.pages.zone import as_instant, as_local
 from backoffice.queries import ExecutionsQuery, Word
-from orchestrator.operations import READING, Operation
+from orchestrator.requests import READING, Operation
 from registry.domain import new_id
 from registry.errors import ErrorCode, InvalidRequest
 from registry.storage.database import ReadTransaction

@@ -10,7 +10,7 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse
 
 from backoffice.pages.rendering import environment, render
-from orchestrator.reasons import REASONS
+from orchestrator.relevance import REASONS
 
 LONGEST_MS = 30_000.0
 """A bar of full width: the usual time limit."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
-from orchestrator.graph import edges_of
-from orchestrator.operations import NODES
+from orchestrator.nodes import NODES
 from registry.domain import format_time, preview_of
 from registry.storage.database import ReadTransaction
 from registry.storage.executions import get_execution
@@ -51,7 +51,7 @@ def run_view(tx: ReadTransaction, execution_id: str) -> RunView:
     return RunView(
         run,
         steps,
-        frozenset(edges_of(tuple(step["node"] for step in run["steps"]))),
+        frozenset(pairwise(step["node"] for step in run["steps"])),
         [{**verdict, "shown": _message(found.get(verdict["message"]))} for verdict in verdicts],
         [message for row in rows if (message := _message(row))],
         len(ids) - len(rows),

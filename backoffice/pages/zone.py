@@ -5,7 +5,7 @@ The API beneath means UTC. Who has no script is told that it is UTC here too.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Literal
 from zoneinfo import ZoneInfo
 
@@ -44,9 +44,10 @@ def as_local(request: Request, given: str) -> str:
     return moment.isoformat(timespec="minutes")[:16]
 
 
-def local_now(request: Request) -> datetime:
-    """Now, by the reader's clock."""
-    return datetime.now(_zone_of(request) or UTC)
+def utc_offset_minutes(request: Request) -> int:
+    """The reader's clock against UTC, now."""
+    offset = datetime.now(_zone_of(request) or UTC).utcoffset() or timedelta()
+    return int(offset.total_seconds() // 60)
 
 
 def _zone_of(request: Request) -> ZoneInfo | None:

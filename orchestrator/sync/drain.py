@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.requests import HeardRequest
+from orchestrator.requests import HookRequest
 from orchestrator.sync.spool import take
 from registry.domain import Message, Role, Session, now, parse_time
 from registry.errors import ErrorCode
@@ -84,10 +84,10 @@ async def _store(orchestrator: Orchestrator, events: Iterable[Mapping[str, Any]]
     """Whether all is in the registry, or can never be."""
     is_done = True
     for source, session in sessions_of(events):
-        answer = await orchestrator.run(HeardRequest(source=source, session=session), CLIENT)
+        answer = await orchestrator.run(HookRequest(source=source, session=session), CLIENT)
         if answer["success"]:
             drained.new_messages += answer["new_count"]
-        elif answer["error"]["code"] in (ErrorCode.STORAGE_ERROR, ErrorCode.TIMEOUT):
+        elif answer["error"]["code"] in (ErrorCode.STORAGE_ERROR, ErrorCode.TIMEOUT, ErrorCode.INTERNAL_ERROR):
             is_done = False
     return is_done
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestrator.sync.drain import drain
+from orchestrator.sync.sync import sync
 from sources.base import Places, Source
 
 if TYPE_CHECKING:
@@ -46,8 +47,6 @@ class Freshness:
             await asyncio.wait([self._syncing])
 
     async def _sync(self) -> None:
-        from orchestrator.sync.sync import sync
-
         try:
             await drain(self._orchestrator, self._home)
             await sync(self._orchestrator, self._readers, self._places)

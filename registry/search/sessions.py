@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import eq
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, func, or_, select
+from sqlalchemy import ColumnElement, Row, and_, func, or_, select
 
 from registry.search.scope import Scope, channel_conditions, message_conditions
 from registry.storage.conditions import given_conditions
@@ -15,6 +15,7 @@ from registry.storage.tables import channel, conversation
 
 _SHOWN = (
     conversation.c.number,
+    conversation.c.channel_number,
     conversation.c.id,
     conversation.c.seq,
     conversation.c.role,
@@ -23,13 +24,24 @@ _SHOWN = (
 )
 
 
-def surroundings(tx: ReadTransaction, channel_number: int, places: Sequence[int], window: int) -> list[Row[Any]]:
-    """The messages at these places (seq) of a channel and up to `window` before and after each, in order of place."""
-    around = or_(*(conversation.c.seq.between(place - window, place + window) for place in places))
-    query = select(*_SHOWN).where(
-        conversation.c.channel_number == channel_number, around, conversation.c.deleted.is_(False)
-    )
-    return sorted(tx.execute(query), key=lambda row: row.seq)
+AT_ONCE = 100
+"""Channels whose passages are read in one statement; SQLite takes no longer conditions."""
+
+
+def surroundings(tx: ReadTransaction, places: Mapping[int, Sequence[int]], window: int) -> dict[int, list[Row[Any]]]:
+    """By channel, the messages at these places (seq) and up to `window` before and after each, in order of place."""
+    rows: dict[int, list[Any]] = {number: [] for number in places}
+    numbers = list(places)
+    for start in range(0, len(numbers), AT_ONCE):
+        around = or_(*(_around(number, places[number], window) for number in numbers[start : start + AT_ONCE]))
+        for row in tx.execute(select(*_SHOWN).where(around, conversation.c.deleted.is_(False))):
+            rows[row.channel_number].append(row)
+    return {number: sorted(of_channel, key=lambda row: row.seq) for number, of_channel in rows.items()}
+
+
+def _around(channel_number: int, places: Sequence[int], window: int) -> ColumnElement[bool]:
+    is_near = or_(*(conversation.c.seq.between(place - window, place + window) for place in places))
+    return and_(conversation.c.channel_number == channel_number, is_near)
 
 
 def latest_sessions(tx: ReadTransaction, scope: Scope, limit: int, offset: int) -> tuple[list[tuple[int, int]], int]:

@@ -9,7 +9,7 @@ from datetime import datetime
 from operator import eq, ge, le
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, delete, insert, or_, select, update
+from sqlalchemy import ColumnElement, Row, delete, func, insert, or_, select, update
 
 from registry.domain import format_time
 from registry.errors import NotFound
@@ -108,6 +108,16 @@ def by_ids(tx: ReadTransaction, ids: Sequence[str]) -> list[MessageRow]:
     named = or_(conversation.c.id.in_(ids), conversation.c.number.in_(aliased))
     query = select(conversation).where(named, conversation.c.deleted.is_(False))
     return _in_order(tx.execute(query).all())
+
+
+def messages_between(tx: ReadTransaction, from_: datetime, to: datetime, most: int) -> list[MessageRow]:
+    """The messages between two instants, the last `most` of each channel, channel by channel."""
+    latest = func.row_number().over(partition_by=conversation.c.channel_number, order_by=LATEST_FIRST).label("latest")
+    conditions = _conditions(MessageFilter(from_=from_, to=to))
+    found = select(conversation, latest).where(*conditions).subquery()
+    query = select(found).join(channel, channel.c.number == found.c.channel_number).where(found.c.latest <= most)
+    in_order = channel.c.updated_at, channel.c.number, found.c.timestamp, found.c.number
+    return list(tx.execute(query.order_by(*in_order)).all())
 
 
 def list_messages(tx: ReadTransaction, wanted: MessageFilter, page: Page) -> dict[str, Any]:

@@ -94,4 +94,4 @@ async def test_characters_no_database_holds_do_no_harm(http: httpx.AsyncClient, 
     body = '{"operation": "search", "query": {"text": "\\ud800 \\u0000 fibonacci"}}'
     sent = await http.post("/bo/ao/run", content=body, headers={"Content-Type": "application/json"})
     assert sent.json()["metadata"]["total_count"] == 1
-    assert (await http.get("/bo/ao/executions?operation=search")).json()["total"] == 2
+    assert (await http.get("/bo/ao/executions?operation=search")).json()["total"] == 3

@@ -169,6 +169,6 @@ async def test_a_bug_tells_the_caller_nothing(app: FastAPI, monkeypatch: pytest.
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         error = problem_of(await client.get("/bo/ao/graph"), 500)
-        assert error["code"] == "STORAGE_ERROR"
+        assert error["code"] == "INTERNAL_ERROR"
         assert "hunter2" not in str(error)
         assert 'ctxr_http_requests_total{route="/bo/ao/graph",status="500"} 1.0' in (await client.get("/metrics")).text

@@ -66,11 +66,14 @@ async def test_everything_done_is_listed_with_who_asked(http: httpx.AsyncClient,
     assert {item["status"] for item in items} == {"succeeded"}
 
 
-async def test_showing_is_no_execution(http: httpx.AsyncClient, log: Log) -> None:
+async def test_showing_is_no_execution_but_searching_is(http: httpx.AsyncClient, log: Log) -> None:
     await log("c", "hello")
-    for address in ("channels", "channels/c", "conversations?q=hello", "extracts", "ao/executions", "ao/statistics"):
+    for address in ("channels", "channels/c", "conversations", "extracts", "ao/executions", "ao/statistics"):
         assert (await http.get(f"/bo/{address}")).status_code == 200
     assert await listed(http) == ["conversation_log"]
+    for address in ("channels?q=hello", "conversations?q=hello", "search?q=hello"):
+        assert (await http.get(f"/bo/{address}")).json()["total"] == 1
+    assert sorted(await listed(http)) == ["conversation_log", "list", "search", "search"]
 
 
 async def test_one_execution_explains_itself_step_by_step(http: httpx.AsyncClient, log: Log) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from httpx import AsyncClient
 
-from orchestrator.requests import HeardRequest
+from orchestrator.requests import HookRequest
 from orchestrator.service import Orchestrator
 from registry.domain import Message, Role, Session
 
@@ -20,7 +20,7 @@ async def hear(orchestrator: Orchestrator, *texts: str) -> None:
     roles = (Role.USER, Role.ASSISTANT)
     messages = [Message(roles[at % 2], text, more={"native_id": f"hook:{at}:{text}"}) for at, text in enumerate(texts)]
     session = Session("c-1", tuple(messages), project="/home/ann/shop")
-    assert (await orchestrator.run(HeardRequest(source="cursor", session=session)))["success"]
+    assert (await orchestrator.run(HookRequest(source="cursor", session=session)))["success"]
 
 
 async def log(http: AsyncClient, *texts: str) -> list[str]:

@@ -113,7 +113,7 @@ async def test_a_sync_that_fails_says_why(
 
     monkeypatch.setattr("backoffice.machine.sync", broken)
     found = await synced(http)
-    assert (found["sync"]["state"], found["sync"]["error"]["code"]) == ("failed", "STORAGE_ERROR")
+    assert (found["sync"]["state"], found["sync"]["error"]["code"]) == ("failed", "INTERNAL_ERROR")
     assert "a bug" not in found["sync"]["error"]["details"]
 
 

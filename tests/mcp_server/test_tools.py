@@ -155,7 +155,7 @@ async def test_a_bug_in_a_tool_shows_nothing_of_the_inside(monkeypatch: pytest.M
 
     async with Client(create_server(buggy)) as client:
         answer = await call(client, "extract", query={"text": "x"})
-    assert answer["error"]["code"] == "STORAGE_ERROR"
+    assert answer["error"]["code"] == "INTERNAL_ERROR"
     assert "secret" not in str(answer)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.relevance import tokens_in
+from orchestrator.delivery import tokens_in
 from orchestrator.service import Orchestrator
 
 pytestmark = pytest.mark.anyio

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.service import open_orchestrator
+from orchestrator.opening import open_orchestrator
 from registry.settings import Settings
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.service import open_orchestrator
+from orchestrator.opening import open_orchestrator
 from orchestrator.sync import spool
 from orchestrator.sync.nothing_new import nothing_new
 from orchestrator.sync.store_report import StoreReport

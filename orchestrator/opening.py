@@ -1,0 +1,55 @@
+"""Putting the parts together: an orchestrator over the configured registry, with what keeps it up to date."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from orchestrator.service import Orchestrator
+from orchestrator.sync.drain import drain
+from orchestrator.sync.freshness import Freshness
+from registry.registry import Registry
+from registry.settings import Settings
+from sources.base import Places
+from sources.readers import READERS
+
+if TYPE_CHECKING:
+    from orchestrator.semantic.meaning import Meaning
+
+
+@asynccontextmanager
+async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
+    """An orchestrator over the configured registry, closed at the end.
+
+    An embedded registry is this machine's own, so it keeps up with the stores on it. A shared one does not: what
+    a person's clients keep comes into it only by `ctxr sync`.
+    """
+    registry = await asyncio.to_thread(Registry, settings.url)
+    meaning = _meaning(settings, registry)
+    orchestrator = Orchestrator(
+        registry, timeout_s=settings.timeout_s, search_budget=settings.search_budget, meaning=meaning
+    )
+    freshness = Freshness(orchestrator, settings.home, READERS, Places(Path.home(), os.environ))
+    if registry.is_embedded:
+        orchestrator.before_reading = freshness.refresh
+    try:
+        await drain(orchestrator, settings.home)
+        yield orchestrator
+    finally:
+        await freshness.close()
+        await orchestrator.settle()
+        if meaning:
+            await meaning.close()
+        await asyncio.to_thread(registry.close)
+
+
+def _meaning(settings: Settings, registry: Registry) -> Meaning | None:
+    if not settings.embed_model:
+        return None
+    from orchestrator.semantic.meaning import open_meaning  # an HTTP client that only who asked for it needs
+
+    return open_meaning(settings, registry)

@@ -1,0 +1,68 @@
+"""Storing conversations: what a tool or a hook sends of one, and what a reader finds in a client's own store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from orchestrator.requests import HookRequest, ImportRequest, LogRequest
+from orchestrator.state import Run, State, Steps
+from registry.domain import Message, Role, format_time, now
+from registry.ingest.from_client import import_heard, import_session
+from registry.ingest.from_tool import save_told
+from registry.ingest.save import Saved
+from registry.storage.client_stores import SeenSession, save_seen_sessions
+from registry.storage.database import WriteTransaction
+
+
+def conversation_log(
+    tx: WriteTransaction, run: Run, request: LogRequest | HookRequest, _state: State
+) -> dict[str, Any]:
+    """Store what is new of a conversation."""
+    if isinstance(request, HookRequest):
+        channel, saved = import_heard(tx, request.source, request.session)
+        return _logged(run, channel, saved, len(request.session.messages))
+    messages = [
+        Message(Role(sent.role), sent.text, sent.timestamp, sent.context, sent.model_extra or {})
+        for sent in request.messages
+    ]
+    channel, saved = save_told(
+        tx,
+        request.channel,
+        messages,
+        source=request.source,
+        metadata=request.metadata.model_dump(exclude_none=True),
+        received_at=now(),
+    )
+    return {**_logged(run, channel, saved, len(messages)), "channel": request.channel}
+
+
+def _logged(run: Run, channel: str, saved: Saved, count: int) -> dict[str, Any]:
+    run.recorder.channel = channel
+    run.recorder.explain(channel=channel, new=saved.new, duplicates=count - saved.new)
+    return {
+        "stored_ids": saved.ids,
+        "timestamp": format_time(saved.received_at),
+        "channel": channel,
+        "message_count": count,
+        "new_count": saved.new,
+        "duplicate_count": count - saved.new,
+    }
+
+
+def import_sessions(tx: WriteTransaction, run: Run, request: ImportRequest, _state: State) -> dict[str, Any]:
+    """Store what is new in some sessions of a client's own store, and that they were read."""
+    new = sent = 0
+    seen = []
+    for found in request.found:
+        number = None
+        if found.session.messages:
+            saved = import_session(tx, request.source, found.session)
+            new, sent, number = new + saved.new, sent + len(saved.ids), saved.channel_number
+        seen.append(SeenSession(found.key, found.fingerprint, number))
+    save_seen_sessions(tx, request.source, request.store, seen)
+    run.recorder.explain(store=request.store, sessions=len(request.found), new=new, duplicates=sent - new)
+    return {"sessions": len(request.found), "new_count": new, "duplicate_count": sent - new}
+
+
+LOG = Steps[LogRequest | HookRequest, None](write=conversation_log)
+IMPORT = Steps[ImportRequest, None](write=import_sessions)

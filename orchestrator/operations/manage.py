@@ -1,0 +1,67 @@
+"""Naming, deleting and restoring what is stored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from orchestrator.requests import DeleteRequest, RestoreRequest, TagQuery, TagRequest
+from orchestrator.state import Run, State, Steps
+from registry.errors import InvalidRequest
+from registry.storage.channels import ChannelRow, channel_item, edit_channel, get_channel, tags_of
+from registry.storage.database import WriteTransaction
+from registry.storage.messages import delete_channel, delete_message, restore_channel, restore_message
+from registry.storage.references import latest_channel, resolve_session
+
+
+def tag(tx: WriteTransaction, run: Run, request: TagRequest, _state: State) -> dict[str, Any]:
+    """Name a channel."""
+    changes = request.query.model_dump(exclude_unset=True, include={"title", "nickname"})
+    meant = resolve_session(tx, request.channel) if request.channel else latest_channel(tx, request.source)
+    run.recorder.channel = meant.name
+    row = edit_channel(tx, meant.name, changes, _tags_after(tx, meant, request.query))
+    run.recorder.explain(channel=meant.name, changed=sorted(request.query.model_fields_set))
+    return {"channel": channel_item(row, tags_of(tx, [row.number])[row.number])}
+
+
+def _tags_after(tx: WriteTransaction, row: ChannelRow, query: TagQuery) -> list[str] | None:
+    """All tags the channel shall have; None leaves them."""
+    if not (query.add_tags or query.remove_tags):
+        return query.tags
+    kept = tags_of(tx, [row.number])[row.number] if query.tags is None else query.tags
+    return [name for name in [*kept, *query.add_tags] if name not in query.remove_tags]
+
+
+def delete(tx: WriteTransaction, run: Run, request: DeleteRequest, _state: State) -> dict[str, Any]:
+    """Delete a message, or a whole channel."""
+    run.recorder.explain(id=request.query.id, channel=request.channel, soft=request.query.soft)
+    if request.query.id:
+        return _one_message(run, delete_message(tx, request.query.id, soft=request.query.soft))
+    if request.channel is None:
+        raise InvalidRequest("Nothing to delete was named.", "query.id: missing; allowed: an id, or a channel")
+    row = get_channel(tx, request.channel)
+    item = channel_item(row, tags_of(tx, [row.number])[row.number])
+    delete_channel(tx, row, soft=request.query.soft)
+    return {"channel": {**item, "deleted": True}}
+
+
+def restore(tx: WriteTransaction, run: Run, request: RestoreRequest, _state: State) -> dict[str, Any]:
+    """Take the soft deletion of a message back, or of all in a channel."""
+    run.recorder.explain(id=request.query.id, channel=request.channel)
+    if request.query.id:
+        return _one_message(run, restore_message(tx, request.query.id))
+    if request.channel is None:
+        raise InvalidRequest("Nothing to restore was named.", "query.id: missing; allowed: an id, or a channel")
+    row = restore_channel(tx, request.channel)
+    return {"channel": channel_item(row, tags_of(tx, [row.number])[row.number])}
+
+
+def _one_message(run: Run, item: dict[str, Any]) -> dict[str, Any]:
+    """The answer about one message; its run is one of its channel's."""
+    run.recorder.channel = item["channel"]
+    run.recorder.explain(channel=item["channel"])
+    return {"message": item}
+
+
+TAG = Steps[TagRequest, None](write=tag)
+DELETE = Steps[DeleteRequest, None](write=delete)
+RESTORE = Steps[RestoreRequest, None](write=restore)
