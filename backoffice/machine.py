@@ -25,13 +25,13 @@ from registry.storage.client_stores import list_stores
 from registry.storage.database import ReadTransaction
 from registry.storage.facets import latest_projects
 from sources.base import Places, is_drift
+from sources.cursor.client import CURSOR
 from sources.readers import READERS
 
 logger = logging.getLogger(__name__)
 
-RULED = "cursor"
-"""The client whose rule belongs into each project."""
 MOST_PROJECTS = 20
+"""Projects in which the rule of Cursor is looked for."""
 
 
 class Machine:
@@ -51,7 +51,7 @@ class Machine:
         outcome = self._outcome()  # before the stores are read: a sync that is done by then is in what is read
 
         def work(tx: ReadTransaction) -> tuple[list[dict[str, Any]], list[str]]:
-            return list_stores(tx), latest_projects(tx, RULED, MOST_PROJECTS)
+            return list_stores(tx), latest_projects(tx, CURSOR.source, MOST_PROJECTS)
 
         read, projects = await registry.read(work)
         found, clients = await asyncio.to_thread(self._look_around, projects) if registry.is_embedded else ([], ())

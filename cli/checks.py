@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import platform
 import re
 import sys
@@ -15,13 +16,14 @@ from pathlib import Path
 from typing import Literal
 
 from backoffice.connections import ConnectionPart
-from cli.connect.clients import Client, known_clients
 from cli.connect.connections import connection_of
-from cli.connect.installation import command_name
 from cli.output import is_utf8
 from cli.probe import is_registry, is_taken, local_address
 from registry.errors import RegistryError
 from registry.settings import Settings
+from sources.base import Places
+from sources.client import Client
+from sources.clients import CLIENTS
 
 LIBRARIES = ("mcp", "langgraph", "sqlalchemy", "fastapi", "uvicorn")
 
@@ -44,8 +46,8 @@ def check_all(settings: Settings, home: Path) -> Iterator[Finding]:
     yield from check_database(settings.url)
     yield from check_meaning(settings)
     yield check_server(settings)
-    for client in known_clients(home):
-        yield from check_client(client, home)
+    for client in CLIENTS:
+        yield from check_client(client, Places(home, os.environ))
 
 
 def check_program() -> Finding:
@@ -153,23 +155,19 @@ def check_server(settings: Settings) -> Finding:
     return Finding("note", "server", f"does not run at {address}", remedy)
 
 
-def check_client(client: Client, home: Path) -> Iterator[Finding]:
-    """Whether a client that is on this machine knows us; nothing for one that is not."""
-    parts = {part.what: part for part in connection_of(client, home).parts}
-    if not parts:
+def check_client(client: Client, places: Places) -> Iterator[Finding]:
+    """Whether a client that is on this machine knows us; nothing for one that is not, or has no list of servers."""
+    parts = {part.what: part for part in connection_of(client, places).parts}
+    if "server" not in parts:
         return
-    state = parts["server"].state
+    state, file = parts["server"].state, parts["server"].file
     if state == "unreadable":
-        yield Finding("note", client.name, f"{client.config} could not be read")
+        yield Finding("note", client.name, f"{file} could not be read")
     elif state == "missing":
-        yield Finding("note", client.name, "found, not connected", _how_to_connect(client))
+        how = f"ctxr install {client.command}" if client.command else f"put into {file} what ctxr up prints"
+        yield Finding("note", client.name, "found, not connected", how)
     else:
-        yield Finding("ok", client.name, f"connected in {client.config}{_told_by_hooks(parts.get('hooks'))}")
-
-
-def _how_to_connect(client: Client) -> str:
-    name = command_name(client.name)
-    return f"ctxr install {name}" if name else f"put into {client.config} what ctxr up prints"
+        yield Finding("ok", client.name, f"connected in {file}{_told_by_hooks(parts.get('hooks'))}")
 
 
 def _told_by_hooks(hooks: ConnectionPart | None) -> str:

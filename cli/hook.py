@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 CLIENTS = ("cursor", "claude-code", "codex")
+"""Those with hooks in `sources.clients`, named once more: to import the records takes longer than all the rest."""
 
 KEPT = (
     *("conversation_id", "session_id", "generation_id", "prompt_id", "turn_id", "agent_id"),

@@ -4,22 +4,9 @@ from __future__ import annotations
 
 import re
 
-CLIENT_SOURCES = {
-    "cursor-vscode": "cursor",
-    "cursor": "cursor",
-    "claude-ai": "claude",
-    "claude": "claude",
-    "claude-desktop": "claude",
-    "claude-code": "claude-code",
-    "codex": "codex",
-    "codex-mcp-client": "codex",
-    "gemini-cli": "gemini-cli",
-    "gemini-cli-mcp-client": "gemini-cli",
-    "opencode": "opencode",
-    "visual studio code": "copilot-vscode",
-    "visual studio code - insiders": "copilot-vscode",
-}
-"""The names that clients give themselves in the MCP handshake, and our word for them (contract 1)."""
+from sources.clients import CLIENTS
+
+_SOURCES = {name: client.source for client in CLIENTS for name in client.handshake}
 
 UNKNOWN = "unknown"
 
@@ -34,7 +21,7 @@ def source_of(given: str | None, client: str | None, channel: str | None = None)
     if given:
         return given
     name = (client or "").lower().rpartition(" ")[0] or (client or "").lower()
-    if name in CLIENT_SOURCES:
-        return CLIENT_SOURCES[name]
+    if name in _SOURCES:
+        return _SOURCES[name]
     named = _CHANNEL_PATTERN.match(channel or "")
     return named[1] if named else re.sub(r"[^a-z0-9]+", "-", name).strip("-")[:64] or UNKNOWN

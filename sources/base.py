@@ -1,4 +1,4 @@
-"""What a reader is. Adding a client is one file with one of these, and one line in `sources.readers`."""
+"""What a reader is. Every client that keeps its conversations on this machine has one, listed in `sources.readers`."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ event that comes again is recognised (`registry.ingest.hook_messages`).
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,8 +19,7 @@ from orchestrator.sync.spool import take
 from registry.domain import Message, Role, Session, now, parse_time
 from registry.errors import ErrorCode
 from registry.ingest.hook_messages import heard_name
-from sources.claude_code import prompts as claude_code_prompts
-from sources.codex import prompts as codex_prompts
+from sources.clients import CLIENTS
 from sources.kit.drafts import project_of
 from sources.kit.jsonl import items, mapping, string
 
@@ -28,31 +27,11 @@ if TYPE_CHECKING:
     from orchestrator.service import Orchestrator
 
 CLIENT = "ctxr hook"
-_SPOKEN = {
-    "beforesubmitprompt": (Role.USER, "prompt"),
-    "userpromptsubmit": (Role.USER, "prompt"),
-    "afteragentresponse": (Role.ASSISTANT, "text"),
-    "afteragentthought": (Role.THINKING, "text"),
-    "stop": (Role.ASSISTANT, "last_assistant_message"),
-}
-"""Who says what in which event. All other events say that there is news in the client's own store."""
+_HOOKS = {client.source: client.hooks for client in CLIENTS if client.hooks}
+_SAID = {event.lower(): said for hooks in _HOOKS.values() for event, said in hooks.said.items()}
+"""Who says what in which event. One table for all, because Cursor also runs the hooks of Claude Code."""
 
 _REQUESTS = ("generation_id", "prompt_id", "turn_id")
-
-
-def _typed_in_claude_code(prompt: str) -> Iterator[str]:
-    return (piece.text for piece in claude_code_prompts.pieces_of([prompt]) if piece.role is Role.USER)
-
-
-def _typed_in_codex(prompt: str) -> Iterator[str]:
-    return (text for role, text in codex_prompts.pieces_of(prompt) if role is Role.USER)
-
-
-_TYPED: Mapping[str, Callable[[str], Iterable[str]]] = {
-    "claude-code": _typed_in_claude_code,
-    "codex": _typed_in_codex,
-}
-"""What of a prompt the user typed, in the very pieces in which the client's reader will find it."""
 
 
 @dataclass(slots=True)
@@ -111,12 +90,12 @@ def sessions_of(events: Iterable[Mapping[str, Any]]) -> list[tuple[str, Session]
 
 
 def _messages(source: str, event: str, payload: Mapping[str, Any], at: datetime) -> Iterator[Message]:
-    role, field_name = _SPOKEN.get(event.lower(), (None, ""))
+    role, field_name = _SAID.get(event.lower(), (None, ""))
     text = string(payload.get(field_name)).strip()
     if role is None or not text or payload.get("agent_id"):  # a sub-agent's words are not the conversation's
         return
-    texts = _TYPED[source](text) if role is Role.USER and source in _TYPED else [text]
-    for each in texts:
+    hooks = _HOOKS.get(source)
+    for each in hooks.typed(text) if hooks and hooks.typed and role is Role.USER else [text]:
         yield _named(Message(role, each, at, more=_more(role, payload)))
 
 

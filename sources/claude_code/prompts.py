@@ -56,6 +56,11 @@ def injected(texts: Iterable[str]) -> Iterator[Piece]:
     return (Piece(Role.SYSTEM, text.strip()) for text in texts if text.strip())
 
 
+def typed(prompt: str) -> Iterator[str]:
+    """What of a prompt, as a hook gives it, the user typed."""
+    return (piece.text for piece in pieces_of([prompt]) if piece.role is Role.USER)
+
+
 def _pieces(text: str) -> Iterator[Piece]:
     text = text.strip()
     end, reminders = _reminders_behind(text)

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from registry.domain import parse_time
 from sources.base import FoundSession, Places, Skipped
-from sources.codex.fields import parent_of
+from sources.codex.client import CODEX
+from sources.codex.records import parent_of
 from sources.codex.rollout import Rollout
 from sources.kit import drafts
 from sources.kit.files import File, entries, look_at, store_entries, why_not
@@ -45,7 +46,7 @@ class _Threads:
 class Codex:
     """Reads `sessions/` and `archived_sessions/`. Opens nothing outside of them but the list of thread names."""
 
-    name = "codex"
+    name = CODEX.source
 
     def find(self, places: Places) -> Iterator[Path]:
         """The client's home folder, if it holds sessions."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sources.base import FoundSession, Places, Skipped
+from sources.copilot.client import COPILOT_CLI
 from sources.copilot.events import Events
 from sources.copilot.legacy import events_of
 from sources.kit import drafts
@@ -39,7 +40,7 @@ class _Kept:
 class CopilotCli:
     """Reads `session-state/` and `history-session-state/`. Opens nothing else: secrets lie beside them."""
 
-    name = "copilot-cli"
+    name = COPILOT_CLI.source
 
     def find(self, places: Places) -> Iterator[Path]:
         """The client's home folder, if it holds sessions."""

@@ -11,6 +11,7 @@ from registry.domain import Session
 from registry.errors import StorageError
 from sources.base import FoundSession, Places, Skipped
 from sources.copilot.chat import Chat
+from sources.copilot.client import VSCODE
 from sources.copilot.events import Events
 from sources.kit import drafts
 from sources.kit.files import File, document, entries, folders_in, look_at, store_entries, why_not
@@ -51,7 +52,7 @@ class _Kept:
 class CopilotVscode:
     """Reads one `User` folder. Of databases, which hold credentials too, nothing but the list of sessions."""
 
-    name: str = "copilot-vscode"
+    name: str = VSCODE.source
     wait_s: float = WAIT_S
 
     def find(self, places: Places) -> Iterator[Path]:

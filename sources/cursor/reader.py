@@ -17,6 +17,7 @@ from typing import Any
 from registry.domain import now
 from registry.errors import StorageError
 from sources.base import FoundSession, Places, Skipped
+from sources.cursor.client import CURSOR
 from sources.cursor.conversations import QUIET, Composer, counted, headers_of, inline_bubbles, reading_of
 from sources.cursor.projects import Workspaces, listed_project
 from sources.cursor.store import GlobalStore, Trace
@@ -47,7 +48,7 @@ class CursorIde:
     noticed with the record, which is written when a turn ends.
     """
 
-    name: str = "cursor"
+    name: str = CURSOR.source
     wait_s: float = WAIT_S
     clock: Callable[[], datetime] = field(default=now)
 

@@ -21,6 +21,7 @@ from registry.errors import StorageError
 from sources.base import FoundSession, Places, Skipped
 from sources.cursor.conversations import counted
 from sources.cursor.times import Span, moment
+from sources.cursor_agent.client import CURSOR_AGENT
 from sources.cursor_agent.files import DATABASE, FOLDERS, Stored, Workspaces, Written, description_in, walk
 from sources.cursor_agent.messages import Talk
 from sources.cursor_agent.sessions import stored_session, talk_in, title_of
@@ -48,7 +49,7 @@ class CursorAgent:
     transcript is not read.
     """
 
-    name: str = "cursor-agent"
+    name: str = CURSOR_AGENT.source
     wait_s: float = WAIT_S
     clock: Callable[[], datetime] = field(default=now)
 

@@ -16,6 +16,7 @@ from registry.errors import InvalidRequest, StorageError
 from sources.base import FoundSession, Places, Skipped
 from sources.exports import chatgpt as chatgpt_export
 from sources.exports import claude as claude_export
+from sources.exports.client import CHATGPT, CLAUDE
 from sources.exports.files import UNREADABLE, Part, is_zip, parts_of, reason
 from sources.exports.json_stream import LONGEST, NoEnd, Plain, records_in
 from sources.exports.reading import Unknown, Version, is_known
@@ -53,7 +54,7 @@ class Provider(Protocol):
     def read(self, record: Record, projects: Mapping[str, str], unknown: Unknown) -> Session: ...
 
 
-PROVIDERS: dict[str, Provider] = {"claude": claude_export, "chatgpt": chatgpt_export}
+PROVIDERS: dict[str, Provider] = {CLAUDE.source: claude_export, CHATGPT.source: chatgpt_export}
 
 
 @dataclass(slots=True)
