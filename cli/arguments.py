@@ -53,6 +53,6 @@ source_option = click.option("--source", help="Only this client's: cursor, claud
 
 
 def operation(name: str, query: dict[str, Any], channel: str | None = None) -> dict[str, Any]:
-    """A request of the terminal's (contract 3); what was not given is left out."""
+    """A request of the terminal's; what was not given is left out."""
     given = {key: value for key, value in query.items() if value is not None}
     return {"operation": name, "channel": channel, "query": given, "source": "ctxr"}

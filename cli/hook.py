@@ -1,7 +1,7 @@
 """`ctxr hook CLIENT EVENT`: what a client's hooks run. It notes the event in the spool and lets the client go on.
 
 A client waits for it at every turn, so it imports next to nothing (0.02 s in all), and it fails open: whatever goes
-wrong is one line on stderr and exit status 0, because 2 would stop the user's prompt (formats/live-capture.md).
+wrong is one line on stderr and exit status 0, because 2 would stop the user's prompt.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ Behind a colon: what a command is called there whose name has another meaning in
 """
 
 EXIT_STATUS = {ErrorCode.INVALID_REQUEST: 2, ErrorCode.NOT_FOUND: 3}
-"""Wrong usage and nothing found (contract 6); every other failure is 1."""
+"""Wrong usage and nothing found; every other failure is 1."""
 
 INTERRUPTED = 130
 

@@ -19,7 +19,7 @@ _ERRORS: dict[str, type[RegistryError]] = {
 
 
 def run_operation(request: Mapping[str, Any], observe: Callable[[Execution], None] | None = None) -> dict[str, Any]:
-    """The outcome of a request (contract 3); its failure is raised as the RegistryError of that code.
+    """The outcome of a request; its failure is raised as the RegistryError of that code.
 
     `observe` is told of the run when it has ended, failed or not.
     """

@@ -1,4 +1,4 @@
-"""The composition root: backoffice and MCP as one application, on one port (contract 5)."""
+"""The composition root: backoffice and MCP as one application, on one port."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ async def _serve(settings: Settings, listener: socket.socket, audience: Audience
     config = uvicorn.Config(
         app,
         lifespan="off",  # we run it, so that what goes wrong in it reaches the caller as it is
-        http="h11",  # httptools keeps spaces around header values, which MCP forbids (platform notes 6.1)
+        http="h11",  # httptools keeps spaces around header values, which MCP forbids
         ws="none",
         log_config=None,
         access_log=False,

@@ -1,4 +1,4 @@
-"""How sessions look in a terminal: a list of them, and one to read (seed 000)."""
+"""How sessions look in a terminal: a list of them, and one to read."""
 
 from __future__ import annotations
 

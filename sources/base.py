@@ -12,7 +12,7 @@ from registry.domain import Session
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where clients may keep their histories: the user's home folder and the environment (contract 7)."""
+    """Where clients may keep their histories: the user's home folder and the environment."""
 
     home: Path
     environment: Mapping[str, str]

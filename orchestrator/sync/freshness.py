@@ -1,4 +1,4 @@
-"""Silent sync before a question is answered (seed 002): what the clients on this machine wrote a moment ago counts."""
+"""Silent sync before a question is answered: what the clients on this machine wrote a moment ago counts."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _TRIES = 20
 
 
 def registry_home() -> str:
-    """`Settings.home` for those who cannot wait for the settings: the folder of the registry (contract 7)."""
+    """`Settings.home` for those who cannot wait for the settings: the folder of the registry."""
     given = os.environ.get("CTXR_HOME")
     if given:
         return os.path.expanduser(given)

@@ -1,4 +1,4 @@
-"""What a user of Claude Code really typed, and what the client put around it (format 5). Pure."""
+"""What a user of Claude Code really typed, and what the client put around it. Pure."""
 
 from __future__ import annotations
 

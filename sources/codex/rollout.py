@@ -1,4 +1,4 @@
-"""What the records of one Codex thread say: legacy, flat and paginated (format 2 to 4). Pure."""
+"""What the records of one Codex thread say: legacy, flat and paginated. Pure."""
 
 from __future__ import annotations
 

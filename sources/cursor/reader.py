@@ -1,7 +1,7 @@
-"""The conversations of the Cursor IDE, from every generation of its storage (formats/cursor-ide.md).
+"""The conversations of the Cursor IDE, from every generation of its storage.
 
-A generation differs in where lists and bubbles stand and what a record holds. `cursor_store` and `cursor_workspaces`
-know the places; `cursor_conversations`, `cursor_legacy` and `cursor_bubbles` the meaning.
+A generation differs in where lists and bubbles stand and what a record holds. `store` and `workspaces` know the
+places; `conversations` and `bubbles` the meaning.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def _bubbles(
 
 
 def _user_folders(places: Places) -> Iterator[Path]:
-    """Cursor's `User` folders: the named one, else the usual ones of every system (formats/cursor-ide.md, 1)."""
+    """Cursor's `User` folders: the named one, else the usual ones of every system."""
     if named := places.environment.get("CTXR_CURSOR_DIR"):
         yield Path(named).expanduser()
         return

@@ -98,7 +98,7 @@ def _rank(kept: _Kept) -> tuple[int, bool]:
 
 
 class _Projects:
-    """The projects of the slots: what their notes say, else what the hash in their names is of (format 1, 4)."""
+    """The projects of the slots: what their notes say, else what the hash in their names is of."""
 
     def __init__(self, store: Path, slots: list[str]) -> None:
         listed = mapping(mapping(read_json(small_text(store / "projects.json"))).get("projects"))

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from registry.domain import Session, storable
-from sources.copilot.cli import noted
+from sources.copilot.cli import events_of, noted
 from sources.copilot.events import _EVENTS, Events
-from sources.copilot.legacy import events_of
 from sources.kit.jsonl import Damage, Record, read_lines, records_of
 from tests.sources.anything import ANYTHING, DEEP, change, check, or_anything
 from tests.sources.copilot.copilot_files import Log, old_history, request, working_log
