@@ -18,7 +18,7 @@ from typing import Any
 from backoffice.connections import Connection, Connections
 from orchestrator.service import Orchestrator
 from orchestrator.sync.store_report import StoreReport
-from orchestrator.sync.sync import sync
+from orchestrator.sync.sync import Ongoing, sync
 from registry.domain import format_time, now
 from registry.errors import InvalidRequest, RegistryError, StorageError
 from registry.storage.client_stores import list_stores
@@ -39,7 +39,7 @@ class Machine:
 
     def __init__(self, orchestrator: Orchestrator, connections: Connections) -> None:
         self._orchestrator, self._connections = orchestrator, connections
-        self._syncing: asyncio.Task[None] | None = None
+        self._ongoing = Ongoing()
         self._reports: dict[tuple[str, str], StoreReport] = {}
         self._started_at: datetime | None = None
         self._finished_at: datetime | None = None
@@ -74,15 +74,13 @@ class Machine:
                 "This registry is shared: it reads nobody's files.",
                 "on the machine whose histories are to come in: ctxr sync",
             )
-        if self._syncing is None or self._syncing.done():
+        if not self._ongoing.is_running:
             self._reports, self._error, self._finished_at, self._started_at = {}, None, None, now()
-            self._syncing = asyncio.create_task(self._sync())
+            self._ongoing.start(self._sync())
 
     async def close(self) -> None:
-        """End a sync that is going on; what it has stored stays, the rest comes next time."""
-        if self._syncing:
-            self._syncing.cancel()
-            await asyncio.wait([self._syncing])
+        """End a sync that is going on."""
+        await self._ongoing.close()
 
     async def _sync(self) -> None:
         try:

@@ -10,8 +10,7 @@ import os
 import sys
 import time
 
-from orchestrator.sync.quick_json import loads
-from orchestrator.sync.spool import append, registry_home
+from orchestrator.sync.spool import append, loads, registry_home
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

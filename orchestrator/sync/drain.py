@@ -1,4 +1,4 @@
-"""From the spool into the registry: what the clients' hooks heard, as conversations.
+"""From the spool into the registry: what the clients' hooks were told, as conversations.
 
 Nothing is lost or doubled wherever it is interrupted: a file of events is removed after all of it is stored, and an
 event that comes again is recognised (`registry.ingest.hook_messages`).
@@ -73,18 +73,18 @@ async def _store(orchestrator: Orchestrator, events: Iterable[Mapping[str, Any]]
 
 def sessions_of(events: Iterable[Mapping[str, Any]]) -> list[tuple[str, Session]]:
     """The events as sessions, each with its source. Pure but for the time of an event that has none."""
-    heard: dict[tuple[str, str], tuple[list[Message], list[str]]] = {}
+    told: dict[tuple[str, str], tuple[list[Message], list[str]]] = {}
     for event in events:
         source, payload = string(event.get("source")), mapping(event.get("payload"))
         session_id = string(payload.get("conversation_id")) or string(payload.get("session_id"))
         if not source or not session_id:
             continue
-        messages, folders = heard.setdefault((source[:64], session_id), ([], []))
+        messages, folders = told.setdefault((source[:64], session_id), ([], []))
         messages += _messages(source, string(event.get("event")), payload, _moment(event.get("at")))
         folders += filter(None, map(string, [*items(payload.get("workspace_roots")), payload.get("cwd")]))
     return [
         (source, Session(session_id, tuple(sorted(messages, key=_told_at)), project=project_of(folders)))
-        for (source, session_id), (messages, folders) in heard.items()
+        for (source, session_id), (messages, folders) in told.items()
         if messages
     ]
 

@@ -78,7 +78,7 @@ class AccountExport:
         """End a reading that goes on in another thread, at its next piece."""
         self._is_stopped = True
 
-    def _heard(self, count: int) -> None:
+    def _count(self, count: int) -> None:
         if self._is_stopped:
             raise NoEnd
         self.told(count)
@@ -114,7 +114,7 @@ class AccountExport:
         self, part: Part, known: dict[str, str], projects: Mapping[str, str]
     ) -> Iterator[FoundSession | Skipped]:
         provider = PROVIDERS[self.name]
-        for number, record in enumerate(_records(part, self._heard), 1):
+        for number, record in enumerate(_records(part, self._count), 1):
             if isinstance(record, str):
                 self._is_damaged = True
                 yield Skipped(f"{part.name}, conversation {number}", record)
