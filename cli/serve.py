@@ -20,9 +20,9 @@ from fastapi import FastAPI
 from starlette.routing import Route
 
 from backoffice.app import create_app
+from cli.addresses import is_registry, local_address
 from cli.connect.connections import connections_from
-from cli.errors import CannotListen
-from cli.probe import is_registry, local_address
+from cli.output import TerminalError
 from mcp_server.server import create_server
 from orchestrator.requests import Refusal, Request
 from orchestrator.retention import forgetting
@@ -37,6 +37,12 @@ from sources.readers import READERS
 GRACE_S = 2
 """How long a stop waits for answers under way; event streams never end by themselves."""
 MAX_BODY = 64 * 1024 * 1024
+
+
+class CannotListen(TerminalError):
+    """The server's address is taken, or cannot be had."""
+
+    code = "CANNOT_LISTEN"
 
 
 def build_app(settings: Settings) -> FastAPI:

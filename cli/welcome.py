@@ -10,10 +10,9 @@ from typing import Self
 
 import click
 
-from cli.checks import shown_address
+from cli.addresses import local_address, shown_address
 from cli.connect.installation import INSTALLABLE
 from cli.connect.snippets import this_server
-from cli.probe import local_address
 from cli.progress import Bars, Damage, lines_of
 from orchestrator.sync.store_report import StoreReport
 from registry.settings import Settings
