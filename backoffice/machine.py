@@ -18,20 +18,20 @@ from typing import Any
 from backoffice.connections import Connection, Connections
 from orchestrator.service import Orchestrator
 from orchestrator.sync.store_report import StoreReport
-from orchestrator.sync.sync import sync
+from orchestrator.sync.sync import Ongoing, sync
 from registry.domain import format_time, now
 from registry.errors import InternalError, InvalidRequest, RegistryError
 from registry.storage.client_stores import list_stores
 from registry.storage.database import ReadTransaction
 from registry.storage.facets import latest_projects
 from sources.base import Places, is_drift
+from sources.cursor.client import CURSOR
 from sources.readers import READERS
 
 logger = logging.getLogger(__name__)
 
-RULED = "cursor"
-"""The client whose rule belongs into each project."""
 MOST_PROJECTS = 20
+"""Projects in which the rule of Cursor is looked for."""
 
 
 class Machine:
@@ -39,7 +39,7 @@ class Machine:
 
     def __init__(self, orchestrator: Orchestrator, connections: Connections) -> None:
         self._orchestrator, self._connections = orchestrator, connections
-        self._syncing: asyncio.Task[None] | None = None
+        self._ongoing = Ongoing()
         self._reports: dict[tuple[str, str], StoreReport] = {}
         self._started_at: datetime | None = None
         self._finished_at: datetime | None = None
@@ -51,7 +51,7 @@ class Machine:
         outcome = self._outcome()  # before the stores are read: a sync that is done by then is in what is read
 
         def work(tx: ReadTransaction) -> tuple[list[dict[str, Any]], list[str]]:
-            return list_stores(tx), latest_projects(tx, RULED, MOST_PROJECTS)
+            return list_stores(tx), latest_projects(tx, CURSOR.source, MOST_PROJECTS)
 
         read, projects = await registry.read(work)
         found, clients = await asyncio.to_thread(self._look_around, projects) if registry.is_embedded else ([], ())
@@ -74,15 +74,13 @@ class Machine:
                 "This registry is shared: it reads nobody's files.",
                 "on the machine whose histories are to come in: ctxr sync",
             )
-        if self._syncing is None or self._syncing.done():
+        if not self._ongoing.is_running:
             self._reports, self._error, self._finished_at, self._started_at = {}, None, None, now()
-            self._syncing = asyncio.create_task(self._sync())
+            self._ongoing.start(self._sync())
 
     async def close(self) -> None:
-        """End a sync that is going on; what it has stored stays, the rest comes next time."""
-        if self._syncing:
-            self._syncing.cancel()
-            await asyncio.wait([self._syncing])
+        """End a sync that is going on."""
+        await self._ongoing.close()
 
     async def _sync(self) -> None:
         try:

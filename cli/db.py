@@ -10,12 +10,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.errors import ModelUnavailable
+from cli.output import TerminalError
 from registry.errors import InvalidRequest
 from registry.settings import read_settings
 
 if TYPE_CHECKING:
     from orchestrator.semantic.calibration import Calibration
+
+
+class ModelUnavailable(TerminalError):
+    """The embedding model does not answer, or cannot be loaded."""
+
+    code = "MODEL_UNAVAILABLE"
 
 
 @click.group()

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from dataclasses import asdict
+import platform
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
-from cli.checks import Finding, check_all, shown_address
-from cli.output import as_json_option, line_width, print_json
-from cli.text import pad, wrap
+from backoffice.connections import ConnectionPart
+from cli.addresses import is_registry, is_taken, local_address, shown_address
+from cli.connect.connections import connection_of
+from cli.output import as_json_option, is_utf8, line_width, pad, print_json, wrap
 from registry.errors import RegistryError
 from registry.settings import Settings, read_settings
+from sources.base import Places
+from sources.client import Client
+from sources.clients import CLIENTS
 
 COLOURS = {"ok": "green", "note": "yellow", "broken": "red"}
 STATE_WIDTH, NAME_WIDTH = 8, 16
+LIBRARIES = ("mcp", "langgraph", "sqlalchemy", "fastapi", "uvicorn")
 
 
 @click.command()
@@ -76,3 +88,147 @@ def show(settings: dict[str, dict[str, Any]], findings: list[Finding]) -> None:
 
 def _dim(text: str) -> str:
     return click.style(text, dim=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at. Only `broken` is a failure; a `note` is something one may want to do."""
+
+    state: Literal["ok", "note", "broken"]
+    what: str
+    found: str
+    remedy: str = ""
+
+
+def check_all(settings: Settings, home: Path) -> Iterator[Finding]:
+    """Every check, from the ground up. `home` is the user's home folder."""
+    yield check_program()
+    yield check_output()
+    yield check_folder(settings.home)
+    yield from check_database(settings.url)
+    yield from check_meaning(settings)
+    yield check_server(settings)
+    for client in CLIENTS:
+        yield from check_client(client, Places(home, os.environ))
+
+
+def check_program() -> Finding:
+    """The versions, for a report."""
+    ours = version("context-registry")
+    libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
+    return Finding("ok", "program", f"ctxr {ours}, Python {platform.python_version()}, {libraries}")
+
+
+def check_output() -> Finding:
+    """Whether this terminal can show every letter."""
+    if is_utf8():
+        return Finding("ok", "output", "UTF-8")
+    remedy = "set PYTHONUTF8=1, or a UTF-8 locale such as LANG=C.UTF-8"
+    return Finding("note", "output", f"{sys.stdout.encoding}: other letters are shown as ?", remedy)
+
+
+def check_folder(folder: Path) -> Finding:
+    """Whether the registry's folder, or the one it will be made in, can be written."""
+    existing = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    try:
+        with tempfile.TemporaryFile(dir=existing):
+            pass
+    except OSError as exc:
+        remedy = "change its permissions, or set CTXR_HOME to another folder"
+        return Finding("broken", "folder", f"{folder} cannot be written: {exc.strerror}", remedy)
+    if existing != folder:
+        return Finding("note", "folder", f"{folder} is not made yet", "ctxr up makes it")
+    return Finding("ok", "folder", f"{folder} can be written")
+
+
+def check_database(url: str) -> Iterator[Finding]:
+    """Whether the database answers, and whether its tables are ours."""
+    from registry.storage.inspection import has_fts5, inspect_database  # SQLAlchemy
+    from registry.storage.migrations import HEAD
+
+    if url.startswith("sqlite") and not has_fts5():
+        remedy = "use a Python whose SQLite is built with FTS5, or PostgreSQL with CTXR_DATABASE_URL"
+        yield Finding("broken", "search", "this Python's SQLite has no FTS5", remedy)
+    try:
+        seen = inspect_database(url)
+    except RegistryError as exc:
+        remedy = "is the database running, and is CTXR_DATABASE_URL right?"
+        yield Finding("broken", "database", f"{shown_address(url)}: {exc.message} {exc.details}", remedy)
+        return
+    where = f"{seen.server} at {shown_address(url)}"
+    if seen.revision is None:
+        yield Finding("note", "database", f"{where}, without tables yet", "ctxr up makes them")
+    elif seen.revision > HEAD:
+        found = f"{where} has revision {seen.revision}, this program knows {HEAD}"
+        yield Finding("broken", "database", found, "update Context Registry")
+    elif seen.revision < HEAD:
+        yield Finding("note", "database", f"{where} has revision {seen.revision} of {HEAD}", "ctxr db upgrade")
+    else:
+        counts = f"channels: {seen.channels}, messages: {seen.messages}"
+        yield Finding("ok", "database", f"{where}, revision {seen.revision}, {counts}")
+
+
+def check_meaning(settings: Settings) -> Iterator[Finding]:
+    """Whether the embedding model answers; nothing where none is configured."""
+    if not settings.embed_model:
+        return
+    needed = ["numpy"] if settings.embed_base_url else ["numpy", "model2vec"]
+    if not all(map(find_spec, needed)):
+        found = "the extra `embed` is not installed: searches go by words alone"
+        yield Finding("broken", "meaning", found, "pip install 'context-registry[embed]'")
+    elif not settings.embed_base_url:
+        yield Finding("ok", "meaning", f"by {settings.embed_model}, in each process that searches")
+    else:
+        yield _check_endpoint(settings)
+
+
+def _check_endpoint(settings: Settings) -> Finding:
+    from orchestrator.semantic.embedders import Endpoint, Refused, Unavailable
+
+    async def ask() -> int:
+        endpoint = Endpoint(settings.embed_base_url, settings.embed_model, settings.embed_api_key.get_secret_value())
+        try:
+            async with asyncio.timeout(endpoint.patience_s):
+                return len((await endpoint.embed(["hello"]))[0])
+        finally:
+            await endpoint.close()
+
+    try:
+        return Finding("ok", "meaning", f"by {settings.embed_model}, {asyncio.run(ask())} dimensions")
+    except (Unavailable, Refused, TimeoutError) as exc:
+        found = f"{settings.embed_model} does not answer ({str(exc) or 'too slow'}): searches go by words alone"
+        return Finding("note", "meaning", found, "is it running, and are CTXR_EMBED_BASE_URL and its key right?")
+
+
+def check_server(settings: Settings) -> Finding:
+    """Whether `ctxr serve` runs at the configured address."""
+    address = local_address(settings)
+    if is_registry(address):
+        return Finding("ok", "server", f"runs at {address}")
+    if is_taken(settings):
+        remedy = "stop it, or set CTXR_PORT to another port"
+        return Finding("broken", "server", f"another program uses port {settings.port}", remedy)
+    remedy = "ctxr serve; not needed for clients that start ctxr mcp themselves"
+    return Finding("note", "server", f"does not run at {address}", remedy)
+
+
+def check_client(client: Client, places: Places) -> Iterator[Finding]:
+    """Whether a client that is on this machine knows us; nothing for one that is not, or has no list of servers."""
+    parts = {part.what: part for part in connection_of(client, places).parts}
+    if "server" not in parts:
+        return
+    state, file = parts["server"].state, parts["server"].file
+    if state == "unreadable":
+        yield Finding("note", client.name, f"{file} could not be read")
+    elif state == "missing":
+        how = f"ctxr install {client.command}" if client.command else f"put into {file} what ctxr up prints"
+        yield Finding("note", client.name, "found, not connected", how)
+    else:
+        yield Finding("ok", client.name, f"connected in {file}{_told_by_hooks(parts.get('hooks'))}")
+
+
+def _told_by_hooks(hooks: ConnectionPart | None) -> str:
+    """Whether its hooks tell us what is said, for a client that has hooks."""
+    if hooks is None:
+        return ""
+    return ", hooks installed" if hooks.state in ("installed", "differs") else ", hooks not installed"

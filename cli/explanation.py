@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cli.text import display_width, printable, wrap
+from cli.output import display_width, printable, wrap
 from registry.storage.executions import Execution
 
 INDENT = "  "

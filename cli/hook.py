@@ -1,7 +1,7 @@
 """`ctxr hook CLIENT EVENT`: what a client's hooks run. It notes the event in the spool and lets the client go on.
 
 A client waits for it at every turn, so it imports next to nothing (0.02 s in all), and it fails open: whatever goes
-wrong is one line on stderr and exit status 0, because 2 would stop the user's prompt (formats/live-capture.md).
+wrong is one line on stderr and exit status 0, because 2 would stop the user's prompt.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ import os
 import sys
 import time
 
-from orchestrator.sync.quick_json import loads
-from orchestrator.sync.spool import append, registry_home
+from orchestrator.sync.spool import append, loads, registry_home
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 CLIENTS = ("cursor", "claude-code", "codex")
+"""Those with hooks in `sources.clients`, named once more: to import the records takes longer than all the rest."""
 
 KEPT = (
     *("conversation_id", "session_id", "generation_id", "prompt_id", "turn_id", "agent_id"),

@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
 import click
 
-from cli.connect.installation import NAMES, OF_A_PROJECT, parts_of
+from cli.connect.installation import INSTALLABLE, parts_of
 from cli.connect.settings_files import Rewrite, apply, rewrite
 from cli.connect.snippets import StdioServer, this_server
+from sources.base import Places
+from sources.client import Client
+
+OF_A_PROJECT = [client for client in INSTALLABLE.values() if client.project_option]
+"""Those that can keep something of us in a project's folder."""
+
 
 client_argument = click.argument(
-    "client", type=click.Choice(list(NAMES)), metavar="CLIENT", help=f"One of {', '.join(NAMES)}."
+    "client", type=click.Choice(list(INSTALLABLE)), metavar="CLIENT", help=f"One of {', '.join(INSTALLABLE)}."
 )
 project_option = click.option(
     "--project",
     type=click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path),
     metavar="FOLDER",
-    help="Cursor: put the rule into this project. VS Code: connect this project only.",
+    help=" ".join(f"{each.name}: {each.project_option}." for each in OF_A_PROJECT),
 )
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
-
-NOTES = {
-    "cursor": "Restart Cursor. The server alone can also be added by this link:",
-    "claude-desktop": "Quit Claude Desktop completely, and start it again.",
-    "claude-code": "Start Claude Code anew.",
-    "vscode": "Start the server in VS Code: MCP: List Servers.",
-    "codex": "Start Codex anew, and trust the hooks when it asks, or with /hooks.",
-}
-"""What the user does then."""
-
-NO_RULE = "The rule for Cursor belongs to a project: ctxr install cursor --project FOLDER"
 
 
 @click.command()
@@ -50,17 +46,20 @@ def install(client: str, project: Path | None, bundle: Path | None, yes: bool) -
     Shows what will change and asks. What else is in the files stays as it is, and a
     copy of each is kept beside it. May be repeated.
     """
-    _check(client, project)
+    known = _checked(client, project)
     server = this_server()
     if bundle:
-        _write_bundle(client, server, bundle, yes)
+        _write_bundle(known, server, bundle, yes)
         return
-    parts = parts_of(client, server, Path.home(), project)
-    done = _carry_out((rewrite(part.file, part.install) for part in parts), yes)
-    click.echo(NOTES[client] if done else f"{NAMES[client]} is connected already; nothing to change.")
-    if client == "cursor":
-        click.echo(f"  {server.cursor_link()}" if done else "", nl=done)
-        click.echo("" if project else NO_RULE, nl=not project)
+    parts = parts_of(known, server, Places(Path.home(), os.environ), project)
+    if not _carry_out((rewrite(part.file, part.install) for part in parts), yes):
+        click.echo(f"{known.name} is connected already; nothing to change.")
+    else:
+        click.echo(known.then)
+        if known.link:
+            click.echo(f"  {server.link(known)}")
+    if known.rule and not project:
+        click.echo(f"The rule for {known.name} belongs to a project: ctxr install {client} --project FOLDER")
 
 
 @click.command()
@@ -72,10 +71,10 @@ def uninstall(client: str, project: Path | None, yes: bool) -> None:
 
     The registry keeps all conversations.
     """
-    _check(client, project)
-    parts = parts_of(client, this_server(), Path.home(), project)
+    known = _checked(client, project)
+    parts = parts_of(known, this_server(), Places(Path.home(), os.environ), project)
     if not _carry_out((rewrite(part.file, part.uninstall) for part in parts), yes):
-        click.echo(f"{NAMES[client]} is not connected; nothing to change.")
+        click.echo(f"{known.name} is not connected; nothing to change.")
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
@@ -93,20 +92,24 @@ def hook(client: str, event: str) -> None:
     run_hook(client, event)
 
 
-def _check(client: str, project: Path | None) -> None:
+def _checked(name: str, project: Path | None) -> Client:
+    client = INSTALLABLE[name]
     if project and client not in OF_A_PROJECT:
-        raise click.UsageError(f"--project is for {' and '.join(OF_A_PROJECT)}: {client} is connected for all folders.")
+        able = " and ".join(each.command for each in OF_A_PROJECT)
+        raise click.UsageError(f"--project is for {able}: {name} is connected for all folders.")
+    return client
 
 
-def _write_bundle(client: str, server: StdioServer, file: Path, is_agreed: bool) -> None:
-    if client != "claude-desktop" or file.suffix != ".mcpb":
-        raise click.UsageError("--bundle is for claude-desktop, and the FILE ends in .mcpb")
+def _write_bundle(client: Client, server: StdioServer, file: Path, is_agreed: bool) -> None:
+    if not client.takes_bundle or file.suffix != ".mcpb":
+        able = " and ".join(each.command for each in INSTALLABLE.values() if each.takes_bundle)
+        raise click.UsageError(f"--bundle is for {able}, and the FILE ends in .mcpb")
     from cli.connect.bundle import bundle
 
     if file.exists() and not is_agreed:
         click.confirm(f"{file} exists. Write it anew?", abort=True)
     file.write_bytes(bundle(server))
-    click.echo(f"wrote {file}\nOpen it with Claude Desktop: a double click, or Settings, Extensions.")
+    click.echo(f"wrote {file}\nOpen it with {client.name}: a double click, or Settings, Extensions.")
 
 
 def _carry_out(rewrites: Iterable[Rewrite | None], is_agreed: bool) -> bool:

@@ -9,8 +9,9 @@ from io import TextIOWrapper
 from typing import Any
 
 import click
+from click.shell_completion import get_completion_class
 
-from cli.errors import TerminalError
+from cli.output import TerminalError
 from registry.errors import ErrorCode, RegistryError
 
 COMMANDS = {
@@ -23,9 +24,9 @@ COMMANDS = {
     "recent": "cli.sessions",
     "show": "cli.sessions",
     "search": "cli.search",
-    "tag": "cli.naming",
-    "nickname": "cli.naming",
-    "export": "cli.export",
+    "tag": "cli.sessions",
+    "nickname": "cli.sessions",
+    "export": "cli.sessions",
     "stats": "cli.stats",
     "sync": "cli.sync",
     "import": "cli.imports:import_files",
@@ -34,7 +35,7 @@ COMMANDS = {
     "uninstall": "cli.install",
     "db": "cli.db",
     "doctor": "cli.doctor",
-    "completion": "cli.completion",
+    "completion": "cli.main",
 }
 """The subcommands in the order of their help, and the module of each: a client starts `ctxr mcp` for every window.
 
@@ -42,7 +43,7 @@ Behind a colon: what a command is called there whose name has another meaning in
 """
 
 EXIT_STATUS = {ErrorCode.INVALID_REQUEST: 2, ErrorCode.NOT_FOUND: 3}
-"""Wrong usage and nothing found (contract 6); every other failure is 1."""
+"""Wrong usage and nothing found; every other failure is 1."""
 
 INTERRUPTED = 130
 
@@ -102,6 +103,22 @@ def _help_for(exc: click.ClickException) -> str:
 @click.version_option(package_name="context-registry", message="ctxr %(version)s")
 def cli() -> None:
     """One memory for all AI clients: log a conversation in one, continue it in another."""
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]), help="Which shell.")
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """Print a script that lets your shell complete ctxr's words.
+
+    \b
+    eval "$(ctxr completion bash)"            in ~/.bashrc
+    eval "$(ctxr completion zsh)"             in ~/.zshrc
+    ctxr completion fish | source             in ~/.config/fish/config.fish
+    """
+    complete = get_completion_class(shell)
+    assert complete is not None  # noqa: S101, the choice is click's own
+    click.echo(complete(ctx.find_root().command, {}, "ctxr", "_CTXR_COMPLETE").source())
 
 
 def main() -> None:

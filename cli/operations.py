@@ -1,25 +1,76 @@
-"""One operation on the configured registry, as the commands that need just one run it."""
+"""From a command to an operation: which session, which project; the request; and running it."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
+from orchestrator.calls import project_of, working_folder
 from registry.errors import InvalidRequest, NotFound, OperationTimeout, RegistryError, StorageError, Unauthorized
 from registry.settings import Settings, read_settings
 
 if TYPE_CHECKING:
     from registry.storage.executions import Execution
 
+_ORDINAL = re.compile(r"\d{1,5}")
+source_option = click.option("--source", help="Only this client's: cursor, claude-code, ….")
 _ERRORS: dict[str, type[RegistryError]] = {
     kind.code: kind for kind in (InvalidRequest, Unauthorized, NotFound, StorageError, OperationTimeout)
 }
 
 
+class SessionId(click.ParamType[str]):
+    """A session by any of its names. A shell takes `#3` for a comment, so `3` will do."""
+
+    name = "ID"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The reference as the registry reads it."""
+        return f"#{value}" if _ORDINAL.fullmatch(value) else value
+
+
+class ProjectFolder(click.ParamType[str | None]):
+    """`current`, `all`, a folder as the shell names it, or a folder's bare name."""
+
+    name = "PROJECT"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str | None:
+        """The folder's path or name; None for all."""
+        if value.startswith((".", "~", os.sep)):
+            return os.path.abspath(Path(value).expanduser())
+        return project_of(value, working_folder())
+
+
+id_argument = click.argument(
+    "session_id",
+    metavar="ID",
+    type=SessionId(),
+    help="Its id or the beginning of one, channel, nickname, or place in the list.",
+)
+project_option = click.option(
+    "--project",
+    type=ProjectFolder(),
+    default="all",
+    show_default=True,
+    help="Only this project: current, a path, or a folder's name.",
+)
+
+
+def operation(name: str, query: dict[str, Any], channel: str | None = None) -> dict[str, Any]:
+    """A request of the terminal's; what was not given is left out."""
+    given = {key: value for key, value in query.items() if value is not None}
+    return {"operation": name, "channel": channel, "query": given, "source": "ctxr"}
+
+
 def run_operation(request: Mapping[str, Any], observe: Callable[[Execution], None] | None = None) -> dict[str, Any]:
-    """The outcome of a request (contract 3); its failure is raised as the RegistryError of that code.
+    """The outcome of a request; its failure is raised as the RegistryError of that code.
 
     `observe` is told of the run when it has ended, failed or not.
     """

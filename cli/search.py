@@ -8,12 +8,10 @@ from typing import Any
 
 import click
 
-from cli.arguments import operation, project_option, source_option
 from cli.conversations import Moment, print_explanation
-from cli.operations import run_operation
-from cli.output import as_json_option, line_width, print_json
+from cli.operations import operation, project_option, run_operation, source_option
+from cli.output import as_json_option, line_width, print_json, wrap
 from cli.session_lines import one_line, session_entry
-from cli.text import wrap
 from orchestrator.calls import search_result, utc_offset_minutes
 from registry.errors import NotFound
 

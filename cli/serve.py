@@ -1,4 +1,4 @@
-"""The composition root: backoffice and MCP as one application, on one port (contract 5)."""
+"""The composition root: backoffice and MCP as one application, on one port."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from fastapi import FastAPI
 from starlette.routing import Route
 
 from backoffice.app import create_app
+from cli.addresses import is_registry, local_address
 from cli.connect.connections import connections_from
-from cli.errors import CannotListen
-from cli.probe import is_registry, local_address
+from cli.output import TerminalError
 from mcp_server.server import create_server
 from orchestrator.requests import Refusal, Request
 from orchestrator.retention import forgetting
@@ -37,6 +37,12 @@ from sources.readers import READERS
 GRACE_S = 2
 """How long a stop waits for answers under way; event streams never end by themselves."""
 MAX_BODY = 64 * 1024 * 1024
+
+
+class CannotListen(TerminalError):
+    """The server's address is taken, or cannot be had."""
+
+    code = "CANNOT_LISTEN"
 
 
 def build_app(settings: Settings) -> FastAPI:
@@ -92,7 +98,7 @@ async def _serve(settings: Settings, listener: socket.socket, audience: Audience
     config = uvicorn.Config(
         app,
         lifespan="off",  # we run it, so that what goes wrong in it reaches the caller as it is
-        http="h11",  # httptools keeps spaces around header values, which MCP forbids (platform notes 6.1)
+        http="h11",  # httptools keeps spaces around header values, which MCP forbids
         ws="none",
         log_config=None,
         access_log=False,

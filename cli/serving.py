@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.probe import LOOPBACK, local_address
+from cli.addresses import LOOPBACK, local_address
 from registry.log import set_up_logging
 from registry.settings import Settings, read_settings
 

@@ -1,4 +1,4 @@
-"""How sessions look in a terminal: a list of them, and one to read (seed 000)."""
+"""How sessions look in a terminal: a list of them, and one to read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cli.text import cut, display_width, local_time, pad, printable, wrap
+from cli.output import cut, display_width, local_time, pad, printable, wrap
 from cli.transcript import ROLE_COLOURS
 
 Session = Mapping[str, Any]

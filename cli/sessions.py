@@ -1,23 +1,28 @@
-"""`ctxr list`, `ctxr recent` and `ctxr show`: past sessions, listed and read."""
+"""What is done with past sessions: `ctxr list`, `recent` and `show`, `tag` and `nickname`, `export`."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
 
 import click
 
-from cli.arguments import id_argument, operation, project_option, source_option
 from cli.conversations import Moment
-from cli.operations import run_operation
+from cli.operations import id_argument, operation, project_option, run_operation, source_option
 from cli.output import as_json_option, line_width, print_json
-from cli.session_lines import session_list, session_page
+from cli.session_lines import session_list, session_page, title_of
 from orchestrator.calls import session_result
+from orchestrator.export.files import write_new_file
+from orchestrator.export.texts import ExportFormat
+from orchestrator.export.texts import export as render
+from orchestrator.nicknames import suggest_nickname
 
 limit_option = click.option(
     "--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="Sessions at most."
 )
 offset_option = click.option("--offset", type=click.IntRange(0), default=0, help="Leave out so many, the latest ones.")
+MOST_NAMED = 1000
 
 
 @click.command("list")
@@ -101,3 +106,79 @@ def show(session_id: str, limit: int, before: int | None, is_whole: bool, as_jso
     first = page["messages"][0]["sequence"] if page["messages"] else 1
     if first > 1:
         click.echo(click.style(f"Earlier ones: --before {first}", dim=True))
+
+
+@click.command()
+@id_argument
+@click.argument("tags", nargs=-1, required=True, metavar="TAG...", help="One word or several.")
+@click.option("--remove", is_flag=True, help="Take these tags off instead.")
+@as_json_option
+def tag(session_id: str, tags: tuple[str, ...], remove: bool, as_json: bool) -> None:
+    """Give a session tags; those it has stay."""
+    change = {"remove_tags" if remove else "add_tags": list(tags)}
+    session = run_operation(operation("tag", change, session_id))["channel"]
+    if as_json:
+        print_json({"session": session})
+    else:
+        click.echo(f"{session['channel']}: {', '.join(session['tags']) or 'no tags'}")
+
+
+@click.command()
+@id_argument
+@click.argument("name", required=False, help="What to call it; no two sessions have the same nickname.")
+@click.option("--suggest", is_flag=True, help="Print a free nickname made of its first words, and change nothing.")
+@as_json_option
+def nickname(session_id: str, name: str | None, suggest: bool, as_json: bool) -> None:
+    """Give a session a nickname to find it by.
+
+    \b
+    ctxr nickname 1 auth-design
+    ctxr nickname 1 "$(ctxr nickname 1 --suggest)"
+    """
+    if suggest == bool(name):
+        raise click.UsageError("Give either a NAME or --suggest.")
+    if name is None:
+        suggestion = _suggestion(session_id)
+        if as_json:
+            print_json({"suggestion": suggestion})
+        else:
+            click.echo(suggestion)
+        return
+    session = run_operation(operation("tag", {"nickname": name}, session_id))["channel"]
+    if as_json:
+        print_json({"session": session})
+    else:
+        click.echo(f"{session['channel']}: {session['nickname']}")
+
+
+def _suggestion(session_id: str) -> str:
+    session = run_operation(operation("fetch", {"session_id": session_id, "message_limit": 1}))["session"]
+    named = run_operation(operation("list", {"tagged_only": True, "limit": MOST_NAMED}))["sessions"]
+    taken = {other["nickname"] for other in named if other["channel"] != session["channel"]}
+    return suggest_nickname(session["first_message_preview"] or title_of(session), taken)
+
+
+@click.command()
+@id_argument
+@click.option(
+    "--format",
+    "to",
+    type=click.Choice(get_args(ExportFormat)),
+    default="markdown",
+    show_default=True,
+    help="What kind of document.",
+)
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A new file; nothing is overwritten. Default: print it.",
+)
+def export(session_id: str, to: ExportFormat, output: Path | None) -> None:
+    """Write a whole session as a document, to keep or to hand on."""
+    fetched = run_operation(operation("fetch", {"session_id": session_id}))
+    document = render(to, fetched["session"], fetched["messages"])
+    if output is None:
+        click.echo(document, nl=False)
+    else:
+        click.echo(write_new_file(output, document))

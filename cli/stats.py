@@ -9,9 +9,8 @@ from typing import Any
 
 import click
 
-from cli.output import as_json_option, line_width, print_json
+from cli.output import as_json_option, line_width, pad, print_json
 from cli.session_lines import one_line
-from cli.text import pad
 from registry.settings import Settings, read_settings
 
 DAYS = 30

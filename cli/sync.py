@@ -47,11 +47,11 @@ def sync(source: str | None, watch: bool, as_json: bool) -> None:
     if not reports and not as_json:
         click.echo("No histories found on this machine. Known clients: " + ", ".join(NAMES))
     if not all(report.is_complete for report in reports):
-        sys.exit(1)  # contract 6
+        sys.exit(1)
 
 
 def show_reports(reports: Sequence[StoreReport], *, as_json: bool) -> None:
-    """What came of each store, as text or as contract 7's JSON."""
+    """What came of each store, as text or as JSON."""
     if as_json:
         print_json({"stores": [report.as_dict() for report in reports]})
     else:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cli.text import cut, display_width, local_time, pad, printable, wrap
+from cli.output import cut, display_width, local_time, pad, printable, wrap
 
 ROLE_COLOURS = {"user": "cyan", "assistant": "green", "error": "red"}
 INDENT = "  "

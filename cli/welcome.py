@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import click
 
-from cli.checks import shown_address
-from cli.connect.clients import known_clients
-from cli.connect.installation import NAMES
-from cli.connect.snippets import CURSOR_RULE, CURSOR_RULE_FILE, this_server
-from cli.probe import local_address
+from cli.addresses import local_address, shown_address
+from cli.connect.installation import INSTALLABLE
+from cli.connect.snippets import this_server
 from cli.progress import Bars, Damage, lines_of
 from orchestrator.sync.store_report import StoreReport
 from registry.settings import Settings
+from sources.base import Places
+from sources.claude_code.client import CLAUDE_CODE
+from sources.client import Client
+from sources.cursor.client import CURSOR
+from sources.exports.client import CLAUDE
 
 
 class FirstStart:
@@ -63,7 +67,6 @@ class FirstStart:
 def welcome(settings: Settings) -> str:
     """The whole text. What is pasted starts at the first column, so that it can be copied as it stands."""
     address, server = local_address(settings), this_server()
-    config = {client.name: client.config for client in known_clients(Path.home())}
     return "\n".join(
         [
             click.style("Context Registry is running.", bold=True),
@@ -73,24 +76,32 @@ def welcome(settings: Settings) -> str:
             f"  API           {address}/docs",
             f"  Registry      {shown_address(settings.url)}",
             "",
-            f"Connect your clients: ctxr install {'|'.join(NAMES)}",
+            f"Connect your clients: ctxr install {'|'.join(INSTALLABLE)}",
             "shows what it would write and asks. Or do it by hand, then restart them; a file",
             "that exists keeps its other entries: add ours beside them.",
-            _title("Cursor, the server", config["Cursor"]),
-            server.mcp_json(),
-            "or open this link:",
-            server.cursor_link(),
-            _title("Cursor, the rule", f"{CURSOR_RULE_FILE} in your project"),
-            CURSOR_RULE.rstrip(),
-            _title("Claude Desktop", config["Claude Desktop"]),
-            server.mcp_json(),
-            _title("Claude Code", "a command"),
+            *_by_hand(CURSOR, server.mcp_json(), "or open this link:", server.link(CURSOR)),
+            *_rule(CURSOR),
+            *_by_hand(CLAUDE, server.mcp_json()),
+            _title(CLAUDE_CODE.name, "a command"),
             server.claude_code_command(),
             "",
             "Then say to your AI: continue the conversation about ...",
             "Trouble? ctxr doctor. Ctrl-C ends this server.",
         ]
     )
+
+
+def _by_hand(client: Client, *lines: str) -> Iterator[str]:
+    if client.servers:
+        what = f"{client.name}, the server" if client.rule else client.name
+        yield _title(what, client.servers.file(Places(Path.home(), os.environ)))
+        yield from lines
+
+
+def _rule(client: Client) -> Iterator[str]:
+    if client.rule:
+        yield _title(f"{client.name}, the rule", f"{client.rule.file} in your project")
+        yield client.rule.alone.rstrip()
 
 
 def _title(what: str, where: Path | str) -> str:

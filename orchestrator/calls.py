@@ -13,6 +13,7 @@ from typing import Any
 
 from orchestrator.requests import Operation, Refusal
 from registry.errors import InvalidRequest
+from sources.clients import CLIENTS
 
 
 def as_request(tool: str, arguments: Mapping[str, Any], client: str | None = None) -> dict[str, Any]:
@@ -105,22 +106,7 @@ RESULTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
 """Of each tool, what it shows of an operation that succeeded."""
 
 
-CLIENT_SOURCES = {
-    "cursor-vscode": "cursor",
-    "cursor": "cursor",
-    "claude-ai": "claude",
-    "claude": "claude",
-    "claude-desktop": "claude",
-    "claude-code": "claude-code",
-    "codex": "codex",
-    "codex-mcp-client": "codex",
-    "gemini-cli": "gemini-cli",
-    "gemini-cli-mcp-client": "gemini-cli",
-    "opencode": "opencode",
-    "visual studio code": "copilot-vscode",
-    "visual studio code - insiders": "copilot-vscode",
-}
-"""The names that clients give themselves in the MCP handshake, and our word for them."""
+_SOURCES = {name: client.source for client in CLIENTS for name in client.handshake}
 
 UNKNOWN = "unknown"
 
@@ -135,8 +121,8 @@ def source_of(given: str | None, client: str | None, channel: str | None = None)
     if given:
         return given
     name = (client or "").lower().rpartition(" ")[0] or (client or "").lower()
-    if name in CLIENT_SOURCES:
-        return CLIENT_SOURCES[name]
+    if name in _SOURCES:
+        return _SOURCES[name]
     named = _CHANNEL_PATTERN.match(channel or "")
     return named[1] if named else re.sub(r"[^a-z0-9]+", "-", name).strip("-")[:64] or UNKNOWN
 

@@ -1,4 +1,4 @@
-"""What a reader is. Adding a client is one file with one of these, and one line in `sources.readers`."""
+"""What a reader is. Every client that keeps its conversations on this machine has one, listed in `sources.readers`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from registry.domain import Session
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where clients may keep their histories: the user's home folder and the environment (contract 7)."""
+    """Where clients may keep their histories: the user's home folder and the environment."""
 
     home: Path
     environment: Mapping[str, str]

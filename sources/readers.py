@@ -1,4 +1,4 @@
-"""The readers there are. Adding a client: write one file as `base` says, and add it here."""
+"""The readers there are. Adding one: write it as `base` says, and add it here."""
 
 from __future__ import annotations
 

@@ -10,9 +10,11 @@ from click.testing import CliRunner
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))  # for the script; pytest knows it already
 
-from cli.connect.snippets import CURSOR_RULE, StdioServer  # noqa: E402
+from cli.connect.snippets import StdioServer  # noqa: E402
 from cli.main import COMMANDS, cli  # noqa: E402
 from registry.settings import Settings  # noqa: E402
+from sources.clients import CLIENTS  # noqa: E402
+from sources.cursor.client import CURSOR  # noqa: E402
 
 README = ROOT / "README.md"
 BLOCK = re.compile(r"(?<=<!-- made: )([\w-]+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
@@ -38,6 +40,18 @@ def settings_table() -> str:
     return "\n".join(["| variable | default | meaning |", "| --- | --- | --- |", *rows, ""])
 
 
+def clients_table() -> str:
+    """Every client whose conversations are read on this machine, and where."""
+    rows = [
+        f"| {each.history_name or each.name} | `{each.source}` | {each.history} |" for each in CLIENTS if each.history
+    ]
+    head = [
+        "| client | `--source` | where it looks, and the variable that names another place |",
+        "| --- | --- | --- |",
+    ]
+    return "\n".join([*head, *rows, ""])
+
+
 def shown_default(name: str) -> str:
     """A default as it stands in the table. The home folder's is another on every system, and stands above it."""
     field = Settings.model_fields[name]
@@ -50,10 +64,11 @@ def made() -> dict[str, str]:
     """The blocks by name, as they must stand in the README."""
     return {
         "mcp-json": fenced("json", EXAMPLE.mcp_json()),
-        "cursor-rule": fenced("markdown", CURSOR_RULE),
+        "cursor-rule": fenced("markdown", CURSOR.rule.alone if CURSOR.rule else ""),
         "claude-code": fenced("sh", EXAMPLE.claude_code_command()),
         "help": fenced("text", help_text()),
         "settings": settings_table(),
+        "clients": clients_table(),
     }
 
 

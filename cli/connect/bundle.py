@@ -1,4 +1,4 @@
-"""An `.mcpb` bundle: what Claude Desktop installs by a double click (formats/live-capture.md §4, manifest 0.3).
+"""An `.mcpb` bundle: what Claude Desktop installs by a double click.
 
 It holds no program. Ours needs its database and libraries, which a bundle for every machine cannot carry; so it starts
 the one that made it, as every other client does.

@@ -10,15 +10,13 @@ from functools import partial
 from pathlib import Path
 
 from backoffice.connections import Connection, ConnectionPart, Connections, State
-from cli.connect.clients import Client, known_clients
-from cli.connect.installation import Part, command_name, parts_of
+from cli.connect.installation import Part, parts_of
 from cli.connect.settings_files import read
 from cli.connect.snippets import SERVER, this_server
 from registry.errors import StorageError
 from sources.base import Places
-
-RULED = "cursor"
-"""The client that has a rule in each project."""
+from sources.client import Client
+from sources.clients import CLIENTS
 
 
 def connections_from(home: Path) -> Connections:
@@ -27,36 +25,41 @@ def connections_from(home: Path) -> Connections:
 
 
 def _connections(home: Path, projects: Sequence[Path]) -> list[Connection]:
-    return [connection_of(client, home, projects) for client in known_clients(home)]
+    places = Places(home, os.environ)
+    return [connection_of(client, places, projects) for client in CLIENTS if client.servers]
 
 
-def connection_of(client: Client, home: Path, projects: Sequence[Path] = ()) -> Connection:
+def connection_of(client: Client, places: Places, projects: Sequence[Path] = ()) -> Connection:
     """One client; `projects` are folders in which its rule is looked for, if it has one."""
-    is_here = client.folder.exists() or _has_store(client, home)
-    return Connection(client.name, is_here, list(_parts(client, home, projects)) if is_here else [])
+    has_settings = client.folder is not None and client.folder(places).exists()
+    is_here = has_settings or _has_store(client, places)
+    return Connection(client.name, is_here, list(_parts(client, places, projects)) if is_here else [])
 
 
-def _has_store(client: Client, home: Path) -> bool:
+def _has_store(client: Client, places: Places) -> bool:
     from sources.readers import READERS
 
-    places = Places(home, os.environ)
     try:
-        return any(reader.name in client.readers and list(reader.find(places)) for reader in READERS)
+        return any(reader.name in client.shown_by and list(reader.find(places)) for reader in READERS)
     except OSError:  # a folder that may not be looked into
         return False
 
 
-def _parts(client: Client, home: Path, projects: Sequence[Path]) -> Iterator[ConnectionPart]:
-    name = command_name(client.name)
-    if name is None:
-        yield ConnectionPart("server", str(client.config), _is_named(client.config), None)
-        return
+def _parts(client: Client, places: Places, projects: Sequence[Path]) -> Iterator[ConnectionPart]:
     server = this_server()
-    for part in parts_of(name, server, home):
-        yield _looked_at(part, "ctxr", "install", name)
-    for project in projects if name == RULED else ():
-        rule = next(part for part in parts_of(name, server, home, project) if part.what == "rule")
-        yield _looked_at(rule, "ctxr", "install", name, "--project", str(project))
+    if not client.command:
+        yield from (_found(part) for part in parts_of(client, server, places))
+        return
+    for part in parts_of(client, server, places):
+        yield _looked_at(part, "ctxr", "install", client.command)
+    for project in projects:
+        for part in parts_of(client, server, places, project):
+            if part.what == "rule":
+                yield _looked_at(part, "ctxr", "install", client.command, "--project", str(project))
+
+
+def _found(part: Part) -> ConnectionPart:
+    return ConnectionPart(part.what, str(part.file), _is_named(part.file), None)
 
 
 def _looked_at(part: Part, *command: str) -> ConnectionPart:

@@ -1,4 +1,4 @@
-"""What connecting a client means: which of its files say what of us (formats/live-capture.md). Pure but for the paths.
+"""What connecting a client means: which of its files say what of us. Pure but for the paths.
 
 Clients refuse files with marks of ours in them, so hooks of ours are recognised by their command.
 """
@@ -6,37 +6,24 @@ Clients refuse files with marks of ours in them, so hooks of ours are recognised
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from cli.connect.clients import known_clients
 from cli.connect.jsonc import append, drop, drop_items, get, is_bare, put
-from cli.connect.snippets import CURSOR_RULE_FILE, CURSOR_RULE_WITH_HOOKS, SERVER, StdioServer
+from cli.connect.snippets import SERVER, StdioServer
 from cli.connect.toml_tables import drop_table, put_table
+from sources.base import Places
+from sources.client import Client, Rule, ServerList
+from sources.clients import CLIENTS
 
-NAMES = {
-    "cursor": "Cursor",
-    "claude-desktop": "Claude Desktop",
-    "claude-code": "Claude Code",
-    "vscode": "VS Code",
-    "codex": "Codex",
-}
-"""The clients that can be installed, and their names in `cli.connect.clients`."""
+INSTALLABLE = {client.command: client for client in CLIENTS if client.command}
+"""The clients that can be installed, by their names on the command line."""
 
-OF_A_PROJECT = ("cursor", "vscode")
-"""Those that can keep something of us in a project's folder."""
-
-HOOKS = {
-    "cursor": ("beforeSubmitPrompt", "afterAgentResponse", "stop", "sessionEnd"),
-    "claude-code": ("UserPromptSubmit", "Stop", "SessionEnd"),
-    "codex": ("UserPromptSubmit", "Stop"),
-}
-"""The events that we ask to be told of."""
-
-_OURS = re.compile(r"""(?:\bctxr(?:\.exe)?|\bcli\.entry)["']?\s+hook\s+(?:cursor|claude-code|codex)\b""", re.IGNORECASE)
+_HOOKED = "|".join(client.source for client in CLIENTS if client.hooks)
+_OURS = re.compile(rf"""(?:\bctxr(?:\.exe)?|\bcli\.entry)["']?\s+hook\s+(?:{_HOOKED})\b""", re.IGNORECASE)
 
 Edit = Callable[[str], str]
 
@@ -53,54 +40,35 @@ class Part:
     uninstall: Edit
 
 
-def command_name(client: str) -> str | None:
-    """The client's name on the command line; None for one that cannot be installed."""
-    return next((name for name, shown in NAMES.items() if shown == client), None)
+def parts_of(client: Client, server: StdioServer, places: Places, project: Path | None = None) -> Iterator[Part]:
+    """Everything that connects a client, here or in a project's folder where it has a list or a rule of its own."""
+    if client.servers:
+        yield _server(client.servers, server, places, project)
+    if client.hooks and client.folder:
+        commands = {event: server.hook_command(client.source, event) for event in client.hooks.events}
+        put_in, take_out = _HOOK_FORMATS[client.hooks.format]
+        yield Part("hooks", client.folder(places) / client.hooks.file, partial(put_in, commands), take_out)
+    if client.rule and project:
+        yield _rule(client.rule, project)
 
 
-def parts_of(client: str, server: StdioServer, home: Path, project: Path | None = None) -> list[Part]:
-    """Everything that connects a client, by its name on the command line."""
-    found = next(each for each in known_clients(home) if each.name == NAMES[client])
-    if client == "vscode":
-        file = project / ".vscode" / "mcp.json" if project else found.config
-        return [_json_server(file, "servers", {"type": "stdio", **server.entry()})]
-    if client == "codex":
-        return [_toml_server(found.config, server.entry()), _hooks(found.folder / "hooks.json", client, server)]
-    connected = _json_server(found.config, "mcpServers", server.entry())
-    if client == "claude-code":
-        return [connected, _hooks(found.folder / "settings.json", client, server)]
-    if client == "cursor":
-        rule = [_rule(project / CURSOR_RULE_FILE)] if project else []
-        return [connected, _hooks(found.folder / "hooks.json", client, server), *rule]
-    return [connected]
-
-
-def _json_server(file: Path, key: str, entry: Mapping[str, Any]) -> Part:
-    path = key, SERVER
+def _server(listed: ServerList, server: StdioServer, places: Places, project: Path | None) -> Part:
+    file = project / listed.in_project if project and listed.in_project else listed.file(places)
+    path, entry = (listed.key, SERVER), {**listed.entry, **server.entry()}
+    if listed.format == "toml":
+        return Part("server", file, lambda text: put_table(text, path, entry), lambda text: drop_table(text, path))
     return Part(
         "server", file, lambda text: put(text, path, entry), lambda text: _nothing_if_bare(text, drop(text, path))
     )
 
 
-def _toml_server(file: Path, entry: Mapping[str, Any]) -> Part:
-    path = "mcp_servers", SERVER
-    return Part("server", file, lambda text: put_table(text, path, entry), lambda text: drop_table(text, path))
+def _rule(rule: Rule, project: Path) -> Part:
+    return Part("rule", project / rule.file, lambda _: rule.text, lambda _: "")
 
 
-def _rule(file: Path) -> Part:
-    return Part("rule", file, lambda _: CURSOR_RULE_WITH_HOOKS, lambda _: "")
-
-
-def _hooks(file: Path, client: str, server: StdioServer) -> Part:
-    commands = {event: server.hook_command(client, event) for event in HOOKS[client]}
-    if client == "cursor":
-        return Part("hooks", file, partial(_with_cursor_hooks, commands), _without_cursor_hooks)
-    return Part("hooks", file, partial(_with_grouped_hooks, commands), _without_grouped_hooks)
-
-
-def _with_cursor_hooks(commands: Mapping[str, str], text: str) -> str:
-    """Cursor's shape: `hooks: {event: [{command}]}`, and a version."""
-    text = _without_cursor_handlers(text, set(commands.values()))
+def _with_listed_hooks(commands: Mapping[str, str], text: str) -> str:
+    """`hooks: {event: [{command}]}`, and a version."""
+    text = _without_listed_handlers(text, set(commands.values()))
     if get(text, ("version",)) is None:
         text = put(text, ("version",), 1)
     for event, command in commands.items():
@@ -109,19 +77,19 @@ def _with_cursor_hooks(commands: Mapping[str, str], text: str) -> str:
     return text
 
 
-def _without_cursor_hooks(text: str) -> str:
-    rest = _without_cursor_handlers(text, set())
+def _without_listed_hooks(text: str) -> str:
+    rest = _without_listed_handlers(text, set())
     return rest if rest == text or not is_bare(drop(rest, ("version",))) else ""
 
 
-def _without_cursor_handlers(text: str, wanted: set[str]) -> str:
+def _without_listed_handlers(text: str, wanted: set[str]) -> str:
     for event in _keys(get(text, ("hooks",))):
         text = drop_items(text, ("hooks", event), lambda handler: _is_ours(handler, wanted))
     return text
 
 
 def _with_grouped_hooks(commands: Mapping[str, str], text: str) -> str:
-    """The shape of Claude Code and Codex: `hooks: {event: [{matcher?, hooks: [{type, command}]}]}`."""
+    """`hooks: {event: [{matcher?, hooks: [{type, command}]}]}`."""
     text = _without_grouped_handlers(text, set(commands.values()))
     for event, command in commands.items():
         groups = get(text, ("hooks", event))
@@ -141,6 +109,13 @@ def _without_grouped_handlers(text: str, wanted: set[str]) -> str:
             path = "hooks", event, index, "hooks"
             text = drop_items(text, path, lambda handler: _is_ours(handler, wanted))
     return text
+
+
+_HOOK_FORMATS = {
+    "list": (_with_listed_hooks, _without_listed_hooks),
+    "groups": (_with_grouped_hooks, _without_grouped_hooks),
+}
+"""How hooks are put in and taken out."""
 
 
 def _is_ours(handler: Any, wanted: set[str]) -> bool:

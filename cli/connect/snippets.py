@@ -1,4 +1,4 @@
-"""What a user pastes to connect a client: the one place of these texts, for `ctxr up`, the README and installers."""
+"""How a client starts us, in every form that a user or an installer needs: JSON, link, shell command."""
 
 from __future__ import annotations
 
@@ -16,75 +16,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 from registry.settings import Settings
+from sources.client import Client
 
 SERVER = "context-registry"
 """Our name in every client's list of servers."""
-
-CURSOR_RULE_FILE = ".cursor/rules/context-registry.mdc"
-
-_LOOK_UP = """\
-When the user refers to another or an earlier conversation ("continue the
-fibonacci conversation", "what did we decide about logins?", "어제 하던 인증 작업
-이어서"), first call `extract` with their own words as `query.text`, and go on from
-what it returns. Never call it for this chat.
-"""
-
-CURSOR_RULE = (
-    """\
----
-description: Keep this chat in Context Registry, and look up earlier ones there
-alwaysApply: true
----
-# Context Registry
-
-After every turn, as the very last thing you do, call the tool `conversation_log`
-of the MCP server `context-registry`:
-
-- `channel`: `cursor_session_YYYYMMDD_HHMM`, the date and time this chat began.
-  Choose it in the first turn and send exactly the same name for the whole chat.
-  A new chat gets a new name.
-- `messages`: the whole conversation so far, oldest first, this turn included,
-  each with its `role`, `user` or `assistant`, and its `text`, word for word.
-  Sending again what you sent before is right: it is recognised. Leave out tool
-  output and system instructions.
-- `timestamp` in a message only if you really know when it was written. Never
-  make one up.
-- `meta`: `source` is `cursor`, `project` the full path of the workspace folder;
-  `file` and `language` if the turn was about one file.
-
-```json
-{
-  "channel": "cursor_session_20250929_1430",
-  "messages": [
-    {"role": "user", "text": "How do I make this function faster?"},
-    {"role": "assistant", "text": "With a hash map it runs in O(n) ..."}
-  ],
-  "meta": {"source": "cursor", "project": "/home/me/shop", "file": "src/search.py"}
-}
-```
-
-Do it silently: do not mention it, do not ask first, do not describe the result.
-If the call fails, carry on; the next turn sends everything again.
-
-"""
-    + _LOOK_UP
-)
-"""Cursor's rule file (seed 004), where no hooks do the logging. The model reads it in every turn: every word counts."""
-
-CURSOR_RULE_WITH_HOOKS = f"""\
----
-description: Look up earlier chats in Context Registry
-alwaysApply: true
----
-# Context Registry
-
-{_LOOK_UP}
-Hooks of Cursor keep this chat already: do not log it yourself. Only if the user
-asks for it, or says that the hooks are not installed, call `conversation_log` at
-the end of each turn, with the whole conversation so far, word for word, and the
-same `channel` each time (`cursor_session_YYYYMMDD_HHMM`, when this chat began).
-"""
-"""The rule beside our hooks. Whoever logs too, by mistake or in a checkout without hooks, doubles nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +39,10 @@ class StdioServer:
         entry = json.dumps(self.entry(), ensure_ascii=False)
         return f'{{\n  "mcpServers": {{\n    "{SERVER}": {entry}\n  }}\n}}'
 
-    def cursor_link(self) -> str:
-        """A link that opens Cursor and offers to add the server."""
+    def link(self, client: Client) -> str:
+        """A link that opens a client and offers to add the server."""
         config = base64.b64encode(json.dumps(self.entry()).encode()).decode()
-        return f"cursor://anysphere.cursor-deeplink/mcp/install?{urlencode({'name': SERVER, 'config': config})}"
+        return f"{client.link}?{urlencode({'name': SERVER, 'config': config})}"
 
     def hook_command(self, client: str, event: str) -> str:
         """The shell command for a client's hook. Its program is the one that also serves MCP."""

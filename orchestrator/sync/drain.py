@@ -1,4 +1,4 @@
-"""From the spool into the registry: what the clients' hooks heard, as conversations.
+"""From the spool into the registry: what the clients' hooks were told, as conversations.
 
 Nothing is lost or doubled wherever it is interrupted: a file of events is removed after all of it is stored, and an
 event that comes again is recognised (`registry.ingest.hook_messages`).
@@ -7,7 +7,7 @@ event that comes again is recognised (`registry.ingest.hook_messages`).
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,8 +19,7 @@ from orchestrator.sync.spool import take
 from registry.domain import Message, Role, Session, now, parse_time
 from registry.errors import ErrorCode
 from registry.ingest.hook_messages import heard_name
-from sources.claude_code import prompts as claude_code_prompts
-from sources.codex import prompts as codex_prompts
+from sources.clients import CLIENTS
 from sources.kit.drafts import project_of
 from sources.kit.jsonl import items, mapping, string
 
@@ -28,31 +27,11 @@ if TYPE_CHECKING:
     from orchestrator.service import Orchestrator
 
 CLIENT = "ctxr hook"
-_SPOKEN = {
-    "beforesubmitprompt": (Role.USER, "prompt"),
-    "userpromptsubmit": (Role.USER, "prompt"),
-    "afteragentresponse": (Role.ASSISTANT, "text"),
-    "afteragentthought": (Role.THINKING, "text"),
-    "stop": (Role.ASSISTANT, "last_assistant_message"),
-}
-"""Who says what in which event. All other events say that there is news in the client's own store."""
+_HOOKS = {client.source: client.hooks for client in CLIENTS if client.hooks}
+_SAID = {event.lower(): said for hooks in _HOOKS.values() for event, said in hooks.said.items()}
+"""Who says what in which event. One table for all, because Cursor also runs the hooks of Claude Code."""
 
 _REQUESTS = ("generation_id", "prompt_id", "turn_id")
-
-
-def _typed_in_claude_code(prompt: str) -> Iterator[str]:
-    return (piece.text for piece in claude_code_prompts.pieces_of([prompt]) if piece.role is Role.USER)
-
-
-def _typed_in_codex(prompt: str) -> Iterator[str]:
-    return (text for role, text in codex_prompts.pieces_of(prompt) if role is Role.USER)
-
-
-_TYPED: Mapping[str, Callable[[str], Iterable[str]]] = {
-    "claude-code": _typed_in_claude_code,
-    "codex": _typed_in_codex,
-}
-"""What of a prompt the user typed, in the very pieces in which the client's reader will find it."""
 
 
 @dataclass(slots=True)
@@ -94,29 +73,29 @@ async def _store(orchestrator: Orchestrator, events: Iterable[Mapping[str, Any]]
 
 def sessions_of(events: Iterable[Mapping[str, Any]]) -> list[tuple[str, Session]]:
     """The events as sessions, each with its source. Pure but for the time of an event that has none."""
-    heard: dict[tuple[str, str], tuple[list[Message], list[str]]] = {}
+    told: dict[tuple[str, str], tuple[list[Message], list[str]]] = {}
     for event in events:
         source, payload = string(event.get("source")), mapping(event.get("payload"))
         session_id = string(payload.get("conversation_id")) or string(payload.get("session_id"))
         if not source or not session_id:
             continue
-        messages, folders = heard.setdefault((source[:64], session_id), ([], []))
+        messages, folders = told.setdefault((source[:64], session_id), ([], []))
         messages += _messages(source, string(event.get("event")), payload, _moment(event.get("at")))
         folders += filter(None, map(string, [*items(payload.get("workspace_roots")), payload.get("cwd")]))
     return [
         (source, Session(session_id, tuple(sorted(messages, key=_told_at)), project=project_of(folders)))
-        for (source, session_id), (messages, folders) in heard.items()
+        for (source, session_id), (messages, folders) in told.items()
         if messages
     ]
 
 
 def _messages(source: str, event: str, payload: Mapping[str, Any], at: datetime) -> Iterator[Message]:
-    role, field_name = _SPOKEN.get(event.lower(), (None, ""))
+    role, field_name = _SAID.get(event.lower(), (None, ""))
     text = string(payload.get(field_name)).strip()
     if role is None or not text or payload.get("agent_id"):  # a sub-agent's words are not the conversation's
         return
-    texts = _TYPED[source](text) if role is Role.USER and source in _TYPED else [text]
-    for each in texts:
+    hooks = _HOOKS.get(source)
+    for each in hooks.typed(text) if hooks and hooks.typed and role is Role.USER else [text]:
         yield _named(Message(role, each, at, more=_more(role, payload)))
 
 

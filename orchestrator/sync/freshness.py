@@ -1,8 +1,7 @@
-"""Silent sync before a question is answered (seed 002): what the clients on this machine wrote a moment ago counts."""
+"""Silent sync before a question is answered: what the clients on this machine wrote a moment ago counts."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Sequence
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestrator.sync.drain import drain
-from orchestrator.sync.sync import sync
+from orchestrator.sync.sync import Ongoing, sync
 from sources.base import Places, Source
 
 if TYPE_CHECKING:
@@ -29,24 +28,22 @@ class Freshness:
 
     def __init__(self, orchestrator: Orchestrator, home: Path, readers: Sequence[Source], places: Places) -> None:
         self._orchestrator, self._home, self._readers, self._places = orchestrator, home, readers, places
-        self._syncing: asyncio.Task[None] | None = None
+        self._ongoing = Ongoing()
         self._looked_at = float("-inf")
 
     async def refresh(self) -> None:
         """Bring in what is new, as far as the patience goes."""
-        if self._syncing is None:
+        if not self._ongoing.is_running:
             if time.monotonic() - self._looked_at < EVERY_S:
                 return
-            self._syncing = asyncio.create_task(self._sync())
-        await asyncio.wait([self._syncing], timeout=PATIENCE_S)
+            self._ongoing.start(self._bring_in())
+        await self._ongoing.wait(PATIENCE_S)
 
     async def close(self) -> None:
-        """End a sync that is going on; what it has stored stays, the rest comes next time."""
-        if self._syncing:
-            self._syncing.cancel()
-            await asyncio.wait([self._syncing])
+        """End a sync that is going on."""
+        await self._ongoing.close()
 
-    async def _sync(self) -> None:
+    async def _bring_in(self) -> None:
         try:
             await drain(self._orchestrator, self._home)
             await sync(self._orchestrator, self._readers, self._places)
@@ -54,4 +51,3 @@ class Freshness:
             logger.exception("The silent sync failed")
         finally:
             self._looked_at = time.monotonic()
-            self._syncing = None

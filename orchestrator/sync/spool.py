@@ -1,4 +1,4 @@
-"""The spool: where hooks leave what they heard, at once and without the registry. Draining it is `draining`.
+"""The spool: where hooks leave the events they were told of, without waiting for the registry. `drain` empties it.
 
 One file of JSON lines that everybody appends to. Who drains it renames it first; the locks see to it that nobody
 writes into a file that was taken away. Imported by every hook that a client waits for: the standard library only.
@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-
-from orchestrator.sync.quick_json import dumps, loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,10 +23,11 @@ FOLDER = "spool"
 CURRENT = "events.jsonl"
 TAKEN = "taken-"
 _TRIES = 20
+_BLANKS = " \t\r\n"
 
 
 def registry_home() -> str:
-    """`Settings.home` for those who cannot wait for the settings: the folder of the registry (contract 7)."""
+    """`Settings.home` for those who cannot wait for the settings: the folder of the registry."""
     given = os.environ.get("CTXR_HOME")
     if given:
         return os.path.expanduser(given)
@@ -142,3 +141,45 @@ def _events(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
             continue
         if isinstance(event, dict):
             yield event
+
+
+# JSON: `json` imports `re`, which takes as long as all the rest together. This is the C code that `json` itself runs,
+# called directly. Where Python has none, or calls it otherwise, and for whatever it refuses, `json` has the last word.
+
+
+class _AsUsual:
+    """What `json.JSONDecoder(strict=False)` tells the scanner."""
+
+    strict = False
+    object_hook = object_pairs_hook = None
+    parse_float, parse_int, parse_constant = float, int, float
+    memo: dict[str, str] = {}  # noqa: RUF012
+
+
+def loads(text: str) -> Any:
+    """The value that a text is; control characters in strings are let pass. Raises ValueError."""
+    try:
+        from _json import make_scanner
+
+        body = text.strip(_BLANKS)
+        value, end = make_scanner(_AsUsual())(body, 0)  # type: ignore[arg-type]
+        if end == len(body):
+            return value
+    except Exception:  # noqa: S110  # json says what is wrong, if anything is
+        pass
+    import json
+
+    return json.loads(text, strict=False)
+
+
+def dumps(value: Any) -> str:
+    """The value as ASCII text in one line. Raises TypeError or ValueError."""
+    try:
+        from _json import encode_basestring_ascii, make_encoder
+
+        encode = make_encoder(None, None, encode_basestring_ascii, None, ": ", ", ", False, False, True)  # type: ignore[arg-type]
+        return "".join(encode(value, 0))
+    except Exception:
+        import json
+
+        return json.dumps(value)

@@ -45,7 +45,7 @@ class StoreReport:
         return {_identity(asdict(one)) for one in self.skipped} == {_identity(one) for one in left}
 
     def as_dict(self) -> dict[str, Any]:
-        """As `ctxr sync --json` shows it (contract 7)."""
+        """As `ctxr sync --json` shows it."""
         return asdict(self)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +35,33 @@ CLIENT = "ctxr sync"
 
 Progress = Callable[[StoreReport, int], None]
 """Told of a store before its first batch and after each, and about how many new sessions it has; 0: not known."""
+
+
+class Ongoing:
+    """One sync at a time that goes on by itself: whoever wants one starts it, and the end of the program ends it."""
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether one was started that has not ended."""
+        return self._task is not None and not self._task.done()
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Begin; only where none is running."""
+        self._task = asyncio.create_task(work)
+
+    async def wait(self, patience_s: float) -> None:
+        """Until it has ended, but no longer than that."""
+        if self._task:
+            await asyncio.wait([self._task], timeout=patience_s)
+
+    async def close(self) -> None:
+        """End it; what it has stored stays, the rest comes next time."""
+        if self._task:
+            self._task.cancel()
+            await asyncio.wait([self._task])
 
 
 async def sync(

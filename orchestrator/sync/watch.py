@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestrator.sync.drain import drain
+from orchestrator.sync.notices import Notices, Plan, plan
 from orchestrator.sync.spool import open_folder
 from orchestrator.sync.store_report import StoreReport
+from orchestrator.sync.sync import Progress, sync
 from sources.base import Places, Source
 
 if TYPE_CHECKING:
     from orchestrator.service import Orchestrator
-    from orchestrator.sync.sync import Progress
-    from orchestrator.sync.watched_folders import Plan
 
 logger = logging.getLogger(__name__)
 
@@ -69,10 +69,6 @@ async def watch(
     That is what the hooks leave in the spool of `home`, and what the `readers` find, who may be none. `told` gets
     the reports of the first sync, then those of each store in which something has changed; `progress` the first.
     """
-    from orchestrator.sync.notices import Notices
-    from orchestrator.sync.sync import sync
-    from orchestrator.sync.watched_folders import plan
-
     is_first = True
     named: frozenset[str] | None = None
     async with Notices() as notices:
@@ -98,7 +94,7 @@ async def watch(
 
 
 def _spool(home: Path) -> Plan:
-    """The folder where hooks leave what they heard; where it cannot be made there are no hooks."""
+    """The folder where hooks leave their events; where it cannot be made there are no hooks."""
     try:
         return {open_folder(str(home)): frozenset()}
     except OSError:

@@ -1,4 +1,4 @@
-"""What a Claude Code transcript tells about its session: title, project, origin (format 2, 4, 6). Pure."""
+"""What a Claude Code transcript tells about its session: title, project, origin. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the other files of a project folder say about a transcript: whose copy it is, and its summary (format 3, 4)."""
+"""What the other files of a project folder say about a transcript: whose copy it is, and its summary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user of Claude Code really typed, and what the client put around it (format 5). Pure."""
+"""What a user of Claude Code really typed, and what the client put around it. Pure."""
 
 from __future__ import annotations
 
@@ -54,6 +54,11 @@ def pieces_of(texts: Iterable[str]) -> Iterator[Piece]:
 def injected(texts: Iterable[str]) -> Iterator[Piece]:
     """The same for a record that is marked as not typed."""
     return (Piece(Role.SYSTEM, text.strip()) for text in texts if text.strip())
+
+
+def typed(prompt: str) -> Iterator[str]:
+    """What of a prompt, as a hook gives it, the user typed."""
+    return (piece.text for piece in pieces_of([prompt]) if piece.role is Role.USER)
 
 
 def _pieces(text: str) -> Iterator[Piece]:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from registry.domain import Session
 from sources.base import FoundSession, Places, Skipped
+from sources.claude_code.client import CLAUDE_CODE
 from sources.claude_code.facts import Facts
 from sources.claude_code.neighbours import Neighbours
 from sources.claude_code.transcript import OutputOf, Transcript
@@ -42,7 +43,7 @@ class _Kept(NamedTuple):
 class ClaudeCode:
     """Reads `projects/<folder>/<session>.jsonl` and below. Opens nothing outside of it: secrets lie beside it."""
 
-    name = "claude-code"
+    name = CLAUDE_CODE.source
 
     def find(self, places: Places) -> Iterator[Path]:
         """The configuration folders that hold projects, and the desktop app's folder of sessions."""

@@ -1,15 +1,15 @@
-"""What the records of one Claude Code transcript say (format 2 to 6). Pure: no path, no clock, no environment."""
+"""What the records of one Claude Code transcript say. Pure: no path, no clock, no environment."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from registry.domain import Role, Session, preview_of
 from sources.base import Skipped
-from sources.claude_code import fields
 from sources.claude_code.facts import TITLE_WIDTH, Facts
 from sources.claude_code.prompts import Piece, injected, pieces_of
 from sources.claude_code.tree import Links
@@ -17,6 +17,20 @@ from sources.kit import drafts
 from sources.kit.drafts import Draft
 from sources.kit.jsonl import Record, items, mapping, string
 
+KEPT_SYSTEM = ("", "compact_boundary", "local_command", "informational", "away_summary", "model_refusal_fallback")
+IGNORED_SYSTEM = (
+    *("turn_duration", "microcompact_boundary", "stop_hook_summary", "task_started", "task_progress"),
+    *("task_notification", "hook_result", "bridge_status"),
+)
+IGNORED = (
+    *("progress", "queue-operation", "file-history-snapshot", "permission-mode", "mode", "pr-link", "frame-link"),
+    *("worktree-state", "bridge-session", "agent-setting", "content-replacement", "fork-context-ref"),
+    *("observer-ref", "atis-latch"),
+)
+NOT_TYPED_FLAGS = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly")
+SYNTHETIC = "<synthetic>"
+FILLERS = ("(no content)", "No response requested.")
+REFUSALS = ("The user doesn't want to proceed", "The user doesn't want to take this action")
 USAGE = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 OutputOf = Callable[[str], str | None]
@@ -48,7 +62,7 @@ class Transcript:
         if handler:
             self.facts.envelope(record)
             handler(self, record)
-        elif not self.facts.titled(record) and kind not in fields.IGNORED:
+        elif not self.facts.titled(record) and kind not in IGNORED:
             self.unknown[f"record {kind or 'without type'}"] += 1
 
     def session(self) -> Session:
@@ -90,7 +104,7 @@ class Transcript:
 
     def _pieces(self, record: Record, content: object) -> None:
         texts = drafts.texts_in(content)
-        not_typed = any(record.get(flag) for flag in fields.NOT_TYPED_FLAGS) or record.get("promptSource") == "system"
+        not_typed = any(record.get(flag) for flag in NOT_TYPED_FLAGS) or record.get("promptSource") == "system"
         uuid = string(record.get("uuid"))
         for index, piece in enumerate((injected if not_typed else pieces_of)(texts)):
             draft = self._piece(record, piece, uuid if index == 0 else f"{uuid}:{index}")
@@ -115,7 +129,7 @@ class Transcript:
         draft = self._tools.get(call_id) or self._call({"id": call_id}, record)
         result = drafts.readable(block.get("content"))
         structured = record.get("toolUseResult")
-        drafts.answer(draft, self.output_of(result) or result, fields.status(block, result, structured))
+        drafts.answer(draft, self.output_of(result) or result, status_of(block, result, structured))
         if agent := string(mapping(structured).get("agentId")):
             draft.more["tool"]["agent"] = f"agent-{agent}"
 
@@ -148,8 +162,8 @@ class Transcript:
 
     def _said(self, block: Record, record: Record) -> None:
         text = string(block.get("text")).strip()
-        if text and text not in fields.FILLERS:
-            self._part(record, Role.ERROR if fields.is_clients_own(record) else Role.ASSISTANT, text)
+        if text and text not in FILLERS:
+            self._part(record, Role.ERROR if is_clients_own(record) else Role.ASSISTANT, text)
 
     def _thought(self, block: Record, record: Record) -> None:
         if text := string(block.get("thinking")).strip():  # newer models sign their thoughts and keep them
@@ -165,18 +179,18 @@ class Transcript:
             return
         thinking = ":thinking" if role is Role.THINKING else ""
         self._parts[message_id, role] = self._put(record, role, text, message_id and message_id + thinking)
-        self._parts[message_id, role].more |= fields.model_of(record)
+        self._parts[message_id, role].more |= model_of(record)
 
     def _call(self, block: Record, record: Record) -> Draft:
         call_id, name = string(block.get("id")), string(block.get("name")) or "tool"
         if call_id in self._tools:
             return self._tools[call_id]
         draft = drafts.tool_draft(
-            *(call_id, name, block.get("input", {}), fields.time(record)),
+            *(call_id, name, block.get("input", {}), written_at(record)),
             folder=string(record.get("cwd")),
             origin=string(record.get("uuid")),
         )
-        draft.more |= fields.model_of(record)
+        draft.more |= model_of(record)
         self._tools[call_id or f"without id {len(self._drafts)}"] = draft
         self._drafts.append(draft)
         return draft
@@ -199,24 +213,24 @@ class Transcript:
     def _system(self, record: Record) -> None:
         subtype = string(record.get("subtype"))
         if subtype == "api_error":
-            self._put(record, Role.ERROR, fields.error_text(record), string(record.get("uuid")))
+            self._put(record, Role.ERROR, error_text(record), string(record.get("uuid")))
         elif subtype == "compact_boundary":
             text = string(record.get("content")) or "Conversation compacted"
             draft = self._put(record, Role.SYSTEM, text, string(record.get("uuid")))
             draft.more |= {"injected": True, "compaction": drafts.shallow(mapping(record.get("compactMetadata")))}
         elif subtype == "local_command":
             self._pieces(record, record.get("content"))
-        elif subtype in fields.KEPT_SYSTEM:
+        elif subtype in KEPT_SYSTEM:
             for text in drafts.texts_in(record.get("content")):
                 self._piece(record, Piece(Role.SYSTEM, text.strip()), string(record.get("uuid")))
-        elif subtype not in fields.IGNORED_SYSTEM:
+        elif subtype not in IGNORED_SYSTEM:
             self.unknown[f"system record {subtype}"] += 1
 
     # Drafts
 
     def _put(self, record: Record, role: Role, text: str, native_id: str) -> Draft:
         more: dict[str, Any] = {"native_id": native_id} if native_id else {}
-        draft = Draft(role, [text] if text else [], fields.time(record), more, string(record.get("uuid")))
+        draft = Draft(role, [text] if text else [], written_at(record), more, string(record.get("uuid")))
         self._drafts.append(draft)
         return draft
 
@@ -240,3 +254,37 @@ _BLOCKS: dict[str, Callable[[Transcript, Record, Record], object]] = {
     "server_tool_use": Transcript._call,
     "mcp_tool_use": Transcript._call,
 }
+
+
+# What single fields mean
+
+
+def written_at(record: Record) -> datetime | None:
+    """When the record was written."""
+    return drafts.moment(record.get("timestamp"))
+
+
+def is_clients_own(record: Record) -> bool:
+    """The client wrote the answer itself: an error of the service, in the place of an answer."""
+    return bool(record.get("isApiErrorMessage")) or mapping(record.get("message")).get("model") == SYNTHETIC
+
+
+def model_of(record: Record) -> dict[str, str]:
+    """The model as part of a message's `more`; nothing where there was none or it is not known."""
+    model = string(mapping(record.get("message")).get("model"))
+    return {"model": model} if model not in ("", SYNTHETIC) else {}
+
+
+def status_of(block: Record, result: str, structured: object) -> str:
+    """How a call ended, by its result block, the text in it, and the structured output beside it."""
+    if not block.get("is_error"):
+        return drafts.COMPLETED
+    is_refused = result.startswith(REFUSALS) or string(structured).startswith("User rejected")
+    return drafts.REJECTED if is_refused else drafts.FAILED
+
+
+def error_text(record: Record) -> str:
+    """What the client tells of an error of the service; its shape has changed several times."""
+    error = record.get("error")
+    told = (record.get("content"), mapping(error).get("message"), error, mapping(record.get("cause")).get("message"))
+    return next(filter(None, map(string, told)), "") or drafts.readable(error) or "API error"

@@ -1,4 +1,4 @@
-"""How the records of a Claude Code transcript hang together: repeats, edited prompts, forks (format 4). Pure."""
+"""How the records of a Claude Code transcript hang together: repeats, edited prompts, forks. Pure."""
 
 from __future__ import annotations
 

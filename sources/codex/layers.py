@@ -1,4 +1,4 @@
-"""One conversation, no doubles: Codex writes the same words up to three times (format 3). Pure."""
+"""One conversation, no doubles: Codex writes the same words up to three times. Pure."""
 
 from __future__ import annotations
 

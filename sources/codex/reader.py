@@ -13,12 +13,13 @@ from pathlib import Path
 
 from registry.domain import parse_time
 from sources.base import FoundSession, Places, Skipped
-from sources.codex.fields import parent_of
+from sources.codex.client import CODEX
+from sources.codex.records import parent_of
 from sources.codex.rollout import Rollout
+from sources.codex.zst import DAMAGED, open_plain
 from sources.kit import drafts
 from sources.kit.files import File, entries, look_at, store_entries, why_not
 from sources.kit.jsonl import Damage, Record, mapping, read_lines, records_of, string
-from sources.kit.zst import DAMAGED, open_plain
 
 _SETTINGS = ("CTXR_CODEX_DIR", "CODEX_HOME")
 _FOLDERS = ("sessions", "archived_sessions")
@@ -45,7 +46,7 @@ class _Threads:
 class Codex:
     """Reads `sessions/` and `archived_sessions/`. Opens nothing outside of them but the list of thread names."""
 
-    name = "codex"
+    name = CODEX.source
 
     def find(self, places: Places) -> Iterator[Path]:
         """The client's home folder, if it holds sessions."""
@@ -159,7 +160,7 @@ def _found(thread: str, threads: _Threads, rollout: Rollout, damage: Damage, bas
 
 
 def _time_in_name(file: File) -> datetime | None:
-    """When a rollout began, as its file is named: in local time (format 1)."""
+    """When a rollout began, as its file is named: in local time."""
     if named := _TIME.match(os.path.basename(file.path)):
         with suppress(ValueError, OverflowError, OSError):
             return parse_time(datetime.strptime(named[1], "%Y-%m-%dT%H-%M-%S").astimezone())

@@ -1,4 +1,4 @@
-"""What the records of one Codex thread say: legacy, flat and paginated (format 2 to 4). Pure."""
+"""What the records of one Codex thread say: legacy, flat and paginated. Pure."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from datetime import datetime
 
 from registry.domain import Role, Session, preview_of
 from sources.base import Skipped
-from sources.codex import fields, tools
+from sources.codex import records, tools
 from sources.codex.layers import Entry, Layer, mark_rolled_back, told_once
-from sources.codex.prompts import pieces_of
+from sources.codex.records import pieces_of
 from sources.kit import drafts
 from sources.kit.drafts import Draft
 from sources.kit.jsonl import Record, items, mapping, string
@@ -43,7 +43,7 @@ class Rollout:
 
     def read(self, record: Record) -> None:
         """Take in one record; what is not understood is counted in `unknown`."""
-        kind, payload = fields.unwrapped(record)
+        kind, payload = records.unwrapped(record)
         self._at = drafts.moment(record.get("timestamp"))
         if turn := string(payload.get("turn_id")):
             self._turn, self._is_copy = turn, turn in self.inherited
@@ -60,7 +60,7 @@ class Rollout:
         known = {"version": self._meta.get("cli_version"), "branch": mapping(self._meta.get("git")).get("branch")}
         known |= {"agent": self._meta.get("agent_nickname") or self._meta.get("agent_role")}
         title_from, title = self._title(each.entry.draft for each in kept)
-        parent, relation = fields.parent_of(self._meta)
+        parent, relation = records.parent_of(self._meta)
         meta = {"title_from": title_from, "relation": relation, **{key: string(known[key]) for key in known}}
         began = drafts.moment(self._meta.get("timestamp"))  # flat lines have no time of their own
         return Session(
@@ -119,7 +119,7 @@ class Rollout:
             self._ran(tools.asked(payload), Layer.RESPONSE)
         elif kind in tools.OUTPUTS:
             self._answered(payload)
-        elif kind not in fields.IGNORED_RESPONSES:
+        elif kind not in records.IGNORED_RESPONSES:
             self.unknown[f"response {kind or 'without type'}"] += 1
 
     def _said(self, payload: Record) -> None:
@@ -137,7 +137,7 @@ class Rollout:
             self._ran(tools.EVENTS[kind](payload), Layer.EVENT)
         elif handler := _EVENTS.get(kind):
             handler(self, payload)
-        elif kind not in fields.IGNORED_EVENTS:
+        elif kind not in records.IGNORED_EVENTS:
             self.unknown[f"event {kind or 'without type'}"] += 1
 
     def _user_message(self, payload: Record) -> None:
@@ -169,7 +169,7 @@ class Rollout:
             self._ran(tools.ITEMS[kind](item), Layer.ITEM)
         elif handler := _ITEMS.get(kind):
             handler(self, item)
-        elif kind not in fields.IGNORED_ITEMS:
+        elif kind not in records.IGNORED_ITEMS:
             self.unknown[f"item {kind or 'without type'}"] += 1
 
     def _user_item(self, item: Record) -> None:

@@ -1,4 +1,4 @@
-"""Tool calls of Codex in all their shapes: request and result, event, item (format 2, 3). Pure."""
+"""Tool calls of Codex in all their shapes: request and result, event, item. Pure."""
 
 from __future__ import annotations
 

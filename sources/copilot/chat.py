@@ -1,4 +1,4 @@
-"""What a session of the chat in VS Code says (copilot format 2). Pure."""
+"""What a session of the chat in VS Code says. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sources.kit import drafts
 from sources.kit.drafts import Draft
 from sources.kit.jsonl import Record, items, mapping, string
 from sources.kit.loose_json import objects, strings
-from sources.kit.uris import path_of
+from sources.kit.workspace_files import path_of
 
 TITLE_WIDTH = 80
 _IGNORED = frozenset(

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from sources.base import FoundSession, Places, Skipped
+from sources.copilot.client import COPILOT_CLI
 from sources.copilot.events import Events
-from sources.copilot.legacy import events_of
 from sources.kit import drafts
 from sources.kit.files import File, document, file_at, look_at, small_text, status_of, store_entries, why_not
-from sources.kit.jsonl import Damage, Record, read_lines, records_of, string
+from sources.kit.jsonl import Damage, Record, items, mapping, read_lines, records_of, string
 from sources.kit.loose_json import read_json
 
 _SETTINGS = ("CTXR_COPILOT_CLI_DIR", "COPILOT_HOME")
@@ -39,7 +39,7 @@ class _Kept:
 class CopilotCli:
     """Reads `session-state/` and `history-session-state/`. Opens nothing else: secrets lie beside them."""
 
-    name = "copilot-cli"
+    name = COPILOT_CLI.source
 
     def find(self, places: Places) -> Iterator[Path]:
         """The client's home folder, if it holds sessions."""
@@ -111,7 +111,7 @@ def _read(kept: _Kept) -> Iterator[FoundSession]:
 
 
 def noted(text: str) -> dict[str, str]:
-    """The name, folder and branch in a `workspace.yaml`, which has one value a line (format 1). Pure."""
+    """The name, folder and branch in a `workspace.yaml`, which has one value a line. Pure."""
     return {key: _unquoted(value.strip()) for key, value in _NOTED.findall(text) if value.strip() not in ("", "null")}
 
 
@@ -132,3 +132,36 @@ def _history(path: str, damage: Damage) -> Iterator[Record]:
         yield from events_of(value)
     else:
         damage.note(0, "not a JSON object")
+
+
+# What the first versions kept, as events of today
+
+
+def events_of(history: Record) -> Iterator[Record]:
+    """The document of the first versions as events: whole messages of the model's service, without times."""
+    yield {"type": "session.start", "data": {key: history.get(key) for key in ("sessionId", "startTime")}}
+    for place, message in enumerate(map(mapping, items(history.get("chatMessages")))):
+        kind, data = _ROLES.get(string(message.get("role")), _passed_over)(message)
+        yield {"type": kind, "id": f"#{place}", "data": data}
+
+
+def _passed_over(message: Record) -> tuple[str, Record]:
+    return "system.message", message
+
+
+def _answer(message: Record) -> tuple[str, Record]:
+    calls = [(mapping(call), mapping(mapping(call).get("function"))) for call in items(message.get("tool_calls"))]
+    requests = [{"toolCallId": call.get("id"), **function} for call, function in calls]
+    return "assistant.message", {"content": drafts.readable(message.get("content")), "toolRequests": requests}
+
+
+def _result(message: Record) -> tuple[str, Record]:
+    told = {"toolCallId": message.get("tool_call_id"), "success": True}
+    return "tool.execution_complete", told | {"result": {"content": message.get("content")}}
+
+
+_ROLES: dict[str, Callable[[Record], tuple[str, Record]]] = {
+    "user": lambda message: ("user.message", {"content": drafts.readable(message.get("content"))}),
+    "assistant": _answer,
+    "tool": _result,
+}

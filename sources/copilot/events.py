@@ -1,4 +1,4 @@
-"""What the events of a Copilot conversation say: of the command line, or the editor's transcripts (format 1). Pure."""
+"""What the events of a Copilot conversation say: of the command line, or the editor's transcripts. Pure."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A tool call of the chat in VS Code: what the client shows of it, and what the model asked for and got. Pure.
 
-The two stand apart (copilot format 2): a part of the answer, and `toolCallRounds` with `toolCallResults`.
+The two stand apart: a part of the answer, and `toolCallRounds` with `toolCallResults`.
 """
 
 from __future__ import annotations

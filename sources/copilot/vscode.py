@@ -11,12 +11,13 @@ from registry.domain import Session
 from registry.errors import StorageError
 from sources.base import FoundSession, Places, Skipped
 from sources.copilot.chat import Chat
+from sources.copilot.client import VSCODE
 from sources.copilot.events import Events
+from sources.copilot.operation_log import replayed
 from sources.kit import drafts
 from sources.kit.files import File, document, entries, folders_in, look_at, store_entries, why_not
 from sources.kit.jsonl import Damage, Record, mapping, read_lines, records_of, string
 from sources.kit.loose_json import read_json
-from sources.kit.operation_log import replayed
 from sources.kit.sqlite_store import WAIT_S, ClientDatabase
 from sources.kit.workspace_files import project_of_workspace, user_folders
 
@@ -51,7 +52,7 @@ class _Kept:
 class CopilotVscode:
     """Reads one `User` folder. Of databases, which hold credentials too, nothing but the list of sessions."""
 
-    name: str = "copilot-vscode"
+    name: str = VSCODE.source
     wait_s: float = WAIT_S
 
     def find(self, places: Places) -> Iterator[Path]:

@@ -1,4 +1,4 @@
-"""A bubble, Cursor's unit of conversation, as messages (formats/cursor-ide.md, 5 and 7). Pure."""
+"""A bubble, Cursor's unit of conversation, as messages. Pure."""
 
 from __future__ import annotations
 
@@ -12,13 +12,21 @@ from registry.domain import Message, Role
 from sources.cursor.times import bubble_time
 from sources.cursor.tools import error_text, is_tool_call, tool_message
 from sources.kit.jsonl import items, mapping, string
-from sources.kit.loose_json import inside, number, objects, unfolded
-from sources.kit.rich_text import plain_text
-from sources.kit.uris import path_of
+from sources.kit.loose_json import inside, number, objects, read_json, unfolded
+from sources.kit.workspace_files import path_of
 
 _THINKING, _SUMMARY = 30, 22  # capabilityType
 _SPEAKERS: dict[float | None, Role] = {1: Role.USER, 2: Role.ASSISTANT}
 _UNKNOWN_MODEL = "default"
+_ATTACHED = ("relevantFiles", "attachedFolders", "attachedFoldersNew", "attachedFiles", "externalLinks")
+_SELECTED = ("fileSelections", "folderSelections", "selections", "terminalSelections", "externalLinks", "selectedDocs")
+_BLOCKS = frozenset(
+    (
+        *("paragraph", "heading", "quote", "blockquote", "listitem", "listItem", "list_item"),
+        *("code", "codeBlock", "code_block"),
+    )
+)
+_BREAKS = frozenset({"linebreak", "hardBreak", "hard_break"})
 
 
 def speaker_of(bubble: Mapping[str, Any], header: Mapping[str, Any]) -> Role | None:
@@ -123,10 +131,6 @@ def _fenced(block: Mapping[str, Any]) -> tuple[str, str] | None:
     return code, f"{fence}{string(block.get('languageId'))}\n{code}\n{fence}"
 
 
-_ATTACHED = ("relevantFiles", "attachedFolders", "attachedFoldersNew", "attachedFiles", "externalLinks")
-_SELECTED = ("fileSelections", "folderSelections", "selections", "terminalSelections", "externalLinks", "selectedDocs")
-
-
 def attachments_of(bubble: Mapping[str, Any]) -> list[str]:
     """The names of what was sent along, in order, each once; never the contents."""
     context = mapping(bubble.get("context"))
@@ -149,3 +153,33 @@ def _file_name(entry: Any) -> str:
     given = mapping(entry)
     names = (string(given.get(key)) for key in ("relativeWorkspacePath", "relativePath", "path", "url", "name"))
     return path_of(given.get("uri")) or next(filter(None, names), "")
+
+
+# The text in a rich-text editor's saved state: Lexical and ProseMirror
+
+
+def plain_text(state: Any) -> str:
+    """The text of an editor's state, given as its JSON or as the value; unknown nodes count for what they hold."""
+    value = mapping(read_json(state) if isinstance(state, str) else state)
+    return "".join(_pieces(value.get("root", value))).strip()
+
+
+def _pieces(root: Any) -> Iterator[str]:
+    waiting = [root]
+    while waiting:  # no recursion: a damaged state may be nested deeper than Python's stack
+        node = waiting.pop()
+        if isinstance(node, str):
+            yield node
+            continue
+        node = mapping(node)
+        kind = string(node.get("type"))
+        yield "\n" if kind in _BREAKS else _leaf(node)
+        if kind in _BLOCKS:
+            waiting.append("\n")
+        waiting.extend(reversed(items(node.get("children")) or items(node.get("content"))))
+
+
+def _leaf(node: dict[str, Any]) -> str:
+    attributes = mapping(node.get("attrs"))
+    named = (node.get("text"), node.get("mentionName"), attributes.get("label"), attributes.get("mentionName"))
+    return next(filter(None, map(string, named)), "")

@@ -1,4 +1,4 @@
-"""A composer, Cursor's name for a conversation, as a session (formats/cursor-ide.md, 4 and 7). Pure."""
+"""A composer, Cursor's name for a conversation, as a session. Pure."""
 
 from __future__ import annotations
 

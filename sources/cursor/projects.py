@@ -1,4 +1,4 @@
-"""Which project a Cursor conversation belongs to (formats/cursor-ide.md, 1 and 6). Pure."""
+"""Which project a Cursor conversation belongs to. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from sources.kit.jsonl import mapping, string
 from sources.kit.loose_json import inside, objects, read_json, strings
-from sources.kit.uris import is_absolute, native, path_of
+from sources.kit.workspace_files import is_absolute, native, path_of
 
 _HOME = re.compile(r"(?:[a-z]:)?/(?:home|users)/[^/]+$", re.IGNORECASE)
 

@@ -1,7 +1,7 @@
-"""The conversations of the Cursor IDE, from every generation of its storage (formats/cursor-ide.md).
+"""The conversations of the Cursor IDE, from every generation of its storage.
 
-A generation differs in where lists and bubbles stand and what a record holds. `cursor_store` and `cursor_workspaces`
-know the places; `cursor_conversations`, `cursor_legacy` and `cursor_bubbles` the meaning.
+A generation differs in where lists and bubbles stand and what a record holds. `store` and `workspaces` know the
+places; `conversations` and `bubbles` the meaning.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 from registry.domain import now
 from registry.errors import StorageError
 from sources.base import FoundSession, Places, Skipped
+from sources.cursor.client import CURSOR
 from sources.cursor.conversations import QUIET, Composer, counted, headers_of, inline_bubbles, reading_of
 from sources.cursor.projects import Workspaces, listed_project
 from sources.cursor.store import GlobalStore, Trace
@@ -47,7 +48,7 @@ class CursorIde:
     noticed with the record, which is written when a turn ends.
     """
 
-    name: str = "cursor"
+    name: str = CURSOR.source
     wait_s: float = WAIT_S
     clock: Callable[[], datetime] = field(default=now)
 
@@ -162,7 +163,7 @@ def _bubbles(
 
 
 def _user_folders(places: Places) -> Iterator[Path]:
-    """Cursor's `User` folders: the named one, else the usual ones of every system (formats/cursor-ide.md, 1)."""
+    """Cursor's `User` folders: the named one, else the usual ones of every system."""
     if named := places.environment.get("CTXR_CURSOR_DIR"):
         yield Path(named).expanduser()
         return

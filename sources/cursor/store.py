@@ -1,4 +1,4 @@
-"""What stands where in Cursor's databases: every statement we put to them (formats/cursor-ide.md, 2, 3 and 6).
+"""What stands where in Cursor's databases: every statement we put to them.
 
 Only key ranges and named keys: `LIKE` would scan gigabytes, and other keys of the same tables hold credentials.
 """

@@ -1,7 +1,4 @@
-"""When a Cursor message was said: stored where Cursor stored it, else estimated and marked so. Pure.
-
-The rules are those of formats/cursor-ide.md, 7.
-"""
+"""When a Cursor message was said: stored where Cursor stored it, else estimated and marked so. Pure."""
 
 from __future__ import annotations
 

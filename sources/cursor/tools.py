@@ -1,4 +1,4 @@
-"""A tool call of Cursor as a message: call and result share one bubble (formats/cursor-ide.md, 5). Pure."""
+"""A tool call of Cursor as a message: call and result share one bubble. Pure."""
 
 from __future__ import annotations
 

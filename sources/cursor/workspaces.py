@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from registry.domain import Message, Role, Session
 from sources.base import FoundSession
-from sources.cursor.conversations import Composer, headers_of, inline_bubbles, reading_of
-from sources.cursor.legacy import tab_session
+from sources.cursor.bubbles import attachments_of, bubble_text
+from sources.cursor.conversations import Composer, first_line, headers_of, inline_bubbles, reading_of
 from sources.cursor.projects import Workspaces
 from sources.cursor.store import WorkspaceRows, workspace_rows
+from sources.cursor.times import Span, dated, moment
 from sources.kit import drafts
 from sources.kit.files import folders_in, store_entries
 from sources.kit.jsonl import string
+from sources.kit.loose_json import objects
 from sources.kit.sqlite_files import last_change
 from sources.kit.sqlite_store import ClientDatabase
 from sources.kit.workspace_files import project_of_workspace
 
 DATABASE = "state.vscdb"
+_SPEAKERS = {"user": Role.USER, "ai": Role.ASSISTANT}
 
 
 def workspace_folders(user_folder: Path) -> list[Path]:
@@ -80,3 +84,33 @@ def _inline_conversation(composer: Composer, fingerprint: str, workspaces: Works
 def _fingerprint(given: Mapping[str, Any], project: str | None) -> str:
     text = json.dumps([given, project])
     return blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+# The chat panel that Cursor had before composers, until early 2025
+
+
+def tab_session(tab: Mapping[str, Any], tab_id: str, project: str | None, now: datetime) -> Session:
+    """A tab of the panel as a session; only its last message has a time that Cursor stored."""
+    messages = list(_messages(objects(tab.get("bubbles"))))
+    span = Span(None, moment(tab.get("lastSendTime")), now)
+    asked = (first_line(message.text) for message in messages if message.role is Role.USER)
+    titles = (string(tab.get("chatTitle")).strip(), *asked)
+    title = next(filter(None, titles), "Untitled")
+    return Session(session_id=tab_id, messages=dated(messages, span), title=title, project=project)
+
+
+def _messages(bubbles: Iterable[Mapping[str, Any]]) -> Iterator[Message]:
+    for bubble in bubbles:
+        role, text = _SPEAKERS.get(string(bubble.get("type"))), bubble_text(bubble)
+        if role and text:
+            yield Message(role, text, moment(bubble.get("createdAt")), more=_more(bubble, role))
+
+
+def _more(bubble: Mapping[str, Any], role: Role) -> dict[str, Any]:
+    model = string(bubble.get("modelType"))
+    more = {
+        "native_id": string(bubble.get("id")) or string(bubble.get("bubbleId")),
+        "model": model if role is Role.ASSISTANT else "",
+        "attachments": attachments_of(bubble),
+    }
+    return {name: value for name, value in more.items() if value}

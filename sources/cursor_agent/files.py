@@ -1,4 +1,4 @@
-"""Where Cursor's agent keeps its conversations, looked at from outside (formats/cursor-agent.md, 1 and 5)."""
+"""Where Cursor's agent keeps its conversations, looked at from outside."""
 
 from __future__ import annotations
 

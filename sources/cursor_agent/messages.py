@@ -1,4 +1,4 @@
-"""A conversation out of the messages that the model of a Cursor agent saw (formats/cursor-agent.md, 3.2). Pure."""
+"""A conversation out of the messages that the model of a Cursor agent saw. Pure."""
 
 from __future__ import annotations
 

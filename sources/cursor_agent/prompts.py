@@ -1,4 +1,4 @@
-"""What a user of a Cursor agent really typed, and what the client put around it (its format, 3.2). Pure."""
+"""What a user of a Cursor agent really typed, and what the client put around it. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The Cursor agent on the command line and in other editors: its databases, and the transcripts it shares with the IDE.
 
-`cursor_agent_files` and `cursor_agent_store` know where things stand (formats/cursor-agent.md), the other modules of
-that name what they mean.
+`files` and `store` know where things stand, the other modules what they mean.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from registry.errors import StorageError
 from sources.base import FoundSession, Places, Skipped
 from sources.cursor.conversations import counted
 from sources.cursor.times import Span, moment
+from sources.cursor_agent.client import CURSOR_AGENT
 from sources.cursor_agent.files import DATABASE, FOLDERS, Stored, Workspaces, Written, description_in, walk
 from sources.cursor_agent.messages import Talk
 from sources.cursor_agent.sessions import stored_session, talk_in, title_of
 from sources.cursor_agent.store import AgentStore
-from sources.cursor_agent.text import records_of_text
 from sources.cursor_agent.times import Told, timed
 from sources.cursor_agent.tools import paths_in
-from sources.cursor_agent.transcript import Transcript
+from sources.cursor_agent.transcript import Transcript, records_of_text
 from sources.kit.drafts import undated_messages_of
 from sources.kit.files import why_not
 from sources.kit.jsonl import Damage, Record, read_lines, records_of, string
@@ -48,7 +47,7 @@ class CursorAgent:
     transcript is not read.
     """
 
-    name: str = "cursor-agent"
+    name: str = CURSOR_AGENT.source
     wait_s: float = WAIT_S
     clock: Callable[[], datetime] = field(default=now)
 

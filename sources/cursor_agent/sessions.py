@@ -1,4 +1,4 @@
-"""One conversation of a Cursor agent, out of its store (formats/cursor-agent.md, 3.3)."""
+"""One conversation of a Cursor agent, out of its store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The root of a Cursor agent's conversation and the nodes below it (formats/cursor-agent.md, 3.1). Pure."""
+"""The root of a Cursor agent's conversation and the nodes below it. Pure."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import NamedTuple
 
 from sources.cursor.times import moment
-from sources.kit.protobuf_wire import Node, read_node
-from sources.kit.uris import path_of
+from sources.cursor_agent.protobuf_wire import Node, read_node
+from sources.kit.workspace_files import path_of
 
 ID_BYTES = 32
 _PROMPT, _WAITING, _TURNS, _FOLDERS, _MODE = 1, 4, 8, 9, 10

@@ -1,4 +1,4 @@
-"""What stands where in the database of a Cursor agent: every statement we put to it (formats/cursor-agent.md, 3)."""
+"""What stands where in the database of a Cursor agent: every statement we put to it."""
 
 from __future__ import annotations
 

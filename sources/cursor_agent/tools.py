@@ -1,4 +1,4 @@
-"""How the tool calls of a Cursor agent ended (formats/cursor-agent.md, 3.2). Pure."""
+"""How the tool calls of a Cursor agent ended. Pure."""
 
 from __future__ import annotations
 

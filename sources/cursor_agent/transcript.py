@@ -1,10 +1,12 @@
-"""The transcripts that Cursor keeps beside its stores, without results and times (formats/cursor-agent.md, 4). Pure."""
+"""The transcripts that Cursor keeps beside its stores, without results and times. Pure."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from registry.domain import Role
 from sources.base import Skipped
@@ -15,6 +17,10 @@ from sources.kit.jsonl import Record, mapping, string
 from sources.kit.loose_json import objects
 
 _REDACTED = re.compile(r"\s*\[REDACTED\]\s*\Z|\A\s*\[REDACTED\]\s*")
+_SPEAKERS = {"user": "user", "A": "assistant", "assistant": "assistant"}
+_SPEAKER = re.compile(r"(user|A|assistant):\s*")
+_MARKER = re.compile(r"\[(Thinking|Tool call|Tool result)\][ \t]*")
+_PARAMETER = re.compile(r"\s+([A-Za-z_]\w*):[ \t]?(.*)", re.DOTALL)
 
 
 @dataclass(slots=True)
@@ -100,3 +106,80 @@ class Transcript:
 
 def _content(record: Record) -> object:
     return mapping(record.get("message")).get("content", record.get("content"))
+
+
+# The oldest transcripts, which are plain text
+
+
+@dataclass(slots=True)
+class _Block:
+    """One marked part of what somebody said; `head` stands on the line of the marker."""
+
+    kind: str
+    head: str = ""
+    lines: list[str] = field(default_factory=list)
+
+    @property
+    def body(self) -> str:
+        return "".join(self.lines).strip()
+
+
+def records_of_text(lines: Iterable[str]) -> Iterator[Record]:
+    """The records that a transcript of today would have for it: one for each time somebody speaks.
+
+    A part ends where the next begins. What somebody said may look like a beginning; nothing tells them apart.
+    """
+    speaker, blocks = "", [_Block("")]
+    for line in lines:
+        spoken = _SPEAKER.fullmatch(line)
+        marker = _MARKER.match(line) if speaker == "assistant" else None
+        if spoken:
+            yield from _record(speaker, blocks)
+            speaker, blocks = _SPEAKERS[spoken[1]], [_Block("")]
+        elif marker:
+            blocks.append(_Block(marker[1], line[marker.end() :].strip()))
+        else:
+            blocks[-1].lines.append(line)
+    yield from _record(speaker, blocks)
+
+
+def _record(speaker: str, blocks: list[_Block]) -> Iterator[Record]:
+    content: list[Record] = []
+    waiting: dict[str, list[Record]] = {}
+    for block in blocks:
+        if block.kind == "Tool result":
+            content += [] if waiting.get(block.head) else [_call(block.head, {})]
+            call = waiting[block.head].pop() if waiting.get(block.head) else content[-1]
+            call["result"] = block.body
+            continue
+        part = _part(block)
+        content.append(part)
+        if block.kind == "Tool call":
+            waiting.setdefault(block.head, []).append(part)
+    if speaker:
+        yield {"role": speaker, "message": {"content": content}}
+
+
+def _part(block: _Block) -> Record:
+    if block.kind == "Tool call":
+        return _call(block.head, _parameters(block.lines))
+    if block.kind == "Thinking":
+        return {"type": "thinking", "thinking": f"{block.head}\n{block.body}".strip()}
+    return {"type": "text", "text": block.body}
+
+
+def _call(name: str, params: dict[str, Any]) -> Record:
+    return {"type": "tool_use", "name": name, "input": params}
+
+
+def _parameters(lines: list[str]) -> dict[str, str]:
+    """`name: value` on indented lines; a line that is none continues the value before it."""
+    found: dict[str, list[str]] = {}
+    name = ""
+    for line in lines:
+        if parameter := _PARAMETER.fullmatch(line):
+            name = parameter[1]
+            found[name] = [parameter[2]]
+        elif name:
+            found[name].append(line)
+    return {key: "".join(value).strip() for key, value in found.items()}

@@ -1,24 +1,44 @@
-"""What a conversation in an export of ChatGPT says (formats/exports.md, 2). Pure."""
+"""What a conversation in an export of ChatGPT says. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from registry.domain import Role, Session
-from sources.exports import chatgpt_content as contents
 from sources.exports.branches import Node, in_order, newest_leaf, path_to
-from sources.exports.reading import Unknown, Version, injected, more_result, name_of, session_of, show_document, titled
+from sources.exports.reading import (
+    Unknown,
+    Version,
+    cited,
+    injected,
+    more_result,
+    name_of,
+    session_of,
+    show_document,
+    titled,
+)
 from sources.kit import drafts
 from sources.kit.drafts import Draft
-from sources.kit.jsonl import Record, mapping, string
-from sources.kit.loose_json import number
+from sources.kit.jsonl import Record, items, mapping, object_in, string
+from sources.kit.loose_json import number, unfolded
 
 PLACE = "chatgpt.com"
 _UNTITLED = ("New chat", "New Chat")
 _PROJECT = "g-p-"
+RESULTS = ("execution_output", "computer_output", "tether_quote", "tether_browsing_display", "sonic_webpage")
+DROPPED = ("reasoning_recap", "model_editable_context")
+"""How long it thought, and what it remembers of the user: neither belongs to the conversation."""
+_PLAIN = ("text", "multimodal_text", "code", "thoughts", "user_editable_context", "system_error", *RESULTS)
+_MARK = re.compile("\ue200([^\ue200\ue201]{0,2000})\ue201|[\ue200-\ue206]|【\\d+(?::\\d+)?†[^】]{0,200}】")
+_POINTERS = {
+    "image_asset_pointer": "image",
+    "audio_asset_pointer": "audio",
+    "real_time_user_audio_video_asset_pointer": "recording",
+}
 
 
 def is_conversation(record: Record) -> bool:
@@ -99,7 +119,7 @@ class _Reading:
         node, before = self.nodes[name], len(self.kept)
         self._times[name] = node.at or self._times.get(node.parent)
         content, metadata = mapping(message.get("content")), mapping(message.get("metadata"))
-        if message and content.get("content_type") not in contents.DROPPED:
+        if message and content.get("content_type") not in DROPPED:
             self._said(name, message, content, metadata)
         else:
             self._pass_on(name)
@@ -110,8 +130,8 @@ class _Reading:
     def _said(self, name: str, message: Record, content: Record, metadata: Record) -> None:
         role, recipient = mapping(message.get("author")).get("role"), string(message.get("recipient")) or "all"
         kind = string(content.get("content_type"))
-        text = contents.text_of(content, self.unknown)
-        if role == "tool" or (kind in contents.RESULTS and role != "user"):
+        text = text_of(content, self.unknown)
+        if role == "tool" or (kind in RESULTS and role != "user"):
             self._result(name, message, text)
         elif role == "assistant" and recipient != "all":
             self._call(name, recipient, text, metadata)
@@ -121,8 +141,8 @@ class _Reading:
         elif kind == "system_error":
             self._put(Role.ERROR, name, text, {})
         elif role == "assistant" and not _is_hidden(message, metadata):
-            text = contents.fenced(content, text) if kind == "code" else contents.without_marks(text)
-            more = self._model(metadata) | contents.citations(metadata)
+            text = fenced(content, text) if kind == "code" else without_marks(text)
+            more = self._model(metadata) | citations(metadata)
             self._attach(self._put(Role.ASSISTANT, name, text, more), content, metadata)
         elif role == "user" and kind != "user_editable_context" and not _is_hidden(message, metadata):
             self._attach(self._put(Role.USER, name, text, {}), content, metadata)
@@ -132,7 +152,7 @@ class _Reading:
             self._pass_on(name)
 
     def _call(self, name: str, tool: str, text: str, metadata: Record) -> None:
-        params = contents.params_of(text)
+        params = params_of(text)
         draft = drafts.tool_draft(name, tool, params, self._times[name])
         show_document(draft, params)
         draft.more |= self._model(metadata)
@@ -142,7 +162,7 @@ class _Reading:
     def _result(self, name: str, message: Record, text: str) -> None:
         """What a tool answered, to the call above it; without one, as a call of its own."""
         content, metadata = mapping(message.get("content")), mapping(message.get("metadata"))
-        names = list(contents.attachments(content, metadata))
+        names = list(attachments(content, metadata))
         result = "\n\n".join(filter(None, (text, " ".join(f"[{each}]" for each in names))))
         self._pass_on(name)
         if name not in self._calls:
@@ -161,7 +181,7 @@ class _Reading:
         return self.kept[-1]
 
     def _attach(self, draft: Draft, content: Record, metadata: Record) -> None:
-        for attached in contents.attachments(content, metadata):
+        for attached in attachments(content, metadata):
             draft.attach(attached)
 
     def _model(self, metadata: Record) -> dict[str, Any]:
@@ -177,3 +197,73 @@ def _status(content: Record, metadata: Record) -> str:
     outcome = mapping(metadata.get("aggregate_result"))
     has_failed = bool(outcome.get("in_kernel_exception")) or string(outcome.get("status")).startswith("failed")
     return drafts.FAILED if has_failed or content.get("content_type") == "system_error" else drafts.COMPLETED
+
+
+# What the content of one message says
+
+
+def text_of(content: Record, unknown: Unknown) -> str:
+    """The text of a content of any type; of one that is not known what there is."""
+    kind = string(content.get("content_type"))
+    if kind == "thoughts":
+        return "\n\n".join(filter(None, map(_thought, items(content.get("thoughts")))))
+    if kind == "code":
+        return string(content.get("text"))
+    if kind == "user_editable_context":
+        return "\n\n".join(filter(None, (string(content.get(key)) for key in ("user_profile", "user_instructions"))))
+    if kind not in _PLAIN:
+        unknown.note(f"content {kind or 'without type'}")
+    told = [string(content.get(key)) for key in ("title", "url", "name")] if kind in (*RESULTS, "system_error") else []
+    told += map(_part, items(content.get("parts")))
+    told += [string(content.get(key)) for key in ("text", "result", "content")]
+    return "\n\n".join(dict.fromkeys(filter(None, map(str.strip, told))))
+
+
+def _thought(thought: object) -> str:
+    given = mapping(thought)
+    return "\n\n".join(filter(None, (string(given.get(key)).strip() for key in ("summary", "content"))))
+
+
+def _part(part: object) -> str:
+    """A string, or what was said in a voice chat."""
+    return part if isinstance(part, str) else string(mapping(part).get("text"))
+
+
+def without_marks(text: str) -> str:
+    """Without the marks that stand for a citation; where a mark holds words, they stay."""
+    return _MARK.sub(_words_in, text).strip() if "\ue200" in text or "†" in text else text
+
+
+def _words_in(mark: re.Match[str]) -> str:
+    kind, *fields = (mark[1] or "").split("\ue202")
+    if kind == "entity" and fields:
+        named = items(unfolded(fields[0]))
+        return string(named[1]) if len(named) > 1 else ""
+    return fields[0] if kind == "url" and fields else ""
+
+
+def fenced(content: Record, text: str) -> str:
+    """Code that nobody runs, as a code block."""
+    language = string(content.get("language"))
+    return f"```{'' if language == 'unknown' else language}\n{text}\n```" if text else ""
+
+
+def params_of(text: str) -> object:
+    """What a tool is called with: JSON, or a script as it is."""
+    return object_in(text) or ({"input": text} if text else {})
+
+
+def attachments(content: Record, metadata: Record) -> Iterator[str]:
+    """The names of what was sent along; pictures without a name by their kind."""
+    named = list(map(mapping, items(metadata.get("attachments"))))
+    ids = {string(each.get("id")) for each in named}
+    yield from (string(each.get("name")) or "file" for each in named)
+    for part in map(mapping, items(content.get("parts"))):
+        kind = _POINTERS.get(string(part.get("content_type")))
+        if kind and string(part.get("asset_pointer")).rpartition("/")[2] not in ids:
+            yield kind
+
+
+def citations(metadata: Record) -> Record:
+    """The pages that an answer refers to."""
+    return cited(metadata.get("citations"), metadata.get("content_references"))

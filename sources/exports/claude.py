@@ -1,4 +1,4 @@
-"""What a conversation in an export of Claude.ai says (formats/exports.md, 1). Pure."""
+"""What a conversation in an export of Claude.ai says. Pure."""
 
 from __future__ import annotations
 

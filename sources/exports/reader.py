@@ -16,6 +16,7 @@ from registry.errors import InvalidRequest, StorageError
 from sources.base import FoundSession, Places, Skipped
 from sources.exports import chatgpt as chatgpt_export
 from sources.exports import claude as claude_export
+from sources.exports.client import CHATGPT, CLAUDE
 from sources.exports.files import UNREADABLE, Part, is_zip, parts_of, reason
 from sources.exports.json_stream import LONGEST, NoEnd, Plain, records_in
 from sources.exports.reading import Unknown, Version, is_known
@@ -53,7 +54,7 @@ class Provider(Protocol):
     def read(self, record: Record, projects: Mapping[str, str], unknown: Unknown) -> Session: ...
 
 
-PROVIDERS: dict[str, Provider] = {"claude": claude_export, "chatgpt": chatgpt_export}
+PROVIDERS: dict[str, Provider] = {CLAUDE.source: claude_export, CHATGPT.source: chatgpt_export}
 
 
 @dataclass(slots=True)
@@ -77,7 +78,7 @@ class AccountExport:
         """End a reading that goes on in another thread, at its next piece."""
         self._is_stopped = True
 
-    def _heard(self, count: int) -> None:
+    def _count(self, count: int) -> None:
         if self._is_stopped:
             raise NoEnd
         self.told(count)
@@ -113,7 +114,7 @@ class AccountExport:
         self, part: Part, known: dict[str, str], projects: Mapping[str, str]
     ) -> Iterator[FoundSession | Skipped]:
         provider = PROVIDERS[self.name]
-        for number, record in enumerate(_records(part, self._heard), 1):
+        for number, record in enumerate(_records(part, self._count), 1):
             if isinstance(record, str):
                 self._is_damaged = True
                 yield Skipped(f"{part.name}, conversation {number}", record)

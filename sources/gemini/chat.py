@@ -1,4 +1,4 @@
-"""What a Gemini CLI chat says, whether kept as one document or as a journal (format 2 to 4). Pure."""
+"""What a Gemini CLI chat says, whether kept as one document or as a journal. Pure."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Chat:
         return key
 
     def _rewind(self, key: str) -> None:
-        """From this message on; one that is not known changes nothing (format 3)."""
+        """From this message on; one that is not known changes nothing."""
         place = self._places.get(key, len(self._standing))
         for dropped in self._standing[place:]:
             del self._places[dropped]
@@ -198,7 +198,7 @@ def _response(part: Record) -> str:
 
 
 def _shown(display: object) -> str:
-    """Text, a change of a file, or lines of coloured text (format 2)."""
+    """Text, a change of a file, or lines of coloured text."""
     if isinstance(display, list):
         return "\n".join("".join(_words(span) for span in items(line)).rstrip() for line in display)
     told = mapping(display)

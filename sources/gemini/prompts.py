@@ -1,4 +1,4 @@
-"""What a user of Gemini CLI really typed, and what the client put to it (format 2, 4). Pure."""
+"""What a user of Gemini CLI really typed, and what the client put to it. Pure."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sources.base import FoundSession, Places, Skipped
 from sources.gemini.chat import Chat
+from sources.gemini.client import GEMINI_CLI
 from sources.kit import drafts
 from sources.kit.files import File, document, entries, folders_in, look_at, small_text, store_entries, why_not
 from sources.kit.jsonl import Damage, Record, mapping, read_lines, records_of, string
@@ -36,7 +37,7 @@ class _Kept:
 class GeminiCli:
     """Reads `tmp/<slot>/chats/` and the notes of which project a slot is. Secrets lie beside `tmp`."""
 
-    name = "gemini-cli"
+    name = GEMINI_CLI.source
 
     def find(self, places: Places) -> Iterator[Path]:
         """The client's folder, if it holds chats."""
@@ -97,7 +98,7 @@ def _rank(kept: _Kept) -> tuple[int, bool]:
 
 
 class _Projects:
-    """The projects of the slots: what their notes say, else what the hash in their names is of (format 1, 4)."""
+    """The projects of the slots: what their notes say, else what the hash in their names is of."""
 
     def __init__(self, store: Path, slots: list[str]) -> None:
         listed = mapping(mapping(read_json(small_text(store / "projects.json"))).get("projects"))

@@ -13,7 +13,7 @@ from sources.base import Skipped
 Record = dict[str, Any]
 
 LONGEST_LINE = 32 * 2**20
-"""Bytes. Pasted images make lines of 10 MB (Claude Code format 7); beyond this a line is passed over unread."""
+"""Bytes. Pasted images make lines of 10 MB; beyond this a line is passed over unread."""
 
 _DECODER = json.JSONDecoder(parse_constant=lambda _: None)  # NaN and Infinity are no JSON anywhere else
 _PADDING = re.compile(r"[ \t\r\n\0\ufeff]*")  # a crash may leave a block of zeros, an editor a byte order mark

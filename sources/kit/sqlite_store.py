@@ -1,7 +1,7 @@
 """A client's SQLite database, read while the client works, without a trace in its folder.
 
 A plain read-only open is not traceless: beside a database in WAL mode it creates `-wal` and `-shm`, and rewrites a
-`-shm` that nobody uses. So the way in is chosen from what stands there (formats/cursor-ide.md, 8).
+`-shm` that nobody uses. So the way in is chosen from what stands there.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def _in_wal_mode(database: Path) -> bool:
 
 
 def _on_a_windows_drive_of_wsl(database: Path) -> bool:
-    """Locks do not work over that mount (formats/cursor-ide.md, 1)."""
+    """Locks do not work over that mount."""
     return database.parts[:2] == ("/", "mnt") and "microsoft" in platform.release().lower()
 
 

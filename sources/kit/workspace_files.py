@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from sources.base import Places
 from sources.kit.files import small_text
-from sources.kit.jsonl import mapping
+from sources.kit.jsonl import mapping, string
 from sources.kit.loose_json import read_json
-from sources.kit.uris import first_folder, workspace_folder
+
+_DRIVE = re.compile(r"/?([A-Za-z]):(?=[\\/]|$)")
+_FIRST_FOLDER = re.compile(r'"folders"\s*:\s*\[.*?"(path|uri)"\s*:\s*("(?:[^"\\]|\\.)*")', re.DOTALL)
 
 
 def user_folders(places: Places, builds: Iterable[str]) -> Iterator[Path]:
@@ -27,3 +32,57 @@ def project_of_workspace(folder: Path) -> str:
     """The folder that was opened; of a workspace with several, the first. Nothing if it is not noted."""
     opened, code_workspace = workspace_folder(mapping(read_json(small_text(folder / "workspace.json"))))
     return first_folder(small_text(code_workspace), code_workspace) if code_workspace else opened
+
+
+def path_of(uri: Any) -> str:
+    """The path behind a URI, given as text or in VS Code's parts; a plain path is its own. Empty if there is none.
+
+    A remote folder gives its path over there; Windows drives come as `c:\\src\\app`, as Cursor writes them.
+    """
+    if isinstance(uri, str):
+        return _path_of_text(uri)
+    parts = mapping(uri)
+    is_local = string(parts.get("scheme")) in ("", "file")
+    names = ("fsPath", "path") if is_local else ("path", "fsPath")
+    written = next(filter(None, (string(parts.get(name)) for name in names)), "")
+    return native(written) or _path_of_text(string(parts.get("external")))
+
+
+def workspace_folder(described: Mapping[str, Any]) -> tuple[str, str]:
+    """From a `workspace.json`: the path of its folder, and the path of its `.code-workspace` file."""
+    return path_of(described.get("folder")), path_of(described.get("workspace"))
+
+
+def first_folder(code_workspace: str, path: str) -> str:
+    """The first folder that a `.code-workspace` file (JSON with comments) names; else the folder it stands in."""
+    home = PureWindowsPath(path) if "\\" in path else PurePosixPath(path)
+    named = _FIRST_FOLDER.search(code_workspace)
+    kind, value = (named[1], string(read_json(named[2]))) if named else ("", "")
+    if kind == "uri":
+        return path_of(value)
+    relative = value.removeprefix("./") if value != "." else ""
+    return str(home.parent / relative)
+
+
+def _path_of_text(uri: str) -> str:
+    if "://" not in uri:
+        return native(uri) if is_absolute(uri) else ""
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return ""
+    path = unquote(parts.path)
+    is_share = parts.scheme == "file" and parts.netloc not in ("", "localhost")
+    return f"\\\\{unquote(parts.netloc)}{path}".replace("/", "\\") if is_share else native(path)
+
+
+def native(path: str) -> str:
+    """A path without a slash at the end; Windows paths as Cursor writes them: small drive letter, backslashes."""
+    if drive := _DRIVE.match(path):
+        path = f"{drive[1].lower()}:{path[drive.end() :]}".replace("/", "\\")
+    return path.rstrip("/\\") if len(path.strip("/\\")) > 2 else path
+
+
+def is_absolute(path: str) -> bool:
+    """Whether it is, on any system."""
+    return path.startswith(("/", "\\\\")) or bool(_DRIVE.match(path))

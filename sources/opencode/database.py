@@ -1,4 +1,4 @@
-"""What stands where in OpenCode's database: every statement we put to it (opencode format 1)."""
+"""What stands where in OpenCode's database: every statement we put to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where OpenCode kept its sessions before its database, a file for each part (opencode format 2)."""
+"""Where OpenCode kept its sessions before its database, a file for each part."""
 
 from __future__ import annotations
 

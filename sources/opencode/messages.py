@@ -1,4 +1,4 @@
-"""What an OpenCode session says, whichever way it is kept (format 1). Pure."""
+"""What an OpenCode session says, whichever way it is kept. Pure."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from sources.kit.files import why_not
 from sources.kit.jsonl import Record
 from sources.kit.sqlite_store import WAIT_S, ClientDatabase, DamagedDatabase
 from sources.opencode import files as kept_files
+from sources.opencode.client import OPENCODE
 from sources.opencode.database import Sessions, Trace
 from sources.opencode.files import Kept
 from sources.opencode.messages import Dialogue
@@ -30,7 +31,7 @@ _UNKNOWN = "no database of a version that this reader knows"
 class OpenCode:
     """Reads the databases `opencode*.db`, `storage/` and `project/`, each a store. Secrets lie beside them."""
 
-    name: str = "opencode"
+    name: str = OPENCODE.source
     wait_s: float = WAIT_S
 
     def find(self, places: Places) -> Iterator[Path]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cli.text import display_width
+from cli.output import display_width
 from tests.cli.conftest import FIBONACCI, Ctxr, bare_ctxr
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from cli.checks import check_folder, shown_address
+from cli.addresses import shown_address
+from cli.doctor import check_folder
 from registry.storage.migrations import HEAD
 from tests.cli.conftest import FIBONACCI, Ctxr, bare_ctxr
 

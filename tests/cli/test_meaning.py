@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.text import display_width
+from cli.output import display_width
 from tests.cli.conftest import FIBONACCI, Ctxr
 from tests.embedding_server import EmbeddingServer
 from tests.tiny_model import make_tiny_model

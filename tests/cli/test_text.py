@@ -2,7 +2,7 @@
 
 import pytest
 
-from cli.text import cut, display_width, pad, printable, wrap
+from cli.output import cut, display_width, pad, printable, wrap
 
 
 @pytest.mark.parametrize(("text", "width"), [("abc", 3), ("피보나치", 8), ("é", 1), ("👍", 2), ("", 0), ("a피", 3)])

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from cli.connect.snippets import CURSOR_RULE, StdioServer, this_server
+from cli.connect.snippets import StdioServer, this_server
 from cli.welcome import welcome
 from registry.settings import read_settings
+from sources.cursor.client import CURSOR
 from tests.cli.conftest import CTXR
 
 
@@ -53,14 +54,16 @@ def test_the_command_for_claude_code_survives_spaces() -> None:
 
 
 def test_the_rule_is_one_that_cursor_always_applies() -> None:
-    front = CURSOR_RULE.split("---\n")[1]
+    assert CURSOR.rule
+    front = CURSOR.rule.alone.split("---\n")[1]
     assert "alwaysApply: true\n" in front
-    example = re.search(r"```json\n(.*?)```", CURSOR_RULE, re.DOTALL)
+    example = re.search(r"```json\n(.*?)```", CURSOR.rule.alone, re.DOTALL)
     assert example is not None
     assert json.loads(example[1]).keys() == {"channel", "messages", "meta"}
 
 
 def test_everything_a_new_user_needs_is_shown(tmp_path: Path) -> None:
+    assert CURSOR.rule
     text = welcome(read_settings(home=tmp_path, port=9000))
     for needed in (
         "http://127.0.0.1:9000/",
@@ -68,7 +71,7 @@ def test_everything_a_new_user_needs_is_shown(tmp_path: Path) -> None:
         str(tmp_path / "registry.db"),
         this_server().mcp_json(),
         this_server().claude_code_command(),
-        CURSOR_RULE.rstrip(),
+        CURSOR.rule.alone.rstrip(),
         "mcp.json",
         ".cursor/rules/context-registry.mdc",
         "claude_desktop_config.json",

@@ -1,4 +1,4 @@
-"""The readers there are, and that those who look for them find them."""
+"""The clients and readers there are, and that those who look for them find them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+import cli.hook
 from sources.base import Source
+from sources.clients import CLIENTS
 from sources.readers import READERS
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
@@ -19,3 +21,21 @@ def test_the_readme_names_every_client_that_is_read(reader: Source) -> None:
 
 def test_every_client_has_a_name_of_its_own() -> None:
     assert len({reader.name for reader in READERS}) == len(READERS)
+
+
+def test_every_reader_belongs_to_a_client_and_the_other_way_round() -> None:
+    assert {reader.name for reader in READERS} == {client.source for client in CLIENTS if client.history}
+    assert {name for client in CLIENTS for name in client.shown_by} <= {reader.name for reader in READERS}
+
+
+def test_no_two_clients_share_a_name() -> None:
+    handshakes = [name for client in CLIENTS for name in client.handshake]
+    for names in (handshakes, [client.source for client in CLIENTS], [client.name for client in CLIENTS]):
+        assert len(set(names)) == len(names)
+    assert handshakes == [name.lower() for name in handshakes]
+
+
+def test_the_hook_knows_every_client_that_has_hooks_and_keeps_what_they_say() -> None:
+    hooked = {client.source: client.hooks for client in CLIENTS if client.hooks}
+    assert set(cli.hook.CLIENTS) == set(hooked)
+    assert {field for hooks in hooked.values() for _, field in hooks.said.values()} <= set(cli.hook.KEPT)

@@ -16,10 +16,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.connect.installation import HOOKS, NAMES, parts_of
+from cli.connect.installation import INSTALLABLE, parts_of
 from cli.connect.jsonc import is_bare
 from cli.connect.jsonc_text import parse
-from cli.connect.snippets import CURSOR_RULE_WITH_HOOKS, StdioServer
+from cli.connect.snippets import StdioServer
+from sources.base import Places
+from sources.claude_code.client import CLAUDE_CODE
+from sources.cursor.client import CURSOR
 from tests.cli.conftest import CTXR, bare_ctxr
 from tests.cli.connect.test_jsonc import files
 
@@ -61,12 +64,12 @@ def test_cursor_gets_its_server_its_hooks_and_the_rule_of_a_project(empty_home: 
     hooks = json_in(empty_home / ".cursor" / "hooks.json")
     assert hooks["version"] == 1
     assert hooks["hooks"]["stop"] == [{"command": f"{CTXR} hook cursor stop"}]
-    assert hooks["hooks"].keys() == set(HOOKS["cursor"])
-    assert written(project) == {".cursor/rules/context-registry.mdc": CURSOR_RULE_WITH_HOOKS}
+    assert hooks["hooks"].keys() == {"beforeSubmitPrompt", "afterAgentResponse", "stop", "sessionEnd"}
+    assert written(project) == {".cursor/rules/context-registry.mdc": CURSOR.rule and CURSOR.rule.text}
     assert "cursor://anysphere.cursor-deeplink/mcp/install?name=context-registry&config=" in result.output
 
 
-@pytest.mark.parametrize("client", NAMES)
+@pytest.mark.parametrize("client", INSTALLABLE)
 def test_a_second_run_changes_nothing_and_uninstalling_leaves_nothing(
     empty_home: Path, tmp_path: Path, client: str
 ) -> None:
@@ -168,19 +171,19 @@ def test_the_hook_knows_a_registry_that_stands_elsewhere() -> None:
 
 
 def test_the_link_for_cursor_carries_the_server() -> None:
-    query = parse_qs(urlsplit(SERVER.cursor_link()).query)
+    query = parse_qs(urlsplit(SERVER.link(CURSOR)).query)
     assert query["name"] == ["context-registry"]
     assert json.loads(base64.b64decode(query["config"][0])) == SERVER.entry()
 
 
 def edits(client: str) -> Iterator[tuple[Any, Any]]:
     """What is done to each JSON file of a client."""
-    for part in parts_of(client, SERVER, Path("/home/me")):
+    for part in parts_of(INSTALLABLE[client], SERVER, Places(Path("/home/me"), {})):
         if part.file.suffix == ".json":
             yield part.install, part.uninstall
 
 
-@given(st.sampled_from(sorted(NAMES)), files())
+@given(st.sampled_from(sorted(INSTALLABLE)), files())
 def test_whatever_else_a_file_holds_comes_back_to_the_letter(client: str, file: tuple[str, dict[str, Any]]) -> None:
     text, content = file
     for put_in, take_out in edits(client):
@@ -241,8 +244,9 @@ def test_the_plugin_for_claude_code_runs_what_install_would_write() -> None:
     server = StdioServer(("ctxr", "mcp"))
     assert json_in(PLUGIN / ".mcp.json") == {"mcpServers": {"context-registry": server.entry()}}
     hooks = json_in(PLUGIN / "hooks" / "hooks.json")["hooks"]
+    assert CLAUDE_CODE.hooks
     commands = {event: [each["command"] for group in hooks[event] for each in group["hooks"]] for event in hooks}
-    assert commands == {event: [server.hook_command("claude-code", event)] for event in HOOKS["claude-code"]}
+    assert commands == {event: [server.hook_command("claude-code", event)] for event in CLAUDE_CODE.hooks.events}
 
 
 def test_the_plugin_is_in_the_marketplace_in_this_version() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.sync import watched_folders
-from orchestrator.sync.watched_folders import plan
+from orchestrator.sync import notices
+from orchestrator.sync.notices import plan
 from sources.base import Places
 from sources.readers import READERS
 
@@ -52,7 +52,7 @@ def test_only_folders_with_conversations_are_watched_each_for_its_reader(empty_h
 def test_where_there_are_too_many_the_upper_and_the_latest_come_first(
     empty_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watched_folders, "MOST", 6)
+    monkeypatch.setattr(notices, "MOST", 6)
     projects = empty_home / ".claude" / "projects"
     for number in range(4):
         session = projects / f"p-{number}" / "s"

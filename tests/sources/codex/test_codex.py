@@ -15,8 +15,8 @@ from registry.domain import Role, Session
 from sources.base import FoundSession, Places, Skipped, Source
 from sources.claude_code.reader import ClaudeCode
 from sources.codex import rollout as codex_rollout
+from sources.codex import zst
 from sources.codex.reader import Codex
-from sources.kit import zst
 from tests.sources.codex.codex_files import CWD, Rollout, flat, legacy, paginated, thread_id, write
 from tests.sources.untouched import opened_files, state_of
 
@@ -240,6 +240,17 @@ def test_a_sub_agents_thread_leaves_out_what_it_copied_from_its_caller(root: Pat
     assert session.session_id == agent.thread
 
 
+def test_the_very_first_record_that_a_sub_agent_has_not_copied_is_its_own(root: Path) -> None:
+    caller = legacy()
+    write(root, caller)
+    agent = Rollout(thread_id(6), ordinals=True)
+    agent.meta(parent_thread_id=caller.thread, subagent_history_start_ordinal=1 + len(caller.records))
+    agent.records += [{**record, "ordinal": number} for number, record in enumerate(caller.records, 1)]
+    agent.event("user_message", message="Find baskets")
+    write(root, agent)
+    assert said(found(root)[agent.thread].session) == [("user", "Find baskets")]
+
+
 def continued(number: int, base: str, end: int) -> Rollout:
     """A thread whose file holds only its new part."""
     rollout = Rollout(thread_id(number), ordinals=True)
@@ -257,6 +268,16 @@ def test_a_thread_that_holds_only_its_new_part_is_read_with_the_part_before(root
     assert said(threads[thread_id(7)].session) == [("user", "Fix the basket"), ("user", "Another way")]
     assert threads[thread_id(7)].session.parent == thread_id(3)
     assert said(threads[thread_id(8)].session) == [("user", "Another way")]
+
+
+def test_the_part_before_ends_with_the_record_before_its_end(root: Path) -> None:
+    base = Rollout(thread_id(3), ordinals=True)
+    base.meta(history_mode="paginated")
+    for number, word in enumerate(("one", "two", "three"), 1):
+        base.item("UserMessage", f"i{number}", f"t{number}", content=[{"type": "text", "text": word}])
+    write(root, base)
+    write(root, continued(7, base.thread, 3))
+    assert [text for _, text in said(found(root)[thread_id(7)].session)] == ["one", "two", "Another way"]
 
 
 def test_a_thread_whose_beginning_is_not_here_is_told_and_read_again_when_it_comes(root: Path) -> None:

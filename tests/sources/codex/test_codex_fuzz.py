@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sources.codex import rollout as codex_rollout
-from sources.codex.prompts import pieces_of
+from sources.codex.records import pieces_of
 from sources.codex.tools import outcome
 from sources.kit.jsonl import Record
 from tests.sources.anything import ANYTHING, check_all

@@ -10,9 +10,8 @@ import pytest
 
 from registry.domain import Role, Session
 from sources.base import FoundSession, Places, Skipped
-from sources.copilot.cli import CopilotCli
+from sources.copilot.cli import CopilotCli, events_of
 from sources.copilot.events import Events
-from sources.copilot.legacy import events_of
 from tests.sources.copilot.copilot_files import SHOP, Log, old_history, request, session_id, working_log, write_log
 from tests.sources.untouched import opened_files, state_of
 

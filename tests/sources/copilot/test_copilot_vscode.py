@@ -13,9 +13,9 @@ import pytest
 from registry.domain import Role, Session
 from sources.base import FoundSession, Places, Skipped
 from sources.copilot.chat import Chat
+from sources.copilot.operation_log import replayed
 from sources.copilot.vscode import CopilotVscode
 from sources.kit.jsonl import Damage
-from sources.kit.operation_log import replayed
 from tests.sources.copilot.copilot_files import (
     SHOP,
     Record,

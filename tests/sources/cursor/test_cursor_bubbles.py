@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from registry.domain import Message, Role
-from sources.cursor.bubbles import messages_of
-from sources.kit.rich_text import plain_text
+from sources.cursor.bubbles import messages_of, plain_text
 from tests.sources.cursor.cursor_files import SECRET, Json, answered, asked, called, thought
 
 

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from registry.domain import Session
 from sources.base import FoundSession
+from sources.cursor.bubbles import plain_text
 from sources.cursor.conversations import Composer, headers_of, inline_bubbles, reading_of
-from sources.cursor.legacy import tab_session
 from sources.cursor.projects import Workspaces
 from sources.cursor.tools import error_text
-from sources.kit.rich_text import plain_text
-from sources.kit.uris import first_folder, path_of
+from sources.cursor.workspaces import tab_session
+from sources.kit.workspace_files import first_folder, path_of
 from tests.sources.anything import check_all
 from tests.sources.cursor.cursor_files import NOW, CursorFiles, Json, asked, record
 from tests.sources.cursor.cursor_fuzz import BUBBLES, FULL, RECORD, VALUES, damaged

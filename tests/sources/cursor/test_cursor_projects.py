@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sources.cursor.projects import common_folder
-from sources.kit.uris import path_of
+from sources.kit.workspace_files import path_of
 from tests.sources.cursor.cursor_files import CursorFiles, Json, answered, asked, called
 
 

@@ -16,10 +16,10 @@ from sources.base import FoundSession, Skipped
 from sources.cursor.times import Span
 from sources.cursor_agent.messages import Talk
 from sources.cursor_agent.prompts import pieces_of, told_at
+from sources.cursor_agent.protobuf_wire import read_node
 from sources.cursor_agent.state import Root, links_of, question_of, read_turn, steps_of
-from sources.cursor_agent.text import records_of_text
 from sources.cursor_agent.times import Told, timed
-from sources.kit.protobuf_wire import read_node
+from sources.cursor_agent.transcript import records_of_text
 from tests.sources.anything import ANYTHING, check_all
 from tests.sources.cursor_agent.cursor_agent_files import (
     NOW,

@@ -20,7 +20,7 @@ from registry.errors import RegistryError
 from sources.exports import chatgpt as chatgpt_export
 from sources.exports import claude as claude_export
 from sources.exports.branches import Node, in_order, newest_leaf, path_to
-from sources.exports.chatgpt_content import without_marks
+from sources.exports.chatgpt import without_marks
 from sources.exports.files import parts_of
 from sources.exports.json_stream import Plain, records_in
 from sources.exports.reader import exports_in

@@ -1,7 +1,10 @@
-"""What single fields of a Codex record mean (format 2, 3). Pure."""
+"""What single fields of a Codex record mean, and what of a prompt the user really typed. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from registry.domain import Role
 from sources.kit.jsonl import Record, mapping, string
 
 IGNORED_RESPONSES = ("ghost_snapshot", "compaction", "compaction_summary", "image_generation_call", "other")
@@ -12,6 +15,12 @@ IGNORED_EVENTS = (
     *("web_search_begin", "web_search_end", "view_image_tool_call", "agent_reasoning_section_break", "turn_diff"),
     *("agent_reasoning_raw_content", "background_event", "stream_error", "plan_update", "thread_settings_applied"),
     *("entered_review_mode", "exited_review_mode", "session_configured", "warning", "deprecation_notice"),
+)
+
+_REQUEST = "## My request for Codex:"
+_INJECTED = (
+    *("# AGENTS.md instructions", "<environment_context>", "<user_instructions>", "<permissions", "<INSTRUCTIONS>"),
+    *("<skill", "<turn_aborted>", "<user_shell_command>", "<subagent_notification>", "<collaboration_mode>"),
 )
 
 
@@ -34,3 +43,21 @@ def unwrapped(record: Record) -> tuple[str, Record]:
     if "type" in record:
         return "response_item", record
     return ("session_meta" if "id" in record else ""), record
+
+
+def pieces_of(text: str) -> Iterator[tuple[Role, str]]:
+    """The context (system) and the prompt (user) in a text of the user; an editor puts the prompt last."""
+    text = text.strip()
+    if text.startswith(_INJECTED):
+        yield Role.SYSTEM, text
+        return
+    around, found, request = text.rpartition(_REQUEST)
+    if found and around.strip():
+        yield Role.SYSTEM, around.strip()
+    if request.strip():
+        yield Role.USER, request.strip()
+
+
+def typed(prompt: str) -> Iterator[str]:
+    """What of a prompt, as a hook gives it, the user typed."""
+    return (text for role, text in pieces_of(prompt) if role is Role.USER)

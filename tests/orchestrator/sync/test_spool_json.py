@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.sync.quick_json import dumps, loads
+from orchestrator.sync.spool import dumps, loads
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -47,8 +47,6 @@ def test_a_python_that_calls_its_c_code_otherwise_does_it_by_json(monkeypatch: p
 
 
 def test_this_python_needs_no_json_for_it() -> None:
-    code = (
-        "import sys; from orchestrator.sync.quick_json import *; loads(dumps({'a': [1.5, '말']})); print(*sys.modules)"
-    )
+    code = "import sys; from orchestrator.sync.spool import *; loads(dumps({'a': [1.5, '말']})); print(*sys.modules)"
     modules = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True, cwd=".")
     assert not {"json", "re", "enum"} & set(modules.stdout.split())

@@ -1,4 +1,4 @@
-"""An object kept as the operations that made it, as VS Code keeps its chats (copilot format 2). Pure."""
+"""An object kept as the operations that made it, as VS Code keeps its chats. Pure."""
 
 from __future__ import annotations
 

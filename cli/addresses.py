@@ -1,7 +1,8 @@
-"""Who listens at the address that `ctxr serve` would take."""
+"""Addresses: the one that `ctxr serve` would take and who listens there, and the database's as it may be shown."""
 
 from __future__ import annotations
 
+import re
 import socket
 
 from registry.settings import Settings
@@ -36,3 +37,8 @@ def is_taken(settings: Settings) -> bool:
             return True
     except OSError:
         return False
+
+
+def shown_address(url: str) -> str:
+    """A database address without its password; a file's path as it is."""
+    return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", url.removeprefix("sqlite:///"))

@@ -1,0 +1,34 @@
+"""Claude Code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from registry.domain import Role
+from sources.base import Places
+from sources.claude_code.prompts import typed
+from sources.client import Client, Hooks, ServerList
+
+
+def _servers(places: Places) -> Path:
+    """Beside the folder of its settings, or in it where the user has moved that."""
+    return places.folder("CLAUDE_CONFIG_DIR") / ".claude.json"
+
+
+CLAUDE_CODE = Client(
+    source="claude-code",
+    name="Claude Code",
+    handshake=("claude-code",),
+    history="`~/.claude`; `CLAUDE_CONFIG_DIR` or `CTXR_CLAUDE_CODE_DIR`",
+    shown_by=("claude-code",),
+    folder=lambda places: places.folder("CLAUDE_CONFIG_DIR", ".claude"),
+    servers=ServerList(_servers),
+    hooks=Hooks(
+        events=("UserPromptSubmit", "Stop", "SessionEnd"),
+        said={"UserPromptSubmit": (Role.USER, "prompt"), "Stop": (Role.ASSISTANT, "last_assistant_message")},
+        file="settings.json",
+        typed=typed,
+    ),
+    command="claude-code",
+    then="Start Claude Code anew.",
+)

@@ -1,0 +1,90 @@
+"""What the product knows of one AI client, as one record of facts. How its files are edited is `cli.connect`'s."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from platformdirs import user_config_path
+
+from registry.domain import Role
+from sources.base import Places
+
+Place = Callable[[Places], Path]
+"""Where something of the client's is, on a machine whose home folder and environment these are."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerList:
+    """The file in which the client lists its MCP servers: below `key`, each with `entry` beside its command."""
+
+    file: Place
+    key: str = "mcpServers"
+    format: Literal["json", "toml"] = "json"
+    entry: Mapping[str, str] = field(default_factory=dict)
+    in_project: str = ""
+    """The same file in a project's folder, where the client has one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """The commands that the client runs at its events: `file` in its folder names them."""
+
+    events: tuple[str, ...]
+    """Those that we ask to be told of."""
+    said: Mapping[str, tuple[Role, str]]
+    """Who says what in which event: the field of its payload. All other events tell only that there is news."""
+    file: str = "hooks.json"
+    format: Literal["list", "groups"] = "groups"
+    """`hooks: {event: [{command}]}` and a version, or `hooks: {event: [{matcher?, hooks: [{type, command}]}]}`."""
+    typed: Callable[[str], Iterable[str]] | None = None
+    """What of a prompt the user typed, in the very pieces in which the client's reader will find it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A file in a project's folder with our words to the client's model; `alone` for a project without hooks."""
+
+    file: str
+    text: str
+    alone: str
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """One client. What is left out it does not have, or we do not know."""
+
+    source: str
+    """Our word for it: the source of its channels, and the name of its reader."""
+    name: str
+    """What its users call it."""
+    handshake: tuple[str, ...] = ()
+    """The names that it gives itself in the MCP handshake, in lower case."""
+    history: str = ""
+    """Where it keeps its conversations on this machine, and the variables that name another place, in Markdown."""
+    history_name: str = ""
+    """What these are called, if the client has another name."""
+    shown_by: tuple[str, ...] = ()
+    """The readers whose stores show that it is on this machine, wherever its settings stand."""
+    folder: Place | None = None
+    """Where its settings stand: a folder that shows that it is installed."""
+    servers: ServerList | None = None
+    hooks: Hooks | None = None
+    rule: Rule | None = None
+    command: str = ""
+    """Its name for `ctxr install`; "" where only a hand can connect it."""
+    project_option: str = ""
+    """What `ctxr install --project` does for it."""
+    then: str = ""
+    """What the user does after it was connected."""
+    link: str = ""
+    """An address that opens it and offers to add a server, but for the server."""
+    takes_bundle: bool = False
+    """Whether it installs `.mcpb` bundles."""
+
+
+def settings_of_the_system(name: str) -> Path:
+    """Where the system keeps the settings of an application with windows."""
+    return user_config_path(name, appauthor=False, roaming=True)

@@ -1,0 +1,26 @@
+"""The clients there are, in the order in which people are told of them. Adding one: a folder, and a line here."""
+
+from __future__ import annotations
+
+from sources.claude_code.client import CLAUDE_CODE
+from sources.client import Client
+from sources.codex.client import CODEX
+from sources.copilot.client import COPILOT_CLI, VSCODE
+from sources.cursor.client import CURSOR
+from sources.cursor_agent.client import CURSOR_AGENT
+from sources.exports.client import CHATGPT, CLAUDE
+from sources.gemini.client import GEMINI_CLI
+from sources.opencode.client import OPENCODE
+
+CLIENTS: tuple[Client, ...] = (
+    CURSOR,
+    CURSOR_AGENT,
+    CLAUDE,
+    CLAUDE_CODE,
+    VSCODE,
+    COPILOT_CLI,
+    CODEX,
+    GEMINI_CLI,
+    OPENCODE,
+    CHATGPT,
+)

@@ -1,0 +1,32 @@
+"""Codex: its command line, desktop app and editor extension, which share one folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from registry.domain import Role
+from sources.base import Places
+from sources.client import Client, Hooks, ServerList
+from sources.codex.records import typed
+
+
+def _folder(places: Places) -> Path:
+    return places.folder("CODEX_HOME", ".codex")
+
+
+CODEX = Client(
+    source="codex",
+    name="Codex",
+    handshake=("codex", "codex-mcp-client"),
+    history="`~/.codex`; `CODEX_HOME` or `CTXR_CODEX_DIR`",
+    shown_by=("codex",),
+    folder=_folder,
+    servers=ServerList(lambda places: _folder(places) / "config.toml", key="mcp_servers", format="toml"),
+    hooks=Hooks(
+        events=("UserPromptSubmit", "Stop"),
+        said={"UserPromptSubmit": (Role.USER, "prompt"), "Stop": (Role.ASSISTANT, "last_assistant_message")},
+        typed=typed,
+    ),
+    command="codex",
+    then="Start Codex anew, and trust the hooks when it asks, or with /hooks.",
+)

@@ -1,0 +1,94 @@
+"""Cursor, the editor. The rule for its model is ours; where it is installed, hooks do the logging."""
+
+from __future__ import annotations
+
+from registry.domain import Role
+from sources.client import Client, Hooks, Rule, ServerList
+
+_LOOK_UP = """\
+When the user refers to another or an earlier conversation ("continue the
+fibonacci conversation", "what did we decide about logins?", "어제 하던 인증 작업
+이어서"), first call `extract` with their own words as `query.text`, and go on from
+what it returns. Never call it for this chat.
+"""
+
+_RULE_ALONE = (
+    """\
+---
+description: Keep this chat in Context Registry, and look up earlier ones there
+alwaysApply: true
+---
+# Context Registry
+
+After every turn, as the very last thing you do, call the tool `conversation_log`
+of the MCP server `context-registry`:
+
+- `channel`: `cursor_session_YYYYMMDD_HHMM`, the date and time this chat began.
+  Choose it in the first turn and send exactly the same name for the whole chat.
+  A new chat gets a new name.
+- `messages`: the whole conversation so far, oldest first, this turn included,
+  each with its `role`, `user` or `assistant`, and its `text`, word for word.
+  Sending again what you sent before is right: it is recognised. Leave out tool
+  output and system instructions.
+- `timestamp` in a message only if you really know when it was written. Never
+  make one up.
+- `meta`: `source` is `cursor`, `project` the full path of the workspace folder;
+  `file` and `language` if the turn was about one file.
+
+```json
+{
+  "channel": "cursor_session_20250929_1430",
+  "messages": [
+    {"role": "user", "text": "How do I make this function faster?"},
+    {"role": "assistant", "text": "With a hash map it runs in O(n) ..."}
+  ],
+  "meta": {"source": "cursor", "project": "/home/me/shop", "file": "src/search.py"}
+}
+```
+
+Do it silently: do not mention it, do not ask first, do not describe the result.
+If the call fails, carry on; the next turn sends everything again.
+
+"""
+    + _LOOK_UP
+)
+"""The rule where no hooks do the logging. The model reads it in every turn: every word counts."""
+
+_RULE = f"""\
+---
+description: Look up earlier chats in Context Registry
+alwaysApply: true
+---
+# Context Registry
+
+{_LOOK_UP}
+Hooks of Cursor keep this chat already: do not log it yourself. Only if the user
+asks for it, or says that the hooks are not installed, call `conversation_log` at
+the end of each turn, with the whole conversation so far, word for word, and the
+same `channel` each time (`cursor_session_YYYYMMDD_HHMM`, when this chat began).
+"""
+"""The rule beside our hooks. Whoever logs too, by mistake or in a checkout without hooks, doubles nothing."""
+
+CURSOR = Client(
+    source="cursor",
+    name="Cursor",
+    handshake=("cursor-vscode", "cursor"),
+    history="its `User` folder; `CTXR_CURSOR_DIR`",
+    shown_by=("cursor", "cursor-agent"),
+    folder=lambda places: places.home / ".cursor",
+    servers=ServerList(lambda places: places.home / ".cursor" / "mcp.json"),
+    hooks=Hooks(
+        events=("beforeSubmitPrompt", "afterAgentResponse", "stop", "sessionEnd"),
+        said={
+            "beforeSubmitPrompt": (Role.USER, "prompt"),
+            "afterAgentResponse": (Role.ASSISTANT, "text"),
+            "afterAgentThought": (Role.THINKING, "text"),
+        },
+        format="list",
+    ),
+    rule=Rule(".cursor/rules/context-registry.mdc", text=_RULE, alone=_RULE_ALONE),
+    command="cursor",
+    project_option="put the rule into this project",
+    then="Restart Cursor. The server alone can also be added by this link:",
+    link="cursor://anysphere.cursor-deeplink/mcp/install",
+)

@@ -1,0 +1,11 @@
+"""Cursor's agent on the command line and in other editors. It is connected by Cursor's own settings."""
+
+from __future__ import annotations
+
+from sources.client import Client
+
+CURSOR_AGENT = Client(
+    source="cursor-agent",
+    name="Cursor's agent",
+    history="`~/.cursor`; `CTXR_CURSOR_AGENT_DIR`",
+)

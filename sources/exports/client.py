@@ -1,0 +1,26 @@
+"""The clients that keep nothing on this machine and hand out exports: Claude (its app and its site), and ChatGPT."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sources.base import Places
+from sources.client import Client, ServerList, settings_of_the_system
+
+
+def _folder(_: Places) -> Path:
+    return settings_of_the_system("Claude")
+
+
+CLAUDE = Client(
+    source="claude",
+    name="Claude Desktop",
+    handshake=("claude-ai", "claude", "claude-desktop"),
+    folder=_folder,
+    servers=ServerList(lambda places: _folder(places) / "claude_desktop_config.json"),
+    command="claude-desktop",
+    then="Quit Claude Desktop completely, and start it again.",
+    takes_bundle=True,
+)
+
+CHATGPT = Client(source="chatgpt", name="ChatGPT")

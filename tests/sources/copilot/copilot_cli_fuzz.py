@@ -1,0 +1,53 @@
+"""Copilot CLI's format for the tests of `tests/sources/test_fuzz.py`: its events with any values in them."""
+
+from __future__ import annotations
+
+import io
+
+from hypothesis import strategies as st
+
+from registry.domain import Session
+from sources.copilot.events import _EVENTS, Events
+from sources.kit.jsonl import Damage, Record, read_lines, records_of
+from tests.sources.anything import ANYTHING, or_anything
+from tests.sources.copilot.copilot_files import working_log
+from tests.sources.fuzzing import Format
+
+IDS = or_anything("e1", "e2", "")
+CALLS = or_anything("c1", "c2", "")
+REQUEST = st.fixed_dictionaries(
+    {}, optional={"toolCallId": CALLS, "name": ANYTHING, "arguments": or_anything('{"a": 1}', "{", '{"a":' * 5000)}
+)
+DATA = st.fixed_dictionaries(
+    {},
+    optional={
+        "toolCallId": CALLS,
+        "parentToolCallId": or_anything("c1", ""),
+        "toolRequests": ANYTHING | st.lists(REQUEST, max_size=3),
+        "result": ANYTHING,
+        "attachments": ANYTHING | st.lists(st.dictionaries(st.sampled_from(["path", "displayName"]), ANYTHING)),
+        "context": ANYTHING | st.fixed_dictionaries({"cwd": or_anything("/a", "C:\\a")}),
+        "upToEventId": IDS,
+        **{key: ANYTHING for key in ("content", "reasoningText", "success", "error", "model", "source", "sessionId")},
+        **{key: ANYTHING for key in ("message", "title", "newModel", "arguments", "toolName", "agentName", "reason")},
+    },
+)
+EVENT = st.fixed_dictionaries(
+    {"type": or_anything(*_EVENTS)}, optional={"id": IDS, "data": DATA | ANYTHING, "timestamp": ANYTHING}
+)
+
+
+def read(events: list[Record]) -> list[Session]:
+    """The sessions that events make."""
+    reading = Events("s", {"name": "  "})
+    for event in events:
+        reading.read(event)
+    return list(reading.sessions())
+
+
+def read_file(data: bytes) -> list[Session]:
+    """The sessions that a log holds."""
+    return read(list(records_of(read_lines(io.BytesIO(data)), Damage())))
+
+
+COPILOT_CLI = Format("copilot-cli", EVENT, (working_log().events,), read, read_file)

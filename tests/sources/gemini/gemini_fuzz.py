@@ -1,0 +1,78 @@
+"""Gemini CLI's format for the tests of `tests/sources/test_fuzz.py`: its records with any values in them."""
+
+from __future__ import annotations
+
+import io
+
+from hypothesis import strategies as st
+
+from registry.domain import Session
+from sources.gemini import chat as gemini_chat
+from sources.kit.jsonl import Damage, Record, read_lines, records_of
+from tests.sources.anything import ANYTHING, or_anything
+from tests.sources.fuzzing import Format
+from tests.sources.gemini.gemini_files import working_chat
+
+IDS = or_anything("m1", "m2", "m3", "")
+TEXTS = or_anything("Hi", "<session_context>", "x --- Content from referenced files --- Content from @a:", "")
+PARTS = TEXTS | st.lists(
+    st.fixed_dictionaries({}, optional={"text": TEXTS, "inlineData": ANYTHING, "thought": ANYTHING})
+)
+CALL = st.fixed_dictionaries(
+    {"name": or_anything("shell")},
+    optional={
+        "id": IDS,
+        "args": ANYTHING,
+        "status": or_anything("success", "error", "cancelled", "executing", "odd"),
+        "result": ANYTHING | st.lists(st.fixed_dictionaries({"functionResponse": ANYTHING})),
+        "resultDisplay": ANYTHING,
+    },
+)
+MESSAGE = st.fixed_dictionaries(
+    {"type": or_anything("user", "gemini", "info", "error")},
+    optional={
+        "id": IDS,
+        "timestamp": ANYTHING,
+        "content": PARTS,
+        "displayContent": PARTS,
+        "thoughts": ANYTHING | st.lists(st.fixed_dictionaries({"subject": ANYTHING, "description": ANYTHING})),
+        "tokens": ANYTHING,
+        "model": ANYTHING,
+        "toolCalls": ANYTHING | st.lists(CALL, max_size=2),
+    },
+)
+HEADER = st.fixed_dictionaries(
+    {},
+    optional={
+        "sessionId": ANYTHING,
+        "summary": TEXTS,
+        "directories": ANYTHING,
+        "projectHash": ANYTHING,
+        "messages": ANYTHING | st.lists(MESSAGE | ANYTHING, max_size=4),
+    },
+)
+RECORDS = (
+    MESSAGE | HEADER | st.fixed_dictionaries({"$rewindTo": IDS}) | st.fixed_dictionaries({"$set": HEADER | ANYTHING})
+)
+
+
+def read(records: list[Record], agent_of: str | None = None) -> Session:
+    """The session that records make."""
+    chat = gemini_chat.Chat("s", agent_of)
+    for record in records:
+        chat.read(record)
+    return chat.session()
+
+
+def read_file(data: bytes) -> list[Session]:
+    """The session that a journal holds."""
+    return [read(list(records_of(read_lines(io.BytesIO(data)), Damage())))]
+
+
+GEMINI_CLI = Format(
+    "gemini-cli",
+    RECORDS,
+    ([working_chat().header, *working_chat().lines],),
+    lambda records: [read(records)],
+    read_file,
+)
