@@ -21,6 +21,7 @@ from cli.connect.installation import command_name
 from cli.output import is_utf8
 from cli.probe import is_registry, is_taken, local_address
 from registry.errors import RegistryError
+from registry.extras import install_command
 from registry.settings import Settings
 
 LIBRARIES = ("mcp", "langgraph", "sqlalchemy", "fastapi", "uvicorn")
@@ -116,7 +117,7 @@ def check_meaning(settings: Settings) -> Iterator[Finding]:
     needed = ["numpy"] if settings.embed_base_url else ["numpy", "model2vec"]
     if not all(map(find_spec, needed)):
         found = "the extra `embed` is not installed: searches go by words alone"
-        yield Finding("broken", "meaning", found, "pip install 'context-registry[embed]'")
+        yield Finding("broken", "meaning", found, install_command("embed"))
     elif not settings.embed_base_url:
         yield Finding("ok", "meaning", f"by {settings.embed_model}, in each process that searches")
     else:
