@@ -1,35 +1,50 @@
-# make up     install what is needed into .venv, start the registry
-# make test   everything that must hold before a change lands
+# make up      install what is needed into .venv, start the registry; EXTRAS=embed,zst installs these extras too
+# make quick   what fails in seconds: no PostgreSQL, no browser, no node, no process of its own
+# make test    everything that must hold before a change lands
 PYTHON ?= python3
+EXTRAS ?=
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+INSTALL := @./.ci/install $(VENV)
 
-.PHONY: up test bench lock wheel clean
+.PHONY: up quick test checks tests bench lock dist clean
 
 up: $(VENV)/.runtime
+	$(if $(EXTRAS),$(INSTALL) --editable '.[$(EXTRAS)]')
+	@./.ci/link-program $(CURDIR)/$(BIN)/ctxr
 	@$(BIN)/ctxr up
 
+quick: $(VENV)/.dev
+	$(BIN)/pytest --numprocesses auto --dist loadgroup --quick
+
+# The checks wait for nothing that the tests need, so both run at once.
 test: $(VENV)/.dev
+	@$(MAKE) --no-print-directory --jobs 2 checks tests
+
+checks:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n auto
+	$(BIN)/mypy
+
+tests:
+	$(BIN)/pytest --numprocesses auto --dist loadgroup
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
 
-wheel: $(VENV)/.dev
-	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist .
+# What is published: the source distribution, and the wheel that is built from it.
+dist: $(VENV)/.dev
+	rm -rf dist
+	$(BIN)/python -m hatchling build
 
 # Everything is resolved once, for the tests; what the product runs on is a part of that.
-LOCK := pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-	--custom-compile-command "make lock" pyproject.toml --extra postgres
-lock: $(BIN)/python
-	$(PIP) install uv
-	$(BIN)/uv $(LOCK) --group dev --upgrade --output-file requirements-dev.lock
-	$(BIN)/uv $(LOCK) --constraints requirements-dev.lock --output-file requirements.lock
+LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--custom-compile-command "make lock"
+lock: $(VENV)/.dev
+	$(LOCK) pyproject.toml --extra postgres --group dev --upgrade --output-file requirements-dev.lock
+	$(LOCK) pyproject.toml --extra postgres --constraints requirements-dev.lock --output-file requirements.lock
+	echo uv | $(LOCK) - --constraints requirements-dev.lock --output-file requirements-uv.lock
 
 clean:
 	rm -rf $(VENV) dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
@@ -39,11 +54,11 @@ $(BIN)/python:
 
 $(VENV)/.runtime: requirements.lock pyproject.toml | $(BIN)/python
 	@echo "Installing into $(VENV) ..."
-	@$(PIP) install --require-hashes --requirement requirements.lock
-	@$(PIP) install --no-deps --editable .
+	$(INSTALL) --require-hashes --requirement requirements.lock
+	$(INSTALL) --no-deps --editable .
 	@touch $@
 
 $(VENV)/.dev: requirements-dev.lock $(VENV)/.runtime
 	@echo "Installing the test tools into $(VENV) ..."
-	@$(PIP) install --require-hashes --requirement requirements-dev.lock
+	$(INSTALL) --require-hashes --requirement requirements-dev.lock
 	@touch $@

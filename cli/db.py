@@ -12,6 +12,7 @@ import click
 
 from cli.output import TerminalError
 from registry.errors import InvalidRequest
+from registry.extras import install_command
 from registry.settings import read_settings
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def embed(everything: bool) -> None:
     if not read_settings().embed_model:
         raise InvalidRequest("No embedding model is configured.", "set CTXR_EMBED_MODEL; the README says how")
     if not find_spec("numpy"):
-        raise ModelUnavailable("numpy is not installed.", "pip install 'context-registry[embed]'")
+        raise ModelUnavailable("numpy is not installed.", install_command("embed"))
     with click.progressbar(length=1, label="Embedding", file=sys.stderr) as bar:
 
         def show(done: int, total: int) -> None:

@@ -21,6 +21,7 @@ from cli.addresses import is_registry, is_taken, local_address, shown_address
 from cli.connect.connections import connection_of
 from cli.output import as_json_option, is_utf8, line_width, pad, print_json, wrap
 from registry.errors import RegistryError
+from registry.extras import install_command
 from registry.settings import Settings, read_settings
 from sources.base import Places
 from sources.client import Client
@@ -175,7 +176,7 @@ def check_meaning(settings: Settings) -> Iterator[Finding]:
     needed = ["numpy"] if settings.embed_base_url else ["numpy", "model2vec"]
     if not all(map(find_spec, needed)):
         found = "the extra `embed` is not installed: searches go by words alone"
-        yield Finding("broken", "meaning", found, "pip install 'context-registry[embed]'")
+        yield Finding("broken", "meaning", found, install_command("embed"))
     elif not settings.embed_base_url:
         yield Finding("ok", "meaning", f"by {settings.embed_model}, in each process that searches")
     else:

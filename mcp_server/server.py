@@ -21,6 +21,7 @@ from mcp_server.identity import client_name
 from mcp_server.prompts import add_prompts
 from mcp_server.resources import add_resources
 from mcp_server.schemas import slim, slim_output
+from mcp_server.sdk import tool_named, tools_of
 from mcp_server.search_tool import add_search_tool
 from mcp_server.subscriptions import ChannelBus, add_subscriptions
 from mcp_server.tools import INSTRUCTIONS, add_channel_tools
@@ -95,7 +96,7 @@ class RegistryServer(MCPServer[Any]):
         add_resources(self, run)
         if bus and is_local:
             add_subscriptions(self, bus)
-        for tool in self._tool_manager.list_tools():
+        for tool in tools_of(self):
             tool.parameters = {**slim(tool.parameters), "additionalProperties": False}
             tool.fn_metadata.output_schema = slim_output(tool.fn_metadata.output_schema or {})
 
@@ -108,7 +109,7 @@ class RegistryServer(MCPServer[Any]):
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
         """Call a tool, or refuse it with the protocol's error if there is none of that name."""
-        tool = self._tool_manager.get_tool(name)
+        tool = tool_named(self, name)
         if tool is None:
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {name}")
         if name not in RESULTS:

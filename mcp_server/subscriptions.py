@@ -18,6 +18,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ResourceUpdated, S
 from mcp.types import EmptyResult, SubscribeRequestParams, UnsubscribeRequestParams
 
 from mcp_server.resources import CHANNELS, uri_of
+from mcp_server.sdk import answer_method, connection_of
 from orchestrator.lazy import GrownChannels
 from registry.domain import now
 
@@ -32,17 +33,21 @@ class ChannelBus(InMemorySubscriptionBus):
     def __init__(self, grown: GrownChannels) -> None:
         super().__init__()
         self._grown = grown
+        self._subscribers: set[object] = set()
         self._watching: asyncio.Task[None] | None = None
 
     def subscribe(self, listener: Callable[[ServerEvent], None]) -> Unsubscribe:
         """Register a listener; returns what takes it out again."""
         leave = super().subscribe(listener)
+        subscriber = object()
+        self._subscribers.add(subscriber)
         if self._watching is None or self._watching.done():
             self._watching = asyncio.create_task(self._watch(now()))
 
         def unsubscribe() -> None:
             leave()
-            if not self._listeners and self._watching:
+            self._subscribers.discard(subscriber)
+            if not self._subscribers and self._watching:
                 self._watching.cancel()
                 self._watching = None
 
@@ -70,7 +75,7 @@ def add_subscriptions(server: MCPServer[Any], bus: ChannelBus) -> None:
 
     async def subscribe(ctx: ServerRequestContext[Any, Any], params: SubscribeRequestParams) -> EmptyResult:
         uri, session = params.uri, ctx.session
-        connection = session._connection
+        connection = connection_of(ctx)
         key = id(connection), uri
         telling: set[asyncio.Task[None]] = set()
 
@@ -86,12 +91,11 @@ def add_subscriptions(server: MCPServer[Any], bus: ChannelBus) -> None:
         return EmptyResult()
 
     async def unsubscribe(ctx: ServerRequestContext[Any, Any], params: UnsubscribeRequestParams) -> EmptyResult:
-        _leave((id(ctx.session._connection), params.uri))
+        _leave((id(connection_of(ctx)), params.uri))
         return EmptyResult()
 
     def _leave(key: tuple[int, str]) -> None:
         held.pop(key, lambda: None)()
 
-    lowlevel = server._lowlevel_server
-    lowlevel.add_request_handler("resources/subscribe", SubscribeRequestParams, subscribe)
-    lowlevel.add_request_handler("resources/unsubscribe", UnsubscribeRequestParams, unsubscribe)
+    answer_method(server, "resources/subscribe", SubscribeRequestParams, subscribe)
+    answer_method(server, "resources/unsubscribe", UnsubscribeRequestParams, unsubscribe)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 
 from registry.storage.migrate import migrate
-from tests.databases import PostgresServer, running_postgres
+from tests.databases import PostgresServer, SpareDatabases, running_postgres
 from tests.embedding_server import EmbeddingServer, running_server
 
 TEMPLATE = "migrated"
@@ -44,22 +44,22 @@ def anyio_backend() -> str:
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
     """One PostgreSQL per test process, started when first asked for."""
-    with running_postgres() as server:
+    with running_postgres(autovacuum="off") as server:  # it would change plans while a test runs
         yield server
 
 
 @pytest.fixture(scope="session")
-def postgres_template(postgres_server: PostgresServer) -> str:
-    """The name of a database with all our tables and no rows."""
+def postgres_databases(postgres_server: PostgresServer) -> SpareDatabases:
+    """Databases with all our tables and no rows."""
     postgres_server.execute("CREATE DATABASE {}", TEMPLATE)
     migrate(postgres_server.url(TEMPLATE))
-    return TEMPLATE
+    return SpareDatabases(postgres_server, TEMPLATE)
 
 
 @pytest.fixture
-def postgres_url(postgres_server: PostgresServer, postgres_template: str) -> Iterator[str]:
+def postgres_url(postgres_databases: SpareDatabases) -> Iterator[str]:
     """A PostgreSQL database of this test alone, with all our tables and no rows."""
-    with postgres_server.database(postgres_template) as url:
+    with postgres_databases.database() as url:
         yield url
 
 

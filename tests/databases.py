@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
-from typing import LiteralString
+from typing import Any, LiteralString
 
 import psycopg
 from psycopg.sql import SQL, Identifier
@@ -29,6 +29,16 @@ OPTIONS = {
     "shared_buffers": "32MB",
     "max_connections": "200",
 }
+USES = 40
+"""How many tests a database serves: deleted rows stay in its files."""
+SHAPE = """
+    SELECT format('%s %s %s %s', attrelid::regclass, attname, atttypid, attnotnull) FROM pg_attribute
+        JOIN pg_class ON pg_class.oid = attrelid WHERE relnamespace = 'public'::regnamespace AND attnum > 0
+    UNION ALL SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE connamespace = 'public'::regnamespace
+    UNION ALL SELECT format('%s %s', pg_get_triggerdef(oid), tgenabled) FROM pg_trigger WHERE NOT tgisinternal
+    ORDER BY 1
+"""
+OTHERS = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = current_database() AND pid <> "
 # Whatever ends the test process, even kill -9, closes the pipe that `cat` reads: no server is left behind.
 LIFELINE = 'home=$1; shift; "$@" 2>"$home/log" & cat; kill -INT $!; wait $!; rm -rf "$home"'
 START_LIMIT_S = 30.0
@@ -53,12 +63,72 @@ class PostgresServer:
     @contextmanager
     def database(self, template: str = "template1") -> Iterator[str]:
         """The address of a fresh copy of `template`; dropped at the end, whoever is still connected."""
-        name = f"test_{next(self._numbers)}"
-        self.execute("CREATE DATABASE {} TEMPLATE {} STRATEGY FILE_COPY", name, template)
+        name = self.create(template)
         try:
             yield self.url(name)
         finally:
-            self.execute("DROP DATABASE {} WITH (FORCE)", name)
+            self.drop(name)
+
+    def create(self, template: str) -> str:
+        """The name of a fresh copy of `template`."""
+        name = f"test_{next(self._numbers)}"
+        self.execute("CREATE DATABASE {} TEMPLATE {} STRATEGY FILE_COPY", name, template)
+        return name
+
+    def drop(self, name: str) -> None:
+        """Remove a database, whoever is still connected."""
+        self.execute("DROP DATABASE {} WITH (FORCE)", name)
+
+
+class SpareDatabases:
+    """Databases like a template. One that a test leaves with its tables as they were is emptied for the next test:
+    that takes a tenth of the time of a fresh copy."""
+
+    def __init__(self, server: PostgresServer, template: str) -> None:
+        self._server = server
+        self._template = template
+        self._spare: list[tuple[str, int]] = []
+        with psycopg.connect(server.url(template)) as connection:
+            self._shape = connection.execute(SHAPE).fetchall()
+            tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+            sequences = connection.execute("SELECT sequencename FROM pg_sequences").fetchall()
+            rows = {name: _rows_of(connection, name) for (name,) in tables}
+        self._rows = {name: content for name, content in rows.items() if content}
+        deletes = [SQL("DELETE FROM {}").format(Identifier(name)) for (name,) in tables]
+        restarts = [SQL("ALTER SEQUENCE {} RESTART").format(Identifier(name)) for (name,) in sequences]
+        # no foreign key is looked after, and no trigger runs
+        self._empty = SQL("; ").join([SQL("SET LOCAL session_replication_role = replica"), *deletes, *restarts])
+
+    @contextmanager
+    def database(self) -> Iterator[str]:
+        """The address of a database like the template."""
+        name, uses = self._spare.pop() if self._spare else (self._server.create(self._template), 0)
+        try:
+            yield self._server.url(name)
+        finally:
+            if uses + 1 < USES and self._is_emptied(name):
+                self._spare.append((name, uses + 1))
+            else:
+                self._server.drop(name)
+
+    def _is_emptied(self, name: str) -> bool:
+        try:
+            with psycopg.connect(self._server.url(name)) as connection:
+                connection.execute(OTHERS + "pg_backend_pid()")
+                if connection.execute(SHAPE).fetchall() != self._shape:
+                    return False
+                connection.execute(self._empty)
+                for table, content in self._rows.items():
+                    with connection.cursor().copy(SQL("COPY {} FROM STDIN").format(Identifier(table))) as copy:
+                        copy.write(content)
+        except psycopg.Error:
+            return False
+        return True
+
+
+def _rows_of(connection: psycopg.Connection[Any], table: str) -> bytes:
+    with connection.cursor().copy(SQL("COPY {} TO STDOUT").format(Identifier(table))) as copy:
+        return b"".join(map(bytes, copy))
 
 
 @contextmanager

@@ -5,8 +5,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import LiteralString
 
 import psycopg
+import pytest
+
+from tests.databases import SpareDatabases
 
 KEPT = """
 import sys
@@ -22,6 +26,51 @@ def test_each_postgresql_database_is_fresh(postgres_url: str, empty_postgres_url
     with psycopg.connect(empty_postgres_url) as connection:
         tables = connection.execute("SELECT * FROM pg_tables WHERE schemaname = 'public'").fetchall()
     assert tables == []
+
+
+def state_of(url: str) -> tuple[object, ...]:
+    """What a test can see of the one before."""
+    with psycopg.connect(url) as connection:
+        return (
+            connection.execute("SELECT * FROM alembic_version").fetchall(),
+            connection.execute("SELECT count(*) FROM channel").fetchall(),
+            connection.execute(
+                "SELECT column_name FROM information_schema.columns WHERE table_name = 'channel'"
+            ).fetchall(),
+            connection.execute("SELECT sequencename, last_value FROM pg_sequences ORDER BY 1").fetchall(),
+        )
+
+
+@pytest.mark.parametrize(
+    "done",
+    [
+        "SELECT 1",
+        "UPDATE alembic_version SET version_num = 'newer'",
+        "ALTER TABLE channel DROP COLUMN title CASCADE",
+        "DROP TABLE channel CASCADE",
+        "CREATE TABLE left_behind AS SELECT 1",
+        "SELECT nextval(format('%I', sequencename)::regclass) FROM pg_sequences",
+    ],
+)
+def test_nothing_that_a_test_does_to_a_database_reaches_the_next_one(
+    postgres_databases: SpareDatabases, done: LiteralString
+) -> None:
+    with postgres_databases.database() as url:
+        before = state_of(url)
+        left_open = psycopg.connect(url, autocommit=True)
+        left_open.execute(done)
+    with postgres_databases.database() as url:
+        assert state_of(url) == before
+        with psycopg.connect(url) as connection:
+            assert connection.execute("SELECT to_regclass('left_behind')").fetchone() == (None,)
+    left_open.close()
+
+
+def test_a_database_whose_tables_are_untouched_is_used_again(postgres_databases: SpareDatabases) -> None:
+    with postgres_databases.database() as first:
+        pass
+    with postgres_databases.database() as second:
+        assert second == first
 
 
 def test_the_developers_settings_are_out_of_sight(empty_home: Path) -> None:

@@ -1,25 +1,44 @@
-"""The wheel, as someone gets it who never saw this folder."""
+"""The wheel, as someone gets it who never saw this folder, and the image, which is built from it."""
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
+import tarfile
+import tomllib
 import venv
 import zipfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from email import message_from_string
+from email.message import Message
+from importlib.metadata import distribution, version
 from pathlib import Path
 
+import httpx
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
-ROOT = Path(__file__).parent.parent
-PACKAGES = ("registry", "sources", "orchestrator", "mcp_server", "backoffice", "cli")
+from tests.conformance.servers import free_port, wait_for
+from tests.image import ROOT, command_of, ignore_rules, is_sent, sent_files, settings_of_the_image
 
-pytestmark = pytest.mark.timeout(300)
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PACKAGES: list[str] = PYPROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+PLUGIN = ROOT / "integrations" / "claude-code" / ".claude-plugin" / "plugin.json"
+
+# One worker builds and installs for all of these.
+pytestmark = [pytest.mark.timeout(120), pytest.mark.xdist_group("packaging")]
 
 
-def run(*command: str | Path) -> str:
-    """The output of a command that succeeds; it sees nothing of this folder."""
+def run(*command: str | Path, **options: str) -> str:
+    """The output of a command that succeeds; it sees nothing of this folder unless it is told to work in it."""
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    return subprocess.run(command, check=True, cwd="/", env=clean, stdout=subprocess.PIPE, text=True).stdout
+    return subprocess.run(
+        command, check=True, env=clean, stdout=subprocess.PIPE, text=True, cwd=options.get("cwd", "/")
+    ).stdout
 
 
 def pip(*arguments: str | Path) -> str:
@@ -27,24 +46,116 @@ def pip(*arguments: str | Path) -> str:
     return run(sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", *arguments)
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of this tree, freshly built."""
-    folder = tmp_path_factory.mktemp("wheel")
-    pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, ROOT)
-    (file,) = folder.glob("*.whl")
+def build(kind: str, source: Path, target: Path) -> Path:
+    """The wheel or sdist of a source tree."""
+    run(sys.executable, "-m", "hatchling", "build", "--target", kind, "--directory", target, cwd=str(source))
+    [file] = target.iterdir()
     return file
 
 
+def contents(wheel: Path) -> dict[str, bytes]:
+    """Every file in a wheel."""
+    with zipfile.ZipFile(wheel) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
 @pytest.fixture(scope="module")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs folder of an environment with the wheel and what it asks for, nothing else."""
-    folder = tmp_path_factory.mktemp("empty") / "venv"
-    venv.create(folder)
-    into = ("--python", folder / "bin" / "python")
-    pip(*into, "install", "--require-hashes", "--requirement", ROOT / "requirements.lock")
-    pip(*into, "install", "--no-deps", wheel)
-    return folder / "bin"
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where this module builds."""
+    return tmp_path_factory.mktemp("packaging")
+
+
+@pytest.fixture(scope="module")
+def wheel(folder: Path) -> Path:
+    """The wheel of the files that `docker build` would send, and of nothing else."""
+    for name in sent_files():
+        (folder / "sent" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, folder / "sent" / name)
+    return build("wheel", folder / "sent", folder / "wheel")
+
+
+@pytest.fixture(scope="module")
+def sdist(folder: Path) -> Path:
+    """The source distribution, unpacked."""
+    with tarfile.open(build("sdist", ROOT, folder / "sdist")) as archive:
+        archive.extractall(folder / "unpacked", filter="data")
+    [tree] = (folder / "unpacked").iterdir()
+    return tree
+
+
+@pytest.fixture(scope="module")
+def metadata(wheel: Path) -> Message:
+    """What the wheel says of itself."""
+    [text] = [text for name, text in contents(wheel).items() if name.endswith(".dist-info/METADATA")]
+    return message_from_string(text.decode())
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, metadata: Message, folder: Path) -> Path:
+    """The programs folder of an environment with the wheel and what it asks for, nothing else.
+
+    Nothing is downloaded: what the wheel asks for, and what that asks for, is linked from this environment.
+    """
+    target = folder / "venv"
+    venv.create(target)
+    [packages] = target.glob("lib/python*/site-packages")
+    for name in needed_by(metadata.get_all("Requires-Dist", ())):
+        link_distribution(name, packages)
+    pip("--python", target / "bin" / "python", "install", "--no-deps", "--no-index", wheel)
+    return target / "bin"
+
+
+def needed_by(requirements: Iterable[str], extras: Iterable[str] = ()) -> set[str]:
+    """The names of the distributions that these requirements lead to, here and with these extras.
+
+    An installed version that a requirement does not allow is an error.
+    """
+    found: dict[str, set[str]] = {}
+    waiting = [(line, {"", *extras}) for line in requirements]
+    while waiting:
+        line, chosen = waiting.pop()
+        requirement = Requirement(line)
+        if requirement.marker and not any(requirement.marker.evaluate({"extra": extra}) for extra in chosen):
+            continue
+        name = canonicalize_name(requirement.name)
+        assert requirement.specifier.contains(version(name), prereleases=True), line
+        if name in found and requirement.extras <= found[name]:
+            continue
+        found[name] = found.get(name, set()) | requirement.extras
+        waiting += [(deeper, {"", *found[name]}) for deeper in distribution(name).requires or ()]
+    return set(found)
+
+
+def link_distribution(name: str, packages: Path) -> None:
+    """Make a distribution of this environment one of another environment, too."""
+    ours = distribution(name)
+    for top in {file.parts[0] for file in ours.files or ()} - {"..", "__pycache__"}:
+        if not (packages / top).exists():
+            (packages / top).symlink_to(str(ours.locate_file(top)))
+
+
+def pinned(lock: str) -> dict[str, str]:
+    """Name and version of what a lock file installs on this machine."""
+    lines = re.findall(r"^(\S+==[^\\\n]+)", (ROOT / lock).read_text(encoding="utf-8"), re.MULTILINE)
+    requirements = map(Requirement, lines)
+    return {
+        canonicalize_name(one.name): str(one.specifier)
+        for one in requirements
+        if one.marker is None or one.marker.evaluate()
+    }
+
+
+@contextmanager
+def serving(command: list[str | Path], home: Path, port: int, **settings: str) -> Iterator[str]:
+    """The address of a server that a command starts; its registry is in `home`."""
+    environment = {**settings, "HOME": str(home), "CTXR_HOME": str(home / "registry"), "CTXR_PORT": str(port)}
+    process = subprocess.Popen(command, cwd="/", env=environment)
+    try:
+        wait_for(port, process)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.kill()
+        process.wait()
 
 
 def test_the_wheel_holds_every_file_of_the_packages(wheel: Path) -> None:
@@ -54,12 +165,130 @@ def test_the_wheel_holds_every_file_of_the_packages(wheel: Path) -> None:
         for path in (ROOT / package).rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
-    with zipfile.ZipFile(wheel) as archive:
-        packed = {name for name in archive.namelist() if ".dist-info/" not in name}
-    assert packed == ours
+    assert {name for name in contents(wheel) if ".dist-info/" not in name} == ours
+
+
+def test_every_package_of_this_folder_is_in_the_wheel() -> None:
+    inits = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"tests", "benchmarks"}
+    assert inits <= set(PACKAGES)
+    assert all(list((ROOT / package).glob("*.py")) for package in PACKAGES)
+
+
+def test_the_source_distribution_builds_the_same_wheel(sdist: Path, wheel: Path, folder: Path) -> None:
+    assert contents(build("wheel", sdist, folder / "wheel of the sdist")) == contents(wheel)
+
+
+def test_the_source_distribution_has_what_the_tests_need(sdist: Path) -> None:
+    assert {"tests", "integrations", "Makefile", "requirements-dev.lock"} <= {path.name for path in sdist.iterdir()}
+
+
+def test_the_wheel_is_described(metadata: Message) -> None:
+    assert metadata["Summary"]
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert metadata.get_payload() == (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"Programming Language :: Python :: {metadata['Requires-Python'].removeprefix('>=')}" in metadata.get_all(
+        "Classifier", ()
+    )
 
 
 def test_the_installed_program_says_how_it_is_doing(installed: Path) -> None:
     pip("--python", installed / "python", "check")
     report = json.loads(run(installed / "ctxr", "doctor", "--json"))
     assert report
+
+
+def test_the_installed_program_serves_its_pages(installed: Path, tmp_path: Path) -> None:
+    port = free_port()
+    with serving([installed / "ctxr", "serve"], tmp_path, port) as address, httpx.Client(base_url=address) as http:
+        page = http.get("/", follow_redirects=True)
+        assert (page.status_code, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
+        linked = re.findall(r'(?:href|src)="(/[^"]+\.(?:css|js)[^"]*)"', page.text)
+        assert linked
+        assert {http.get(part).status_code for part in linked} == {200}
+        assert http.get("/health").status_code == 200
+        assert http.get("/ready").status_code == 200
+
+
+def test_the_installed_program_connects_a_client(installed: Path, empty_home: Path) -> None:
+    run(installed / "ctxr", "install", "claude-code", "--yes")
+    written = json.loads((empty_home / ".claude.json").read_text(encoding="utf-8"))
+    assert written["mcpServers"]["context-registry"]["command"] == str(installed / "ctxr")
+
+
+def test_the_installed_program_says_how_to_add_an_extra_to_itself(
+    installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CTXR_EMBED_MODEL", "minishlab/potion-base-2M")
+    doctor = [installed / "ctxr", "doctor", "--json"]
+    told = subprocess.run(doctor, cwd="/", stdout=subprocess.PIPE, text=True, check=False).stdout
+    assert f"uv pip install --python {installed / 'python'} 'context-registry[embed]'" in told
+
+
+def test_the_image_runs_the_program_and_finds_it_well(installed: Path, tmp_path: Path) -> None:
+    [program, *words] = command_of("CMD")
+    port = free_port()
+    with serving([installed / program, *words], tmp_path, port, **image_settings()):
+        [python, *check] = (word.replace(":8765/", f":{port}/") for word in command_of("HEALTHCHECK"))
+        run(installed / python, *check)
+
+
+def image_settings() -> dict[str, str]:
+    """The image's settings, without the folder that only the image has."""
+    return {name: value for name, value in settings_of_the_image().items() if name != "CTXR_HOME"}
+
+
+def test_the_locks_pin_what_the_product_needs(metadata: Message) -> None:
+    runtime, everything = pinned("requirements.lock"), pinned("requirements-dev.lock")
+    assert set(runtime) == needed_by(metadata.get_all("Requires-Dist", ()), extras=["postgres"])
+    assert runtime.items() <= everything.items()
+
+
+@pytest.mark.parametrize("name", [".git/config", ".venv/bin/ctxr", ".env", "cli/.env", "registry.db", "dist/x.whl"])
+def test_nothing_private_is_sent_to_the_image(name: str) -> None:
+    assert not is_sent(name, ignore_rules())
+
+
+def test_no_file_that_git_ignores_is_sent_to_the_image() -> None:
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a checkout")
+    asked = subprocess.run(
+        ["git", "check-ignore", "--stdin"],
+        input="\n".join(sent_files()),
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert asked.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("path", "rules", "sent"),
+    [
+        ("a.md", ["*.md"], False),
+        ("docs/a.md", ["*.md"], True),
+        ("docs/deep/a.md", ["**/*.md"], False),
+        ("a.md", ["**/*.md"], False),
+        ("docs/deep/a.md", ["docs"], False),
+        ("docs/deep/a.md", ["/docs/"], False),
+        ("docs/a.md", ["docs", "!docs/a.md"], True),
+        ("docs/a.md", ["!docs/a.md", "docs"], False),
+        ("docs2/a.md", ["docs"], True),
+        ("docs2/a.md", ["docs?"], False),
+        ("a/b/c.md", ["*/b"], False),
+        ("x/a/b/c.md", ["*/b"], True),
+        ("registry/x.py", ["*", "!registry"], True),
+        ("sources/x.py", ["*", "!registry"], False),
+    ],
+)
+def test_the_ignore_file_is_read_as_docker_reads_it(path: str, rules: list[str], sent: bool) -> None:
+    assert is_sent(path, rules) is sent
+
+
+def test_the_version_is_typed_in_pyproject_and_the_plugin_repeats_it(metadata: Message) -> None:
+    """The program reads its version from its metadata; Claude Code reads the plugin as it lies."""
+    ours = PYPROJECT["project"]["version"]
+    assert metadata["Version"] == json.loads(PLUGIN.read_text(encoding="utf-8"))["version"] == ours
+    others = [ROOT / "compose.yaml", ROOT / "Dockerfile", ROOT / ".claude-plugin" / "marketplace.json"]
+    assert [file.name for file in others if ours in file.read_text(encoding="utf-8")] == []

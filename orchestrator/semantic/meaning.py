@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from orchestrator.semantic.embedders import Embedder, Endpoint, LocalModel, Refused, Unavailable
+from registry.extras import install_command
 from registry.search.vectors import EmbeddingModel, find_model
 from registry.text.query import parse_query
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 5.0, 300.0
 """After a failure no search asks for so long; each further failure doubles it."""
-NO_NUMPY = "numpy is not installed: pip install 'context-registry[embed]'"
+NO_NUMPY = f"numpy is not installed: {install_command('embed')}"
 
 
 @dataclass(frozen=True, slots=True)

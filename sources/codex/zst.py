@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 from typing import BinaryIO, cast
 
+from registry.extras import install_command
+
 try:
     import zstandard
 except ImportError:  # an extra: few clients compress
@@ -14,7 +16,7 @@ else:
     HAS_ZST = True
     DAMAGED = (zstandard.ZstdError,)
 
-MISSING = "compressed; to read it: pip install zstandard"
+MISSING = f"compressed; to read it: {install_command('zst')}"
 _LARGEST_WINDOW = 2**27
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -279,7 +280,7 @@ async def test_without_numpy_search_goes_by_words(orchestrator: Orchestrator, mo
     monkeypatch.setattr("orchestrator.semantic.meaning.find_spec", lambda _: None)
     assert await found(orchestrator, "feline") == ["pet"]
     note = (await explained(orchestrator, "cat food"))["cr_query"]["meaning"]["not_asked"]
-    assert note == "numpy is not installed: pip install 'context-registry[embed]'"
+    assert note == f"numpy is not installed: {sys.executable} -m pip install 'context-registry[embed]'"
 
 
 async def test_vectors_of_another_length_are_not_compared_until_all_is_embedded_anew(

@@ -1,0 +1,37 @@
+"""What the MCP SDK has no public name for: all of its private names that we use are in this file.
+
+The next minor version may change them, so pyproject.toml caps the SDK below it. Who raises the cap looks here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+from mcp.server import MCPServer, ServerRequestContext
+from mcp.server.connection import Connection
+from mcp.server.mcpserver.tools import Tool
+from pydantic import BaseModel
+
+Params = TypeVar("Params", bound=BaseModel)
+Handler = Callable[[ServerRequestContext[Any, Any], Params], Awaitable[Any]]
+
+
+def tools_of(server: MCPServer[Any]) -> Sequence[Tool]:
+    """The registered tools themselves; `list_tools` gives copies, which cannot be changed."""
+    return server._tool_manager.list_tools()
+
+
+def tool_named(server: MCPServer[Any], name: str) -> Tool | None:
+    """The registered tool of that name."""
+    return server._tool_manager.get_tool(name)
+
+
+def answer_method(server: MCPServer[Any], method: str, params: type[Params], handler: Handler[Params]) -> None:
+    """Let the server answer one more method of the protocol, and announce what follows from it."""
+    server._lowlevel_server.add_request_handler(method, params, handler)
+
+
+def connection_of(context: ServerRequestContext[Any, Any]) -> Connection:
+    """The client's connection: it lasts longer than the session object of a single request."""
+    return context.session._connection

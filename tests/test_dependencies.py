@@ -1,0 +1,117 @@
+"""What the product imports, it declares: a package that another brings today may be gone tomorrow."""
+
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions, version
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parent.parent
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = PYPROJECT["project"]
+PACKAGES: list[str] = PYPROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+USED_WITHOUT_AN_IMPORT = {
+    "python-multipart": "starlette reads forms with it",
+    "tzdata": "zoneinfo reads it where the system has no time zones",
+    "psycopg": "SQLAlchemy loads it for postgresql://",
+}
+
+
+def modules_of(package: str) -> Iterator[tuple[Path, ast.Module]]:
+    for file in sorted((ROOT / package).rglob("*.py")):
+        yield file.relative_to(ROOT), ast.parse(file.read_text(encoding="utf-8"))
+
+
+def imported_by(module: ast.Module) -> Iterator[str]:
+    """The top-level names that a module imports, wherever in it."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.Import):
+            yield from (name.name.partition(".")[0] for name in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.partition(".")[0]
+
+
+def imports() -> dict[str, Path]:
+    """The top-level names that the product imports from others, each with one file that does."""
+    return {
+        name: file
+        for package in PACKAGES
+        for file, module in modules_of(package)
+        for name in imported_by(module)
+        if name not in sys.stdlib_module_names and name not in PACKAGES
+    }
+
+
+def providers() -> dict[str, set[str]]:
+    """The distributions that each of these names may come from: of a namespace there are several."""
+    installed = packages_distributions()
+    return {name: set(map(canonicalize_name, installed.get(name, [name]))) for name in imports()}
+
+
+def declared() -> dict[str, Requirement]:
+    lists = [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
+    requirements = [Requirement(line) for lines in lists for line in lines]
+    return {canonicalize_name(requirement.name): requirement for requirement in requirements}
+
+
+def test_what_the_product_imports_is_declared() -> None:
+    undeclared = {name for name, possible in providers().items() if not possible & declared().keys()}
+    assert {name: str(imports()[name]) for name in undeclared} == {}
+
+
+def test_what_is_declared_is_imported() -> None:
+    imported = set().union(*providers().values())
+    assert declared().keys() - imported == USED_WITHOUT_AN_IMPORT.keys()
+
+
+def test_each_dependency_has_its_reason_written_down() -> None:
+    decision = (ROOT / "docs/decisions/0001-dependencies.md").read_text(encoding="utf-8")
+    reasoned = set(re.findall(r"^\| ([\w-]+)", decision, re.MULTILINE))
+    assert declared().keys() - reasoned == set()
+
+
+def private_names(module: ast.Module) -> Iterator[str]:
+    """Names with an underscore that a module takes from something that is not its own object."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.ImportFrom):
+            yield from (name.name for name in node.names if is_private(name.name))
+        elif isinstance(node, ast.Attribute) and is_private(node.attr) and not is_own(node.value):
+            yield node.attr
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.endswith("__")
+
+
+def is_own(value: ast.expr) -> bool:
+    return isinstance(value, ast.Name) and value.id in ("self", "cls")
+
+
+def inherited_from_the_sdk() -> set[str]:
+    """The SDK's private names that a subclass of its classes could reach by `self`."""
+    from mcp.server import MCPServer
+    from mcp.server.subscriptions import InMemorySubscriptionBus
+
+    instances = (MCPServer("any"), InMemorySubscriptionBus())
+    return {name for instance in instances for name in dir(instance) if is_private(name)}
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "mcp_server").glob("*.py")), ids=lambda file: file.name)
+def test_private_names_of_the_mcp_sdk_are_used_in_one_file_only(file: Path) -> None:
+    module = ast.parse(file.read_text(encoding="utf-8"))
+    own = {node.attr for node in ast.walk(module) if isinstance(node, ast.Attribute) and is_own(node.value)}
+    foreign = set(private_names(module)) | (own & inherited_from_the_sdk())
+    assert foreign == ({"_tool_manager", "_lowlevel_server", "_connection"} if file.name == "sdk.py" else set())
+
+
+def test_the_mcp_sdk_is_capped_below_its_next_minor_version() -> None:
+    major, minor, *_ = map(int, version("mcp").split("."))
+    allowed = declared()["mcp"].specifier
+    assert allowed.contains(version("mcp"))
+    assert not allowed.contains(f"{major}.{minor + 1}.0")
