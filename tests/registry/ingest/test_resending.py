@@ -12,6 +12,7 @@ from sqlalchemy import Engine
 
 from registry.domain import Message, Role, now
 from registry.ingest.save import save_messages
+from registry.storage.channels import open_channel
 from registry.storage.database import ReadTransaction, WriteTransaction, create_database_engine
 from registry.storage.migrate import migrate_engine
 
@@ -30,7 +31,8 @@ def send(engine: Engine, channel: str, letters: str) -> int:
     messages = [Message(Role.SYSTEM if letter == "." else roles[letter.isupper()], letter) for letter in letters]
     with engine.begin() as connection:
         tx = WriteTransaction(ReadTransaction(connection))
-        return save_messages(tx, channel, messages, source="cursor", metadata={}, actor="ao", received_at=now()).new
+        into = open_channel(tx, channel, "cursor", now())
+        return save_messages(tx, into, messages, source="cursor", metadata={}, actor="ao", received_at=now()).new
 
 
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
