@@ -175,10 +175,14 @@ def _by_native_id(stored: _Stored, sent: Sequence[Sent]) -> Recognised | None:
     by_id = {row.native_id: row for row in stored.rows if row.native_id}
     old: Known = [by_id.get(one.native_id) for one in sent]
     if None in old and len(by_id) < len(stored.rows):
-        in_words = known_by_turns(stored.tx, stored.rows, sent, accept_from_client)
-        nameless = [row if row is not None and row.native_id is None else None for row in in_words]
-        old = [first or second for first, second in zip(old, nameless, strict=True)]
+        old = [of_id or nameless for of_id, nameless in zip(old, _nameless(stored, sent), strict=True)]
     return Recognised(old, stored.rows)
+
+
+def _nameless(stored: _Stored, sent: Sequence[Sent]) -> Known:
+    """Of the stored messages without an id those that are sent now, in other words maybe."""
+    in_words = known_by_turns(stored.tx, stored.rows, sent, accept_from_client)
+    return [row if row is not None and row.native_id is None else None for row in in_words]
 
 
 def _by_turns(stored: _Stored, sent: Sequence[Sent]) -> Recognised | None:

@@ -96,13 +96,21 @@ def _replace_copies(tx: WriteTransaction, into: ChannelRow, messages: Sequence[M
     revise(tx, [(row, _as_whole(row, message)) for row, message in become])
     taken = {row.number for row, _ in become}
     left = [row for row in rows if row.number not in taken]
-    kept = {row.seq for row in left if row.role == Role.USER}
-    kept |= {row.seq for row in _rows(tx, into.number, _IS_OF_HOOK) if bytes(row.digest) not in offered}
+    kept = _turns_kept(left, [row for row in _rows(tx, into.number, _IS_OF_HOOK) if bytes(row.digest) not in offered])
     remove(tx, [row for row in left if row.turn not in kept])
     if not _questions(tx, into.number, _is_read_by_others(source)):
-        tx.execute(update(channel).where(channel.c.number == into.number).values(source=source))
-        revise(tx, [(row, {"source": source}) for row in _rows(tx, into.number, conversation.c.actor == COPY)])
+        _change_source(tx, into.number, source)
     recount_channel(tx, into.number)
+
+
+def _change_source(tx: WriteTransaction, number: int, source: str) -> None:
+    tx.execute(update(channel).where(channel.c.number == number).values(source=source))
+    revise(tx, [(row, {"source": source}) for row in _rows(tx, number, conversation.c.actor == COPY)])
+
+
+def _turns_kept(copied: Iterable[MessageRow], of_hooks: Iterable[MessageRow]) -> set[int]:
+    """The turns of which the whole has no question yet: a copy's, or a hook's that a copy goes on with."""
+    return {row.seq for row in copied if row.role == Role.USER} | {row.seq for row in of_hooks}
 
 
 def _offered(tx: ReadTransaction, channel_number: int, messages: Iterable[Message]) -> dict[bytes, deque[Message]]:

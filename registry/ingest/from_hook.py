@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, bindparam, select, update
 
@@ -60,26 +60,44 @@ def take_store_ids(tx: WriteTransaction, channel_number: int, messages: Sequence
     if not from_hooks:
         return
     digests = {bytes(row.digest) for row in from_hooks}
-    offered = [message for message in messages if message.more.get("native_id") and _digest(message) in digests]
-    ids = [message.more["native_id"] for message in offered]
-    stored = {row.native_id: row for row in _rows(tx, channel_number, conversation.c.native_id.in_(ids))}
-    pairs = [(row, message, message.more["native_id"]) for row, message in _nearest_first(from_hooks, offered, stored)]
-    _note_requests(tx, [(stored.get(id_, row), row.payload.get("request_id")) for row, _, id_ in pairs])
-    replace_messages(tx, [(row, stored[id_].number) for row, _, id_ in pairs if id_ in stored])
-    unread = [(row, message, id_) for row, message, id_ in pairs if id_ not in stored]
-    revise(tx, [(row, {"native_id": id_, "timestamp": each.timestamp or row.timestamp}) for row, each, id_ in unread])
+    offered = [message for message in messages if _id(message) and _digest(message) in digests]
+    is_offered = conversation.c.native_id.in_([_id(message) for message in offered])
+    stored = {row.native_id: row for row in _rows(tx, channel_number, is_offered)}
+    pairs = _nearest_first(from_hooks, offered, stored)
+    doubled = [(row, stored[_id(message)]) for row, message in pairs if _id(message) in stored]
+    renamed = [(row, message) for row, message in pairs if _id(message) not in stored]
+    _replace(tx, doubled)
+    _rename(tx, renamed)
     recount_channel(tx, channel_number)
 
 
+def _replace(tx: WriteTransaction, doubled: Sequence[tuple[MessageRow, MessageRow]]) -> None:
+    _note_requests(tx, [(kept, row.payload.get("request_id")) for row, kept in doubled])
+    replace_messages(tx, [(row, kept.number) for row, kept in doubled])
+
+
+def _rename(tx: WriteTransaction, renamed: Sequence[tuple[MessageRow, Message]]) -> None:
+    _note_requests(tx, [(row, row.payload.get("request_id")) for row, _ in renamed])
+    revise(tx, [(row, _as_in_store(row, message)) for row, message in renamed])
+
+
+def _id(message: Message) -> str | None:
+    return message.more.get("native_id")
+
+
+def _as_in_store(row: MessageRow, message: Message) -> dict[str, Any]:
+    return {"native_id": _id(message), "timestamp": message.timestamp or row.timestamp}
+
+
 def _nearest_first(
-    from_hooks: Sequence[MessageRow], offered: Sequence[Message], stored: Mapping[str, MessageRow]
+    from_hooks: Sequence[MessageRow], offered: Sequence[Message], stored: Mapping[str | None, MessageRow]
 ) -> list[tuple[MessageRow, Message]]:
     """What hooks sent with what the store has of the same, those first that are nearest in time; each once."""
     pairs = [
         (abs((message.timestamp or row.timestamp) - row.timestamp), row.number, place)
         for row in from_hooks
         for place, message in enumerate(offered)
-        if _may_be(message, row, stored.get(message.more["native_id"]))
+        if _may_be(message, row, stored.get(_id(message)))
     ]
     rows = {row.number: row for row in from_hooks}
     found: dict[int, int] = {}

@@ -128,12 +128,15 @@ def _renumbered(metadata: Mapping[str, Any], renumbered: Mapping[str, Mapping[in
     return {**metadata, **rankings} if rankings else None
 
 
+def _merge_tags(tx: WriteTransaction, gone: int, into: int) -> None:
+    tags = tags_of(tx, [gone, into])
+    if news := [name for name in tags[gone] if name not in tags[into]]:
+        tx.execute(tag.insert(), [{"channel_number": into, "name": name} for name in news])
+
+
 def _merge_descriptions(tx: WriteTransaction, gone: ChannelRow, into: ChannelRow, seq_count: int) -> None:
     """The channel that stays takes over names, tags and what else was known of the other, which goes."""
-    tags = tags_of(tx, [gone.number, into.number])
-    new_tags = [name for name in tags[gone.number] if name not in tags[into.number]]
-    if new_tags:
-        tx.execute(tag.insert(), [{"channel_number": into.number, "name": name} for name in new_tags])
+    _merge_tags(tx, gone.number, into.number)
     for table in (channel_alias, store_session):
         tx.execute(update(table).where(table.c.channel_number == gone.number).values(channel_number=into.number))
     unindex_title(tx, gone)

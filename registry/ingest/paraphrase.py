@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
+from itertools import product
 from typing import NamedTuple
 
 from registry.ingest.alignment import Positions
@@ -77,15 +78,13 @@ def _agreeing(stored: Transcript, sent: Transcript) -> set[tuple[int, int]]:
     unclear = _unclear(stored.turns, sent.turns)
     if len(unclear) > MOST_UNCLEAR:
         return set()
-    olds = {i: stored.answers(stored.turns[i]) for i, _ in unclear}
-    news = {j: sent.answers(sent.turns[j]) for _, j in unclear}
-    old_texts = stored.texts([at for answers in olds.values() for at in answers])
-    new_texts = sent.texts([at for answers in news.values() for at in answers])
+    ours = stored.answer_texts([stored.turns[i] for i, _ in unclear])
+    theirs = sent.answer_texts([sent.turns[j] for _, j in unclear])
+    return {pair for pair, *answers in zip(unclear, ours, theirs, strict=True) if _is_shortened(*answers)}
 
-    def agree(i: int, j: int) -> bool:
-        return any(agreement(old_texts[a], new_texts[b]) >= SHORTENED for a in olds[i] for b in news[j])
 
-    return {pair for pair in unclear if agree(*pair)}
+def _is_shortened(olds: Sequence[str], news: Sequence[str]) -> bool:
+    return any(agreement(old, new) >= SHORTENED for old in olds for new in news)
 
 
 def _unclear(stored: Sequence[Turn], sent: Sequence[Turn]) -> list[tuple[int, int]]:
@@ -177,7 +176,7 @@ def _take_paraphrased(
     old_texts = stored.texts([at for olds, _, _ in unmatched for at in olds])
     new_texts = sent.texts([at for _, news, _ in unmatched for at in news])
     for olds, news, taken in unmatched:
-        scored = [(agreement(old_texts[old], new_texts[new]), old, new) for old in olds for new in news]
+        scored = [(agreement(old_texts[old], new_texts[new]), old, new) for old, new in product(olds, news)]
         for score, old, new in sorted(scored, reverse=True):
             if found[new] is None and accept(old_texts[old], new_texts[new], score, old in taken):
                 found[new] = old

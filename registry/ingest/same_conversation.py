@@ -114,12 +114,9 @@ def _is_mostly_else(matched: Sequence[tuple[int, int]], first: Sequence[Turn], s
 
 
 def _compare_answers(one: Transcript, other: Transcript, turns: Sequence[tuple[Turn, Turn]]) -> _Answers:
-    mine = one.texts([at for turn, _ in turns for at in one.answers(turn)])
-    theirs = other.texts([at for _, turn in turns for at in other.answers(turn)])
-    best = [
-        _best_pair([mine[at] for at in one.answers(left)], [theirs[at] for at in other.answers(right)])
-        for left, right in turns
-    ]
+    ours = one.answer_texts([turn for turn, _ in turns])
+    theirs = other.answer_texts([turn for _, turn in turns])
+    best = [_best_pair(mine, yours) for mine, yours in zip(ours, theirs, strict=True)]
     scores = [score for score, _ in best if score is not None]
     return _Answers(
         sum(score >= AGREEING for score in scores),

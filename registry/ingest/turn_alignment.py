@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 
 from registry.domain import Role
 from registry.ingest.alignment import BestChains, Chain, Utterance
@@ -62,6 +63,12 @@ class Transcript:
         """The positions of what the assistant said in a turn; what tools said is no answer."""
         return [at for at in turn.replies if self.utterances[at].role == Role.ASSISTANT]
 
+    def answer_texts(self, turns: Sequence[Turn]) -> list[list[str]]:
+        """What the assistant said in each of some turns, read at once."""
+        answers = [self.answers(turn) for turn in turns]
+        texts = self.texts(list(chain.from_iterable(answers)))
+        return [[texts[at] for at in some] for some in answers]
+
 
 def matching_turns(
     stored: Sequence[Turn], sent: Sequence[Turn], agreeing: Collection[tuple[int, int]] = ()
@@ -76,10 +83,10 @@ def matching_turns(
     for j, i in possible_pairs(stored, sent):
         before = chains.before(i)
         weight = SHARED_ANSWER if (i, j) in agreeing else _weight(stored, sent, i, j)
-        chain = Chain(weight + (before.score if before else 0.0), i, j, before)
-        chains.add(chain)
-        if best is None or chain.score > best.score:
-            best = chain
+        ending = Chain(weight + (before.score if before else 0.0), i, j, before)
+        chains.add(ending)
+        if best is None or ending.score > best.score:
+            best = ending
     return best.pairs() if best else []
 
 

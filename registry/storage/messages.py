@@ -247,13 +247,17 @@ def revise(tx: WriteTransaction, news: Sequence[tuple[MessageRow, Mapping[str, A
         for (row, changes), found in zip(news, tokens, strict=True)
     ]
     unindex(tx, [row for row, _ in news])
-    changed = {"length", "analyzer_version"}.union(*(changes for _, changes in news))
-    statement = update(conversation).where(conversation.c.number == bindparam("of"))
-    values = [{"of": row["number"], **{f"new_{name}": row[name] for name in changed}} for row in revised]
-    tx.execute(statement.values({name: bindparam(f"new_{name}") for name in changed}), values)
+    _overwrite(tx, revised, {"length", "analyzer_version"}.union(*(changes for _, changes in news)))
     alive = zip(revised, tokens, strict=True)
     if entries := [message_entry(row, found) for row, found in alive if not row["deleted"]]:
         index_of(tx).add(tx, entries)
+
+
+def _overwrite(tx: WriteTransaction, rows: Sequence[Mapping[str, Any]], columns: Iterable[str]) -> None:
+    new = {name: f"new_{name}" for name in columns}  # a column's own name is SQLAlchemy's
+    statement = update(conversation).where(conversation.c.number == bindparam("of"))
+    values = [{"of": row["number"], **{given: row[name] for name, given in new.items()}} for row in rows]
+    tx.execute(statement.values({name: bindparam(given) for name, given in new.items()}), values)
 
 
 def unindex(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
