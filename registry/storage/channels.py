@@ -240,7 +240,7 @@ def _is_named(nickname: ColumnElement[Any], _wanted: bool) -> ColumnElement[bool
 
 
 def channel_item(row: ChannelRow, tags: Sequence[str]) -> dict[str, Any]:
-    """A channel as the outside sees it: the fields of a session (contract 2.3)."""
+    """A channel as the outside sees it: the fields of a session (docs/interface.md)."""
     return {
         "session_id": row.session_id or row.name,
         "channel": row.name,

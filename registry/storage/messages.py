@@ -268,7 +268,7 @@ def unindex(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
 
 
 def message_item(row: MessageRow) -> dict[str, Any]:
-    """A message as the outside sees it (contract 5, a conversation item)."""
+    """A message as the outside sees it (docs/interface.md, a conversation item)."""
     return {
         "id": row.id,
         "channel": row.channel,
