@@ -133,6 +133,22 @@ def test_what_a_hook_sent_first_is_recognised_when_a_tool_sends_it_shortened(tx:
     assert texts(tx)[5] == turn[1].text
 
 
+@pytest.mark.parametrize(
+    ("turn", "seconds", "found"),
+    [
+        pytest.param(STORED[2:], 90, [3, 4], id="the last turn, logged just now"),
+        pytest.param(STORED[2:], 1800, [5, 6], id="its words said again later"),
+        pytest.param(STORED[:2], 90, [5, 6], id="the words of an older turn, said again now"),
+    ],
+)
+def test_later_times_are_those_of_a_models_logging_only_where_its_client_has_just_sent_the_turn(
+    tx: WriteTransaction, turn: Sequence[Message], seconds: int, found: list[int]
+) -> None:
+    name = ingest_from_hook(tx, "cursor", Session("c-1", tuple(by_hook(each, "r") for each in STORED)))[0]
+    again = [Message(each.role, each.text, at(seconds + n)) for n, each in enumerate(turn)]
+    assert send(tx, again, name) == found
+
+
 def test_more_messages_than_are_asked_for_at_once_come_into_a_channel_emptied_for_good(tx: WriteTransaction) -> None:
     send(tx, STORED)
     tx.execute(conversation.delete())
