@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -147,6 +148,27 @@ def test_later_times_are_those_of_a_models_logging_only_where_its_client_has_jus
     name = ingest_from_hook(tx, "cursor", Session("c-1", tuple(by_hook(each, "r") for each in STORED)))[0]
     again = [Message(each.role, each.text, at(seconds + n)) for n, each in enumerate(turn)]
     assert send(tx, again, name) == found
+
+
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [("a new list was thrown", [1, 2]), ("a new basket was thrown", [1, 5])],
+    ids=["three words of five are the client's", "two words of five are the client's"],
+)
+def test_an_answer_in_other_words_is_recognised_by_those_that_are_the_same(
+    tx: WriteTransaction, answer: str, found: list[int]
+) -> None:
+    name = ingest_from_hook(tx, "cursor", Session("c-1", tuple(by_hook(each, "r") for each in STORED)))[0]
+    assert send(tx, [STORED[0], Message(Role.ASSISTANT, answer)], name) == found
+
+
+def test_what_only_a_copy_has_stays_until_the_whole_has_it(tx: WriteTransaction) -> None:
+    shortened = [STORED[0], SHORTENED, *STORED[2:], GUESTS]
+    ingest_from_client(tx, "cursor", replace(of_client(shortened), is_copy=True))
+    ingest_from_client(tx, "cursor", of_client(STORED))
+    assert sorted(texts(tx)) == sorted([*(each.text for each in STORED), GUESTS.text])
+    assert ingest_from_client(tx, "cursor", of_client([*STORED, GUESTS])).new == 0
+    assert sorted(texts(tx)) == sorted([*(each.text for each in STORED), GUESTS.text])
 
 
 def test_more_messages_than_are_asked_for_at_once_come_into_a_channel_emptied_for_good(tx: WriteTransaction) -> None:
