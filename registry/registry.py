@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from registry.domain import Message, now
-from registry.ingest.from_tool import save_told
+from registry.ingest.from_tool import ingest_from_tool
 from registry.storage.channels import find_channel
 from registry.storage.database import Database
 from registry.storage.messages import delete_message, message_item, messages_of
@@ -41,7 +41,7 @@ class Registry(Database):
         """
         parsed = [Message.from_dict(message) for message in messages]
         _, saved = await self.write(
-            lambda tx: save_told(tx, channel, parsed, source=source, metadata=metadata or {}, received_at=now())
+            lambda tx: ingest_from_tool(tx, channel, parsed, source=source, metadata=metadata or {}, received_at=now())
         )
         return saved.ids
 

@@ -7,8 +7,9 @@ from typing import Any
 from orchestrator.requests import HookRequest, ImportRequest, LogRequest
 from orchestrator.state import Run, State, Steps
 from registry.domain import Message, Role, format_time, now
-from registry.ingest.from_client import import_heard, import_session
-from registry.ingest.from_tool import save_told
+from registry.ingest.from_client import ingest_from_client
+from registry.ingest.from_hook import ingest_from_hook
+from registry.ingest.from_tool import ingest_from_tool
 from registry.ingest.save import Saved
 from registry.storage.client_stores import SeenSession, save_seen_sessions
 from registry.storage.database import WriteTransaction
@@ -19,13 +20,13 @@ def conversation_log(
 ) -> dict[str, Any]:
     """Store what is new of a conversation."""
     if isinstance(request, HookRequest):
-        channel, saved = import_heard(tx, request.source, request.session)
+        channel, saved = ingest_from_hook(tx, request.source, request.session)
         return _logged(run, channel, saved, len(request.session.messages))
     messages = [
         Message(Role(sent.role), sent.text, sent.timestamp, sent.context, sent.model_extra or {})
         for sent in request.messages
     ]
-    channel, saved = save_told(
+    channel, saved = ingest_from_tool(
         tx,
         request.channel,
         messages,
@@ -56,7 +57,7 @@ def import_sessions(tx: WriteTransaction, run: Run, request: ImportRequest, _sta
     for found in request.found:
         number = None
         if found.session.messages:
-            saved = import_session(tx, request.source, found.session)
+            saved = ingest_from_client(tx, request.source, found.session)
             new, sent, number = new + saved.new, sent + len(saved.ids), saved.channel_number
         seen.append(SeenSession(found.key, found.fingerprint, number))
     save_seen_sessions(tx, request.source, request.store, seen)

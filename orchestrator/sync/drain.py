@@ -1,7 +1,7 @@
 """From the spool into the registry: what the clients' hooks were told, as conversations.
 
 Nothing is lost or doubled wherever it is interrupted: a file of events is removed after all of it is stored, and an
-event that comes again is recognised (`registry.ingest.hook_messages`).
+event that comes again is recognised (`registry.ingest.from_hook`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from orchestrator.requests import HookRequest
 from orchestrator.sync.spool import take
 from registry.domain import Message, Role, Session, now, parse_time
 from registry.errors import ErrorCode
-from registry.ingest.hook_messages import heard_name
+from registry.ingest.from_hook import hook_id
 from sources.clients import CLIENTS
 from sources.kit.drafts import project_of
 from sources.kit.jsonl import items, mapping, string
@@ -110,7 +110,7 @@ def _more(role: Role, payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _named(message: Message) -> Message:
-    name = heard_name(message, message.more.get("request_id"))
+    name = hook_id(message, message.more.get("request_id"))
     return Message(message.role, message.text, message.timestamp, more={**message.more, "native_id": name})
 
 

@@ -1,20 +1,30 @@
-"""Which of the messages that came are stored already (contract 2.1): `alignment`, asked of a channel."""
+"""Which of the messages that came are stored already: `STEPS`, asked of a channel (docs/recognition.md)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import cached_property, partial
+from itertools import pairwise
+from typing import NamedTuple
 
 from sqlalchemy import select
 
-from registry.domain import Role
-from registry.ingest.message_alignment import Positions, Utterance, is_new_turn, overlap, recognise
-from registry.ingest.paraphrase import by_store
-from registry.ingest.paraphrase_rows import Sent, as_a_whole, retold_rows, told_by_model
+from registry.domain import Message, Role, digest_of, storable
+from registry.ingest.alignment import Positions, Utterance
+from registry.ingest.message_alignment import is_new_turn, overlap, recognise
+from registry.ingest.paraphrase import (
+    Accept,
+    accept_from_client,
+    accept_from_model,
+    recognise_by_turns,
+    recognise_shortened_resend,
+)
+from registry.ingest.turn_alignment import Texts, Transcript
 from registry.storage.channels import ChannelRow
 from registry.storage.database import ReadTransaction
-from registry.storage.messages import MessageRow
+from registry.storage.messages import MessageRow, in_turns
 from registry.storage.tables import conversation
 
 _COLUMNS = (
@@ -32,8 +42,32 @@ _COLUMNS = (
 )
 _FEW = 1000
 """More values than this are not put into one statement: the whole channel is read instead."""
-_TELLING = 40
+_LONG = 40
 """Characters from which on equal words are hardly chance."""
+JUST_NOW = timedelta(minutes=5)
+"""A model that logs a turn does so within it."""
+
+
+class Sent(NamedTuple):
+    """A message as it came, with the digest of its words."""
+
+    message: Message
+    digest: bytes
+
+    @classmethod
+    def of(cls, message: Message) -> Sent:
+        """The message with its digest."""
+        return cls(message, digest_of(message.role, storable(message.text)))
+
+    @property
+    def native_id(self) -> str | None:
+        """The client's own id for it."""
+        given = self.message.more.get("native_id")
+        return given if isinstance(given, str) else None
+
+
+Known = list[MessageRow | None]
+"""For each message sent the stored one that it repeats, or None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +78,7 @@ class Recognised:
     of their places but another one, that explains more of what came.
     """
 
-    old: list[MessageRow | None]
+    old: Known
     order: Sequence[MessageRow] = field(default_factory=tuple)
     is_reordered: bool = False
 
@@ -60,22 +94,31 @@ class Recognised:
         So what was sent once is found again as it was sent, wherever its new messages stood.
         """
         index = {row.number: at for at, row in enumerate(self.order)}
-        held = self.places()
+        stored = self.places()
         places: list[float] = []
-        at = 0
-        while at < len(self.old):
-            run = at
-            while run < len(self.old) and self.old[run] is None:
-                run += 1
-            before = self.old[at - 1] if at else None
-            after = self.old[run] if run < len(self.old) else None
-            if before is not None:
-                behind = index[before.number] + 1
+        for run in _runs_of_new(self.old):
+            if run.after is not None:
+                behind = index[run.after.number] + 1
             else:
-                behind = index[after.number] if after is not None else len(held)
-            places += _between(held[behind - 1] if behind else None, held[behind : behind + 1], run - at)
-            at = run + 1
+                behind = index[run.before.number] if run.before is not None else len(stored)
+            places += _between(stored[behind - 1] if behind else None, stored[behind : behind + 1], run.length)
         return places
+
+
+class _Run(NamedTuple):
+    """Some new messages in a row, and the stored ones that they were sent after and before."""
+
+    length: int
+    after: MessageRow | None
+    before: MessageRow | None
+
+
+def _runs_of_new(old: Known) -> list[_Run]:
+    known = [-1, *(at for at, row in enumerate(old) if row is not None), len(old)]
+    return [
+        _Run(end - start - 1, old[start] if start >= 0 else None, old[end] if end < len(old) else None)
+        for start, end in pairwise(known)
+    ]
 
 
 def _between(low: float | None, next_places: Sequence[float], count: int) -> list[float]:
@@ -92,76 +135,176 @@ def recognise_stored(tx: ReadTransaction, into: ChannelRow, sent: Sequence[Sent]
     """Deleted messages count as stored: what a user deleted does not come back with the next resend."""
     if into.seq_count == 0 or not sent:
         return Recognised([None] * len(sent))
-    everything = select(*_COLUMNS).where(conversation.c.channel_number == into.number)
-    everything = everything.order_by(conversation.c.place.desc(), conversation.c.number.desc())
-    if any(one.native_id for one in sent):
-        order = tx.execute(everything).all()[::-1]
-        return Recognised(_by_name(tx, order, sent), order)
-    if into.session_id is not None:
-        order = tx.execute(everything).all()[::-1]
-        if any(row.native_id for row in order):
-            # Its client tells all of it, and better: what a tool tells again of it is in other words at most.
-            return Recognised(told_by_model(tx, order, sent), order)
+    stored = _Stored(tx, into)
+    return next(found for step in STEPS if (found := step(stored, sent)))
+
+
+class _Stored:
+    """What a channel holds, read no sooner than a step needs it."""
+
+    def __init__(self, tx: ReadTransaction, into: ChannelRow) -> None:
+        self.tx = tx
+        self.is_session = into.session_id is not None
+        self._is_within = conversation.c.channel_number == into.number
+
+    @cached_property
+    def rows(self) -> Sequence[MessageRow]:
+        """All messages in conversation order."""
+        return self.last(None)
+
+    def last(self, count: int | None) -> Sequence[MessageRow]:
+        """The last messages in conversation order."""
+        query = select(*_COLUMNS).where(self._is_within)
+        return self.tx.execute(query.order_by(*_LATEST_PLACE_FIRST).limit(count)).all()[::-1]
+
+    def may_hold(self, digests: Sequence[bytes]) -> bool:
+        """Whether some of these words are stored; of too many they may be."""
+        if not digests or len(digests) > _FEW:
+            return bool(digests)
+        query = select(conversation.c.number).where(self._is_within, conversation.c.digest.in_(set(digests)))
+        return self.tx.execute(query.limit(1)).first() is not None
+
+
+_LATEST_PLACE_FIRST = (conversation.c.place.desc(), conversation.c.number.desc())
+
+
+def _by_native_id(stored: _Stored, sent: Sequence[Sent]) -> Recognised | None:
+    """By the client's own ids; those the registry has without an id by what they say, turn by turn."""
+    if not any(one.native_id for one in sent):
+        return None
+    by_id = {row.native_id: row for row in stored.rows if row.native_id}
+    old: Known = [by_id.get(one.native_id) for one in sent]
+    if None in old and len(by_id) < len(stored.rows):
+        old = [of_id or nameless for of_id, nameless in zip(old, _nameless(stored, sent), strict=True)]
+    return Recognised(old, stored.rows)
+
+
+def _nameless(stored: _Stored, sent: Sequence[Sent]) -> Known:
+    """Of the stored messages without an id those that are sent now, in other words maybe."""
+    in_words = known_by_turns(stored.tx, stored.rows, sent, accept_from_client)
+    return [row if row is not None and row.native_id is None else None for row in in_words]
+
+
+def _by_turns(stored: _Stored, sent: Sequence[Sent]) -> Recognised | None:
+    """Where the client itself keeps the conversation, a model sends it in other words at most: turn by turn."""
+    if not stored.is_session or not any(row.native_id for row in stored.rows):
+        return None
+    old = known_by_turns(stored.tx, stored.rows, sent, accept_from_model)
+    if _is_new_turn(stored.rows, sent, old) and not _is_logged_just_now(stored.rows, sent, old):
+        old = [None] * len(sent)
+    return Recognised(old, stored.rows)
+
+
+def _by_overlap(stored: _Stored, sent: Sequence[Sent]) -> Recognised | None:
+    """The usual call: the last turns, then new ones. None where an old message may stand among the new ones."""
     digests = [one.digest for one in sent]
-    tail = tx.execute(everything.limit(len(sent))).all()[::-1]
+    tail = stored.last(len(sent))
     known = overlap([row.digest for row in tail], digests)
-    # The usual call: the last turns, then new ones. Only where an old message may stand among the new
-    # ones is the whole channel looked at.
-    if not _any_stored(tx, into, digests[known:]):
-        found: Positions = [*range(len(tail) - known, len(tail)), *[None] * (len(digests) - known)]
-        is_new = is_new_turn([_stored(row) for row in tail], [_spoken(one) for one in sent], found)
-        return Recognised([None if is_new or place is None else tail[place] for place in found], tail)
-    order = tx.execute(everything).all()[::-1]
-    reading = _by_words(order, sent)
-    if None in reading.old:
-        reading = min(reading, Recognised(as_a_whole(tx, order, sent), order), key=lambda each: each.old.count(None))
-    return reading
+    if stored.may_hold(digests[known:]):
+        return None
+    old: Known = [*tail[len(tail) - known :], *[None] * (len(sent) - known)]
+    return Recognised([None] * len(sent) if _is_new_turn(tail, sent, old) else old, tail)
 
 
-def _by_name(tx: ReadTransaction, rows: Sequence[MessageRow], sent: Sequence[Sent]) -> list[MessageRow | None]:
-    """By native id; those the registry knows under no such id by what they say, among messages without one."""
-    named = {row.native_id: row for row in rows if row.native_id}
-    found: list[MessageRow | None] = [named.get(one.native_id) for one in sent]
-    if None in found and len(named) < len(rows):
-        for place, row in enumerate(retold_rows(tx, rows, sent, by_store)):
-            if found[place] is None and row is not None and row.native_id is None:
-                found[place] = row
+def _by_alignment(stored: _Stored, sent: Sequence[Sent]) -> Recognised:
+    """By the order of the words in the whole channel; what is left over may be a resend with shortened answers."""
+    found = _best_order(stored.rows, sent)
+    if None in found.old:
+        shortened = Recognised(_known_as_shortened(stored, sent), stored.rows)
+        found = min(found, shortened, key=_new_count)
     return found
 
 
-def _by_words(order: Sequence[MessageRow], sent: Sequence[Sent]) -> Recognised:
+STEPS: tuple[Callable[[_Stored, Sequence[Sent]], Recognised | None], ...] = (
+    _by_native_id,
+    _by_turns,
+    _by_overlap,
+    _by_alignment,
+)
+"""The first that has an answer gives it; the last one always has."""
+
+
+def known_by_turns(tx: ReadTransaction, rows: Sequence[MessageRow], sent: Sequence[Sent], accept: Accept) -> Known:
+    """For each message the stored one that it repeats in its turn, be it in other words that `accept` takes for it."""
+    return _known_in_words(tx, in_turns(rows), sent, partial(recognise_by_turns, accept=accept))
+
+
+def _known_as_shortened(stored: _Stored, sent: Sequence[Sent]) -> Known:
+    """Read as the conversation sent again from its first question on, with some of its answers shortened."""
+    nothing: Known = [None] * len(sent)
+    rows = in_turns(stored.rows)
+    if not rows or not rows[0].role == sent[0].message.role == Role.USER:
+        return nothing
+    old = _known_in_words(stored.tx, rows, sent, recognise_shortened_resend)
+    return nothing if _is_new_turn(rows, sent, old) else old
+
+
+def _known_in_words(
+    tx: ReadTransaction,
+    rows: Sequence[MessageRow],
+    sent: Sequence[Sent],
+    read: Callable[[Transcript, Transcript], Positions],
+) -> Known:
+    ours = Transcript([_of_row(row) for row in rows], stored_texts(tx, rows))
+    theirs = Transcript([_of_sent(one) for one in sent], lambda places: {at: sent[at].message.text for at in places})
+    return [None if place is None else rows[place] for place in read(ours, theirs)]
+
+
+def stored_texts(tx: ReadTransaction, rows: Sequence[MessageRow]) -> Texts:
+    """The texts of stored messages, by their position among them, read when they are needed."""
+
+    def texts(places: Sequence[int]) -> Mapping[int, str]:
+        if not places:
+            return {}
+        numbers = {rows[place].number: place for place in places}
+        query = select(conversation.c.number, conversation.c.text).where(conversation.c.number.in_(numbers))
+        return {numbers[row.number]: row.text for row in tx.execute(query)}
+
+    return texts
+
+
+def _best_order(rows: Sequence[MessageRow], sent: Sequence[Sent]) -> Recognised:
     """Clients resend in the order they sent before, of time, or of arrival: the one that explains most."""
     orders = [
-        order,
-        sorted(order, key=lambda row: (row.timestamp, row.number)),
-        sorted(order, key=lambda row: row.seq),
+        rows,
+        sorted(rows, key=lambda row: (row.timestamp, row.number)),
+        sorted(rows, key=lambda row: row.seq),
     ]
+    spoken = [_of_sent(one) for one in sent]
     readings: list[Recognised] = []
-    for rows in orders:
-        found = recognise([_stored(row) for row in rows], [_spoken(one) for one in sent])
-        old = [None if place is None else rows[place] for place in found]
-        readings.append(Recognised(old, rows, is_reordered=rows is not order))
+    for order in orders:
+        found = recognise([_of_row(row) for row in order], spoken)
+        old = [None if place is None else order[place] for place in found]
+        readings.append(Recognised(old, order, is_reordered=order is not rows))
         if None not in old:
             break
-    return min(readings, key=lambda reading: reading.old.count(None))
+    return min(readings, key=_new_count)
 
 
-def _any_stored(tx: ReadTransaction, into: ChannelRow, digests: Sequence[bytes]) -> bool:
-    if not digests or len(digests) > _FEW:
-        return bool(digests)
-    query = select(conversation.c.number).where(
-        conversation.c.channel_number == into.number, conversation.c.digest.in_(set(digests))
-    )
-    return tx.execute(query.limit(1)).first() is not None
+def _new_count(found: Recognised) -> int:
+    return found.old.count(None)
 
 
-def _stored(row: MessageRow) -> Utterance:
-    return Utterance(bytes(row.digest), _instant(row.timestamp), row.role == Role.USER)
+def _is_new_turn(rows: Sequence[MessageRow], sent: Sequence[Sent], old: Known) -> bool:
+    found = [None if row is None else 0 for row in old]
+    return is_new_turn([_of_row(row) for row in rows], [_of_sent(one) for one in sent], found)
 
 
-def _spoken(one: Sent) -> Utterance:
-    is_telling = len(one.message.text) >= _TELLING
-    return Utterance(one.digest, _instant(one.message.timestamp), one.message.role == Role.USER, is_telling)
+def _is_logged_just_now(rows: Sequence[MessageRow], sent: Sequence[Sent], old: Known) -> bool:
+    """Whether the client itself has just sent the last turn: then a model's later times are those of its logging."""
+    began = min(one.message.timestamp for one in sent if one.message.timestamp)
+    said_last = max(row.timestamp for row in rows)
+    is_last_turn = any(row is not None and row.timestamp == said_last for row in old)
+    return is_last_turn and began - said_last <= JUST_NOW
+
+
+def _of_row(row: MessageRow) -> Utterance:
+    return Utterance(row.role, bytes(row.digest), row.native_id, _instant(row.timestamp))
+
+
+def _of_sent(one: Sent) -> Utterance:
+    is_long = len(one.message.text) >= _LONG
+    return Utterance(one.message.role, one.digest, one.native_id, _instant(one.message.timestamp), is_long)
 
 
 def _instant(moment: datetime | None) -> int | None:

@@ -1,149 +1,170 @@
-"""A client's own session on its way into a channel: the one it is known as, the one it was pushed to, or a new one."""
+"""What a client keeps of its session in its own store: whole, and some of it a second time as a shortened copy.
+
+The whole is what counts. Of a copy (one without results, or as another client keeps it) only those turns are taken
+whose questions nothing else has; when the whole has them, too, its messages take their place.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import chain, count
 from typing import Any
 
-from registry.domain import Message, Session, now
-from registry.ingest import partial_copies as copies
-from registry.ingest.hook_messages import ORIGIN as HOOK
-from registry.ingest.hook_messages import hand_over, unheard
-from registry.ingest.merge_channels import join, unite_shortened
-from registry.ingest.same_conversation_lookup import (
-    Agent,
-    Circumstances,
-    Found,
-    channel_of_session,
-    decide_alone,
-    family_of,
-    stored_telling,
-    telling_of,
-    tellings_of,
-)
-from registry.ingest.save import Saved, save_messages
-from registry.storage.aliases import set_links
-from registry.storage.channels import ChannelRow, find_channel
+from sqlalchemy import ColumnElement, and_, not_, or_, select, update
+
+from registry.domain import Message, Role, Session, digest_of, now, storable
+from registry.ingest.from_hook import PREFIX as HOOK_PREFIX
+from registry.ingest.from_hook import take_store_ids
+from registry.ingest.same_conversation_lookup import Circumstances
+from registry.ingest.save import COPY, READER, Saved, save_messages
+from registry.ingest.session_channel import bring_together, channel_for, describing, open_for
+from registry.storage.channels import ChannelRow, recount_channel
 from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.messages import MessageRow, remove, revise
+from registry.storage.tables import channel, conversation
 
-ORIGIN = copies.READER
-"""Who stored a message, as its `actor`: one that was pushed before keeps its own."""
+PREFIX = "copy:"
+"""Of the ids of messages that only a copy has so far."""
+
+_IS_COPIED = conversation.c.native_id.startswith(PREFIX)
+_IS_OF_HOOK = conversation.c.native_id.startswith(HOOK_PREFIX)
+_IS_WHOLE = or_(conversation.c.native_id.is_(None), and_(not_(_IS_COPIED), not_(_IS_OF_HOOK)))
 
 
-def import_session(tx: WriteTransaction, source: str, session: Session) -> Saved:
-    """Store what is new of a session."""
-    known, found = _channel(tx, source, session)
+def ingest_from_client(tx: WriteTransaction, source: str, session: Session) -> Saved:
+    """Store what is new of a session in a client's own store; a message that a tool sent before keeps its actor."""
+    found = channel_for(tx, source, session)
+    known = found.known
     if session.is_copy:
-        return _import_copy(tx, source, session, known)
-    messages = session.messages
+        return _ingest_copy(tx, source, session, known)
+    messages: Sequence[Message] = session.messages
     if known:
-        messages = tuple(copies.unread(tx, known, messages, source))
-        copies.give_way(tx, known, messages, source)
-        hand_over(tx, known.number, messages)
-    saved = _save(tx, source, session, known, messages, ORIGIN)
-    _bring_together(tx, source, session, saved, found)
+        messages = _not_read_elsewhere(tx, known, messages, source)
+        _replace_copies(tx, known, messages, source)
+        take_store_ids(tx, known.number, messages)
+    into = open_for(tx, source, session, known)
+    metadata = describing(session)
+    saved = save_messages(tx, into, messages, source=source, metadata=metadata, actor=READER, received_at=now())
+    bring_together(tx, Circumstances.of(source, into, session), saved, found)
     return saved
 
 
-def _import_copy(tx: WriteTransaction, source: str, session: Session, known: ChannelRow | None) -> Saved:
-    """Store the turns that are told nowhere else, under names of their own."""
-    messages = copies.untold(tx, known.number, session.messages) if known else session.messages
+def _ingest_copy(tx: WriteTransaction, source: str, session: Session, known: ChannelRow | None) -> Saved:
+    """Store the turns that are nowhere else, under ids of their own."""
+    messages = _only_in_copy(tx, known.number, session.messages) if known else session.messages
     if known and not messages:
         return Saved([], 0, now(), known.number)
     if known:  # what is known of the conversation, the whole knows better
         title = None if known.title else session.title
         session = replace(session, title=title, project=None if known.project_path else session.project)
-    names = (f"{copies.PREFIX}{message.more['native_id']}" for message in messages)
-    named = [replace(each, more={**each.more, "native_id": name}) for each, name in zip(messages, names, strict=True)]
-    return _save(tx, source, session, known, named, copies.ORIGIN)
+    into = open_for(tx, source, session, known)
+    metadata = describing(session)
+    named = [_as_copied(message) for message in messages]
+    return save_messages(tx, into, named, source=source, metadata=metadata, actor=COPY, received_at=now())
 
 
-def _save(
-    tx: WriteTransaction,
-    source: str,
-    session: Session,
-    known: ChannelRow | None,
-    messages: Sequence[Message],
-    actor: str,
-) -> Saved:
-    return save_messages(
-        tx,
-        known.name if known else _new_name(tx, source, session),
-        messages,
-        source=source,
-        metadata=_metadata(session),
-        actor=actor,
-        received_at=now(),
-    )
+def _as_copied(message: Message) -> Message:
+    return replace(message, more={**message.more, "native_id": f"{PREFIX}{message.more['native_id']}"})
 
 
-def import_heard(tx: WriteTransaction, source: str, session: Session) -> tuple[str, Saved]:
-    """Store what is new of what a client's hooks told of a session; the channel, and what became of it."""
-    known, found = _channel(tx, source, session)
-    new = unheard(tx, known.number if known else None, session.messages)
-    metadata = _metadata(session)
-    if known and known.project_path:
-        metadata.pop("project", None)  # a hook tells the folder of the moment, the store that of the session
-    name = str(known.name) if known else _new_name(tx, source, session)
-    saved = save_messages(tx, name, new, source=source, metadata=metadata, actor=HOOK, received_at=now())
-    _bring_together(tx, source, session, saved, found)
-    return name, saved
+def _only_in_copy(tx: ReadTransaction, channel_number: int, messages: Iterable[Message]) -> list[Message]:
+    """Of the turns that no store has, what no hook has sent."""
+    turns = _turns_besides(_questions(tx, channel_number, _IS_WHOLE), messages)
+    from_hooks = _digests(tx, channel_number, _IS_OF_HOOK)
+    return [message for message in turns if not _take(from_hooks, message)]
 
 
-def _channel(tx: WriteTransaction, source: str, session: Session) -> tuple[ChannelRow | None, Found | None]:
-    """The session's channel, and what was told of a session that has none yet."""
-    decide_alone(tx, source)
-    known = _known(tx, source, session)
-    if known:
-        return known, None
-    moments = [message.timestamp for message in session.messages if message.timestamp] or [now()]
-    about = Circumstances(source, session.project, min(moments), max(moments))
-    found = tellings_of(tx, about, lambda: telling_of(session.messages), None)
-    return (found.same[0] if found.same else None), found
+def _not_read_elsewhere(
+    tx: ReadTransaction, into: ChannelRow, messages: Sequence[Message], source: str
+) -> Sequence[Message]:
+    """The turns of a session that have not come out of another client's store; usually all."""
+    elsewhere = _questions(tx, into.number, _is_read_by_others(source))
+    return _turns_besides(elsewhere, messages) if elsewhere else messages
 
 
-def _known(tx: ReadTransaction, source: str, session: Session) -> ChannelRow | None:
-    agent_of = session.parent if session.meta.get("relation") == "sub-agent" else None
-    agent = Agent(agent_of, session.messages) if agent_of else None
-    return channel_of_session(tx, [source, *family_of(source)], session.session_id, agent)
+def _replace_copies(tx: WriteTransaction, into: ChannelRow, messages: Sequence[Message], source: str) -> None:
+    """Make room for the whole session, before it is stored: a copy's message becomes the whole's, or goes.
+
+    A channel that only copies have filled so far becomes one of the whole's source.
+    """
+    rows = _rows(tx, into.number, _IS_COPIED)
+    if not rows:
+        return
+    offered = _offered(tx, into.number, messages)
+    become = [(row, offered[bytes(row.digest)].popleft()) for row in rows if offered.get(bytes(row.digest))]
+    revise(tx, [(row, _as_whole(row, message)) for row, message in become])
+    taken = {row.number for row, _ in become}
+    left = [row for row in rows if row.number not in taken]
+    kept = _turns_kept(left, [row for row in _rows(tx, into.number, _IS_OF_HOOK) if bytes(row.digest) not in offered])
+    remove(tx, [row for row in left if row.turn not in kept])
+    if not _questions(tx, into.number, _is_read_by_others(source)):
+        _change_source(tx, into.number, source)
+    recount_channel(tx, into.number)
 
 
-def _bring_together(tx: WriteTransaction, source: str, session: Session, saved: Saved, found: Found | None) -> None:
-    """Join to a session's channel those under which a tool told of it; link those that may be."""
-    if saved.new and (found is None or found.same):
-        unite_shortened(tx, saved.channel_number)
-    if found is None:
-        if not saved.new:
-            return
-        row = _known(tx, source, session)
-        if row is None:
-            return
-        about = Circumstances(source, row.project_path, row.created_at, row.updated_at)
-        found = tellings_of(tx, about, lambda: stored_telling(tx, row.number), row.number)
-    for told in found.same:
-        if told.number != saved.channel_number:
-            join(tx, told.number, saved.channel_number)
-    for told in found.perhaps:
-        set_links(tx, told.number, [saved.channel_number])
+def _change_source(tx: WriteTransaction, number: int, source: str) -> None:
+    tx.execute(update(channel).where(channel.c.number == number).values(source=source))
+    revise(tx, [(row, {"source": source}) for row in _rows(tx, number, conversation.c.actor == COPY)])
 
 
-def _new_name(tx: WriteTransaction, source: str, session: Session) -> str:
-    """`{source}_session_{timestamp}`; those that began in the same second are told apart by their native ids."""
-    began = next((message.timestamp for message in session.messages if message.timestamp), now())
-    name = f"{source}_session_{began:%Y%m%d_%H%M%S}"
-    own = f"{name}_{session.session_id[:36]}"
-    names = chain([name, own], (f"{own}_{number}" for number in count(2)))
-    return next(free for free in names if find_channel(tx, free) is None)
+def _turns_kept(copied: Iterable[MessageRow], of_hooks: Iterable[MessageRow]) -> set[int]:
+    """The turns of which the whole has no question yet: a copy's, or a hook's that a copy goes on with."""
+    return {row.seq for row in copied if row.role == Role.USER} | {row.seq for row in of_hooks}
 
 
-def _metadata(session: Session) -> dict[str, Any]:
-    known = {
-        "session_id": session.session_id,
-        "title": session.title,
-        "project": session.project,
-        "parent": session.parent,
-        **session.meta,
-    }
-    return {name: value for name, value in known.items() if value is not None}
+def _offered(tx: ReadTransaction, channel_number: int, messages: Iterable[Message]) -> dict[bytes, deque[Message]]:
+    """The messages of the whole that are not stored yet, in order, by their words."""
+    named = select(conversation.c.native_id).where(conversation.c.channel_number == channel_number)
+    stored = set(tx.execute(named).scalars())
+    offered: dict[bytes, deque[Message]] = defaultdict(deque)
+    for message in messages:
+        if message.more.get("native_id") not in stored:
+            offered[digest_of(message.role, storable(message.text))].append(message)
+    return offered
+
+
+def _as_whole(row: MessageRow, message: Message) -> dict[str, Any]:
+    """The same words with all that the whole knows of them."""
+    payload = {**row.payload, **storable(message.more)}
+    if "time" not in message.more:
+        payload.pop("time", None)
+    timestamp = message.timestamp or row.timestamp
+    return {"native_id": message.more.get("native_id"), "timestamp": timestamp, "payload": payload}
+
+
+def _rows(tx: ReadTransaction, channel_number: int, condition: ColumnElement[bool]) -> Sequence[MessageRow]:
+    query = select(conversation).where(conversation.c.channel_number == channel_number, condition)
+    return tx.execute(query.order_by(conversation.c.number)).all()
+
+
+def _is_read_by_others(source: str) -> ColumnElement[bool]:
+    return (conversation.c.actor == READER) & (conversation.c.source != source)
+
+
+def _questions(tx: ReadTransaction, channel_number: int, condition: ColumnElement[bool]) -> Counter[bytes]:
+    return _digests(tx, channel_number, condition & (conversation.c.role == Role.USER))
+
+
+def _digests(tx: ReadTransaction, channel_number: int, condition: ColumnElement[bool]) -> Counter[bytes]:
+    query = select(conversation.c.digest).where(conversation.c.channel_number == channel_number, condition)
+    return Counter(bytes(digest) for digest in tx.execute(query).scalars())
+
+
+def _turns_besides(known: Counter[bytes], messages: Iterable[Message]) -> list[Message]:
+    """The turns that begin with a question that is none of the known ones, each of which stands for one."""
+    kept: list[Message] = []
+    is_new = False
+    for message in messages:
+        if message.role is Role.USER:
+            is_new = not _take(known, message)
+        if is_new:
+            kept.append(message)
+    return kept
+
+
+def _take(known: Counter[bytes], message: Message) -> bool:
+    """Whether the message is among the known ones; if so, one of them is used up."""
+    digest = digest_of(message.role, storable(message.text))
+    known[digest] -= (is_known := known[digest] > 0)
+    return is_known

@@ -1,4 +1,4 @@
-"""What a tool tells of a conversation, stored in the channel it belongs to (issue 3, merging).
+"""What a model sends of its chat through a tool, stored in the channel it belongs to.
 
 Which session a new name is, or a channel that may be one, is looked up only then: the usual call finds its channel.
 """
@@ -6,27 +6,26 @@ Which session a new name is, or a channel that may be one, is looked up only the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from registry.domain import Message
-from registry.ingest.merge_channels import join
+from registry.ingest.merge_channels import merge_channels
 from registry.ingest.same_conversation import Verdict
 from registry.ingest.same_conversation_lookup import (
-    PUSHED,
     Circumstances,
-    Found,
-    channel_of_session,
+    Matches,
     decide_alone,
     family_of,
     judge_session,
-    sessions_told,
-    telling_of,
+    matching_sessions,
+    transcript_of,
 )
-from registry.ingest.save import Saved, save_messages
-from registry.storage.aliases import add_alias, drop_link, linked_sessions, set_links
-from registry.storage.channels import ChannelRow, find_channel
+from registry.ingest.save import TOOL, Saved, save_messages
+from registry.ingest.session_channel import channel_of_session
+from registry.storage.aliases import add_alias, drop_link, find_settled_channel, linked_sessions, set_links
+from registry.storage.channels import ChannelRow, find_channel, lock_channel, open_channel
 from registry.storage.database import WriteTransaction
 from registry.storage.messages import current_ids
 
@@ -34,7 +33,15 @@ _OF_THE_SESSION = ("session_id", "title", "project", "summary")
 """What a session knows of itself, and a tool does not change."""
 
 
-def save_told(
+@dataclass(frozen=True, slots=True)
+class _Call:
+    messages: Sequence[Message]
+    source: str
+    metadata: Mapping[str, Any]
+    received_at: datetime
+
+
+def ingest_from_tool(
     tx: WriteTransaction,
     name: str,
     messages: Sequence[Message],
@@ -43,74 +50,78 @@ def save_told(
     metadata: Mapping[str, Any],
     received_at: datetime,
 ) -> tuple[str, Saved]:
-    """Store what is new of a conversation told under a name; the channel's own name, and what became of it."""
-    known = find_channel(tx, name)
-    links = _links(tx, known)
-    found = Found()
-    if known is None or links:
-        decide_alone(tx, source)
-        known = find_channel(tx, name)  # somebody else may have made or joined it meanwhile
-        links = _links(tx, known)
-    if known is None:
-        found = _sessions(tx, source, messages, metadata, received_at)
-        if found.same:
-            known = found.same[0]
-            add_alias(tx, name, known.number)
-    saved = save_messages(
+    """Store what is new of a conversation sent under a name; the channel's own name, and what became of it."""
+    call = _Call(messages, source, metadata, received_at)
+    settled = find_settled_channel(tx, name)
+    if settled is not None:
+        return settled.name, _save(tx, settled, call)
+    decide_alone(tx, source)
+    known = find_channel(tx, name, lock=True)  # somebody else may have made or merged it meanwhile
+    return _ingest_linked(tx, known, call) if known else _ingest_new(tx, name, call)
+
+
+def _save(tx: WriteTransaction, into: ChannelRow, call: _Call) -> Saved:
+    return save_messages(
         tx,
-        known.name if known else name,
-        messages,
-        source=known.source if known else source,
-        metadata=_told_of(known, metadata),
-        actor=PUSHED,
-        received_at=received_at,
+        into,
+        call.messages,
+        source=into.source,
+        metadata=_describing(into, call.metadata),
+        actor=TOOL,
+        received_at=call.received_at,
     )
-    if found.perhaps and not found.same:
-        set_links(tx, saved.channel_number, [row.number for row in found.perhaps])
-    elif links and saved.new and settle(tx, saved.channel_number, links):
-        current = current_ids(tx, saved.ids)
-        saved = replace(saved, ids=[current.get(id_, id_) for id_ in saved.ids])
-        known = find_channel(tx, name)
-    return (known.name if known else name), saved
 
 
-def _links(tx: WriteTransaction, known: ChannelRow | None) -> list[int]:
-    return [] if known is None or known.session_id else linked_sessions(tx, known.number)
+def _describing(into: ChannelRow, metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+    if into.session_id is None:
+        return metadata
+    return {key: metadata[key] for key in metadata if key not in _OF_THE_SESSION or not into.meta.get(key)}
 
 
-def settle(tx: WriteTransaction, told: int, sessions: Sequence[int]) -> bool:
-    """Look again at sessions that a channel may be; whether it turned out to be one of them, and was joined to it."""
-    verdicts = {session: judge_session(tx, session, told) for session in sessions}
+def _ingest_new(tx: WriteTransaction, name: str, call: _Call) -> tuple[str, Saved]:
+    """Store it as the session it turns out to be; else as a channel of its own, linked to those that it may be."""
+    found = _sessions(tx, call)
+    if found.same:
+        into = lock_channel(tx, found.same[0].number)
+        add_alias(tx, name, into.number)
+        return into.name, _save(tx, into, call)
+    into = open_channel(tx, name, call.source, call.received_at)
+    saved = _save(tx, into, call)
+    set_links(tx, into.number, [row.number for row in found.perhaps])
+    return into.name, saved
+
+
+def _sessions(tx: WriteTransaction, call: _Call) -> Matches:
+    """The session that a new name means: the one it gives the native id of, else one that asks the same."""
+    if isinstance(call.metadata.get("session_id"), str):
+        row = channel_of_session(tx, family_of(call.source), call.metadata["session_id"])
+        return Matches([row] if row else [])
+    moments = [message.timestamp for message in call.messages if message.timestamp] or [call.received_at]
+    given = call.metadata.get("project")
+    project = given if isinstance(given, str) else None
+    about = Circumstances(call.source, project, min(moments), max(*moments, call.received_at))
+    return matching_sessions(tx, about, lambda: transcript_of(call.messages))
+
+
+def _ingest_linked(tx: WriteTransaction, known: ChannelRow, call: _Call) -> tuple[str, Saved]:
+    """Store it in a channel that may be one of some sessions, and look at these again."""
+    saved = _save(tx, known, call)
+    links = [] if known.session_id else linked_sessions(tx, known.number)
+    session = _settle(tx, known.number, links) if saved.new else None
+    if session is None:
+        return known.name, saved
+    current = current_ids(tx, saved.ids)
+    return lock_channel(tx, session).name, replace(saved, ids=[current.get(id_, id_) for id_ in saved.ids])
+
+
+def _settle(tx: WriteTransaction, named: int, sessions: Sequence[int]) -> int | None:
+    """Look again at sessions that a channel may be; the one that it turned out to be, and was merged into."""
+    verdicts = {session: judge_session(tx, session, named) for session in sessions}
     same = [session for session, verdict in verdicts.items() if verdict is Verdict.SAME]
     if len(same) == 1:
-        join(tx, told, same[0])
-        return True
+        merge_channels(tx, named, same[0])
+        return same[0]
     for session, verdict in verdicts.items():
         if verdict is Verdict.OTHER:
-            drop_link(tx, told, session)
-    return False
-
-
-def _sessions(
-    tx: WriteTransaction,
-    source: str,
-    messages: Sequence[Message],
-    metadata: Mapping[str, Any],
-    received_at: datetime,
-) -> Found:
-    """The session that a new name means: the one it gives the native id of, else one that asks the same."""
-    if isinstance(metadata.get("session_id"), str):
-        row = channel_of_session(tx, family_of(source), metadata["session_id"])
-        return Found([row] if row else [])
-    moments = [message.timestamp for message in messages if message.timestamp] or [received_at]
-    project = metadata.get("project")
-    about = Circumstances(
-        source, project if isinstance(project, str) else None, min(moments), max(*moments, received_at)
-    )
-    return sessions_told(tx, about, lambda: telling_of(messages))
-
-
-def _told_of(known: ChannelRow | None, metadata: Mapping[str, Any]) -> Mapping[str, Any]:
-    if known is None or known.session_id is None:
-        return metadata
-    return {key: metadata[key] for key in metadata if key not in _OF_THE_SESSION or not known.meta.get(key)}
+            drop_link(tx, named, session)
+    return None

@@ -2,77 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Row, delete, select, update
+from sqlalchemy import bindparam, delete, select, update
 
 from registry.domain import Message, Role
-from registry.ingest.dedup import Recognised
-from registry.ingest.paraphrase import SHORTENED, agreement, by_model
-from registry.ingest.paraphrase_rows import Sent, in_turns, retold_rows
+from registry.ingest.dedup import Known, Recognised, Sent, known_by_turns
+from registry.ingest.paraphrase import SHORTENED, accept_from_model, agreement
 from registry.storage.aliases import add_alias
-from registry.storage.channels import ChannelRow, recount_channel, reindex_title, tags_of, unindex_title
+from registry.storage.channels import (
+    ChannelRow,
+    lock_channel,
+    recount_channel,
+    reindex_title,
+    tags_of,
+    unindex_title,
+)
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.messages import delete_message, replace_message, revise
+from registry.storage.messages import MessageRow, delete_softly, in_turns, replace_messages, revise
 from registry.storage.tables import channel, channel_alias, conversation, execution, extract_result, store_session, tag
 
 _KEPT = ("title", "summary", "project_path", "project_name")
 """What the channel that stays takes over where it has none."""
 
 
-def join(tx: WriteTransaction, told: int, session: int) -> None:
-    """Put a channel that was told by a tool into the one of its session; both by number.
+def merge_channels(tx: WriteTransaction, named: int, session: int) -> None:
+    """Put a channel that a tool has named into the one of its session; both by number.
 
     A message that both hold stays once, as the session has it, under both ids, deleted if either was.
     """
-    gone, into = _locked(tx, told), _locked(tx, session)
-    ours, theirs = in_turns(_messages(tx, told)), _messages(tx, session)
+    gone, into = lock_channel(tx, named), lock_channel(tx, session)
+    ours, theirs = in_turns(_messages(tx, named)), _messages(tx, session)
     sent = [Sent(Message(Role(row.role), row.text), bytes(row.digest)) for row in ours]
-    old = retold_rows(tx, theirs, sent, by_model)
+    old = known_by_turns(tx, theirs, sent, accept_from_model)
     turns = _turns(ours, old, into.seq_count)
-    places = iter(Recognised(old, theirs).new_places())
-    seq = into.seq_count
-    for row, twin in zip(ours, old, strict=True):
-        if twin is None:
-            _move(tx, row, into, seq=seq, turn=turns[row.number], place=next(places))
-            seq += 1
-        else:
-            _unite(tx, row, twin)
+    moving = [row for row, twin in zip(ours, old, strict=True) if twin is None]
+    doubled = [(row, twin) for row, twin in zip(ours, old, strict=True) if twin is not None]
+    _move(tx, moving, into, turns, Recognised(old, theirs).new_places())
+    _unite(tx, doubled)
     renumbered = {
         "turns": {row.turn: turns[row.number] for row in ours if row.seq == row.turn},
-        "hits": {row.number: twin.number for row, twin in zip(ours, old, strict=True) if twin},
+        "hits": {row.number: twin.number for row, twin in doubled},
     }
     _rename_records(tx, gone, into, renumbered)
-    _unite_channels(tx, gone, into, seq)
+    _merge_descriptions(tx, gone, into, into.seq_count + len(moving))
 
 
-def unite_shortened(tx: WriteTransaction, channel_number: int) -> None:
-    """Answers that a model shortened in several ways, when the client itself has told the whole: that one stays."""
+def merge_shortened(tx: WriteTransaction, channel_number: int) -> None:
+    """Answers that a model shortened in several ways, when the client itself has sent the whole: that one stays."""
     within = conversation.c.channel_number == channel_number, conversation.c.role == Role.ASSISTANT
-    pushed = tx.execute(select(conversation).where(*within, conversation.c.native_id.is_(None))).all()
-    if not pushed:
+    shortened = tx.execute(select(conversation).where(*within, conversation.c.native_id.is_(None))).all()
+    if not shortened:
         return
-    of_turns = conversation.c.turn.in_({row.turn for row in pushed})
+    of_turns = conversation.c.turn.in_({row.turn for row in shortened})
     whole = tx.execute(select(conversation).where(*within, of_turns, conversation.c.native_id.is_not(None))).all()
-    for row in pushed:
-        fitting = [twin for twin in whole if twin.turn == row.turn and len(twin.text) >= len(row.text)]
-        best = max(fitting, key=lambda twin: agreement(twin.text, row.text), default=None)
-        if best is not None and agreement(best.text, row.text) >= SHORTENED:
-            _unite(tx, row, best)
+    pairs = ((row, _whole_of(row, whole)) for row in shortened)
+    _unite(tx, [(row, twin) for row, twin in pairs if twin is not None])
     recount_channel(tx, channel_number)
 
 
-def _locked(tx: WriteTransaction, number: int) -> ChannelRow:
-    return tx.execute(select(channel).where(channel.c.number == number).with_for_update()).one()
+def _whole_of(row: MessageRow, whole: Iterable[MessageRow]) -> MessageRow | None:
+    """The answer of the same turn that it is a shortened one of."""
+    fitting = [twin for twin in whole if twin.turn == row.turn and len(twin.text) >= len(row.text)]
+    best = max(fitting, key=lambda twin: agreement(twin.text, row.text), default=None)
+    return best if best is not None and agreement(best.text, row.text) >= SHORTENED else None
 
 
-def _messages(tx: ReadTransaction, number: int) -> Sequence[Row[Any]]:
+def _messages(tx: ReadTransaction, number: int) -> Sequence[MessageRow]:
     query = select(conversation).where(conversation.c.channel_number == number)
     return tx.execute(query.order_by(conversation.c.place, conversation.c.number)).all()
 
 
-def _turns(ours: Sequence[Row[Any]], old: Sequence[Any], next_seq: int) -> dict[int, int]:
+def _turns(ours: Sequence[MessageRow], old: Known, next_seq: int) -> dict[int, int]:
     """The turn that each message will belong to, by its number."""
     turns: dict[int, int] = {}
     turn = None
@@ -86,35 +88,55 @@ def _turns(ours: Sequence[Row[Any]], old: Sequence[Any], next_seq: int) -> dict[
     return turns
 
 
-def _move(tx: WriteTransaction, row: Row[Any], into: ChannelRow, **where: Any) -> None:
-    revise(tx, row, {"channel": into.name, "channel_number": into.number, **where})
+def _move(
+    tx: WriteTransaction,
+    rows: Sequence[MessageRow],
+    into: ChannelRow,
+    turns: Mapping[int, int],
+    places: Sequence[float],
+) -> None:
+    """Behind the other messages by number, and where they were said by place."""
+    to = {"channel": into.name, "channel_number": into.number}
+    where = enumerate(zip(rows, places, strict=True), into.seq_count)
+    revise(tx, [(row, {**to, "seq": seq, "turn": turns[row.number], "place": place}) for seq, (row, place) in where])
 
 
-def _unite(tx: WriteTransaction, row: Row[Any], twin: Row[Any]) -> None:
-    if row.deleted and not twin.deleted:
-        delete_message(tx, twin.id, soft=True)
-    replace_message(tx, row, twin.number)
+def _unite(tx: WriteTransaction, doubled: Sequence[tuple[MessageRow, MessageRow]]) -> None:
+    """Of a message and its twin the twin stays, deleted if either was."""
+    deleted = {twin.number: twin for row, twin in doubled if row.deleted and not twin.deleted}
+    delete_softly(tx, list(deleted.values()))
+    replace_messages(tx, [(row, twin.number) for row, twin in doubled])
 
 
 def _rename_records(
     tx: WriteTransaction, gone: ChannelRow, into: ChannelRow, renumbered: Mapping[str, Mapping[int, int]]
 ) -> None:
     """What was extracted from the channel, and done in it, is of the one that stays; rankings name turns and hits."""
-    of_channel = extract_result.c.channel == gone.name
-    for row in tx.execute(select(extract_result.c.number, extract_result.c.metadata).where(of_channel)).all():
-        known: dict[str, Any] = row.metadata or {}
-        rankings = {key: [new.get(n, n) for n in known[key]] for key, new in renumbered.items() if key in known}
-        if rankings:
-            changed = update(extract_result).where(extract_result.c.number == row.number)
-            tx.execute(changed.values({"metadata": {**known, **rankings}}))
+    query = select(extract_result.c.number, extract_result.c.metadata).where(extract_result.c.channel == gone.name)
+    ranked = {row.number: _renumbered(row.metadata or {}, renumbered) for row in tx.execute(query)}
+    changed = [{"of": number, "news": metadata} for number, metadata in ranked.items() if metadata]
+    if changed:
+        statement = update(extract_result).where(extract_result.c.number == bindparam("of"))
+        tx.execute(statement.values({"metadata": bindparam("news")}), changed)
     for table in (extract_result, execution):
         tx.execute(update(table).where(table.c.channel == gone.name).values(channel=into.name))
 
 
-def _unite_channels(tx: WriteTransaction, gone: ChannelRow, into: ChannelRow, seq_count: int) -> None:
-    tags = tags_of(tx, [gone.number, into.number])
-    for name in set(tags[gone.number]) - set(tags[into.number]):
-        tx.execute(tag.insert().values(channel_number=into.number, name=name))
+def _renumbered(metadata: Mapping[str, Any], renumbered: Mapping[str, Mapping[int, int]]) -> dict[str, Any] | None:
+    """None where nothing in it is numbered."""
+    rankings = {key: [new.get(n, n) for n in metadata[key]] for key, new in renumbered.items() if key in metadata}
+    return {**metadata, **rankings} if rankings else None
+
+
+def _merge_tags(tx: WriteTransaction, gone: int, into: int) -> None:
+    tags = tags_of(tx, [gone, into])
+    if news := [name for name in tags[gone] if name not in tags[into]]:
+        tx.execute(tag.insert(), [{"channel_number": into, "name": name} for name in news])
+
+
+def _merge_descriptions(tx: WriteTransaction, gone: ChannelRow, into: ChannelRow, seq_count: int) -> None:
+    """The channel that stays takes over names, tags and what else was known of the other, which goes."""
+    _merge_tags(tx, gone.number, into.number)
     for table in (channel_alias, store_session):
         tx.execute(update(table).where(table.c.channel_number == gone.number).values(channel_number=into.number))
     unindex_title(tx, gone)

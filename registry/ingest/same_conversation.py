@@ -1,7 +1,7 @@
-"""Whether two tellings are of one conversation (issue 3, merging). Pure: questions, and the answers to them, weighed.
+"""Whether two transcripts are of one conversation (docs/recognition.md). Pure: questions, and their answers, weighed.
 
 "continue" and "run the tests" are asked in many conversations: only questions with some words to them are evidence, and
-they weigh more where an answer agrees too. Tellings that part, each with an end of its own, are not one conversation.
+they weigh more where an answer agrees too. Two that part, each with an end of its own, are not one conversation.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
-from registry.ingest.paraphrase import Texts, agreement
-from registry.ingest.turn_alignment import Line, Turn, matching_turns, turns_of
+from registry.ingest.paraphrase import agreement
+from registry.ingest.turn_alignment import Transcript, Turn, matching_turns
 
-TELLING = 14
+NARROWEST = 14
 """A question narrower than this says nothing; Korean and other wide letters count two."""
-MOST = 60
+WIDEST = 60
 """No question counts for more than so many letters."""
 ENOUGH = 40
 """So many letters of questions are enough where an answer agrees,"""
@@ -25,7 +26,7 @@ ENOUGH_ALONE = 80
 LONG_ANSWER = 40
 """A single turn is enough only if so much of its answer is the same, word for word."""
 SHARE = 0.6
-"""Where each telling has a question, at least so many of them are the same one."""
+"""Where each side has a question, at least so many of them are the same one."""
 AGREEING, DIFFERING = 0.7, 0.4
 """Answers that share so many words agree; with so few they differ."""
 FEWEST_WORDS = 4
@@ -34,19 +35,11 @@ MOST_TURNS = 40
 
 
 class Verdict(Enum):
-    """What two tellings are to each other."""
+    """What two transcripts are to each other."""
 
     SAME = "same"
     PERHAPS = "perhaps"
     OTHER = "other"
-
-
-@dataclass(frozen=True, slots=True)
-class Telling:
-    """A conversation as one side tells it: its lines in order, and where their texts are."""
-
-    lines: Sequence[Line]
-    texts: Texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,38 +50,47 @@ class Evidence:
     is_answered: bool
 
 
-def compare(one: Telling, other: Telling) -> Evidence:
-    """What two tellings are to each other, by what stands in both."""
-    first, second = turns_of(one.lines), turns_of(other.lines)
-    matched = matching_turns(first, second)
+def compare(one: Transcript, other: Transcript) -> Evidence:
+    """What two transcripts are to each other, by what stands in both."""
+    matched = matching_turns(one.turns, other.turns)
     if not matched:
         return Evidence(Verdict.OTHER, False)
-    weighed = matched[-MOST_TURNS:]
-    questions = [first[i].question for i, _ in weighed]
-    weight = _weight(_texts_of(one, [at for at in questions if at is not None]))
-    agreeing, differing, is_same_answer = _answers(one, other, [(first[i], second[j]) for i, j in weighed])
-    is_apart = _is_parted(matched, first, second) or len(matched) < SHARE * _comparable(matched, first, second)
-    if is_apart:
-        return Evidence(Verdict.PERHAPS if weight >= ENOUGH else Verdict.OTHER, agreeing > 0)
-    if len(matched) == 1:
-        is_sure = weight >= ENOUGH // 2 and is_same_answer
-    elif agreeing:
-        # An answer that is the same word for word makes up for short questions, as it does for a single turn.
-        is_sure = weight >= (ENOUGH // 2 if is_same_answer and not differing else ENOUGH)
+    shared = [(one.turns[i], other.turns[j]) for i, j in matched[-MOST_TURNS:]]
+    weight = _weight(_questions(one, [turn for turn, _ in shared]))
+    answers = _compare_answers(one, other, shared)
+    if _is_parted(matched, one.turns, other.turns) or _is_mostly_else(matched, one.turns, other.turns):
+        verdict = Verdict.PERHAPS if weight >= ENOUGH else Verdict.OTHER
     else:
-        is_sure = weight >= ENOUGH_ALONE and differing < 2
-    return Evidence(Verdict.SAME if is_sure else Verdict.PERHAPS, agreeing > 0)
+        verdict = Verdict.SAME if _is_sure(len(matched), weight, answers) else Verdict.PERHAPS
+    return Evidence(verdict, answers.agreeing > 0)
 
 
-def _texts_of(telling: Telling, places: Sequence[int]) -> list[str]:
+class _Answers(NamedTuple):
+    """In how many turns the answers agree, in how many they differ, and whether a long one is the same."""
+
+    agreeing: int
+    differing: int
+    is_same: bool
+
+
+def _is_sure(turns: int, weight: int, answers: _Answers) -> bool:
+    if turns == 1:
+        return weight >= ENOUGH // 2 and answers.is_same
+    if answers.agreeing:
+        # An answer that is the same word for word makes up for short questions, as it does for a single turn.
+        return weight >= (ENOUGH // 2 if answers.is_same and not answers.differing else ENOUGH)
+    return weight >= ENOUGH_ALONE and answers.differing < 2
+
+
+def _questions(transcript: Transcript, turns: Iterable[Turn]) -> Iterable[str]:
     """Each text once, however often it was said."""
-    distinct = {telling.lines[at].digest: at for at in places}
-    return list(telling.texts(list(distinct.values())).values())
+    distinct = {turn.key: turn.question for turn in turns if turn.question is not None}
+    return transcript.texts(list(distinct.values())).values()
 
 
 def _weight(questions: Iterable[str]) -> int:
     widths = [_width(question) for question in questions]
-    return sum(min(width, MOST) for width in widths if width >= TELLING)
+    return sum(min(width, WIDEST) for width in widths if width >= NARROWEST)
 
 
 def _width(text: str) -> int:
@@ -101,33 +103,35 @@ def _is_parted(matched: Sequence[tuple[int, int]], first: Sequence[Turn], second
     return i < len(first) - 1 and j < len(second) - 1
 
 
-def _comparable(matched: Sequence[tuple[int, int]], first: Sequence[Turn], second: Sequence[Turn]) -> int:
-    """How many questions could be the same: where only one side has some, the other begins later, or left them out."""
+def _is_mostly_else(matched: Sequence[tuple[int, int]], first: Sequence[Turn], second: Sequence[Turn]) -> bool:
+    """Whether too many questions are others where both sides have some.
+
+    Where only one side has some, the other begins later, or left them out.
+    """
     edges = [(0, 0), *matched]
     gaps = ((i - p - 1, j - q - 1) for (p, q), (i, j) in zip(edges, matched, strict=False))
-    return len(matched) + sum(min(gap) for gap in gaps)
+    return len(matched) < SHARE * (len(matched) + sum(min(gap) for gap in gaps))
 
 
-def _answers(one: Telling, other: Telling, turns: Sequence[tuple[Turn, Turn]]) -> tuple[int, int, bool]:
-    """In how many turns the answers agree, in how many they differ, and whether a long one is the same."""
-    mine = one.texts([at for turn, _ in turns for at in _spoken(one, turn)])
-    theirs = other.texts([at for _, turn in turns for at in _spoken(other, turn)])
-    agreeing = differing = 0
-    is_same = False
-    for left, right in turns:
-        said, heard = [mine[at] for at in _spoken(one, left)], [theirs[at] for at in _spoken(other, right)]
-        scores = [(agreement(a, b), a, b) for a in said for b in heard if _has_words(a) and _has_words(b)]
-        best = max(scores, default=None)
-        if best is None:
-            continue
-        agreeing += best[0] >= AGREEING
-        differing += best[0] < DIFFERING
-        is_same |= best[0] == 1.0 and min(_width(best[1]), _width(best[2])) >= LONG_ANSWER
-    return agreeing, differing, is_same
+def _compare_answers(one: Transcript, other: Transcript, turns: Sequence[tuple[Turn, Turn]]) -> _Answers:
+    ours = one.answer_texts([turn for turn, _ in turns])
+    theirs = other.answer_texts([turn for _, turn in turns])
+    best = [_best_pair(mine, yours) for mine, yours in zip(ours, theirs, strict=True)]
+    scores = [score for score, _ in best if score is not None]
+    return _Answers(
+        sum(score >= AGREEING for score in scores),
+        sum(score < DIFFERING for score in scores),
+        any(score == 1.0 and width >= LONG_ANSWER for score, width in best),
+    )
 
 
-def _spoken(telling: Telling, turn: Turn) -> list[int]:
-    return [at for at in turn.answers if telling.lines[at].role == "assistant"]
+def _best_pair(ours: Iterable[str], theirs: Sequence[str]) -> tuple[float | None, int]:
+    """How much the two answers agree that agree most, None without such two; and the width of the narrower one."""
+    pairs = [(agreement(a, b), a, b) for a in ours for b in theirs if _has_words(a) and _has_words(b)]
+    if not pairs:
+        return None, 0
+    score, a, b = max(pairs)
+    return score, min(_width(a), _width(b))
 
 
 def _has_words(text: str) -> bool:

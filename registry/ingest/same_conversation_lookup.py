@@ -1,8 +1,8 @@
-"""One channel for one conversation, whichever way it comes: by tool, by hook, from the client's own store.
+"""Which stored channels are the conversation that comes, by tool, by hook or from its client's own store.
 
-A channel that is known to be a client's session is `claimed`; one that a tool named is not, until it turns out which
+A channel that is known to be a client's session has its id; one that a tool named has none, until it turns out which
 session it is: by its native id, else by what was asked in it, within the same source, project and time. When unsure,
-two channels are kept and linked, and looked at again when either grows (issue 3).
+two channels are kept and linked, and looked at again when either gets a message.
 """
 
 from __future__ import annotations
@@ -13,15 +13,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, case, func, select
+from sqlalchemy import ColumnElement, func, select
 
-from registry.domain import Message, Project, Role, digest_of, storable
-from registry.ingest.paraphrase_rows import in_turns
-from registry.ingest.same_conversation import Evidence, Telling, Verdict, compare
-from registry.ingest.turn_alignment import Line
+from registry.domain import Message, Project, Role, Session, now
+from registry.ingest.alignment import Utterance
+from registry.ingest.dedup import Sent, stored_texts
+from registry.ingest.same_conversation import Evidence, Verdict, compare
+from registry.ingest.save import TOOL
+from registry.ingest.turn_alignment import Transcript
 from registry.storage.aliases import aliases_of
 from registry.storage.channels import ChannelRow
 from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.messages import in_turns
 from registry.storage.tables import channel, conversation
 
 NEAR = timedelta(hours=36)
@@ -32,15 +35,10 @@ MOST_NEAR = 1000
 MOST_QUESTIONS = 500
 """By so many of a conversation's last questions others are found that share some."""
 
-_ENOUGH_IDS = 100
-
 FAMILIES = {"cursor-agent": "cursor"}
-"""Sources whose conversations are told under another source's name: a rule of Cursor's says `cursor` in its CLI too."""
+"""Sources whose conversations come under another source's name, too: Cursor's rule says `cursor` in its CLI as well."""
 
-PUSHED = "ao"
-"""Who stored a message that was sent through a tool, as its `actor` (seed 004 §3.1)."""
-
-_TOLD = [conversation.c[name] for name in ("number", "role", "digest", "seq", "turn", "place")]
+_COMPARED = [conversation.c[name] for name in ("number", "role", "digest", "seq", "turn", "place")]
 _LOCK = 0x63747873
 
 
@@ -53,18 +51,26 @@ class Circumstances:
     first: datetime
     last: datetime
 
+    @classmethod
+    def of(cls, source: str, known: ChannelRow | None, session: Session) -> Circumstances:
+        """Those of a client's session, and of its channel if it has one."""
+        moments = [message.timestamp for message in session.messages if message.timestamp]
+        if known and known.message_count:
+            moments += [known.created_at, known.updated_at]
+        moments = moments or [now()]
+        return cls(source, session.project or (known.project_path if known else None), min(moments), max(moments))
+
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Matches:
     """The channels that are certainly the same conversation, best first, and those that may be."""
 
     same: list[ChannelRow] = field(default_factory=list)
     perhaps: list[ChannelRow] = field(default_factory=list)
-    other: list[ChannelRow] = field(default_factory=list)
 
 
 def family_of(source: str) -> list[str]:
-    """The sources under which a conversation of this one may be told."""
+    """The sources under which a conversation of this one may come."""
     head = FAMILIES.get(source, source)
     return [head, *(each for each, of in FAMILIES.items() if of == head)]
 
@@ -79,99 +85,61 @@ def decide_alone(tx: WriteTransaction, source: str) -> None:
         tx.execute(select(func.pg_advisory_xact_lock(_LOCK, key)))
 
 
-@dataclass(frozen=True, slots=True)
-class Agent:
-    """A sub-agent and the session it works for: its own id is short, and others may have the same."""
-
-    of_session: str
-    messages: Sequence[Message]
-
-
-def channel_of_session(
-    tx: ReadTransaction, sources: Sequence[str], session_id: str, agent: Agent | None = None
-) -> ChannelRow | None:
-    """The channel that is known to be this session; one of the first source before others."""
-    query = select(channel).where(channel.c.session_id == session_id, channel.c.source.in_(sources))
-    rows = tx.execute(query.order_by(case((channel.c.source == sources[0], 0), else_=1), channel.c.number))
-    return next((row for row in rows if agent is None or _is_that_agent(tx, row, agent)), None)
-
-
-def _is_that_agent(tx: ReadTransaction, row: ChannelRow, agent: Agent) -> bool:
-    """Known to work for the same session, or for one whose copy this is: then its messages have the same ids."""
-    if row.meta.get("parent") in (None, agent.of_session):
-        return True
-    ids = [message.more.get("native_id") for message in agent.messages[:_ENOUGH_IDS]]
-    query = select(conversation.c.number).where(
-        conversation.c.channel_number == row.number, conversation.c.native_id.in_(filter(None, ids))
-    )
-    return tx.execute(query.limit(1)).first() is not None
-
-
-def telling_of(messages: Sequence[Message]) -> Telling:
+def transcript_of(messages: Sequence[Message]) -> Transcript:
     """Messages as they came."""
-    lines = [Line(message.role, digest_of(message.role, storable(message.text))) for message in messages]
-    return Telling(lines, lambda places: {at: messages[at].text for at in places})
+    utterances = [Utterance(message.role, Sent.of(message).digest) for message in messages]
+    return Transcript(utterances, lambda places: {at: messages[at].text for at in places})
 
 
-def stored_telling(tx: ReadTransaction, number: int) -> Telling:
+def stored_transcript(tx: ReadTransaction, number: int) -> Transcript:
     """What a channel holds of what was said in it."""
     said = conversation.c.channel_number == number, conversation.c.role.in_((Role.USER, Role.ASSISTANT))
-    rows = in_turns(tx.execute(select(*_TOLD).where(*said).order_by(conversation.c.place, conversation.c.number)).all())
-    numbers = [row.number for row in rows]
-    lines = [Line(row.role, bytes(row.digest)) for row in rows]
-    return Telling(lines, lambda places: texts_of(tx, numbers, places))
+    query = select(*_COMPARED).where(*said).order_by(conversation.c.place, conversation.c.number)
+    rows = in_turns(tx.execute(query).all())
+    return Transcript([Utterance(row.role, bytes(row.digest)) for row in rows], stored_texts(tx, rows))
 
 
-def texts_of(tx: ReadTransaction, numbers: Sequence[int], places: Sequence[int]) -> Mapping[int, str]:
-    """The texts of some of these messages, by their position among them."""
-    if not places:
-        return {}
-    query = select(conversation.c.number, conversation.c.text)
-    held = dict(tx.execute(query.where(conversation.c.number.in_([numbers[at] for at in places]))).all())
-    return {at: held[numbers[at]] for at in places}
+Read = Callable[[], Transcript]
+"""Gives a transcript when it is needed: mostly there is nothing to lay it beside."""
 
 
-Tell = Callable[[], Telling]
-"""Gives a telling when it is needed: mostly there is nothing to lay it beside."""
+def matching_sessions(tx: ReadTransaction, about: Circumstances, read: Read) -> Matches:
+    """The sessions that a conversation sent by a tool may be. More than one that fits is none that is certain."""
+    found = _matches(tx, about, read, channel.c.session_id.is_not(None))
+    return found if len(found.same) <= 1 else Matches([], [*found.same, *found.perhaps])
 
 
-def sessions_told(tx: ReadTransaction, about: Circumstances, tell: Tell) -> Found:
-    """The sessions that a conversation told by a tool may be. More than one that fits is none that is certain."""
-    found = _look(tx, about, tell, channel.c.session_id.is_not(None))
-    return found if len(found.same) <= 1 else Found([], [*found.same, *found.perhaps], found.other)
+def matching_named(tx: ReadTransaction, about: Circumstances, read: Read, session: int | None) -> Matches:
+    """The channels that a tool has named and that may be a session; `session` is its own channel, if it has one."""
+    return _matches(tx, about, read, channel.c.session_id.is_(None), session)
 
 
-def tellings_of(tx: ReadTransaction, about: Circumstances, tell: Tell, session: int | None) -> Found:
-    """The channels under which a tool has told of a session; `session` is its own channel's number, if it has one."""
-    return _look(tx, about, tell, channel.c.session_id.is_(None), session)
+def judge_session(tx: ReadTransaction, session: int, named: int) -> Verdict:
+    """What a session's channel, and one that a tool has named, are to each other by now."""
+    return _verdict(tx, session, compare(stored_transcript(tx, session), stored_transcript(tx, named)))
 
 
-def judge_session(tx: ReadTransaction, session: int, told: int) -> Verdict:
-    """What a session's channel, and one that was told by a tool, are to each other by now."""
-    return _verdict(tx, session, compare(stored_telling(tx, session), stored_telling(tx, told)))
-
-
-def _look(
+def _matches(
     tx: ReadTransaction,
     about: Circumstances,
-    tell: Tell,
+    read: Read,
     kind: ColumnElement[bool],
     session: int | None = None,
-) -> Found:
+) -> Matches:
     near = _near(tx, about, kind)
     if not near:
-        return Found()
-    telling = tell()
+        return Matches()
+    transcript = read()
     found: dict[Verdict, list[tuple[ChannelRow, Evidence]]] = {verdict: [] for verdict in Verdict}
-    for row in _most_alike(tx, near, telling):
-        evidence = compare(telling, stored_telling(tx, row.number))
+    for row in _most_alike(tx, near, transcript):
+        evidence = compare(transcript, stored_transcript(tx, row.number))
         claimed = session if row.session_id is None else row.number
         found[_verdict(tx, claimed, evidence)].append((row, evidence))
     same = found[Verdict.SAME]
     # Where several fit, the questions alone do not tell them apart: the same may be asked in two chats at once.
     sure = same if len(same) <= 1 else [pair for pair in same if pair[1].is_answered]
-    unsure = [pair[0] for pair in same if pair not in sure] + _rows(found[Verdict.PERHAPS])
-    return Found(_rows(sure), unsure, _rows(found[Verdict.OTHER]))
+    unsure = [pair for pair in same if pair not in sure] + found[Verdict.PERHAPS]
+    return Matches(_rows(sure), _rows(unsure))
 
 
 def _rows(pairs: Iterable[tuple[ChannelRow, Evidence]]) -> list[ChannelRow]:
@@ -179,14 +147,15 @@ def _rows(pairs: Iterable[tuple[ChannelRow, Evidence]]) -> list[ChannelRow]:
 
 
 def _verdict(tx: ReadTransaction, claimed: int | None, evidence: Evidence) -> Verdict:
-    """A session that was told under another name already is taken for a second one only if the answers agree too."""
+    """A session that has come under another name already is taken for a second one only if the answers agree too."""
     doubtful = evidence.verdict is Verdict.SAME and not evidence.is_answered
-    return Verdict.PERHAPS if doubtful and claimed is not None and _is_told(tx, claimed) else evidence.verdict
+    return Verdict.PERHAPS if doubtful and claimed is not None and _is_logged(tx, claimed) else evidence.verdict
 
 
-def _is_told(tx: ReadTransaction, number: int) -> bool:
-    pushed = conversation.c.channel_number == number, conversation.c.actor == PUSHED
-    return bool(aliases_of(tx, number) or tx.execute(select(conversation.c.number).where(*pushed).limit(1)).first())
+def _is_logged(tx: ReadTransaction, number: int) -> bool:
+    """Whether a tool has sent something of a channel."""
+    sent = conversation.c.channel_number == number, conversation.c.actor == TOOL
+    return bool(aliases_of(tx, number) or tx.execute(select(conversation.c.number).where(*sent).limit(1)).first())
 
 
 def _near(tx: ReadTransaction, about: Circumstances, kind: ColumnElement[bool]) -> dict[int, ChannelRow]:
@@ -202,7 +171,7 @@ def _near(tx: ReadTransaction, about: Circumstances, kind: ColumnElement[bool]) 
 
 
 def _is_same_project(one: str | None, other: str | None) -> bool:
-    """Where both are known; a model may give the folder's bare name (seed 004)."""
+    """Where both are known; a model may give the folder's bare name."""
     if not one or not other:
         return True
     first, second = Project.from_path(one), Project.from_path(other)
@@ -210,9 +179,9 @@ def _is_same_project(one: str | None, other: str | None) -> bool:
     return first.path == second.path or (is_bare and first.name == second.name)
 
 
-def _most_alike(tx: ReadTransaction, near: Mapping[int, ChannelRow], telling: Telling) -> list[ChannelRow]:
+def _most_alike(tx: ReadTransaction, near: Mapping[int, ChannelRow], transcript: Transcript) -> list[ChannelRow]:
     """Those that share most questions, the latest first among equals."""
-    asked = [line.digest for line in telling.lines if line.role == Role.USER]
+    asked = [each.digest for each in transcript.utterances if each.opens_turn]
     digests = list(dict.fromkeys(reversed(asked)))[:MOST_QUESTIONS]
     if not digests:
         return []

@@ -1,4 +1,4 @@
-"""Messages stored once, however often and by whichever way they are sent (contract 2.1)."""
+"""Messages stored once, however often and by whichever way they come (docs/recognition.md)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Any
 
 from sqlalchemy import bindparam, insert, select, text, update
 
-from registry.domain import Message, Role, digest_of, new_id, preview_of, storable
-from registry.ingest.dedup import Recognised, recognise_stored
-from registry.ingest.paraphrase_rows import Sent
-from registry.storage.channels import ChannelRow, open_channel, recount_channel
+from registry.domain import Message, Role, new_id, preview_of, storable
+from registry.ingest.dedup import Known, Recognised, Sent, recognise_stored
+from registry.storage.channels import ChannelRow, describe_channel, recount_channel
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.engines import index_of
 from registry.storage.index_entries import message_entry
@@ -31,9 +30,14 @@ class Saved:
     channel_number: int
 
 
+TOOL, HOOK, READER, COPY = "ao", "hook", "reader", "copy"
+"""The actors: who stored a message. A model through a tool (by the name of the orchestrator, for it is its caller), a
+client's hook, the reader of a client's own store, and that of a shortened copy beside it."""
+
+
 def save_messages(
     tx: WriteTransaction,
-    channel_name: str,
+    into: ChannelRow,
     messages: Sequence[Message],
     *,
     source: str,
@@ -41,29 +45,22 @@ def save_messages(
     actor: str,
     received_at: datetime,
 ) -> Saved:
-    """Store those of the messages that are not stored yet; all of them or, if the transaction fails, none.
+    """Store those of the messages that an open channel does not hold yet; all, or none if the transaction fails.
 
     A message that a client names by a `native_id` is the stored one of that name, whatever became of its text.
     """
-    into = open_channel(tx, channel_name, source, metadata, received_at)
-    sent = [Sent(message, digest_of(message.role, storable(message.text))) for message in messages]
+    describe_channel(tx, into, metadata)
+    sent = [Sent.of(message) for message in messages]
     recognised = recognise_stored(tx, into, sent)
-    old = recognised.old
-    meta = storable({key: metadata[key] for key in _PER_MESSAGE if key in metadata})
-    rows = _new_rows(tx, into, sent, old, meta)
-    for row, place in zip(rows, recognised.new_places(), strict=True):
-        row |= {"source": source, "actor": actor, "received_at": received_at, "place": place}
-        row["timestamp"] = row["timestamp"] or received_at
+    common = {"source": source, "actor": actor, "received_at": received_at}
+    rows = [{**row, **common} for row in _new_rows(tx, into, sent, recognised, metadata, received_at)]
     if rows:
         _reorder(tx, recognised)
-        tokens = [analyze(row["text"]) for row in rows]
-        for row, found in zip(rows, tokens, strict=True):
-            row["length"] = len(found)
-        _insert(tx, rows, tokens)
+        _insert(tx, rows)
         _grow(tx, into, rows)
-    _take_over(tx, sent, old)
+    _correct(tx, sent, recognised.old)
     new_ids = iter(row["id"] for row in rows)
-    ids = [row.id if row else next(new_ids) for row in old]
+    ids = [row.id if row else next(new_ids) for row in recognised.old]
     return Saved(ids, len(rows), received_at, into.number)
 
 
@@ -72,87 +69,84 @@ _PER_MESSAGE = ("file", "language", "model", "additional_context")
 
 
 def _reorder(tx: WriteTransaction, recognised: Recognised) -> None:
-    """What came was told in another order than before: the conversation takes it, so that it is known again."""
-    if recognised.is_reordered:
-        places = zip(recognised.order, recognised.places(), strict=True)
-        moved = [{"row": row.number, "to": place} for row, place in places if row.place != place]
-        if moved:
-            statement = update(conversation).where(conversation.c.number == bindparam("row"))
-            tx.execute(statement.values(place=bindparam("to")), moved)
+    """What came was in another order than before: the conversation takes it, so that it is recognised again."""
+    places = zip(recognised.order, recognised.places(), strict=True)
+    moved = [{"row": row.number, "to": place} for row, place in places if row.place != place]
+    if moved:
+        statement = update(conversation).where(conversation.c.number == bindparam("row"))
+        tx.execute(statement.values(place=bindparam("to")), moved)
 
 
-def _take_over(tx: WriteTransaction, sent: Sequence[Sent], old: Sequence[MessageRow | None]) -> None:
-    """Clients write while an answer is still streaming: a named message whose text has changed since is corrected."""
-    touched = None
-    for one, row in zip(sent, old, strict=True):
-        if row is None or one.native_id is None:
-            continue
-        if row.native_id is None:
-            _adopt(tx, row, one)
-        elif bytes(row.digest) != one.digest:
-            _rewrite(tx, row.number, one)
-        else:
-            continue
-        touched = row.channel_number
-    if touched is not None:
-        recount_channel(tx, touched)
+def _correct(tx: WriteTransaction, sent: Sequence[Sent], old: Known) -> None:
+    """Clients write while an answer is still streaming: a message of theirs whose text has changed is corrected."""
+    touched = {
+        row.number: (row, one)
+        for one, row in zip(sent, old, strict=True)
+        if row is not None and one.native_id and (row.native_id is None or bytes(row.digest) != one.digest)
+    }
+    if not touched:
+        return
+    held = tx.execute(select(conversation).where(conversation.c.number.in_(touched))).all()
+    revise(tx, [(row, _correction(row, touched[row.number][1])) for row in held])
+    recount_channel(tx, held[0].channel_number)
 
 
-def _adopt(tx: WriteTransaction, row: MessageRow, news: Sent) -> None:
-    """A message that was pushed takes the name its client has for it, its words, and when it was said."""
-    held = tx.execute(select(conversation).where(conversation.c.number == row.number)).one()
+def _correction(held: MessageRow, news: Sent) -> dict[str, Any]:
+    """What changes in a message that its client has in other words, or that was stored without its client's id."""
     changes: dict[str, Any] = {"native_id": news.native_id, "payload": {**held.payload, **storable(news.message.more)}}
-    if news.message.timestamp and row.timestamp == row.received_at:  # nobody had said when
+    if held.native_id is None and news.message.timestamp and held.timestamp == held.received_at:  # nobody had said when
         changes["timestamp"] = news.message.timestamp
     if held.text != storable(news.message.text):  # shortened, or its white space changed
         changes |= {"text": storable(news.message.text), "digest": news.digest}
-    revise(tx, held, changes)
-
-
-def _rewrite(tx: WriteTransaction, number: int, news: Sent) -> None:
-    row = tx.execute(select(conversation).where(conversation.c.number == number)).one()
-    payload = {**row.payload, **storable(news.message.more)}
-    revise(tx, row, {"text": storable(news.message.text), "digest": news.digest, "payload": payload})
+    return changes
 
 
 def _new_rows(
     tx: ReadTransaction,
     into: ChannelRow,
     sent: Sequence[Sent],
-    old: Sequence[MessageRow | None],
-    meta: Mapping[str, Any],
+    recognised: Recognised,
+    metadata: Mapping[str, Any],
+    received_at: datetime,
 ) -> list[dict[str, Any]]:
     """The rows to insert, without what is the same for all. A user message opens a turn, the rest belong to it."""
+    old = recognised.old
+    meta = storable({key: metadata[key] for key in _PER_MESSAGE if key in metadata})
+    places = iter(recognised.new_places())
     rows: list[dict[str, Any]] = []
     turn = None if any(old) else _last_turn(tx, into)  # what stands before a known message is no part of the last turn
     for one, known in zip(sent, old, strict=True):
-        message = one.message
         if known:
             turn = known.turn
             continue
         seq = into.seq_count + len(rows)
-        if message.role == Role.USER or turn is None:
+        if one.message.role == Role.USER or turn is None:
             turn = seq
-        carried = {**message.more, **({"context": message.context} if message.context else {})}
-        rows.append(
-            {
-                "id": new_id("conv"),
-                "record_type": "conversation",
-                "channel": into.name,
-                "channel_number": into.number,
-                "payload": {**storable(carried), **({"meta": meta} if meta else {})},
-                "timestamp": message.timestamp,
-                "deleted": False,
-                "seq": seq,
-                "turn": turn,
-                "role": message.role.value,
-                "text": storable(message.text),
-                "digest": one.digest,
-                "native_id": one.native_id,
-                "analyzer_version": ANALYZER_VERSION,
-            }
-        )
+        payload = {**_payload(one.message), **({"meta": meta} if meta else {})}
+        timestamp = one.message.timestamp or received_at
+        where = {"seq": seq, "turn": turn, "place": next(places), "timestamp": timestamp}
+        rows.append({**_row(into, one), **where, "payload": payload})
     return rows
+
+
+def _payload(message: Message) -> dict[str, Any]:
+    carried: dict[str, Any] = storable({**message.more, **({"context": message.context} if message.context else {})})
+    return carried
+
+
+def _row(into: ChannelRow, one: Sent) -> dict[str, Any]:
+    return {
+        "id": new_id("conv"),
+        "record_type": "conversation",
+        "channel": into.name,
+        "channel_number": into.number,
+        "deleted": False,
+        "role": one.message.role.value,
+        "text": storable(one.message.text),
+        "digest": one.digest,
+        "native_id": one.native_id,
+        "analyzer_version": ANALYZER_VERSION,
+    }
 
 
 def _last_turn(tx: ReadTransaction, into: ChannelRow) -> int | None:
@@ -160,9 +154,10 @@ def _last_turn(tx: ReadTransaction, into: ChannelRow) -> int | None:
     return tx.execute(query.order_by(*LATEST_FIRST).limit(1)).scalar()
 
 
-def _insert(tx: WriteTransaction, rows: Sequence[dict[str, Any]], tokens: Sequence[Sequence[str]]) -> None:
-    for number, row in zip(_next_numbers(tx, len(rows)), rows, strict=True):
-        row["number"] = number
+def _insert(tx: WriteTransaction, rows: Sequence[dict[str, Any]]) -> None:
+    tokens = [analyze(row["text"]) for row in rows]
+    for number, row, found in zip(_next_numbers(tx, len(rows)), rows, tokens, strict=True):
+        row |= {"number": number, "length": len(found)}
     tx.execute(insert(conversation), rows)
     index_of(tx).add(tx, [message_entry(row, found) for row, found in zip(rows, tokens, strict=True)])
 
@@ -177,7 +172,7 @@ def _next_numbers(tx: WriteTransaction, count: int) -> Iterable[int]:
 
 
 def _grow(tx: WriteTransaction, into: ChannelRow, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Tell the channel what it gained."""
+    """Add to the channel's counts and span what is new."""
     moments = [row["timestamp"] for row in rows]
     was_empty = into.seq_count == 0
     asked = next((row["text"] for row in rows if row["role"] == Role.USER), None)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import cached_property
+from itertools import chain
 
 from registry.domain import Role
+from registry.ingest.alignment import BestChains, Chain, Utterance
 
-SAME_NAME = 2.0
-"""Evidence of the same question by its client's own name."""
+SAME_ID = 2.0
+"""Evidence of the same question by its client's own id."""
 SHARED_ANSWER = 1.25
 """Evidence of an equal question whose turns also share an answer, word for word."""
 OPEN_ANSWER = 1.0
@@ -19,16 +21,8 @@ OTHER_ANSWER = 0.4
 """The same, where the answers differ: shortened, or another time that the same was asked."""
 SAME_PLACE = 0.01
 BOTH_LAST = 0.28
-"""More evidence: both turns are the last ones. Who tells only a part tells the end."""
+"""More evidence: both turns are the last ones. Who sends only a part sends the end."""
 MOST_PAIRS = 20_000
-
-
-class Line(NamedTuple):
-    """One message: its role, the digest of its words, and its client's own name for it, if it has one."""
-
-    role: str
-    digest: bytes
-    name: str | None = None
 
 
 @dataclass(slots=True)
@@ -37,21 +31,43 @@ class Turn:
 
     question: int | None
     key: bytes
-    name: str | None = None
-    answers: list[int] = field(default_factory=list)
-    said: set[bytes] = field(default_factory=set)
+    native_id: str | None = None
+    replies: list[int] = field(default_factory=list)
+    reply_digests: set[bytes] = field(default_factory=set)
 
 
-def turns_of(lines: Sequence[Line]) -> list[Turn]:
-    """The conversation cut at its questions; what comes before the first one, if anything, is a turn without."""
-    turns = [Turn(None, b"")]
-    for at, line in enumerate(lines):
-        if line.role == Role.USER:
-            turns.append(Turn(at, line.digest, line.name))
-        else:
-            turns[-1].answers.append(at)
-            turns[-1].said.add(line.digest)
-    return turns
+Texts = Callable[[Sequence[int]], Mapping[int, str]]
+"""Gives the texts of the messages at some positions: only few are needed."""
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """A conversation as one side has it, the registry or who sends: its messages in order, and a way to their texts."""
+
+    utterances: Sequence[Utterance]
+    texts: Texts
+
+    @cached_property
+    def turns(self) -> list[Turn]:
+        """The conversation cut at its questions; what comes before the first one, if anything, is a turn without."""
+        turns = [Turn(None, b"")]
+        for at, utterance in enumerate(self.utterances):
+            if utterance.opens_turn:
+                turns.append(Turn(at, utterance.digest, utterance.native_id))
+            else:
+                turns[-1].replies.append(at)
+                turns[-1].reply_digests.add(utterance.digest)
+        return turns
+
+    def answers(self, turn: Turn) -> list[int]:
+        """The positions of what the assistant said in a turn; what tools said is no answer."""
+        return [at for at in turn.replies if self.utterances[at].role == Role.ASSISTANT]
+
+    def answer_texts(self, turns: Sequence[Turn]) -> list[list[str]]:
+        """What the assistant said in each of some turns, read at once."""
+        answers = [self.answers(turn) for turn in turns]
+        texts = self.texts(list(chain.from_iterable(answers)))
+        return [[texts[at] for at in some] for some in answers]
 
 
 def matching_turns(
@@ -61,21 +77,21 @@ def matching_turns(
 
     `agreeing`: pairs of turns that are known to share an answer in other words.
     """
-    chains = _BestChains(len(stored))
-    best: _Chain | None = None
+    chains = BestChains(len(stored), _score)
+    best: Chain | None = None
+    # Turns sent come in order, and each from its last place to its first: no chain of the same turn is in reach.
     for j, i in possible_pairs(stored, sent):
         before = chains.before(i)
         weight = SHARED_ANSWER if (i, j) in agreeing else _weight(stored, sent, i, j)
-        score = weight + (before.score if before else 0.0)
-        chain = _Chain(score, i, j, before)
-        chains.add(chain)
-        if best is None or chain.score > best.score:
-            best = chain
-    found = []
-    while best:
-        found.append((best.stored, best.sent))
-        best = best.before
-    return found[::-1]
+        ending = Chain(weight + (before.score if before else 0.0), i, j, before)
+        chains.add(ending)
+        if best is None or ending.score > best.score:
+            best = ending
+    return best.pairs() if best else []
+
+
+def _score(chain: Chain) -> float:
+    return chain.score
 
 
 def possible_pairs(stored: Sequence[Turn], sent: Sequence[Turn]) -> list[tuple[int, int]]:
@@ -85,15 +101,19 @@ def possible_pairs(stored: Sequence[Turn], sent: Sequence[Turn]) -> list[tuple[i
         places[turn.key].append(i)
     found = [[i for i in places.get(turn.key, ()) if may_be(stored[i], turn)] for turn in sent]
     if sum(map(len, found)) > MOST_PAIRS:
-        most = max(1, MOST_PAIRS // len(sent))
-        shift = len(stored) - len(sent)
-        found = [_nearest(some, (j, j + shift), most) for j, some in enumerate(found)]
+        found = _nearest_only(found, len(stored) - len(sent))
     return [(j, i) for j, some in enumerate(found) if j for i in reversed(some)]
 
 
 def may_be(old: Turn, new: Turn) -> bool:
-    """Whether the questions are not named as different ones."""
-    return old.name is None or new.name is None or old.name == new.name
+    """Whether the questions have no ids by which they are different ones."""
+    return old.native_id is None or new.native_id is None or old.native_id == new.native_id
+
+
+def _nearest_only(found: Sequence[Sequence[int]], shift: int) -> list[list[int]]:
+    """Those near the same place, counted from the beginning or from the end."""
+    most = max(1, MOST_PAIRS // len(found))
+    return [_nearest(some, (j, j + shift), most) for j, some in enumerate(found)]
 
 
 def _nearest(places: Sequence[int], wanted: Sequence[int], most: int) -> list[int]:
@@ -103,47 +123,12 @@ def _nearest(places: Sequence[int], wanted: Sequence[int], most: int) -> list[in
 def _weight(stored: Sequence[Turn], sent: Sequence[Turn], i: int, j: int) -> float:
     old, new = stored[i], sent[j]
     weight = OTHER_ANSWER
-    if old.name and old.name == new.name:
-        weight = SAME_NAME
-    elif not (old.said and new.said):
+    if old.native_id and old.native_id == new.native_id:
+        weight = SAME_ID
+    elif not (old.reply_digests and new.reply_digests):
         weight = OPEN_ANSWER
-    elif old.said & new.said:
+    elif old.reply_digests & new.reply_digests:
         weight = SHARED_ANSWER
     if i == len(stored) - 1 and j == len(sent) - 1:
         weight += BOTH_LAST
     return weight + SAME_PLACE * (i == j)
-
-
-class _Chain(NamedTuple):
-    score: float
-    stored: int
-    sent: int
-    before: _Chain | None
-
-
-class _BestChains:
-    """The best chain that ends before a stored turn: a Fenwick tree of maxima.
-
-    Rows (turns sent) come in order, and each from its last place to its first: no chain of the same row is in reach.
-    """
-
-    def __init__(self, size: int) -> None:
-        self._tree: list[_Chain | None] = [None] * (size + 1)
-
-    def add(self, chain: _Chain) -> None:
-        node = chain.stored + 1
-        while node < len(self._tree):
-            held = self._tree[node]
-            if held is None or chain.score > held.score:
-                self._tree[node] = chain
-            node += node & -node
-
-    def before(self, place: int) -> _Chain | None:
-        best: _Chain | None = None
-        node = place
-        while node > 0:
-            held = self._tree[node]
-            if held is not None and (best is None or held.score > best.score):
-                best = held
-            node -= node & -node
-        return best

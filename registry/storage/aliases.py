@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from sqlalchemy import insert, or_, select
 
-from registry.storage.channels import find_channel
+from registry.storage.channels import ChannelRow, find_channel
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.tables import channel, channel_alias, channel_link
 
@@ -29,29 +29,35 @@ def canonical_name(tx: ReadTransaction, name: str | None) -> str | None:
     return row.name if row else name
 
 
-def set_links(tx: WriteTransaction, told: int, sessions: Iterable[int]) -> None:
-    """Note which sessions a channel without one may be; what was noted before still holds."""
-    known = set(linked_sessions(tx, told))
-    for session in sessions:
-        if session not in known:
-            tx.execute(insert(channel_link).values(told=told, session=session))
+def find_settled_channel(tx: ReadTransaction, name: str) -> ChannelRow | None:
+    """The channel of that name, locked, unless it may turn out to be a session of another channel."""
+    links = select(channel_link).where(channel_link.c.named == channel.c.number)
+    return find_channel(tx, name, or_(channel.c.session_id.is_not(None), ~links.exists()), lock=True)
 
 
-def drop_link(tx: WriteTransaction, told: int, session: int) -> None:
+def set_links(tx: WriteTransaction, named: int, sessions: Iterable[int]) -> None:
+    """Note which sessions a channel that only a tool has named may be; what was noted before still holds."""
+    known = set(linked_sessions(tx, named))
+    news = [session for session in sessions if session not in known]
+    if news:
+        tx.execute(insert(channel_link), [{"named": named, "session": session} for session in news])
+
+
+def drop_link(tx: WriteTransaction, named: int, session: int) -> None:
     """Two channels are not one conversation after all."""
-    tx.execute(channel_link.delete().where(channel_link.c.told == told, channel_link.c.session == session))
+    tx.execute(channel_link.delete().where(channel_link.c.named == named, channel_link.c.session == session))
 
 
-def linked_sessions(tx: ReadTransaction, told: int) -> list[int]:
-    """The numbers of the sessions that a channel without one may be."""
-    return list(tx.execute(select(channel_link.c.session).where(channel_link.c.told == told)).scalars())
+def linked_sessions(tx: ReadTransaction, named: int) -> list[int]:
+    """The numbers of the sessions that a channel which only a tool has named may be."""
+    return list(tx.execute(select(channel_link.c.session).where(channel_link.c.named == named)).scalars())
 
 
 def links_of(tx: ReadTransaction, number: int) -> list[str]:
     """The channels that may be the same conversation as this one."""
     query = select(channel.c.name).join(
-        channel_link, or_(channel_link.c.told == channel.c.number, channel_link.c.session == channel.c.number)
+        channel_link, or_(channel_link.c.named == channel.c.number, channel_link.c.session == channel.c.number)
     )
-    linked = or_(channel_link.c.told == number, channel_link.c.session == number)
+    linked = or_(channel_link.c.named == number, channel_link.c.session == number)
     query = query.where(linked, channel.c.number != number, channel.c.deleted.is_(False))
     return list(tx.execute(query.order_by(channel.c.name).distinct()).scalars())

@@ -43,15 +43,22 @@ class ChannelFilter:
     to: datetime | None = None
 
 
-def find_channel(tx: ReadTransaction, name: str, *, lock: bool = False) -> ChannelRow | None:
+def find_channel(
+    tx: ReadTransaction, name: str, *conditions: ColumnElement[bool], lock: bool = False
+) -> ChannelRow | None:
     """The channel of that name or alias, deleted or not; `lock` keeps other writers of this channel waiting."""
     aliased = select(channel_alias.c.channel_number).where(channel_alias.c.name == name).scalar_subquery()
-    for condition in (channel.c.name == name, channel.c.number == aliased):
-        query = select(channel).where(condition)
+    for is_named in (channel.c.name == name, channel.c.number == aliased):
+        query = select(channel).where(is_named, *conditions)
         row = tx.execute(query.with_for_update() if lock else query).first()
         if row:
             return row
     return None
+
+
+def lock_channel(tx: WriteTransaction, number: int) -> ChannelRow:
+    """The channel of that number; other writers of it wait until the transaction ends."""
+    return tx.execute(select(channel).where(channel.c.number == number).with_for_update()).one()
 
 
 def get_channel(tx: ReadTransaction, name: str) -> ChannelRow:
@@ -99,44 +106,44 @@ def recent_channels(tx: ReadTransaction, limit: int) -> list[ChannelRow]:
     )
 
 
-def open_channel(tx: WriteTransaction, name: str, source: str, meta: Mapping[str, Any], at: datetime) -> ChannelRow:
-    """The channel, made if new, locked until the transaction ends, knowing what `meta` tells of it."""
-    row = find_channel(tx, name, lock=True)
+def open_channel(tx: WriteTransaction, name: str, source: str, at: datetime) -> ChannelRow:
+    """The channel, made if new, locked until the transaction ends."""
+    row = find_channel(tx, name, lock=True) or _insert_channel(tx, name, source, at)
+    # Another writer may have made it meanwhile.
+    row = row or find_channel(tx, name, lock=True)
     if row is None:
-        _insert_channel(tx, name, source, at)
-        row = find_channel(tx, name, lock=True)
-        if row is None:
-            raise NotFound("No such channel", f"Channel {name!r} was removed while it was written")
-    changes = _described_by(meta, row)
-    if changes:
-        tx.execute(update(channel).where(channel.c.number == row.number).values(**changes))
-        if "title" in changes or "project_name" in changes:
-            reindex_title(tx, row, changes)
-        row = find_channel(tx, row.name) or row
+        raise NotFound("No such channel", f"Channel {name!r} was removed while it was written")
     return row
 
 
-def _insert_channel(tx: WriteTransaction, name: str, source: str, at: datetime) -> None:
+def describe_channel(tx: WriteTransaction, row: ChannelRow, meta: Mapping[str, Any]) -> None:
+    """Keep what `meta` says of a channel."""
+    changes = _described_by(meta, row)
+    if changes:
+        tx.execute(update(channel).where(channel.c.number == row.number).values(**changes))
+    if "title" in changes or "project_name" in changes:
+        reindex_title(tx, row, changes)
+
+
+def _insert_channel(tx: WriteTransaction, name: str, source: str, at: datetime) -> ChannelRow | None:
     """Two writers may open one channel at once: the second one's insert does nothing."""
     if tx.dialect.name == "postgresql":
         from sqlalchemy.dialects.postgresql import insert as insert_or_nothing
     else:
         from sqlalchemy.dialects.sqlite import insert as insert_or_nothing  # type: ignore[assignment]
-    tx.execute(
-        insert_or_nothing(channel)
-        .values(
-            name=name,
-            source=source,
-            meta={},
-            message_count=0,
-            seq_count=0,
-            token_count=0,
-            created_at=at,
-            updated_at=at,
-            deleted=False,
-        )
-        .on_conflict_do_nothing(index_elements=["name"])
-    )
+    values = {
+        "name": name,
+        "source": source,
+        "meta": {},
+        "message_count": 0,
+        "seq_count": 0,
+        "token_count": 0,
+        "created_at": at,
+        "updated_at": at,
+        "deleted": False,
+    }
+    statement = insert_or_nothing(channel).values(**values).on_conflict_do_nothing(index_elements=["name"])
+    return tx.execute(statement.returning(channel)).first()
 
 
 def _described_by(meta: Mapping[str, Any], row: ChannelRow) -> dict[str, Any]:
@@ -233,7 +240,7 @@ def _is_named(nickname: ColumnElement[Any], _wanted: bool) -> ColumnElement[bool
 
 
 def channel_item(row: ChannelRow, tags: Sequence[str]) -> dict[str, Any]:
-    """A channel as the outside sees it: the fields of a session (contract 2.3)."""
+    """A channel as the outside sees it: the fields of a session (docs/interface.md)."""
     return {
         "session_id": row.session_id or row.name,
         "channel": row.name,

@@ -1,4 +1,4 @@
-"""Messages as they are read, deleted and restored. Storing them is `saving`."""
+"""Messages as they are read, changed, deleted and restored. Storing new ones is `registry.ingest.save`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from datetime import datetime
 from operator import eq, ge, le
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Delete, Row, Update, bindparam, delete, func, insert, or_, select, update
 
-from registry.domain import format_time
+from registry.domain import Role, format_time
 from registry.errors import NotFound
 from registry.storage.aliases import canonical_name
 from registry.storage.channels import ChannelRow, find_channel, get_channel, recount_channel, unindex_title
@@ -71,11 +71,11 @@ def message_place(tx: ReadTransaction, channel_number: int, seq: int) -> tuple[d
     return row.timestamp, row.number
 
 
-Turn = tuple[int, int]
+TurnKey = tuple[int, int]
 """A turn's identity: channel number, and the seq of the message that opens it."""
 
 
-def turns_of(tx: ReadTransaction, turns: Iterable[Turn]) -> list[MessageRow]:
+def turns_of(tx: ReadTransaction, turns: Iterable[TurnKey]) -> list[MessageRow]:
     """All messages of some turns, in conversation order."""
     by_channel: dict[int, list[int]] = defaultdict(list)
     for channel_number, turn in turns:
@@ -94,6 +94,16 @@ def turns_of(tx: ReadTransaction, turns: Iterable[Turn]) -> list[MessageRow]:
 def _in_order(rows: Sequence[MessageRow]) -> list[MessageRow]:
     """Asked to sort a few rows, SQLite would rather walk all messages in order of time; so we do it."""
     return sorted(rows, key=lambda row: (row.timestamp, row.number))
+
+
+def in_turns(rows: Sequence[MessageRow]) -> list[MessageRow]:
+    """Messages of a channel turn by turn: an answer that was given anew stands behind the rest of the conversation."""
+    turns: dict[int, list[MessageRow]] = defaultdict(list)
+    for row in rows:
+        turns[row.turn].append(row)
+    opened = {turn: next((row.place for row in some if row.seq == turn), some[0].place) for turn, some in turns.items()}
+    ordered = sorted(turns, key=lambda turn: opened[turn])
+    return [row for turn in ordered for row in sorted(turns[turn], key=lambda row: (row.role != Role.USER, row.place))]
 
 
 def by_numbers(tx: ReadTransaction, numbers: Sequence[int]) -> list[MessageRow]:
@@ -152,23 +162,40 @@ def get_message(tx: ReadTransaction, message_id: str, *, include_deleted: bool =
 def delete_message(tx: WriteTransaction, message_id: str, *, soft: bool) -> dict[str, Any]:
     """Delete a message so that nothing finds it; softly it can be restored. Returns it as it now is."""
     row = get_message(tx, message_id, include_deleted=True)
-    unindex(tx, [row])
     if soft:
-        changes = {"deleted": True, "with_channel": False}
-        tx.execute(update(conversation).where(conversation.c.number == row.number).values(**changes))
+        delete_softly(tx, [row])
     else:
-        tx.execute(delete(conversation).where(conversation.c.number == row.number))
+        remove(tx, [row])
     recount_channel(tx, row.channel_number)
     return {**message_item(row), "deleted": True}
 
 
-def replace_message(tx: WriteTransaction, row: MessageRow, number: int) -> None:
-    """Take a message out because it is another one told twice: its id stands for that one from now on."""
-    unindex(tx, [row])
-    moved = update(message_alias).where(message_alias.c.number == row.number)
-    tx.execute(moved.values(number=number))
-    tx.execute(insert(message_alias).values(id=row.id, number=number))
-    tx.execute(delete(conversation).where(conversation.c.number == row.number))
+def delete_softly(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
+    """Delete messages so that each can be restored, whatever becomes of its channel."""
+    unindex(tx, rows)
+    _each(tx, update(conversation).values(deleted=True, with_channel=False), rows)
+
+
+def remove(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
+    """Delete messages for good."""
+    unindex(tx, rows)
+    _each(tx, delete(conversation), rows)
+
+
+def replace_messages(tx: WriteTransaction, replaced: Sequence[tuple[MessageRow, int]]) -> None:
+    """Take out messages that are stored twice; their ids stand for the others from now on, whose numbers are given."""
+    if not replaced:
+        return
+    moved = update(message_alias).where(message_alias.c.number == bindparam("was"))
+    tx.execute(moved.values(number=bindparam("is_now")), [{"was": row.number, "is_now": to} for row, to in replaced])
+    tx.execute(insert(message_alias), [{"id": row.id, "number": to} for row, to in replaced])
+    remove(tx, [row for row, _ in replaced])
+
+
+def _each(tx: WriteTransaction, statement: Update | Delete, rows: Sequence[MessageRow]) -> None:
+    """Carry it out for each of these messages, as one statement however many they are."""
+    if rows:
+        tx.execute(statement.where(conversation.c.number == bindparam("of")), [{"of": row.number} for row in rows])
 
 
 def current_ids(tx: ReadTransaction, ids: Sequence[str]) -> dict[str, str]:
@@ -183,7 +210,7 @@ def restore_message(tx: WriteTransaction, message_id: str) -> dict[str, Any]:
     """Take a soft deletion back. Returns the message as it now is; NotFound if it is gone for good."""
     row = get_message(tx, message_id, include_deleted=True)
     if row.deleted:
-        revise(tx, row, _BACK)
+        revise(tx, [(row, _BACK)])
         recount_channel(tx, row.channel_number)
     return {**message_item(row), "deleted": False}
 
@@ -200,8 +227,7 @@ def restore_channel(tx: WriteTransaction, name: str) -> ChannelRow:
     if row is None:
         raise NotFound("No such channel", f"No channel {name!r} in the registry")
     within = conversation.c.channel_number == row.number, conversation.c.with_channel.is_(True)
-    for message in tx.execute(select(conversation).where(*within)).all():
-        revise(tx, message, _BACK)
+    revise(tx, [(message, _BACK) for message in tx.execute(select(conversation).where(*within)).all()])
     recount_channel(tx, row.number)
     return get_channel(tx, name)
 
@@ -221,15 +247,27 @@ def delete_channel(tx: WriteTransaction, row: ChannelRow, *, soft: bool) -> None
         tx.execute(delete(channel).where(channel.c.number == row.number))
 
 
-def revise(tx: WriteTransaction, row: MessageRow, changes: Mapping[str, Any]) -> None:
-    """Change a stored message, and what it is found by."""
-    found = analyze(changes.get("text", row.text))
-    known = {**changes, "length": len(found), "analyzer_version": ANALYZER_VERSION}
-    unindex(tx, [row])
-    tx.execute(update(conversation).where(conversation.c.number == row.number).values(**known))
-    revised = {**row._mapping, **known}
-    if not revised["deleted"]:
-        index_of(tx).add(tx, [message_entry(revised, found)])
+def revise(tx: WriteTransaction, news: Sequence[tuple[MessageRow, Mapping[str, Any]]]) -> None:
+    """Change stored messages, and what they are found by: in a few statements, however many they are."""
+    if not news:
+        return
+    tokens = [analyze(changes.get("text", row.text)) for row, changes in news]
+    revised = [
+        {**row._mapping, **changes, "length": len(found), "analyzer_version": ANALYZER_VERSION}
+        for (row, changes), found in zip(news, tokens, strict=True)
+    ]
+    unindex(tx, [row for row, _ in news])
+    _overwrite(tx, revised, {"length", "analyzer_version"}.union(*(changes for _, changes in news)))
+    alive = zip(revised, tokens, strict=True)
+    if entries := [message_entry(row, found) for row, found in alive if not row["deleted"]]:
+        index_of(tx).add(tx, entries)
+
+
+def _overwrite(tx: WriteTransaction, rows: Sequence[Mapping[str, Any]], columns: Iterable[str]) -> None:
+    new = {name: f"new_{name}" for name in columns}  # a column's own name is SQLAlchemy's
+    statement = update(conversation).where(conversation.c.number == bindparam("of"))
+    values = [{"of": row["number"], **{given: row[name] for name, given in new.items()}} for row in rows]
+    tx.execute(statement.values({name: bindparam(given) for name, given in new.items()}), values)
 
 
 def unindex(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
@@ -240,7 +278,7 @@ def unindex(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
 
 
 def message_item(row: MessageRow) -> dict[str, Any]:
-    """A message as the outside sees it (contract 5, a conversation item)."""
+    """A message as the outside sees it (docs/interface.md, a conversation item)."""
     return {
         "id": row.id,
         "channel": row.channel,

@@ -1,4 +1,4 @@
-"""What a session may be called, and which sessions a nickname in other letters means (contract 2.3)."""
+"""What a session may be called, and which sessions a nickname in other letters means."""
 
 from __future__ import annotations
 

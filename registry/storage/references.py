@@ -19,7 +19,7 @@ _SHOWN = 5
 
 
 def resolve_session(tx: ReadTransaction, reference: str) -> ChannelRow:
-    """The one session that is meant (contract 2.3); NotFound, or InvalidRequest naming those it may be."""
+    """The one session that is meant; NotFound, or InvalidRequest naming those it may be."""
     ordinal = _ORDINAL.fullmatch(reference)
     for place, condition in enumerate(_readings(tx, reference)):
         if ordinal and place:  # only a channel's own name comes before `#3`

@@ -83,7 +83,7 @@ channel = Table(
     sqlite_autoincrement=True,
 )
 
-channel_alias = Table(  # other names that a channel goes by: those under which it was told before it was recognised
+channel_alias = Table(  # other names that a channel goes by: those that tools gave it before it was recognised
     "channel_alias",
     metadata,
     Column("name", Text, primary_key=True),
@@ -91,10 +91,11 @@ channel_alias = Table(  # other names that a channel goes by: those under which 
     Index("ix_channel_alias_channel_number", "channel_number"),
 )
 
-channel_link = Table(  # two channels that may be one conversation: one without a session, and one that is a session
+channel_link = Table(  # two channels that may be one conversation: one that a tool has named, and one that is a session
     "channel_link",
     metadata,
-    Column("told", Number, ForeignKey("channel.number", ondelete="CASCADE"), primary_key=True),
+    # The column keeps the name it was made with.
+    Column("told", Number, ForeignKey("channel.number", ondelete="CASCADE"), primary_key=True, key="named"),
     Column("session", Number, ForeignKey("channel.number", ondelete="CASCADE"), primary_key=True),
     Index("ix_channel_link_session", "session"),
 )
@@ -142,7 +143,7 @@ conversation = Table(
     sqlite_autoincrement=True,
 )
 
-message_alias = Table(  # the ids of messages that turned out to be another one told twice
+message_alias = Table(  # the ids of messages that turned out to be another one stored twice
     "message_alias",
     metadata,
     Column("id", String(40), primary_key=True),

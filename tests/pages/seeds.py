@@ -9,6 +9,7 @@ from orchestrator.service import Orchestrator
 from registry.domain import Message, Role
 from registry.ingest.save import save_messages
 from registry.registry import Registry
+from registry.storage.channels import open_channel
 
 FIBONACCI = "cursor_session_1759156215"
 LOGIN = "claude_session_1759242615"
@@ -133,7 +134,7 @@ async def seed(registry: Registry) -> None:
     await registry.write(
         lambda tx: save_messages(
             tx,
-            AGENT,
+            open_channel(tx, AGENT, "claude-code", LATER),
             AGENT_MESSAGES,
             source="claude-code",
             actor="claude-code",

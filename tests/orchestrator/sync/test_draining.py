@@ -122,7 +122,7 @@ async def test_what_the_registry_cannot_take_now_waits(
     orchestrator: Orchestrator, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as broken:
-        broken.setattr("registry.ingest.from_client.save_messages", None)
+        broken.setattr("registry.ingest.from_hook.save_messages", None)
         failed = await hear(orchestrator, home, asked("Faster?", 0))
     assert (failed.is_complete, failed.new_messages) == (False, 0)
     assert (await drain(orchestrator, home)).new_messages == 1

@@ -1,4 +1,4 @@
-"""A chat as its three tellers tell it: the model through the tool, the client's hooks, the client's own store."""
+"""A chat as it comes by its three ways: from the model by tool, from the client's hooks, from the client's store."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from sqlalchemy import Engine, select
 
 from orchestrator.sync.drain import sessions_of
 from registry.domain import Message, Role, Session
-from registry.ingest.from_client import import_heard, import_session
-from registry.ingest.from_tool import save_told
+from registry.ingest.from_client import ingest_from_client
+from registry.ingest.from_hook import ingest_from_hook
+from registry.ingest.from_tool import ingest_from_tool
 from registry.storage.aliases import links_of
 from registry.storage.channels import ChannelRow, find_channel
 from registry.storage.database import ReadTransaction, WriteTransaction
@@ -39,7 +40,7 @@ BASKET = (
 
 @dataclass
 class Chat:
-    """One chat in a registry. Turns begin a minute apart; whoever tells of one does so half a minute later."""
+    """One chat in a registry. Turns begin a minute apart; a tool logs one half a minute later."""
 
     engine: Engine
     turns: Sequence[Turn]
@@ -61,7 +62,7 @@ class Chat:
 
     def say(self, messages: Sequence[Message], upto: int, name: str | None = None) -> list[str]:
         with self.engine.begin() as connection:
-            _, saved = save_told(
+            _, saved = ingest_from_tool(
                 WriteTransaction(ReadTransaction(connection)),
                 name or self.name,
                 messages,
@@ -72,7 +73,7 @@ class Chat:
         return saved.ids
 
     def hook(self, turn: int) -> None:
-        """The client's hooks tell of one turn."""
+        """The client's hooks send one turn."""
         at, request = self.asked_at(turn).timestamp(), f"{self.session_id}-{turn}"
         common = {"conversation_id": self.session_id, "generation_id": request}
         where = {"workspace_roots": [self.project]} if self.project else {}
@@ -86,7 +87,7 @@ class Chat:
         ]
         with self.engine.begin() as connection:
             for source, session in sessions_of([{"source": "cursor", **event} for event in events]):
-                import_heard(WriteTransaction(ReadTransaction(connection)), source, session)
+                ingest_from_hook(WriteTransaction(ReadTransaction(connection)), source, session)
 
     def read(self, upto: int) -> None:
         """The client's own store is read: all so far, with what tools said."""
@@ -104,7 +105,7 @@ class Chat:
                 messages.append(Message(role, text, at, more={"native_id": native_id}))
         with self.engine.begin() as connection:
             tx = WriteTransaction(ReadTransaction(connection))
-            import_session(tx, "cursor", Session(self.session_id, tuple(messages), project=self.project))
+            ingest_from_client(tx, "cursor", Session(self.session_id, tuple(messages), project=self.project))
 
     def channel(self, name: str | None = None) -> ChannelRow | None:
         with self.engine.begin() as connection:
@@ -136,6 +137,6 @@ def said_in(engine: Engine, row: ChannelRow) -> list[tuple[str, str]]:
     return [(each.role, " ".join(each.text.split())) for each in rows]
 
 
-def told(turns: Sequence[Turn]) -> list[tuple[str, str]]:
-    """What `said_in` gives for these turns, told once."""
+def once(turns: Sequence[Turn]) -> list[tuple[str, str]]:
+    """What `said_in` gives for these turns, stored once."""
     return [line for turn in turns for line in (("user", turn.question), ("assistant", turn.answer))]

@@ -5,13 +5,17 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.ingest.message_alignment import Utterance, overlap, recognise
+from registry.domain import Role
+from registry.ingest.alignment import Utterance
+from registry.ingest.message_alignment import overlap, recognise
 
 
 def spoken(letters: str, times: list[int | None] | None = None) -> list[Utterance]:
     instants = times or [None] * len(letters)
+    roles = {True: Role.USER, False: Role.ASSISTANT}
     return [
-        Utterance(letter.encode(), instant, letter.isupper()) for letter, instant in zip(letters, instants, strict=True)
+        Utterance(roles[letter.isupper()], letter.encode(), instant=instant)
+        for letter, instant in zip(letters, instants, strict=True)
     ]
 
 
@@ -90,9 +94,9 @@ def test_a_later_question_repeated_with_another_answer_is_not_taken_for_the_firs
 
 
 def test_ten_thousand_messages_with_two_answers_changed_are_recognised_at_once() -> None:
-    stored = [Utterance(str(i).encode(), None, i % 2 == 0) for i in range(10_000)]
-    sent = [*stored, Utterance(b"new")]
-    sent[3_001] = sent[7_001] = Utterance(b"changed")
+    stored = [Utterance((Role.USER, Role.ASSISTANT)[i % 2], str(i).encode()) for i in range(10_000)]
+    sent = [*stored, Utterance(Role.ASSISTANT, b"new")]
+    sent[3_001] = sent[7_001] = Utterance(Role.ASSISTANT, b"changed")
     found = recognise(stored, sent)
     assert [place for place in found if place is None] == [None] * 3
     assert found[9_999] == 9_999

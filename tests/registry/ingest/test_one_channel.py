@@ -1,4 +1,4 @@
-"""One chat, one channel, whoever tells of it and in whatever order; two chats that only begin alike stay two."""
+"""One chat, one channel, by whichever way and in whatever order it comes; two chats that only begin alike stay two."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from registry.storage.database import ReadTransaction, WriteTransaction, create_
 from registry.storage.messages import delete_message
 from registry.storage.migrate import migrate_engine
 from registry.storage.tables import conversation
-from tests.registry.ingest.chats import BASKET, NINE, Chat, Turn, channels, links, said_in, told
+from tests.registry.ingest.chats import BASKET, NINE, Chat, Turn, channels, links, once, said_in
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def engine(database_url: str) -> Iterator[Engine]:
 def assert_one(chat: Chat, name: str | None = None) -> None:
     """The chat is one channel, under the name the model uses too, and each message is in it once."""
     [row] = channels(chat.engine)
-    assert said_in(chat.engine, row) == told(chat.turns)
+    assert said_in(chat.engine, row) == once(chat.turns)
     assert row.session_id == chat.session_id
     assert row.message_count in (len(chat.turns) * 2, len(chat.turns) * 4)
     found = chat.channel(name)
@@ -38,7 +38,7 @@ def assert_one(chat: Chat, name: str | None = None) -> None:
     assert found.number == row.number
     ids = chat.tool(len(chat.turns), words=5)
     assert [chat.text_of(each) for each in ids] == [text for _, text in said_in(chat.engine, row)]
-    assert said_in(chat.engine, row) == told(chat.turns)
+    assert said_in(chat.engine, row) == once(chat.turns)
 
 
 @pytest.mark.parametrize("order", list(permutations("thr")))
@@ -62,7 +62,7 @@ def test_turn_by_turn_by_tool_and_hooks(engine: Engine) -> None:
         chat.hook(turn)
         returned += chat.tool(turn + 1)
     assert_one(chat)
-    assert {chat.text_of(each) for each in returned} == {text for _, text in told(BASKET)}
+    assert {chat.text_of(each) for each in returned} == {text for _, text in once(BASKET)}
 
 
 def test_the_tool_ahead_of_the_hooks_turn_by_turn(engine: Engine) -> None:
@@ -79,7 +79,7 @@ def test_yesterdays_session_goes_on_under_a_new_name(engine: Engine) -> None:
     Chat(engine, BASKET[:2], start=NINE - timedelta(days=1)).read(2)
     chat.tool(3)
     [row] = channels(engine)
-    assert said_in(engine, row) == told(BASKET)
+    assert said_in(engine, row) == once(BASKET)
     assert row.name == "cursor_session_20260503_090000"
     assert chat.channel() == row
 
@@ -125,12 +125,12 @@ def test_two_chats_that_begin_alike_stay_two(engine: Engine, order: tuple[str, .
     one = Chat(engine, TESTS)
     other = Chat(engine, STYLE, "cursor_session_other", "c-2", start=NINE + timedelta(minutes=5))
     for turn in range(3):
-        for teller in order:
+        for way in order:
             for chat in (one, other):
-                getattr(chat, teller)(turn if teller == "hook" else turn + 1)
+                getattr(chat, way)(turn if way == "hook" else turn + 1)
     for chat in (one, other):
         rows = [row for row in channels(engine) if row.session_id == chat.session_id]
-        assert [said_in(engine, row) for row in rows] == [told(chat.turns)]
+        assert [said_in(engine, row) for row in rows] == [once(chat.turns)]
         assert (chat.channel() or rows[0]).session_id in (None, chat.session_id)
 
 
@@ -168,7 +168,7 @@ def test_a_fork_that_took_another_way_is_linked_not_merged(engine: Engine) -> No
     assert links(engine, "fork") == ["cursor_session_20260504_090000"]
 
 
-def test_a_message_deleted_in_one_telling_is_deleted_in_the_whole(engine: Engine) -> None:
+def test_a_message_deleted_in_one_of_two_channels_is_deleted_in_the_whole(engine: Engine) -> None:
     chat = Chat(engine, VAGUE)
     chat.read(4)
     [first_id, _] = chat.tool(1)
@@ -176,7 +176,7 @@ def test_a_message_deleted_in_one_telling_is_deleted_in_the_whole(engine: Engine
         delete_message(WriteTransaction(ReadTransaction(connection)), first_id, soft=True)
     chat.tool(4)
     [row] = channels(engine)
-    assert said_in(engine, row) == told(VAGUE)[1:]
+    assert said_in(engine, row) == once(VAGUE)[1:]
 
 
 def test_a_paraphrased_answer_is_kept_beside_and_not_added_again(engine: Engine) -> None:
@@ -190,7 +190,7 @@ def test_a_paraphrased_answer_is_kept_beside_and_not_added_again(engine: Engine)
     assert len(said_in(engine, row)) == 7
 
 
-def test_an_answer_only_the_tool_has_told_yet_is_kept_and_completed_later(engine: Engine) -> None:
+def test_an_answer_only_the_tool_has_sent_yet_is_kept_and_completed_later(engine: Engine) -> None:
     chat = Chat(engine, BASKET)
     chat.read(2)
     ids = chat.tool(3, words=4)
@@ -241,7 +241,7 @@ ANSWERS = (
 
 @st.composite
 def arrivals(draw: st.DrawFn, tags: tuple[str, ...]) -> tuple[dict[str, list[Turn]], list[tuple[str, str, int, int]]]:
-    """Chats with equal openings and ends of their own, and in which order who tells how much of which."""
+    """Chats with equal openings and ends of their own, and in which order by which way how much of which comes."""
     opening = draw(st.lists(st.sampled_from(SHORT), max_size=3))
     chats = {}
     moves: dict[str, list[tuple[str, str, int, int]]] = {}
@@ -257,9 +257,9 @@ def arrivals(draw: st.DrawFn, tags: tuple[str, ...]) -> tuple[dict[str, list[Tur
         steps = [("hook", turn) for turn in range(total)]
         steps += [("read", upto) for upto in (*draw(st.lists(st.integers(1, total), max_size=2)), total)]
         steps += [("tool", upto) for upto in (*draw(st.lists(st.integers(1, total), max_size=3)), total)]
-        by_teller = {teller: sorted(at for who, at in steps if who == teller) for teller in ("hook", "read", "tool")}
+        by_way = {way: sorted(at for who, at in steps if who == way) for way in ("hook", "read", "tool")}
         order = draw(st.permutations([who for who, _ in steps]))
-        moves[tag] = [(tag, who, by_teller[who].pop(0), draw(st.sampled_from([1000, 6]))) for who in order]
+        moves[tag] = [(tag, who, by_way[who].pop(0), draw(st.sampled_from([1000, 6]))) for who in order]
     turns = draw(st.permutations([tag for tag in tags for _ in moves[tag]]))
     return chats, [moves[tag].pop(0) for tag in turns]
 
@@ -292,20 +292,20 @@ def check(engine: Engine, turns: dict[str, list[Turn]], moves: list[tuple[str, s
     """Play the arrivals in a project of their own: each chat is one channel, with each message once, in order."""
     chats = {tag: Chat(engine, turns[tag], f"{key}{tag}", f"{key}-{tag}", f"/home/ann/{key}") for tag in turns}
     returned: list[tuple[str, str]] = []
-    for tag, teller, amount, words in moves:
+    for tag, way, amount, words in moves:
         chat = chats[tag]
-        if teller == "tool":
+        if way == "tool":
             ids = chat.tool(amount, words=words)
             returned += [(id_, turn.question) for id_, turn in zip(ids[::2], chat.turns, strict=False)]
         else:
-            getattr(chat, teller)(amount)
+            getattr(chat, way)(amount)
     of_these = [row for row in channels(engine) if row.project_path == f"/home/ann/{key}"]
     assert len(of_these) == len(chats), [(row.name, row.session_id) for row in of_these]
     for chat in chats.values():
         row = chat.channel()
         assert row is not None
         assert row.session_id == chat.session_id
-        assert sorted(said_in(engine, row)) == sorted(told(chat.turns))
+        assert sorted(said_in(engine, row)) == sorted(once(chat.turns))
     for id_, question in returned:
         [chat] = [chat for chat in chats.values() if any(turn.question == question for turn in chat.turns)][:1]
         assert chat.text_of(id_) == question
@@ -332,10 +332,10 @@ def test_short_follow_ups_do_not_keep_a_chat_apart_whose_answers_are_the_same(
             for turn in range(3):
                 chat.hook(turn)
     [row] = channels(engine)
-    assert said_in(engine, row) == told(SHORT_AFTERWARDS)
+    assert said_in(engine, row) == once(SHORT_AFTERWARDS)
 
 
-def test_what_a_hook_heard_takes_the_time_that_the_store_has_for_it(engine: Engine) -> None:
+def test_what_a_hook_sent_takes_the_time_that_the_store_has_for_it(engine: Engine) -> None:
     chat = Chat(engine, BASKET)
     chat.hook(0)
     chat.read(1)

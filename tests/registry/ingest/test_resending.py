@@ -8,12 +8,14 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Engine
+from sqlalchemy import Engine, select
 
 from registry.domain import Message, Role, now
 from registry.ingest.save import save_messages
+from registry.storage.channels import open_channel
 from registry.storage.database import ReadTransaction, WriteTransaction, create_database_engine
 from registry.storage.migrate import migrate_engine
+from registry.storage.tables import conversation
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +32,8 @@ def send(engine: Engine, channel: str, letters: str) -> int:
     messages = [Message(Role.SYSTEM if letter == "." else roles[letter.isupper()], letter) for letter in letters]
     with engine.begin() as connection:
         tx = WriteTransaction(ReadTransaction(connection))
-        return save_messages(tx, channel, messages, source="cursor", metadata={}, actor="ao", received_at=now()).new
+        into = open_channel(tx, channel, "cursor", now())
+        return save_messages(tx, into, messages, source="cursor", metadata={}, actor="ao", received_at=now()).new
 
 
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -57,6 +60,22 @@ def test_what_is_put_in_before_known_messages_is_added_once(engine: Engine, firs
     assert [send(engine, channel, then) for _ in range(4)] == [new, 0, 0, 0]
     assert send(engine, channel, then + "Zz") == 2
     assert send(engine, channel, then + "Zz") == 0
+
+
+def turns_of(engine: Engine, channel: str) -> dict[str, int]:
+    with engine.begin() as connection:
+        within = conversation.c.channel == channel
+        return dict(connection.execute(select(conversation.c.text, conversation.c.turn).where(within)).all())
+
+
+def test_what_is_put_in_first_belongs_to_no_turn_that_was_there_and_what_comes_last_to_the_last(engine: Engine) -> None:
+    for channel, added in (("first", ".AaBb"), ("last", "x")):
+        send(engine, channel, "AaBb")
+        send(engine, channel, added)
+    first, last = turns_of(engine, "first"), turns_of(engine, "last")
+    assert first["A"] == first["a"] != first["B"] == first["b"]
+    assert first["."] not in (first["A"], first["B"])
+    assert last["x"] == last["B"]
 
 
 @pytest.mark.parametrize("letters", ["G" + "o" * 250, "Co" * 400, "." + "o" * 250])

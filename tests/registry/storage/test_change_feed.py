@@ -9,6 +9,7 @@ import pytest
 from registry.domain import Message, Role, now
 from registry.ingest.save import save_messages
 from registry.storage.change_feed import Listener, newest_place
+from registry.storage.channels import open_channel
 from registry.storage.database import ReadTransaction, WriteTransaction, create_database_engine
 
 
@@ -23,9 +24,9 @@ def transactions(postgres_url: str) -> Iterator[list[WriteTransaction]]:
 
 
 def save(tx: WriteTransaction, channel: str) -> None:
-    save_messages(
-        tx, channel, [Message(Role.USER, channel)], source="cursor", metadata={}, actor="ao", received_at=now()
-    )
+    into = open_channel(tx, channel, "cursor", now())
+    said = [Message(Role.USER, channel)]
+    save_messages(tx, into, said, source="cursor", metadata={}, actor="ao", received_at=now())
 
 
 def test_a_message_committed_after_a_later_one_is_told_all_the_same(transactions: list[WriteTransaction]) -> None:

@@ -1,0 +1,185 @@
+"""What a client's hooks send of its session: each message once, whichever came first, the hook or the client's store.
+
+A hook sends a message at once, the store has all of them and for good. Until the store has been read, a message from a
+hook has an id of the hook's (`hook:…`); then it takes the store's id for it, and is recognised by that from then on.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, bindparam, select, update
+
+from registry.domain import Message, Session, digest_of, now, storable
+from registry.ingest.same_conversation_lookup import Circumstances
+from registry.ingest.save import HOOK, Saved, save_messages
+from registry.ingest.session_channel import bring_together, channel_for, describing, open_for
+from registry.storage.channels import recount_channel
+from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.messages import MessageRow, replace_messages, revise
+from registry.storage.tables import conversation
+
+PREFIX = "hook:"
+ALSO_IN = "heard_in"
+"""Of a message that the store had first: the request in which a hook sent it too, in its payload. The key is stored."""
+CLOCKS_APART = timedelta(minutes=5)
+"""Between a hook and the client's own clock: a store may note when an answer began, a hook runs when it ends."""
+REPEATED = timedelta(seconds=5)
+"""Two hooks that send the same within it, and know no request, mean one message: a client configured twice."""
+
+
+def ingest_from_hook(tx: WriteTransaction, source: str, session: Session) -> tuple[str, Saved]:
+    """Store what is new of what a client's hooks sent of a session; the channel, and what became of it."""
+    found = channel_for(tx, source, session)
+    metadata = describing(session)
+    if found.known and found.known.project_path:
+        metadata.pop("project", None)  # a hook knows the folder of the moment, the store that of the session
+    into = open_for(tx, source, session, found.known)
+    new = _not_stored(tx, into.number, session.messages)
+    saved = save_messages(tx, into, new, source=source, metadata=metadata, actor=HOOK, received_at=now())
+    bring_together(tx, Circumstances.of(source, into, session), saved, found)
+    return into.name, saved
+
+
+def hook_id(message: Message, request: str | None) -> str:
+    """The id of a message from a hook: the same for the same event, however often it comes."""
+    sent_at = message.timestamp or now()
+    return f"{PREFIX}{request or round(sent_at.timestamp() * 1000)}:{message.role}:{_digest(message).hex()}"
+
+
+def take_store_ids(tx: WriteTransaction, channel_number: int, messages: Sequence[Message]) -> None:
+    """Give the messages from hooks the ids and times that the client's own store has for them.
+
+    `messages`: the whole session as the store has it. Where the store's own copy came first, half written, the one
+    from the hook goes.
+    """
+    from_hooks = _rows(tx, channel_number, conversation.c.native_id.startswith(PREFIX))
+    if not from_hooks:
+        return
+    digests = {bytes(row.digest) for row in from_hooks}
+    offered = [message for message in messages if _id(message) and _digest(message) in digests]
+    is_offered = conversation.c.native_id.in_([_id(message) for message in offered])
+    stored = {row.native_id: row for row in _rows(tx, channel_number, is_offered)}
+    pairs = _nearest_first(from_hooks, offered, stored)
+    doubled = [(row, stored[_id(message)]) for row, message in pairs if _id(message) in stored]
+    renamed = [(row, message) for row, message in pairs if _id(message) not in stored]
+    _replace(tx, doubled)
+    _rename(tx, renamed)
+    recount_channel(tx, channel_number)
+
+
+def _replace(tx: WriteTransaction, doubled: Sequence[tuple[MessageRow, MessageRow]]) -> None:
+    _note_requests(tx, [(kept, row.payload.get("request_id")) for row, kept in doubled])
+    replace_messages(tx, [(row, kept.number) for row, kept in doubled])
+
+
+def _rename(tx: WriteTransaction, renamed: Sequence[tuple[MessageRow, Message]]) -> None:
+    _note_requests(tx, [(row, row.payload.get("request_id")) for row, _ in renamed])
+    revise(tx, [(row, _as_in_store(row, message)) for row, message in renamed])
+
+
+def _id(message: Message) -> str | None:
+    return message.more.get("native_id")
+
+
+def _as_in_store(row: MessageRow, message: Message) -> dict[str, Any]:
+    return {"native_id": _id(message), "timestamp": message.timestamp or row.timestamp}
+
+
+def _nearest_first(
+    from_hooks: Sequence[MessageRow], offered: Sequence[Message], stored: Mapping[str | None, MessageRow]
+) -> list[tuple[MessageRow, Message]]:
+    """What hooks sent with what the store has of the same, those first that are nearest in time; each once."""
+    pairs = [
+        (abs((message.timestamp or row.timestamp) - row.timestamp), row.number, place)
+        for row in from_hooks
+        for place, message in enumerate(offered)
+        if _may_be(message, row, stored.get(_id(message)))
+    ]
+    rows = {row.number: row for row in from_hooks}
+    found: dict[int, int] = {}
+    for _, number, place in sorted(pairs):
+        if number not in found and place not in found.values():
+            found[number] = place
+    return [(rows[number], offered[place]) for number, place in found.items()]
+
+
+def _may_be(message: Message, row: MessageRow, stored: MessageRow | None) -> bool:
+    """Whether the store's message is the hook's, and not another hook's, or stored as something else."""
+    if _digest(message) != bytes(row.digest):
+        return False
+    if stored is None:
+        return True
+    requests = stored.payload.get(ALSO_IN), row.payload.get("request_id")
+    return stored.actor != HOOK and (None in requests or requests[0] == requests[1])
+
+
+class _Event(NamedTuple):
+    """When something was said, in which request as far as that is known, and whether by a hook; its row, if stored.
+
+    A message of the store's that a hook sent too keeps that request, so that the next hook with its words is news.
+    """
+
+    at: datetime
+    request: object
+    is_of_hook: bool
+    row: MessageRow | None = None
+
+    def is_same_as(self, other: _Event) -> bool:
+        """Whether this one, of a hook, is that one, of a hook or a store."""
+        if self.request and other.request:
+            return bool(self.request == other.request)
+        return abs(self.at - other.at) <= (REPEATED if other.is_of_hook else CLOCKS_APART)
+
+
+def _not_stored(tx: WriteTransaction, channel_number: int, messages: Sequence[Message]) -> list[Message]:
+    """Those messages from hooks that the channel does not have, by whichever way they came."""
+    known = _events(tx, channel_number, {_digest(message) for message in messages})
+    new = []
+    requests: list[tuple[MessageRow | None, object]] = []
+    for message in messages:
+        event = _Event(message.timestamp or now(), message.more.get("request_id"), is_of_hook=True)
+        events = known[_digest(message)]
+        same = next((at for at, other in enumerate(events) if event.is_same_as(other)), None)
+        if same is None:
+            events.append(event)
+            new.append(message)
+        elif event.request and not events[same].request:
+            requests.append((events[same].row, event.request))
+            events[same] = events[same]._replace(request=event.request)
+    _note_requests(tx, requests)
+    return new
+
+
+def _events(tx: ReadTransaction, channel_number: int, digests: Iterable[bytes]) -> dict[bytes, list[_Event]]:
+    """What hooks sent or the store has of these words; what a tool has sent is recognised when it is saved."""
+    events: dict[bytes, list[_Event]] = defaultdict(list)
+    for row in _rows(tx, channel_number, conversation.c.digest.in_(digests) & conversation.c.native_id.is_not(None)):
+        is_of_hook = row.actor == HOOK or row.native_id.startswith(PREFIX)
+        request = row.payload.get("request_id" if is_of_hook else ALSO_IN)
+        events[bytes(row.digest)].append(_Event(row.timestamp, request, is_of_hook, row))
+    return events
+
+
+def _note_requests(tx: WriteTransaction, requests: Iterable[tuple[MessageRow | None, object]]) -> None:
+    """Keep in which request a hook sent a message that is not the hook's own."""
+    noted = [
+        {"of": row.number, "noted": {**row.payload, ALSO_IN: request}}
+        for row, request in requests
+        if request and row is not None and row.actor != HOOK and ALSO_IN not in row.payload
+    ]
+    if noted:
+        statement = update(conversation).where(conversation.c.number == bindparam("of"))
+        tx.execute(statement.values(payload=bindparam("noted")), noted)
+
+
+def _rows(tx: ReadTransaction, channel_number: int, condition: ColumnElement[bool]) -> Sequence[MessageRow]:
+    query = select(conversation).where(conversation.c.channel_number == channel_number, condition)
+    return tx.execute(query.order_by(conversation.c.number)).all()
+
+
+def _digest(message: Message) -> bytes:
+    return digest_of(message.role, storable(message.text))

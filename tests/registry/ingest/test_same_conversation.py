@@ -1,0 +1,48 @@
+"""Two transcripts beside each other, purely: which turns are the same, and whether the conversations are."""
+
+from __future__ import annotations
+
+import pytest
+
+from registry.domain import Role, digest_of
+from registry.ingest.alignment import Utterance
+from registry.ingest.same_conversation import Verdict, compare
+from registry.ingest.turn_alignment import Transcript, matching_turns
+
+
+def transcript(*turns: tuple[str, str | None]) -> Transcript:
+    said = [
+        (role, text) for turn in turns for role, text in zip((Role.USER, Role.ASSISTANT), turn, strict=True) if text
+    ]
+    utterances = [Utterance(role, digest_of(role, text)) for role, text in said]
+    return Transcript(utterances, lambda places: {at: said[at][1] for at in places})
+
+
+LOGIN = "Why does the basket lose all of its items after the login?"
+GUESTS = "And what about the guests who never log in to it at all?"
+RENEWED, COOKIE = "It makes a new list each time.", "They keep theirs in a cookie."
+NO_IDEA, ASK = "Sorry, nobody knows that, really.", "Better ask somebody else, please."
+
+
+@pytest.mark.parametrize(
+    ("answers", "verdict"),
+    [
+        ((RENEWED, COOKIE), Verdict.SAME),
+        ((RENEWED, ASK), Verdict.SAME),
+        ((NO_IDEA, ASK), Verdict.PERHAPS),
+        ((NO_IDEA, None), Verdict.SAME),
+    ],
+    ids=["the same answers", "one of two the same", "both others", "one other, and one not given yet"],
+)
+def test_equal_questions_are_one_conversation_unless_their_answers_differ(
+    answers: tuple[str, str | None], verdict: Verdict
+) -> None:
+    one = transcript((LOGIN, RENEWED), (GUESTS, COOKIE))
+    assert compare(one, transcript((LOGIN, answers[0]), (GUESTS, answers[1]))).verdict is verdict
+
+
+def test_a_turn_that_may_be_several_is_the_last_one_for_who_sends_a_part_sends_the_end() -> None:
+    stored = transcript(("continue", "one"), ("continue", "two"), ("continue", "three"))
+    assert matching_turns(stored.turns, transcript(("continue", "otherwise")).turns) == [(3, 1)]
+    assert matching_turns(stored.turns, transcript(("continue", "two")).turns) == [(2, 1)]
+    assert matching_turns(stored.turns, transcript(("continue", "one"), ("continue", "new")).turns) == [(1, 1), (3, 2)]
