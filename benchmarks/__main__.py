@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from benchmarks import calls, load, peers, startup, sync
+from benchmarks import calls, graph_overhead, load, peers, startup, sync
 from benchmarks.breakdown import DIVISION_HEADS
 from benchmarks.figures import COMPARISON_HEADS, table
 
@@ -47,6 +47,13 @@ def report_sync(_: argparse.Namespace) -> Report:
     return text, {"sync": [one.as_json() for one in passes], "meanwhile": asdict(waited)}
 
 
+def report_graph(_: argparse.Namespace) -> Report:
+    """What the graph costs."""
+    comparisons = graph_overhead.measure()
+    text = table(graph_overhead.HEADS, [comparison.row() for comparison in comparisons])
+    return text, {"graph": [comparison.as_json() for comparison in comparisons]}
+
+
 def report_peers(options: argparse.Namespace) -> Report:
     """Beside another program that reads the same histories."""
     program = peers.find(options.peer)
@@ -62,6 +69,7 @@ REPORTS: dict[str, Callable[[argparse.Namespace], Report]] = {
     "calls": report_calls,
     "load": report_load,
     "sync": report_sync,
+    "graph": report_graph,
     "peers": report_peers,
 }
 

@@ -11,10 +11,10 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command, RetryPolicy
 
 from orchestrator.nodes import KEEP, NODES, PATHS, QUERY, WRITE, Work
-from orchestrator.state import Run, State
+from orchestrator.state import Answered, Run, State
 from registry.errors import NotFound
 
-Graph = CompiledStateGraph[State, Run, State, State]
+Graph = CompiledStateGraph[State, Run, State, Answered]
 
 OUTSIDE = RetryPolicy(max_attempts=3, initial_interval=0.5)
 """What is outside may be away for a moment; what was read and made for it is not read and made again."""
@@ -62,7 +62,7 @@ EDGES: dict[str, tuple[Callable[[State], str], tuple[str, ...]]] = {
 
 def build_graph() -> Graph:
     """One graph for every operation."""
-    graph: StateGraph[State, Run, State, State] = StateGraph(State, context_schema=Run)
+    graph: StateGraph[State, Run, State, Answered] = StateGraph(State, Run, output_schema=Answered)
     graph.add_edge(START, "plan")
     for name, work in NODES.items():
         decide, targets = EDGES[name]

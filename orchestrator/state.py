@@ -31,6 +31,13 @@ class State(TypedDict, total=False):
     """Nothing was found."""
 
 
+class Answered(TypedDict, total=False):
+    """What of the state leaves the graph."""
+
+    result: dict[str, Any]
+    error: NotFound
+
+
 class ExternalAction(Protocol):
     """Something done outside the registry with what an operation produced, such as publishing a briefing."""
 

@@ -11,6 +11,7 @@ from backoffice.dependencies import SOURCE, Asking, Stored
 from backoffice.pages.channels import PERIOD, given_query
 from backoffice.pages.flow_rendering import render_flow
 from backoffice.pages.flow_run import RunView, compare, run_view
+from backoffice.pages.graph_drawing import graph_drawing
 from backoffice.pages.rendering import address
 from backoffice.pages.zone import as_instant, as_local
 from backoffice.queries import ExecutionsQuery, Word
@@ -69,6 +70,7 @@ async def execution_page(
         request,
         "execution.html",
         view=view,
+        drawing=graph_drawing(),
         run=view.run,
         can_repeat=view.run["operation"] in READING,
         other=other,

@@ -1,0 +1,74 @@
+"""The orchestrator's graph as a picture: its nodes in a row, edges that skip nodes as arcs above and below. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from orchestrator.graph import describe_graph
+
+STEP, MARGIN, WIDTH = 160, 4, 132
+UPPER, MIDDLE, LOWER = 56, 80, 104
+"""The edges of a node's box, and the line between."""
+RISE, ROUND, TIP = 16, 16, 4
+"""Each further arc on a side is so much farther away; its corners; the room for an arrow's tip."""
+
+Edge = tuple[int, int]
+"""From one place in the row to another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """Where each node begins (x), and each edge's path."""
+
+    columns: dict[str, int]
+    ways: dict[tuple[str, str], str]
+    width: int
+    top: int
+    height: int
+
+
+@cache
+def graph_drawing() -> Drawing:
+    """The picture of the graph as it was compiled."""
+    return drawn(describe_graph())
+
+
+def drawn(graph: Mapping[str, Any]) -> Drawing:
+    """The picture of nodes and edges; the arcs of short skips are above, of long ones and of ways back below."""
+    names = list(graph["nodes"])
+    edges = sorted((names.index(edge["from"]), names.index(edge["to"])) for edge in graph["edges"])
+    arcs = sorted((edge for edge in edges if edge[1] - edge[0] != 1), key=lambda edge: abs(edge[1] - edge[0]))
+    above = [edge for edge in arcs if edge[1] - edge[0] == 2]
+    below = [edge for edge in arcs if edge[1] - edge[0] != 2]
+    ways = {(here, to): f"M{_x(here) + WIDTH} {MIDDLE}H{_x(to) - TIP}" for here, to in edges if to - here == 1}
+    ways |= {edge: _arc(edge, UPPER, -1, place) for place, edge in enumerate(above, 1)}
+    ways |= {edge: _arc(edge, LOWER, 1, place) for place, edge in enumerate(below, 1)}
+    top = UPPER - RISE * (len(above) + 1) - ROUND
+    bottom = LOWER + RISE * (len(below) + 1) + ROUND
+    return Drawing(
+        {name: _x(place) for place, name in enumerate(names)},
+        {(names[here], names[to]): ways[here, to] for here, to in edges},
+        _x(len(names) - 1) + WIDTH + MARGIN,
+        top,
+        bottom - top,
+    )
+
+
+def _x(place: int) -> int:
+    """Where the node at that place begins."""
+    return MARGIN + STEP * place
+
+
+def _arc(edge: Edge, border: int, side: int, place: int) -> str:
+    """Out of a node and into another one, so far from the row that arcs do not meet."""
+    start, end = (_x(at) + WIDTH // 2 + 6 * place for at in edge)
+    way = 1 if end > start else -1
+    far = border + side * (ROUND + RISE * place)
+    turn = far - side * ROUND
+    return (
+        f"M{start} {border}V{turn}Q{start} {far} {start + way * ROUND} {far}"
+        f"H{end - way * ROUND}Q{end} {far} {end} {turn}V{border + side * TIP}"
+    )

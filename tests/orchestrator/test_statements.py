@@ -1,0 +1,74 @@
+"""How often an operation asks the database does not depend on how much there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+
+from orchestrator.service import Orchestrator
+
+pytestmark = pytest.mark.anyio
+
+SESSIONS = 40
+DAY = "2026-01-05"
+
+
+@contextmanager
+def statements(orchestrator: Orchestrator) -> Iterator[list[str]]:
+    """The statements that are executed meanwhile, those that begin and end transactions aside."""
+    seen: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        if not statement.startswith(("BEGIN", "COMMIT")):
+            seen.append(statement)
+
+    event.listen(orchestrator.registry.engine, "before_cursor_execute", note)
+    try:
+        yield seen
+    finally:
+        event.remove(orchestrator.registry.engine, "before_cursor_execute", note)
+
+
+async def log(orchestrator: Orchestrator, number: int) -> None:
+    messages = [
+        {"role": "user", "text": f"how do I memoize fibonacci, {number}?", "timestamp": f"{DAY}T12:00:{number:02}Z"},
+        {"role": "assistant", "text": "with functools.lru_cache", "timestamp": f"{DAY}T12:01:{number:02}Z"},
+    ]
+    answer = await orchestrator.run({"operation": "save", "channel": f"c{number}", "messages": messages})
+    assert answer["success"]
+
+
+MOST = {
+    "search_sessions": ({"text": "memoize fibonacci", "limit": 100}, 12),
+    "search": ({"text": "memoize fibonacci", "limit": 100}, 10),
+    "extract": ({"text": "memoize fibonacci"}, 17),
+    "list": ({"limit": 100}, 5),
+    "daily_briefing": ({"date": DAY}, 3),
+}
+
+
+@pytest.mark.parametrize("operation", MOST)
+async def test_asking_costs_no_more_statements_with_more_sessions(orchestrator: Orchestrator, operation: str) -> None:
+    query, most = MOST[operation]
+    counts = []
+    for sessions in (range(4), range(4, SESSIONS)):
+        for number in sessions:
+            await log(orchestrator, number)
+        with statements(orchestrator) as seen:
+            answer = await orchestrator.run({"operation": operation, "query": query})
+        assert answer["success"], answer
+        counts.append(len(seen))
+    assert counts[0] == counts[1] <= most, "\n".join(seen)
+
+
+async def test_logging_costs_no_more_statements_with_more_sessions(orchestrator: Orchestrator) -> None:
+    counts = []
+    for number in range(SESSIONS):
+        with statements(orchestrator) as seen:
+            await log(orchestrator, number)
+        counts.append(len(seen))
+    assert max(counts) <= 17, "\n".join(seen)
