@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
@@ -54,8 +55,8 @@ async def test_pages_go_through_a_list_once_each_row_and_end(registry: Registry,
     cursor: str | None = None
     pages = 0
     while pages == 0 or cursor:
-        page = Page(limit, cursor, order)
-        answer = await registry.read(lambda tx, page=page: list_messages(tx, MessageFilter(channel="long"), page))
+        wanted = MessageFilter(channel="long")
+        answer = await registry.read(partial(list_messages, wanted=wanted, page=Page(limit, cursor, order)))
         seen += [item["text"] for item in answer["items"]]
         cursor, pages = answer["next_cursor"], pages + 1
         assert answer["total"] == 7
