@@ -107,6 +107,13 @@ async def test_at_most_a_hundred_are_similar(registry: Registry) -> None:
     assert await similar_to(registry, model, direction(1), Scope(source="claude")) == []
 
 
+async def test_only_what_stands_out_from_unrelated_texts_is_similar(registry: Registry) -> None:
+    await say(registry, "c", 50)
+    model = await model_of(registry, spread=0.2)
+    await embed(registry, model)
+    assert await similar_to(registry, model, direction(1)) == [1]
+
+
 async def test_vectors_of_a_model_thrown_away_meanwhile_are_dropped(registry: Registry) -> None:
     await say(registry, "c", 3)
     model = await model_of(registry)

@@ -55,8 +55,8 @@ async def test_pages_go_through_a_list_once_each_row_and_end(registry: Registry,
     cursor: str | None = None
     pages = 0
     while pages == 0 or cursor:
-        page = Page(limit, cursor, order)
-        answer = await registry.read(partial(list_messages, wanted=MessageFilter(channel="long"), page=page))
+        wanted = MessageFilter(channel="long")
+        answer = await registry.read(partial(list_messages, wanted=wanted, page=Page(limit, cursor, order)))
         seen += [item["text"] for item in answer["items"]]
         cursor, pages = answer["next_cursor"], pages + 1
         assert answer["total"] == 7

@@ -89,6 +89,7 @@ async def test_a_killed_build_is_taken_up_and_harms_nothing(registry: Registry) 
     assert await numbers(registry, "alpha") == []
     assert await reindex(registry, ignore, everything=True) == 7
     assert await numbers(registry, "alpha") == []
+    assert await registry.read(lambda tx: index_of(tx).holders(tx, [["alpha"]])) == []
     assert len(await numbers(registry, "redis")) == 9
     assert len(await numbers(registry, "mongo")) == 3
     await registry.write(lambda tx: restore_message(tx, gone["id"]))
