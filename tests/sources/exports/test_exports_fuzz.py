@@ -7,6 +7,7 @@ import io
 import json
 import zipfile
 from contextlib import ExitStack, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -24,7 +25,7 @@ from sources.exports.chatgpt import without_marks
 from sources.exports.files import parts_of
 from sources.exports.json_stream import Plain, records_in
 from sources.exports.reader import exports_in
-from sources.exports.reading import Unknown, is_known
+from sources.exports.reading import Unknown, Version, is_known
 from sources.kit.jsonl import Record
 from tests.sources.exports.export_files import chatgpt_chat, chatgpt_files, claude_chat, claude_files, old_claude_chat
 
@@ -155,6 +156,13 @@ def read(provider: ModuleType, record: Record) -> None:
     assert not is_known(None, fingerprint)
     provider.identity(record)
     provider.project_name(record)
+
+
+@pytest.mark.parametrize(("messages", "is_old_news"), [(1, True), (2, True), (3, False)])
+def test_an_older_export_has_nothing_new_unless_it_holds_more_messages(messages: int, is_old_news: bool) -> None:
+    seen = Version(datetime(2026, 2, 2, tzinfo=UTC), 2, ("a title",)).fingerprint("1")
+    older = Version(datetime(2026, 2, 1, tzinfo=UTC), messages, ("another",)).fingerprint("1")
+    assert is_known(seen, older) is is_old_news
 
 
 @given(CLAUDE)
