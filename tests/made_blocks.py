@@ -144,7 +144,7 @@ def _type_of(schema: Mapping[str, Any]) -> str:
         return "time"
     if schema["type"] == "array":
         return f"list of {_type_of(schema['items'])}"
-    return schema["type"] + _limits_of(schema)
+    return str(schema["type"]) + _limits_of(schema)
 
 
 def _limits_of(schema: Mapping[str, Any]) -> str:

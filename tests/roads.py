@@ -52,7 +52,7 @@ class Tracer:
 
     def stop(self) -> None:
         """Trace no more."""
-        threading.settrace(None)  # type: ignore[arg-type]
+        threading.settrace(None)
         sys.settrace(None)
 
     def _note(self, frame: FrameType, _event: str, _: object) -> None:
