@@ -1,4 +1,4 @@
-"""The backoffice as one ASGI application, assembled (contract 5)."""
+"""The backoffice as one ASGI application, assembled."""
 
 from __future__ import annotations
 

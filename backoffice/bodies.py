@@ -29,7 +29,7 @@ _REFERENCE = "#/components/schemas/{model}"
 
 
 class LogBody(BaseModel):
-    """conversation_log's arguments (contract 2.1)."""
+    """conversation_log's arguments."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -39,7 +39,7 @@ class LogBody(BaseModel):
 
 
 class RunBody(BaseModel):
-    """An operation of the orchestrator (contract 3)."""
+    """An operation of the orchestrator."""
 
     operation: str = Field(json_schema_extra={"enum": [*REQUESTS, *ALIASES]})
     channel: ChannelName | None = None

@@ -26,7 +26,7 @@ class Client:
     name: str | None
 
     async def run(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Run an operation (contract 3); a failed one raises OperationFailed."""
+        """Run an operation; a failed one raises OperationFailed."""
         answer = await self.orchestrator.run(given, self.name)
         if not answer["success"]:
             raise OperationFailed(answer["error"])

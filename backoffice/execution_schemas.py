@@ -1,4 +1,4 @@
-"""What the backoffice answers about the orchestrator: runs, figures, the graph (contract 5)."""
+"""What the backoffice answers about the orchestrator: runs, figures, the graph."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class Graph(BaseModel):
 
 
 class RunAnswer(BaseModel):
-    """What an operation answered (contract 3); what else there is depends on the operation."""
+    """What an operation answered; what else there is depends on the operation."""
 
     model_config = ConfigDict(
         extra="allow",

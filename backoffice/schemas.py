@@ -1,4 +1,4 @@
-"""What the backoffice answers (contract 5), typed: documented, and written to JSON without detours."""
+"""What the backoffice answers, typed: documented, and written to JSON without detours."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class MessageItem(BaseModel):
 
 
 class Logged(BaseModel):
-    """What became of a call that stored messages: conversation_log's result (contract 2.1)."""
+    """What became of a call that stored messages: conversation_log's result."""
 
     model_config = example(
         stored_ids=[MESSAGE_ID], channel=CHANNEL, message_count=1, timestamp=TIME, new_count=1, duplicate_count=0

@@ -1,4 +1,4 @@
-"""The shape of every tool's answer (contract 2): the one place where an MCP answer gets it."""
+"""The shape of every tool's answer: the one place where an MCP answer gets it."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Envelope(BaseModel, Generic[Result]):
 
 
 def reply(tool: str, outcome: Mapping[str, Any]) -> CallToolResult:
-    """The answer to a call whose operation had this outcome (contract 3)."""
+    """The answer to a call whose operation had this outcome."""
     if outcome["success"]:
         body = {"ok": True, "tool": tool, "result": RESULTS[tool](outcome)}
     else:
         body = {"ok": False, "tool": tool, "error": outcome["error"]}
-    # Compact and unescaped: the model pays for every character (platform notes 1.7).
+    # Compact and unescaped: the model pays for every character.
     text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
     return CallToolResult(content=[TextContent(text=text)], structured_content=body, is_error=not outcome["success"])

@@ -1,4 +1,4 @@
-"""export_session (contract 2.3): a past session as a document."""
+"""export_session: a past session as a document."""
 
 from __future__ import annotations
 

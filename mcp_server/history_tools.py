@@ -1,4 +1,4 @@
-"""The history tools (contract 2.3): past sessions listed, searched, read and named. A channel is a session."""
+"""The history tools: past sessions listed, searched, read and named. A channel is a session."""
 
 from __future__ import annotations
 

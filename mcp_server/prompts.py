@@ -1,4 +1,4 @@
-"""The prompts (contract 2.5): what a user picks from a client's menu, and what the AI is then told to call."""
+"""The prompts: what a user picks from a client's menu, and what the AI is then told to call."""
 
 from __future__ import annotations
 

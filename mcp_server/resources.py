@@ -1,4 +1,4 @@
-"""The resources (contract 2.5): the channels as documents to attach to a chat. Read-only, through operations."""
+"""The resources: the channels as documents to attach to a chat. Read-only, through operations."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def uri_of(channel: str) -> str:
 
 
 def _succeeded(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The outcome; a failure becomes the protocol's error (platform notes 1.3)."""
+    """The outcome; a failure becomes the protocol's error, for a resource has no envelope."""
     if outcome["success"]:
         return outcome
     error = outcome["error"]

@@ -1,4 +1,4 @@
-"""search_sessions (contract 2.3): past sessions by what was said in them."""
+"""search_sessions: past sessions by what was said in them."""
 
 from __future__ import annotations
 

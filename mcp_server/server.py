@@ -66,7 +66,7 @@ AS_THEY_ARE = ("conversation_log", "extract")
 
 
 class RegistryServer(MCPServer[Any]):
-    """An MCP server whose every tool call ends in the envelope of contract 2."""
+    """An MCP server whose every tool call ends in our envelope, also one that fails."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class RegistryServer(MCPServer[Any]):
     async def get_prompt(
         self, name: str, arguments: dict[str, Any] | None = None, context: Context[Any, Any] | None = None
     ) -> GetPromptResult | InputRequiredResult:
-        """A prompt's messages; an unknown name or argument is the caller's mistake (platform notes 1.3)."""
+        """A prompt's messages; an unknown name or argument is the caller's mistake (-32602), not a fault of ours."""
         try:
             return await super().get_prompt(name, arguments, context)
         except ValueError as exc:

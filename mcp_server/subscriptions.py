@@ -1,7 +1,7 @@
-"""Who subscribes to a channel is told when it grows (contract 2.5), in both eras of the protocol.
+"""Who subscribes to a channel is told when it grows, in both eras of the protocol.
 
 Clients of 2026-07-28 open a stream for it (`subscriptions/listen`), over stdio and HTTP. Older ones subscribe by URI
-and are told on their connection; over our HTTP, which keeps none, they cannot. (platform notes 1.4)
+and are told on their connection; over our HTTP, which keeps none, they cannot.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class ChannelBus(InMemorySubscriptionBus):
                 await self.publish(ResourceUpdated(CHANNELS))
                 for uri in sorted({uri for name in names for uri in uris_of(name)}):
                     await self.publish(ResourceUpdated(uri))
-        except Exception:  # nobody waits for this task: the server goes on without telling
+        except Exception:  # nobody waits for this task: the server goes on without them
             logger.exception("Subscribers are no longer told what grows")
 
 
@@ -70,20 +70,20 @@ def uris_of(name: str) -> Iterator[str]:
 
 
 def add_subscriptions(server: MCPServer[Any], bus: ChannelBus) -> None:
-    """Let clients of the older revisions subscribe; `MCPServer` has no public door for that."""
+    """Let clients of the older revisions subscribe; `MCPServer` has no public way to do it."""
     held: dict[tuple[int, str], Unsubscribe] = {}
 
     async def subscribe(ctx: ServerRequestContext[Any, Any], params: SubscribeRequestParams) -> EmptyResult:
         uri, session = params.uri, ctx.session
         connection = connection_of(ctx)
         key = id(connection), uri
-        telling: set[asyncio.Task[None]] = set()
+        sending: set[asyncio.Task[None]] = set()
 
         def tell(event: ServerEvent) -> None:
             if event == ResourceUpdated(uri):
                 task = asyncio.create_task(session.send_resource_updated(uri))
-                telling.add(task)
-                task.add_done_callback(telling.discard)
+                sending.add(task)
+                task.add_done_callback(sending.discard)
 
         if key not in held:
             held[key] = bus.subscribe(tell)

@@ -1,91 +1,100 @@
-"""The README says what the program says. `python tests/test_docs.py` renews what is made from the program."""
+"""The documents say what the program says. `python tests/test_docs.py` renews what is made from it."""
 
 import re
+import shlex
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))  # for the script; pytest knows it already
 
-from cli.connect.snippets import StdioServer  # noqa: E402
 from cli.main import COMMANDS, cli  # noqa: E402
 from registry.settings import Settings  # noqa: E402
-from sources.clients import CLIENTS  # noqa: E402
-from sources.cursor.client import CURSOR  # noqa: E402
+from sources.readers import READERS  # noqa: E402
+from tests import made_blocks, roads  # noqa: E402
 
-README = ROOT / "README.md"
+README, KOREAN = ROOT / "README.md", ROOT / "README.ko.md"
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+TEXTS = {file.relative_to(ROOT).as_posix(): file.read_text(encoding="utf-8") for file in DOCUMENTS}
 BLOCK = re.compile(r"(?<=<!-- made: )([\w-]+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
-EXAMPLE = StdioServer(("/path/to/context-registry/.venv/bin/ctxr", "mcp"))
-
-
-def fenced(language: str, text: str) -> str:
-    """A code block, also of a text that has code blocks in it."""
-    return f"````{language}\n{text.rstrip()}\n````\n"
-
-
-def help_text() -> str:
-    """What `ctxr -h` prints."""
-    return CliRunner().invoke(cli, ["-h"], prog_name="ctxr").output
-
-
-def settings_table() -> str:
-    """Every setting, its default and its meaning."""
-    rows = [
-        f"| `CTXR_{name.upper()}` | {shown_default(name)} | {field.description} |"
-        for name, field in Settings.model_fields.items()
-    ]
-    return "\n".join(["| variable | default | meaning |", "| --- | --- | --- |", *rows, ""])
-
-
-def clients_table() -> str:
-    """Every client whose conversations are read on this machine, and where."""
-    rows = [
-        f"| {each.history_name or each.name} | `{each.source}` | {each.history} |" for each in CLIENTS if each.history
-    ]
-    head = [
-        "| client | `--source` | where it looks, and the variable that names another place |",
-        "| --- | --- | --- |",
-    ]
-    return "\n".join([*head, *rows, ""])
-
-
-def shown_default(name: str) -> str:
-    """A default as it stands in the table. The home folder's is another on every system, and stands above it."""
-    field = Settings.model_fields[name]
-    if field.default_factory:
-        return "see above"
-    return f"`{field.default}`" if str(field.default) else ""
-
-
-def made() -> dict[str, str]:
-    """The blocks by name, as they must stand in the README."""
-    return {
-        "mcp-json": fenced("json", EXAMPLE.mcp_json()),
-        "cursor-rule": fenced("markdown", CURSOR.rule.alone if CURSOR.rule else ""),
-        "claude-code": fenced("sh", EXAMPLE.claude_code_command()),
-        "help": fenced("text", help_text()),
-        "settings": settings_table(),
-        "clients": clients_table(),
+PATH = re.compile(r"`((?:registry|sources|orchestrator|mcp_server|backoffice|cli|tests|docs|benchmarks)/[\w/.-]*)`")
+WITH_BLOCKS = [name for name, text in TEXTS.items() if BLOCK.search(text)]
+CALLS = sorted(
+    {
+        (document, found[0])
+        for document, text in TEXTS.items()
+        for found in re.finditer(r"(?<=`)ctxr [^`\n]+(?=`)|^ctxr .+", BLOCK.sub("", text), re.MULTILINE)
     }
+)
+
+
+def block_names(page: str) -> list[str]:
+    """The blocks of a page, in their order."""
+    return [found[1] for found in BLOCK.finditer(page)]
 
 
 def renewed(page: str) -> str:
     """The page with every block made anew."""
-    blocks = made()
+    blocks = made_blocks.made(block_names(page))
     return BLOCK.sub(lambda found: found[1] + found[2] + blocks[found[1]], page)
 
 
-def test_the_readme_shows_what_the_program_prints() -> None:
-    page = README.read_text(encoding="utf-8")
-    assert page == renewed(page), "run: python tests/test_docs.py"
+@pytest.mark.timeout(300)  # the roads are walked in processes of their own
+@pytest.mark.parametrize("document", WITH_BLOCKS)
+def test_a_document_shows_what_the_program_prints(document: str) -> None:
+    assert TEXTS[document] == renewed(TEXTS[document]), "run: python tests/test_docs.py"
 
 
-def test_the_readme_has_every_block() -> None:
-    names = {found[1] for found in BLOCK.finditer(README.read_text(encoding="utf-8"))}
-    assert names == made().keys()
+def test_every_block_stands_in_a_document() -> None:
+    names = {name for text in TEXTS.values() for name in block_names(text)}
+    assert names == made_blocks.MADE.keys() | {f"road-{road}" for road in roads.ROADS}
+
+
+@pytest.mark.parametrize(("document", "call"), CALLS)
+def test_a_command_in_a_document_is_one_that_the_program_knows(document: str, call: str) -> None:
+    for one in re.split(r" && ctxr |\| ctxr ", call.partition("  #")[0].removeprefix("ctxr ")):
+        words = shlex.split(one, comments=True)
+        if words[0].startswith("-"):
+            continue
+        for name in words[0].split("|"):
+            command = command_named(name)
+            if isinstance(command, click.Group) and len(words) > 1:
+                assert command.get_command(click.Context(command), words[1])
+                continue
+            options = {option for given in command.params for option in given.opts}
+            assert {word.partition("=")[0] for word in words if word.startswith("--")} <= options | {"--help"}
+
+
+def command_named(name: str) -> click.Command:
+    """A subcommand of `ctxr`, which must exist."""
+    command = cli.get_command(cli.make_context("ctxr", ["-h"], resilient_parsing=True), name)
+    assert command is not None, f"ctxr {name}"
+    return command
+
+
+@pytest.mark.parametrize("page", [README, KOREAN], ids=lambda page: page.name)
+def test_a_readme_names_every_client(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert [reader.name for reader in READERS if f"| `{reader.name}` |" not in text] == []
+    connectable = command_named("install").params[0].type
+    assert isinstance(connectable, click.Choice)
+    assert [name for name in connectable.choices if f"`ctxr install {name}`" not in text] == []
+
+
+def test_the_korean_readme_says_of_every_command_what_it_is_for() -> None:
+    named = re.findall(r"^\| `ctxr (\w+)` \| .+ \|$", KOREAN.read_text(encoding="utf-8"), re.MULTILINE)
+    assert named == list(COMMANDS)
+
+
+def test_the_korean_readme_gives_the_same_commands_links_and_places() -> None:
+    english, korean = (page.read_text(encoding="utf-8") for page in (README, KOREAN))
+    for what in (r"^ctxr [^#\n]*[^# \n]", r"^make \w+", r"\]\((?!README)([^)]+)\)", r"`(?:CTXR_|~/|%|/bo/)[^`]*`"):
+        assert set(re.findall(what, korean, re.MULTILINE)) == set(re.findall(what, english, re.MULTILINE))
+    assert len(re.findall("^## ", korean, re.MULTILINE)) == len(re.findall("^## ", english, re.MULTILINE))
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -97,9 +106,7 @@ def test_a_command_says_what_it_is_for(name: str) -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_option_and_argument_has_a_help_text(name: str) -> None:
-    command = cli.get_command(cli.make_context("ctxr", ["-h"], resilient_parsing=True), name)
-    assert command is not None
-    assert [given.name for given in command.params if not getattr(given, "help", None)] == []
+    assert [given.name for given in command_named(name).params if not getattr(given, "help", None)] == []
 
 
 @pytest.mark.parametrize("name", Settings.model_fields)
@@ -107,10 +114,28 @@ def test_a_setting_says_what_it_is_for(name: str) -> None:
     assert Settings.model_fields[name].description
 
 
-@pytest.mark.parametrize("link", re.findall(r"\]\((?!http)([^)#]+)\)", README.read_text(encoding="utf-8")))
-def test_a_link_of_the_readme_leads_somewhere(link: str) -> None:
-    assert (ROOT / link).exists()
+@pytest.mark.parametrize("document", TEXTS)
+def test_the_links_of_a_document_lead_somewhere(document: str) -> None:
+    folder = (ROOT / document).parent
+    for target, heading in re.findall(r"\]\((?!http)([^)#]*)(?:#([^)]+))?\)", BLOCK.sub("", TEXTS[document])):
+        file = folder / target if target else ROOT / document
+        assert file.exists(), target
+        if heading:
+            assert heading in headings(file.read_text(encoding="utf-8"))
+
+
+def headings(page: str) -> set[str]:
+    """The anchors of a page's headings."""
+    found = re.findall(r"^#+ (.+)$", page, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in found}
+
+
+@pytest.mark.parametrize("document", [name for name in TEXTS if name != "CHANGELOG.md"])
+def test_the_files_that_a_document_names_are_there(document: str) -> None:
+    named = PATH.findall(BLOCK.sub("", TEXTS[document]))
+    assert [path for path in named if not (ROOT / path).exists()] == []
 
 
 if __name__ == "__main__":
-    README.write_text(renewed(README.read_text(encoding="utf-8")), encoding="utf-8")
+    for name in WITH_BLOCKS:
+        (ROOT / name).write_text(renewed(TEXTS[name]), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Failures as pages, for who looks at them in a browser; the API keeps its envelope (contract 5)."""
+"""Failures as pages, for who looks at them in a browser; the API keeps its envelope."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def _section(message: Mapping[str, Any]) -> str:
 
 
 def json_text(session: Session, messages: Messages) -> str:
-    """JSON: `{"session": …, "messages": […]}`, as `ctxr show --json` has it (contract 6)."""
+    """JSON: `{"session": …, "messages": […]}`, as `ctxr show --json` has it."""
     return json.dumps({"session": session, "messages": messages}, ensure_ascii=False, indent=2)
 
 

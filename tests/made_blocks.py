@@ -1,0 +1,280 @@
+"""The parts of the documents that are made from the program, by the name of their block."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+from click.testing import CliRunner
+from mcp.types import PromptArgument, Tool
+
+from backoffice.app import create_app
+from backoffice.errors import STATUS
+from cli.connect.snippets import CURSOR_RULE, StdioServer
+from cli.main import COMMANDS, EXIT_STATUS, cli
+from mcp_server.server import DEFAULT, TOOLSETS, create_server
+from registry.errors import RegistryError
+from registry.settings import Settings
+from tests import roads
+
+ROOT = Path(__file__).parent.parent
+EXAMPLE = StdioServer(("/path/to/ctxr", "mcp"))
+
+
+def fenced(language: str, text: str) -> str:
+    """A code block, also of a text that has code blocks in it."""
+    return f"````{language}\n{text.rstrip()}\n````\n"
+
+
+def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A Markdown table."""
+    lines = [list(heads), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
+    lines.insert(1, ["---"] * len(lines[0]))
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def settings_table() -> str:
+    """Every setting, its default and its meaning."""
+    rows = [
+        (f"`CTXR_{name.upper()}`", shown_default(name), str(field.description))
+        for name, field in Settings.model_fields.items()
+    ]
+    return table(("variable", "default", "meaning"), rows)
+
+
+def shown_default(name: str) -> str:
+    """A default as it stands in the table. The home folder's is another on every system."""
+    field = Settings.model_fields[name]
+    if field.default_factory:
+        return "a folder of its own"
+    return f"`{field.default}`" if str(field.default) else ""
+
+
+def help_of(*words: str) -> str:
+    """What `ctxr … -h` prints."""
+    return CliRunner().invoke(cli, [*words, "-h"], prog_name="ctxr").output
+
+
+def commands() -> Iterator[tuple[str, ...]]:
+    """Every command, and the commands of a group behind it."""
+    for name in COMMANDS:
+        yield (name,)
+        command = cli.get_command(cli.make_context("ctxr", ["-h"], resilient_parsing=True), name)
+        if isinstance(command, click.Group):
+            yield from ((name, inner) for inner in sorted(command.commands))
+
+
+def command_line() -> str:
+    """The help of every command."""
+    return "\n".join(f"#### `ctxr {' '.join(words)}`\n\n{fenced('text', help_of(*words))}" for words in commands())
+
+
+def exit_codes() -> str:
+    """Each error code: what it means, and how each door says it."""
+    rows = [
+        (f"`{kind.code}`", (kind.__doc__ or "").strip(), str(STATUS[kind.code]), str(EXIT_STATUS.get(kind.code, 1)))
+        for kind in RegistryError.__subclasses__()
+        if kind.__module__ == RegistryError.__module__
+    ]
+    return table(("code", "meaning", "HTTP", "exit status"), rows)
+
+
+async def _never(*_: Any) -> dict[str, Any]:
+    raise NotImplementedError
+
+
+def published() -> list[Tool]:
+    """Every tool, as a client that asks for all of them gets it."""
+    return asyncio.run(create_server(_never, ("all",)).list_tools())
+
+
+def toolsets() -> str:
+    """Which tools each toolset has, in the order in which they are published."""
+    names = [tool.name for tool in published()]
+    rows = [
+        (f"`{toolset}`", ", ".join(f"`{name}`" for name in names if name in held)) for toolset, held in TOOLSETS.items()
+    ]
+    return table(("toolset", "tools"), rows)
+
+
+def tools() -> str:
+    """Every tool: what the AI is told of it, its arguments, its result."""
+    return "\n".join(map(_tool, published()))
+
+
+def _tool(tool: Tool) -> str:
+    result = (tool.output_schema or {})["properties"]["result"]
+    rows = [
+        (f"`{name}`", _type_of(part), _default_of(part, is_required), part.get("description", ""))
+        for name, part, is_required in _fields(tool.input_schema)
+    ]
+    hints = tool.annotations
+    does = "only reads" if hints and hints.read_only_hint else "writes"
+    parts = [
+        f"#### `{tool.name}`",
+        f"*{tool.title}* ({does}{'' if tool.name in TOOLSETS[DEFAULT] else '; not in the default toolset'})",
+        f"> {tool.description}",
+        table(("argument", "type", "default", "meaning"), rows).rstrip(),
+        f"Result: {_shape_of(result)}",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _fields(schema: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Mapping[str, Any], bool]]:
+    """The fields of an object and of the objects in it: `query.text`, `messages[].role`."""
+    for name, part in schema["properties"].items():
+        yield before + name, part, name in schema.get("required", ())
+        inner, mark = (part["items"], "[].") if "items" in part else (part, ".")
+        if "properties" in inner:
+            yield from _fields(inner, before + name + mark)
+
+
+def _type_of(schema: Mapping[str, Any]) -> str:
+    if "anyOf" in schema:
+        return " or ".join(map(_type_of, schema["anyOf"]))
+    if "enum" in schema:
+        return ", ".join(f"`{value}`" for value in schema["enum"])
+    if schema.get("format") == "date-time":
+        return "time"
+    if schema["type"] == "array":
+        return f"list of {_type_of(schema['items'])}"
+    return str(schema["type"]) + _limits_of(schema)
+
+
+def _limits_of(schema: Mapping[str, Any]) -> str:
+    if "minimum" in schema:
+        return f" {schema['minimum']}…{schema['maximum']}" if "maximum" in schema else f" from {schema['minimum']}"
+    return f", at most {schema['maxLength']} characters" if "maxLength" in schema else ""
+
+
+def _default_of(schema: Mapping[str, Any], is_required: bool) -> str:
+    if is_required:
+        return "required"
+    return f"`{json.dumps(schema['default'])}`" if "default" in schema else ""
+
+
+def _shape_of(schema: Mapping[str, Any]) -> str:
+    """The fields of a result in one line; a question mark where one may be missing."""
+    said = []
+    for name, part in schema["properties"].items():
+        inner, mark = (part["items"], "[]") if "items" in part else (part, "")
+        more = f" {{{_shape_of(inner)}}}" if "properties" in inner else ""
+        said.append(f"`{name}{mark}{'' if name in schema.get('required', ()) else '?'}`{more}")
+    return ", ".join(said)
+
+
+def prompts() -> str:
+    """The prompts, with what they ask for."""
+    found = asyncio.run(create_server(_never).list_prompts())
+    rows = [
+        (f"`{prompt.name}`", ", ".join(map(_asked, prompt.arguments or ())), str(prompt.description))
+        for prompt in found
+    ]
+    return table(("prompt", "arguments", "what for"), rows)
+
+
+def _asked(given: PromptArgument) -> str:
+    return f"`{given.name}{'' if given.required else '?'}`: {given.description}"
+
+
+def resources() -> str:
+    """The resources and the templates of resources."""
+    server = create_server(_never)
+    fixed = asyncio.run(server.list_resources())
+    by_name = asyncio.run(server.list_resource_templates())
+    rows = [(f"`{each.uri}`", str(each.mime_type), str(each.description)) for each in fixed]
+    rows += [(f"`{each.uri_template}`", str(each.mime_type), str(each.description)) for each in by_name]
+    return table(("resource", "type", "what it is"), rows)
+
+
+def http_api() -> str:
+    """Every address of the HTTP API, with its parameters."""
+    rows = []
+    for path, methods in create_app(Settings()).openapi()["paths"].items():
+        for method, about in methods.items():
+            given = [f"`{one['name']}`" for one in about.get("parameters", ()) if one["in"] != "path"]
+            rows.append((f"`{method.upper()} {path}`", ", ".join(given), about.get("description", "")))
+    return table(("address", "parameters", "answer"), rows)
+
+
+def examples() -> str:
+    """A real call of each of the three tools, with its answer."""
+    return asyncio.run(_examples())
+
+
+async def _examples() -> str:
+    from tempfile import TemporaryDirectory
+
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("conversation_log", {"channel": roads.CHANNEL, "messages": roads.TURN, "meta": {"project": "/home/me/shop"}}),
+        ("extract", {"query": {"text": "fibonacci"}}),
+        ("search_sessions", {"query": "fibonacci", "context_window": 0}),
+        ("extract", {"channel": "cursor_session_20250930"}),
+    ]
+    parts = []
+    with TemporaryDirectory() as home:
+        async with roads.client_over(f"sqlite:///{home}/registry.db") as client:
+            for tool, arguments in calls:
+                answer = (await client.call_tool(tool, arguments)).structured_content
+                parts.append(fenced("json", f"// {tool}\n{_pretty(arguments)}\n// answers\n{_pretty(answer)}"))
+    return "\n".join(parts)
+
+
+def _pretty(value: Any) -> str:
+    """JSON for reading; what is another every time is left out."""
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    text = re.sub(r'"((?:conv|ext|exec)_)\w+"', r'"\1…"', text)
+    text = re.sub(r'"20(?!25-09-29)\d\d-\d\d-\d\dT[\d:.]+Z"', '"2025-09-29T14:30:20.000Z"', text)
+    return re.sub(r"[\[{]\s+([^\[\]{}]{1,90}?)\s+[\]}]", lambda found: re.sub(r"\s*\n\s*", " ", found[0]), text)
+
+
+def layers() -> str:
+    """Who may import whom, as the import contracts have it."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    return "".join(f"- **{contract['name']}**{_layers_of(contract)}\n" for contract in contracts)
+
+
+def _layers_of(contract: Mapping[str, Any]) -> str:
+    if contract["type"] == "layers":
+        return ": " + " → ".join(f"`{layer}`" for layer in contract["layers"])
+    return f": {_named(contract['source_modules'])} must not import {_named(contract['forbidden_modules'])}"
+
+
+def _named(modules: Iterable[str]) -> str:
+    return ", ".join(f"`{module}`" for module in modules)
+
+
+MADE: Mapping[str, Callable[[], str]] = {
+    "mcp-json": lambda: fenced("json", EXAMPLE.mcp_json()),
+    "cursor-rule": lambda: fenced("markdown", CURSOR_RULE),
+    "claude-code": lambda: fenced("sh", EXAMPLE.claude_code_command()),
+    "help": lambda: fenced("text", help_of()),
+    "settings": settings_table,
+    "command-line": command_line,
+    "errors": exit_codes,
+    "toolsets": toolsets,
+    "tools": tools,
+    "prompts": prompts,
+    "resources": resources,
+    "http-api": http_api,
+    "examples": examples,
+    "layers": layers,
+}
+"""What makes each block."""
+
+
+def made(names: Iterable[str]) -> dict[str, str]:
+    """The blocks of these names, as they must stand in a document. Roads are walked only for who shows them."""
+    wanted = list(names)
+    drawn = roads.drawings() if any(name.startswith("road-") for name in wanted) else {}
+    return {f"road-{road}": fenced("text", lines) for road, lines in drawn.items()} | {
+        name: MADE[name]() for name in wanted if name in MADE
+    }
