@@ -16,11 +16,12 @@ from mcp.types import PromptArgument, Tool
 
 from backoffice.app import create_app
 from backoffice.errors import STATUS
-from cli.connect.snippets import CURSOR_RULE, StdioServer
+from cli.connect.snippets import StdioServer
 from cli.main import COMMANDS, EXIT_STATUS, cli
 from mcp_server.server import DEFAULT, TOOLSETS, create_server
 from registry.errors import RegistryError
 from registry.settings import Settings
+from sources.cursor.client import CURSOR
 from tests import roads
 
 ROOT = Path(__file__).parent.parent
@@ -254,7 +255,7 @@ def _named(modules: Iterable[str]) -> str:
 
 MADE: Mapping[str, Callable[[], str]] = {
     "mcp-json": lambda: fenced("json", EXAMPLE.mcp_json()),
-    "cursor-rule": lambda: fenced("markdown", CURSOR_RULE),
+    "cursor-rule": lambda: fenced("markdown", CURSOR.rule.alone if CURSOR.rule else ""),
     "claude-code": lambda: fenced("sh", EXAMPLE.claude_code_command()),
     "help": lambda: fenced("text", help_of()),
     "settings": settings_table,
