@@ -108,7 +108,8 @@ def test_native_ids_are_kept_and_a_text_that_was_still_streaming_is_corrected(tx
 
 
 def by_hook(message: Message, request: str) -> Message:
-    return Message(message.role, message.text, message.timestamp, more={"native_id": hook_id(message, request)})
+    named = {"native_id": hook_id(message, request), "request_id": request}
+    return Message(message.role, message.text, message.timestamp, more=named)
 
 
 def test_what_a_hook_sent_takes_the_id_that_the_store_has_for_it(tx: WriteTransaction) -> None:
@@ -120,6 +121,16 @@ def test_what_a_hook_sent_takes_the_id_that_the_store_has_for_it(tx: WriteTransa
     assert ingest_from_client(tx, "cursor", of_client([*STORED, guests])).new == 0
     assert tx.execute(last).scalar_one() == "b5"
     assert len(texts(tx)) == 5
+
+
+def test_the_same_words_from_a_second_request_stay_when_the_store_has_only_the_first(tx: WriteTransaction) -> None:
+    said = [Message(Role.USER, "continue", at(seconds)) for seconds in (0, 100)]
+    for n, message in enumerate(said):
+        ingest_from_hook(tx, "cursor", Session("c-1", (by_hook(message, f"r{n}"),)))
+        ingest_from_client(tx, "cursor", of_client(said[:1]))
+        assert texts(tx) == ["continue"] * (n + 1)
+    assert ingest_from_client(tx, "cursor", of_client(said)).new == 0
+    assert texts(tx) == ["continue"] * 2
 
 
 def test_what_a_hook_sent_first_is_recognised_when_a_tool_sends_it_shortened(tx: WriteTransaction) -> None:
