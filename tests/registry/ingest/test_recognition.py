@@ -182,6 +182,14 @@ def test_what_only_a_copy_has_stays_until_the_whole_has_it(tx: WriteTransaction)
     assert sorted(texts(tx)) == sorted([*(each.text for each in STORED), GUESTS.text])
 
 
+def test_an_answer_with_more_to_it_than_its_client_has_is_not_taken_for_a_shortened_one(tx: WriteTransaction) -> None:
+    longer = [Message(Role.ASSISTANT, f"{ANSWER} {more}") for more in ("That is all.", "So keep the old one.")]
+    for answer in longer:
+        send(tx, [STORED[0], answer])
+    ingest_from_client(tx, "cursor", of_client(STORED[:2]))
+    assert texts(tx) == [QUESTION, ANSWER, longer[1].text]
+
+
 def test_more_messages_than_are_asked_for_at_once_come_into_a_channel_emptied_for_good(tx: WriteTransaction) -> None:
     send(tx, STORED)
     tx.execute(conversation.delete())
