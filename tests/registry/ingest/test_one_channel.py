@@ -159,6 +159,15 @@ def test_the_same_questions_in_two_windows_are_told_apart_by_their_answers(engin
     assert len(channels(engine)) == 2
 
 
+def test_a_chat_that_may_be_either_of_two_sessions_is_linked_to_both(engine: Engine) -> None:
+    one, other = Chat(engine, BASKET, "one"), Chat(engine, BASKET, "two", "c-2")
+    one.read(3)
+    other.read(3)
+    one.tool(3)
+    assert len(channels(engine)) == 3
+    assert links(engine, "one") == [row.name for row in channels(engine) if row.session_id]
+
+
 def test_a_fork_that_took_another_way_is_linked_not_merged(engine: Engine) -> None:
     Chat(engine, BASKET).read(3)
     fork = (*BASKET[:2], Turn("No, leave guests alone, and clean up the login code.", "It is in one function now."))

@@ -108,7 +108,8 @@ def test_native_ids_are_kept_and_a_text_that_was_still_streaming_is_corrected(tx
 
 
 def by_hook(message: Message, request: str) -> Message:
-    return Message(message.role, message.text, message.timestamp, more={"native_id": hook_id(message, request)})
+    named = {"native_id": hook_id(message, request), "request_id": request}
+    return Message(message.role, message.text, message.timestamp, more=named)
 
 
 def test_what_a_hook_sent_takes_the_id_that_the_store_has_for_it(tx: WriteTransaction) -> None:
@@ -120,6 +121,16 @@ def test_what_a_hook_sent_takes_the_id_that_the_store_has_for_it(tx: WriteTransa
     assert ingest_from_client(tx, "cursor", of_client([*STORED, guests])).new == 0
     assert tx.execute(last).scalar_one() == "b5"
     assert len(texts(tx)) == 5
+
+
+def test_the_same_words_from_a_second_request_stay_when_the_store_has_only_the_first(tx: WriteTransaction) -> None:
+    said = [Message(Role.USER, "continue", at(seconds)) for seconds in (0, 100)]
+    for n, message in enumerate(said):
+        ingest_from_hook(tx, "cursor", Session("c-1", (by_hook(message, f"r{n}"),)))
+        ingest_from_client(tx, "cursor", of_client(said[:1]))
+        assert texts(tx) == ["continue"] * (n + 1)
+    assert ingest_from_client(tx, "cursor", of_client(said)).new == 0
+    assert texts(tx) == ["continue"] * 2
 
 
 def test_what_a_hook_sent_first_is_recognised_when_a_tool_sends_it_shortened(tx: WriteTransaction) -> None:
@@ -169,6 +180,14 @@ def test_what_only_a_copy_has_stays_until_the_whole_has_it(tx: WriteTransaction)
     assert sorted(texts(tx)) == sorted([*(each.text for each in STORED), GUESTS.text])
     assert ingest_from_client(tx, "cursor", of_client([*STORED, GUESTS])).new == 0
     assert sorted(texts(tx)) == sorted([*(each.text for each in STORED), GUESTS.text])
+
+
+def test_an_answer_with_more_to_it_than_its_client_has_is_not_taken_for_a_shortened_one(tx: WriteTransaction) -> None:
+    longer = [Message(Role.ASSISTANT, f"{ANSWER} {more}") for more in ("That is all.", "So keep the old one.")]
+    for answer in longer:
+        send(tx, [STORED[0], answer])
+    ingest_from_client(tx, "cursor", of_client(STORED[:2]))
+    assert texts(tx) == [QUESTION, ANSWER, longer[1].text]
 
 
 def test_more_messages_than_are_asked_for_at_once_come_into_a_channel_emptied_for_good(tx: WriteTransaction) -> None:
