@@ -197,7 +197,7 @@ def what_went_with_its_channel_is_known(connection: Connection) -> None:
 
 def aliases_go_with_what_they_name(connection: Connection) -> None:
     connection.execute(insert(tables.channel_alias).values(name="other", channel_number=2))
-    connection.execute(insert(tables.channel_link).values(told=1, session=2))
+    connection.execute(insert(tables.channel_link).values(named=1, session=2))
     connection.execute(insert(tables.message_alias).values(id="other", number=GONE_WITH_ITS_CHANNEL))
     connection.execute(text("DELETE FROM channel WHERE number = 2"))
     for name in ("channel_alias", "channel_link", "message_alias"):
