@@ -41,6 +41,13 @@ def rounded(run: Execution) -> Execution:
     return Execution(**fields | {"duration_ms": float(f"{run.duration_ms:.1e}")})
 
 
+async def test_a_run_that_began_at_that_very_instant_is_kept(registry: Registry) -> None:
+    await record(registry, runs(2))
+    assert await registry.write(lambda tx: roll_up(tx, START, 10)) == 0
+    assert await registry.write(lambda tx: roll_up(tx, START + timedelta(seconds=37), 10)) == 1
+    assert await left(registry) == 1
+
+
 @pytest.mark.parametrize("bucket_s", [60, 3600, 86_400])
 @pytest.mark.parametrize("period", [{}, {"from_": START.replace(second=0), "to": MIDDLE + timedelta(minutes=20)}])
 async def test_figures_are_the_same_before_and_after(registry: Registry, bucket_s: int, period: dict[str, Any]) -> None:
