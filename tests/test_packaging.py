@@ -220,7 +220,7 @@ def test_the_installed_program_says_how_to_add_an_extra_to_itself(
     installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CTXR_EMBED_MODEL", "minishlab/potion-base-2M")
-    doctor = [installed / "ctxr", "doctor", "--json"]
+    doctor: list[str | Path] = [installed / "ctxr", "doctor", "--json"]
     told = subprocess.run(doctor, cwd="/", stdout=subprocess.PIPE, text=True, check=False).stdout
     assert f"uv pip install --python {installed / 'python'} 'context-registry[embed]'" in told
 
