@@ -18,7 +18,8 @@ LEAKING = ("CTXR_", "LANGSMITH_", "LANGCHAIN_", "CLAUDE_", "CODEX_", "CURSOR_", 
 
 SLOW_NAMES = re.compile(
     "postgresql|tests/(pages|conformance|benchmarks)/|fuzz|test_any_input|test_packaging|test_databases"
-    "|test_serve|test_stdio|test_mcp_options|test_hook|ctrl_c|takes_no_time"
+    "|test_serve|test_stdio|test_mcp_options|test_hook|ctrl_c|takes_(no|neither)|_is_stuck|past_its_limit"
+    "|test_however|any_way_of_sending|same_call_twice"
 )
 SLOW_FIXTURES = {"postgres_server", "browser", "node"}
 
