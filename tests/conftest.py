@@ -1,6 +1,7 @@
 """What every test gets: an empty home, no settings of the developer, and databases on request."""
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,9 +16,24 @@ from tests.embedding_server import EmbeddingServer, running_server
 TEMPLATE = "migrated"
 LEAKING = ("CTXR_", "LANGSMITH_", "LANGCHAIN_", "CLAUDE_", "CODEX_", "CURSOR_", "GEMINI_", "COPILOT_")
 
+SLOW_NAMES = re.compile(
+    "postgresql|tests/(pages|conformance|benchmarks)/|fuzz|test_any_input|test_packaging|test_databases"
+    "|test_serve|test_stdio|test_mcp_options|test_hook|ctrl_c|takes_(no|neither)|_is_stuck|past_its_limit"
+    "|test_however|any_way_of_sending|same_call_twice"
+)
+SLOW_FIXTURES = {"postgres_server", "browser", "node"}
+
 # The workers share the cores: a slow example is no failure.
 settings.register_profile("ctxr", deadline=None)
+settings.register_profile("quick", deadline=None, max_examples=10)
 settings.load_profile("ctxr")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what `make quick` leaves out: other databases, browsers, processes of their own, thousands of examples."""
+    for item in items:
+        if SLOW_NAMES.search(item.nodeid) or SLOW_FIXTURES.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(autouse=True)

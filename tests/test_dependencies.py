@@ -5,6 +5,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
 
@@ -48,6 +49,7 @@ def imports() -> dict[str, Path]:
     }
 
 
+@cache
 def providers() -> dict[str, set[str]]:
     """The distributions that each of these names may come from: of a namespace there are several."""
     installed = packages_distributions()
