@@ -69,8 +69,9 @@ class Figures(BaseModel):
 
     count: int
     succeeded: int
+    not_found: int = Field(description="ended well, with nothing found")
     failed: int
-    success_rate: float | None = Field(description="0 to 1")
+    success_rate: float | None = Field(description="0 to 1: all but those that failed")
     p50_ms: float | None
     p95_ms: float | None
     p99_ms: float | None
@@ -97,7 +98,7 @@ class Statistics(BaseModel):
     bucket_s: int = Field(description="seconds of one point of the series")
     total: Figures
     operations: list[OperationFigures]
-    errors: dict[str, int] = Field(description="number of failed runs by error code")
+    errors: dict[str, int] = Field(description="number of runs by error code")
     series: list[Point]
     precision: str | None = Field(None, description="there when percentiles are rounded: of many or of old runs")
     rolled_up: int | None = Field(None, description="so many of the runs are too old to be kept one by one")

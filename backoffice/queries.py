@@ -170,9 +170,9 @@ class ExecutionsQuery(PageQuery, Period):
 
     operation: OperationName | None = Field(None, description="full name, or `save`, `retrieve`")
     channel: ChannelName | None = None
-    status: Literal["running", "succeeded", "failed"] | None = None
+    status: Literal["running", "succeeded", "not_found", "failed"] | None = None
     source: Word | None = None
-    error_code: ErrorCode | None = Field(None, description="only those that failed in this way")
+    error_code: ErrorCode | None = Field(None, description="only those that ended in this way")
 
     @property
     def wanted(self) -> ExecutionFilter:

@@ -11,7 +11,7 @@ from typing import Any
 
 from orchestrator.requests import HookRequest, ImportRequest, LogRequest, Request
 from registry.domain import format_time, new_id, now, preview_of
-from registry.errors import RegistryError
+from registry.errors import ErrorCode, RegistryError
 from registry.storage.executions import Execution
 
 KEPT_ITEMS = 30
@@ -62,7 +62,8 @@ class Recorder:
         try:
             yield step
         except BaseException as exc:
-            step.status, step.error = "failed", describe(exc)
+            error = describe(exc)
+            step.status, step.error = _outcome(error), error
             raise
         else:
             step.status = "succeeded"
@@ -81,7 +82,7 @@ class Recorder:
             source=self.source,
             client=self.client,
             channel=self.channel,
-            status="failed" if error else "succeeded",
+            status=_outcome(error),
             error=error,
             started_at=self.started_at,
             finished_at=now(),
@@ -90,6 +91,13 @@ class Recorder:
             result=result,
             steps=[step.as_dict() for step in self.steps],
         )
+
+
+def _outcome(error: Mapping[str, str] | None) -> str:
+    """Nothing found is an outcome, not a failure."""
+    if error is None:
+        return "succeeded"
+    return "not_found" if error["code"] == ErrorCode.NOT_FOUND else "failed"
 
 
 def _bounded(value: Any) -> Any:

@@ -26,7 +26,7 @@ router = APIRouter(prefix="/flow", default_response_class=HTMLResponse)
 
 ROWS = 50
 FILTERS = ("operation", "status", "error_code", "source", "channel", "from", "to")
-STATUSES = ("succeeded", "failed")
+STATUSES = ("succeeded", "not_found", "failed")
 
 Id = Annotated[Word, Path()]
 

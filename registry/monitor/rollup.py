@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Integer, Select, case, cast, delete, func, literal, literal_column, select
 from sqlalchemy.types import String
 
+from registry.errors import ErrorCode
 from registry.storage.conditions import given_conditions
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.tables import UtcTime, execution, execution_rollup
@@ -108,6 +109,6 @@ def rolled_points(tx: ReadTransaction, from_: datetime | None, to: datetime | No
 
 def _hours(within: Sequence[ColumnElement[bool]]) -> Select[Any]:
     table = execution_rollup.c
-    failed = case((table.error_code != "", table.runs), else_=0)
+    failed = case((table.error_code.not_in(["", ErrorCode.NOT_FOUND.value]), table.runs), else_=0)
     sums = (cast(func.sum(table.runs), Integer), cast(func.sum(failed), Integer), func.sum(table.total_ms))
     return select(table.hour, *sums).where(*within).group_by(table.hour).order_by(table.hour)

@@ -16,6 +16,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Integer, Select, cast, func, literal_column, select
 
 from registry.domain import format_time
+from registry.errors import ErrorCode
 from registry.monitor.rollup import Cell, Point, rolled_cells, rolled_points
 from registry.storage.conditions import given_conditions
 from registry.storage.database import ReadTransaction
@@ -91,13 +92,19 @@ def _grouped(cells: Iterable[Cell], name: str, group_of: Callable[[Cell], str]) 
 
 def _figures(cells: Sequence[Cell]) -> dict[str, Any]:
     count = sum(cell.runs for cell in cells)
-    failed = sum(cell.runs for cell in cells if cell.error_code)
+    not_found = sum(cell.runs for cell in cells if cell.error_code == ErrorCode.NOT_FOUND)
+    failed = sum(cell.runs for cell in cells if cell.error_code) - not_found
+    return _outcomes(count, not_found, failed) | _percentiles(((cell.duration_ms, cell.runs) for cell in cells), count)
+
+
+def _outcomes(count: int, not_found: int, failed: int) -> dict[str, Any]:
+    """How the runs ended: nothing found is an outcome, not a failure."""
     return {
         "count": count,
-        "succeeded": count - failed,
+        "succeeded": count - not_found - failed,
+        "not_found": not_found,
         "failed": failed,
         "success_rate": (count - failed) / count if count else None,
-        **_percentiles(((cell.duration_ms, cell.runs) for cell in cells), count),
     }
 
 
@@ -120,7 +127,8 @@ def _errors(cells: Iterable[Cell]) -> dict[str, int]:
     return dict(sorted(errors.items()))
 
 
-_POINT = (func.count(), func.count(execution.c.error_code), func.sum(execution.c.duration_ms))
+_FAILED = func.count(func.nullif(execution.c.error_code, ErrorCode.NOT_FOUND.value))
+_POINT = (func.count(), _FAILED, func.sum(execution.c.duration_ms))
 
 
 def _points(
@@ -180,7 +188,8 @@ def _series(points: Sequence[Point]) -> list[dict[str, Any]]:
 def busiest_channels(tx: ReadTransaction, wanted: ExecutionFilter, most: int) -> list[dict[str, Any]]:
     """The channels with most of the runs kept one by one, and their figures; percentiles of the newest CHANNEL_RUNS."""
     count = func.count()
-    query = select(execution.c.channel, count, func.count(execution.c.error_code)).group_by(execution.c.channel)
+    query = select(execution.c.channel, count, func.count(execution.c.error_code), _FAILED)
+    query = query.group_by(execution.c.channel)
     conditions = execution_conditions(wanted)
     runs = tx.execute(select(func.count()).select_from(execution).where(*conditions)).scalar_one()
     query = query.where(execution.c.channel.is_not(None), *(conditions if runs <= EXACT else _read_through(tx, wanted)))
@@ -189,7 +198,7 @@ def busiest_channels(tx: ReadTransaction, wanted: ExecutionFilter, most: int) ->
 
 
 def _channel_figures(
-    tx: ReadTransaction, wanted: ExecutionFilter, channel: str, count: int, failed: int
+    tx: ReadTransaction, wanted: ExecutionFilter, channel: str, count: int, errors: int, failed: int
 ) -> dict[str, Any]:
     within = execution_conditions(ExecutionFilter(channel=channel, from_=wanted.from_, to=wanted.to))
     newest = select(execution.c.duration_ms).where(*within)
@@ -197,10 +206,7 @@ def _channel_figures(
     durations = tx.execute(newest).scalars().all()
     return {
         "channel": channel,
-        "count": count,
-        "succeeded": count - failed,
-        "failed": failed,
-        "success_rate": (count - failed) / count,
+        **_outcomes(count, errors - failed, failed),
         **_percentiles(((duration, 1) for duration in durations), len(durations)),
     }
 

@@ -27,7 +27,7 @@ def execution(operation: str, after: timedelta, duration_ms: float, code: str | 
         source="cursor",
         client=None,
         channel="c",
-        status="failed" if code else "succeeded",
+        status={None: "succeeded", "NOT_FOUND": "not_found"}.get(code, "failed"),
         error=error,
         started_at=NOON + after,
         finished_at=NOON + after,
@@ -106,7 +106,8 @@ async def test_executions_are_filtered_by_each_of_their_features(
     assert await listed(http) == ["extract", "conversation_log"]
     assert await listed(http, operation="save") == await listed(http, operation="conversation_log")
     assert await listed(http, operation="save") == ["conversation_log"]
-    assert await listed(http, status="failed") == ["extract"]
+    assert await listed(http, status="not_found") == ["extract"]
+    assert await listed(http, status="failed") == []
     assert await listed(http, error_code="NOT_FOUND") == ["extract"]
     assert await listed(http, error_code="TIMEOUT") == []
     assert await listed(http, to="2025-09-29") == ["conversation_log"]
@@ -146,8 +147,9 @@ async def test_statistics_equal_what_is_counted_by_hand(http: httpx.AsyncClient,
         "total": {
             "count": 104,
             "succeeded": 101,
-            "failed": 3,
-            "success_rate": 101 / 104,
+            "not_found": 2,
+            "failed": 1,
+            "success_rate": 103 / 104,
             "p50_ms": 48,
             "p95_ms": 95,
             "p99_ms": 99,
@@ -157,6 +159,7 @@ async def test_statistics_equal_what_is_counted_by_hand(http: httpx.AsyncClient,
                 "operation": "conversation_log",
                 "count": 100,
                 "succeeded": 100,
+                "not_found": 0,
                 "failed": 0,
                 "success_rate": 1,
                 "p50_ms": 50,
@@ -167,8 +170,9 @@ async def test_statistics_equal_what_is_counted_by_hand(http: httpx.AsyncClient,
                 "operation": "extract",
                 "count": 4,
                 "succeeded": 1,
-                "failed": 3,
-                "success_rate": 0.25,
+                "not_found": 2,
+                "failed": 1,
+                "success_rate": 0.75,
                 "p50_ms": 20,
                 "p95_ms": 40,
                 "p99_ms": 40,
@@ -178,7 +182,7 @@ async def test_statistics_equal_what_is_counted_by_hand(http: httpx.AsyncClient,
         "series": [
             {"at": "2025-09-29T12:00:00.000Z", "count": 59, "failed": 0, "mean_ms": 30},
             {"at": "2025-09-29T12:01:00.000Z", "count": 41, "failed": 0, "mean_ms": 80},
-            {"at": "2025-09-29T12:05:00.000Z", "count": 4, "failed": 3, "mean_ms": 25},
+            {"at": "2025-09-29T12:05:00.000Z", "count": 4, "failed": 1, "mean_ms": 25},
         ],
     }
 

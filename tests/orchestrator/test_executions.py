@@ -80,16 +80,17 @@ async def test_an_extraction_explains_what_it_kept_and_why_it_dropped_the_rest(o
     assert execution["request"]["query"]["text"] == "memoize fibonacci lru_cache"
 
 
-async def test_failures_are_recorded_with_their_error(orchestrator: Orchestrator) -> None:
+async def test_what_was_not_found_and_what_failed_is_recorded_with_its_error(orchestrator: Orchestrator) -> None:
     await orchestrator.run({"operation": "extract", "channel": "nope", "source": "claude"})
     await orchestrator.run({"operation": "save", "channel": "c", "messages": []})
     await orchestrator.run({"operation": "dance"})
     unknown, empty, dance = await recorded(orchestrator)
-    assert (unknown["status"], unknown["error"]["code"]) == ("failed", "NOT_FOUND")
+    assert (unknown["status"], unknown["error"]["code"]) == ("not_found", "NOT_FOUND")
     assert [(step["node"], step["status"]) for step in unknown["steps"]] == [
         ("plan", "succeeded"),
-        ("cr_query", "failed"),
+        ("cr_query", "not_found"),
     ]
+    assert (empty["status"], dance["status"]) == ("failed", "failed")
     assert (empty["operation"], empty["error"]["code"]) == ("conversation_log", "INVALID_REQUEST")
     assert "messages" in empty["error"]["details"]
     assert (dance["operation"], dance["error"]["code"]) == ("unknown", "INVALID_REQUEST")

@@ -217,6 +217,8 @@ async def test_statistics_count_by_operation_source_channel_and_error(
     http: httpx.AsyncClient, orchestrator: Orchestrator
 ) -> None:
     await orchestrator.run({"operation": "extract", "channel": "nobody", "source": "claude"})
+    assert "The last that failed" not in await text_of(http, "/flow/statistics")
+    await orchestrator.run({"operation": "extract", "query": {"limit": 0}, "source": "claude"})
     shown = await text_of(http, "/flow/statistics")
     for name in ("conversation_log", "gemini", FIBONACCI, "NOT_FOUND", "The slowest", "The last that failed"):
         assert name in shown

@@ -34,7 +34,7 @@ def runs(count: int) -> list[Execution]:
                 source=chance.choice(["cursor", "claude"]),
                 client=None,
                 channel=chance.choice(["a", "a", "b", None]),
-                status="failed" if code else "succeeded",
+                status={None: "succeeded", "NOT_FOUND": "not_found"}.get(code, "failed"),
                 error={"code": code, "message": "no", "details": ""} if code else None,
                 started_at=START + timedelta(seconds=37 * i),
                 finished_at=START + timedelta(seconds=37 * i),
@@ -123,7 +123,7 @@ async def test_the_slowest_and_the_last_that_failed_are_found(registry: Registry
     slowest = await registry.read(lambda tx: slowest_executions(tx, ALL, 3))
     assert [item["id"] for item in slowest] == [run.id for run in sorted(made, key=lambda run: -run.duration_ms)[:3]]
     failing = await registry.read(lambda tx: newest_executions(tx, ExecutionFilter(status="failed"), 3))
-    assert [item["id"] for item in failing] == [run.id for run in made[::-1] if run.error][:3]
+    assert [item["id"] for item in failing] == [run.id for run in made[::-1] if run.status == "failed"][:3]
 
 
 async def test_an_outcome_that_comes_late_counts_with_its_own_time(

@@ -1,0 +1,99 @@
+"""The graph decides where to go by what was asked and found, and tries again what lies outside."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from orchestrator import graph
+from orchestrator.graph import describe_graph
+from orchestrator.service import Orchestrator
+from registry.registry import Registry
+from registry.storage.executions import ExecutionFilter, get_execution, list_executions
+from registry.storage.paging import Page
+
+pytestmark = pytest.mark.anyio
+
+SAVE: dict[str, Any] = {
+    "operation": "save",
+    "channel": "c",
+    "messages": [
+        {"role": "user", "text": "how do I memoize fibonacci?", "timestamp": "2026-01-05T12:00:00Z"},
+        {"role": "assistant", "text": "with functools.lru_cache", "timestamp": "2026-01-05T12:00:09Z"},
+    ],
+}
+BRIEFING = {"operation": "daily_briefing", "query": {"date": "2026-01-05"}}
+
+
+class Flaky:
+    """An outside system that is away for the first calls."""
+
+    name = "notice board"
+
+    def __init__(self, away: int) -> None:
+        self.away, self.texts = away, list[str]()
+
+    async def perform(self, text: str) -> str:
+        self.texts.append(text)
+        if len(self.texts) <= self.away:
+            raise ConnectionError("nobody answers")
+        return "https://board.test/1"
+
+
+async def last_run(orchestrator: Orchestrator) -> dict[str, Any]:
+    def work(tx: Any) -> dict[str, Any]:
+        [item] = list_executions(tx, ExecutionFilter(), Page(limit=1))["items"]
+        return get_execution(tx, item["id"])
+
+    return await orchestrator.registry.read(work)
+
+
+def way(execution: dict[str, Any]) -> list[str]:
+    return [step["node"] for step in execution["steps"]]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({"text": "fibonacci"}, ["plan", "cr_query", "filter", "cr_write"]),
+        ({"text": "fibonacci", "mode": "digest"}, ["plan", "cr_query", "filter", "transform", "cr_write"]),
+        ({"text": "kubernetes helm chart"}, ["plan", "cr_query"]),
+    ],
+)
+async def test_the_way_depends_on_what_is_asked_and_found(
+    orchestrator: Orchestrator, query: dict[str, Any], expected: list[str]
+) -> None:
+    await orchestrator.run(SAVE)
+    answer = await orchestrator.run({"operation": "extract", "query": query})
+    assert answer["success"] == (expected[-1] == "cr_write")
+    assert way(await last_run(orchestrator)) == expected
+
+
+async def test_every_way_taken_is_one_that_is_drawn(orchestrator: Orchestrator) -> None:
+    drawn = {(edge["from"], edge["to"]) for edge in describe_graph()["edges"]}
+    assert {edge for path in describe_graph()["paths"].values() for edge in pairwise(path)} <= drawn
+    for request in (SAVE, {"operation": "list"}, {"operation": "tag", "channel": "c", "query": {}}, BRIEFING):
+        assert (await orchestrator.run(request))["success"]
+        assert set(pairwise(way(await last_run(orchestrator)))) <= drawn
+
+
+async def test_an_outside_system_that_is_away_for_a_moment_gets_the_briefing_all_the_same(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(graph, "OUTSIDE", graph.OUTSIDE._replace(initial_interval=0.01))
+    registry = Registry(database_url)
+    board, dead = Flaky(away=2), Flaky(away=99)
+    try:
+        await registry.save_conversation("c", SAVE["messages"], "cursor")
+        orchestrator = Orchestrator(registry, actions=[board])
+        answer = await orchestrator.run(BRIEFING)
+        assert board.texts == [answer["briefing"]["text"]] * 3
+        steps = (await last_run(orchestrator))["steps"]
+        assert [step["status"] for step in steps if step["node"] == "external_action"] == ["failed"] * 2 + ["succeeded"]
+        assert way({"steps": steps}).count("cr_query") == 1
+        failed = await Orchestrator(registry, actions=[dead]).run(BRIEFING)
+        assert (failed["success"], len(dead.texts)) == (False, 3)
+    finally:
+        registry.close()
