@@ -16,11 +16,13 @@ from mcp.types import PromptArgument, Tool
 
 from backoffice.app import create_app
 from backoffice.errors import STATUS
-from cli.connect.snippets import CURSOR_RULE, StdioServer
+from cli.connect.snippets import StdioServer
 from cli.main import COMMANDS, EXIT_STATUS, cli
 from mcp_server.server import DEFAULT, TOOLSETS, create_server
 from registry.errors import RegistryError
 from registry.settings import Settings
+from sources.clients import CLIENTS
+from sources.cursor.client import CURSOR
 from tests import roads
 
 ROOT = Path(__file__).parent.parent
@@ -46,6 +48,12 @@ def settings_table() -> str:
         for name, field in Settings.model_fields.items()
     ]
     return table(("variable", "default", "meaning"), rows)
+
+
+def clients_table() -> str:
+    """Every client whose conversations are read on this machine, and where."""
+    rows = [(each.history_name or each.name, f"`{each.source}`", each.history) for each in CLIENTS if each.history]
+    return table(("client", "`--source`", "where it looks, and the variable that names another place"), rows)
 
 
 def shown_default(name: str) -> str:
@@ -254,8 +262,9 @@ def _named(modules: Iterable[str]) -> str:
 
 MADE: Mapping[str, Callable[[], str]] = {
     "mcp-json": lambda: fenced("json", EXAMPLE.mcp_json()),
-    "cursor-rule": lambda: fenced("markdown", CURSOR_RULE),
+    "cursor-rule": lambda: fenced("markdown", CURSOR.rule.alone if CURSOR.rule else ""),
     "claude-code": lambda: fenced("sh", EXAMPLE.claude_code_command()),
+    "clients": clients_table,
     "help": lambda: fenced("text", help_of()),
     "settings": settings_table,
     "command-line": command_line,
