@@ -21,6 +21,7 @@ from cli.main import COMMANDS, EXIT_STATUS, cli
 from mcp_server.server import DEFAULT, TOOLSETS, create_server
 from registry.errors import RegistryError
 from registry.settings import Settings
+from sources.clients import CLIENTS
 from sources.cursor.client import CURSOR
 from tests import roads
 
@@ -47,6 +48,12 @@ def settings_table() -> str:
         for name, field in Settings.model_fields.items()
     ]
     return table(("variable", "default", "meaning"), rows)
+
+
+def clients_table() -> str:
+    """Every client whose conversations are read on this machine, and where."""
+    rows = [(each.history_name or each.name, f"`{each.source}`", each.history) for each in CLIENTS if each.history]
+    return table(("client", "`--source`", "where it looks, and the variable that names another place"), rows)
 
 
 def shown_default(name: str) -> str:
@@ -257,6 +264,7 @@ MADE: Mapping[str, Callable[[], str]] = {
     "mcp-json": lambda: fenced("json", EXAMPLE.mcp_json()),
     "cursor-rule": lambda: fenced("markdown", CURSOR.rule.alone if CURSOR.rule else ""),
     "claude-code": lambda: fenced("sh", EXAMPLE.claude_code_command()),
+    "clients": clients_table,
     "help": lambda: fenced("text", help_of()),
     "settings": settings_table,
     "command-line": command_line,
