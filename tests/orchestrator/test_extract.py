@@ -62,6 +62,15 @@ async def test_a_question_comes_with_its_answer_and_nothing_irrelevant(orchestra
     }
 
 
+async def test_what_holds_a_third_of_the_words_is_not_shown_beside_what_holds_them_all(
+    orchestrator: Orchestrator,
+) -> None:
+    turns = [("redis migration timeout", "Raise it."), ("Lunch?", "Soup."), ("Tea?", "Yes."), ("a redis", "Fine.")]
+    await log(orchestrator, "c", turns)
+    assert shown(await extract(orchestrator, "c", text="redis migration timeout")) == list(turns[0])
+    assert shown(await extract(orchestrator, "c", text="redis")) == [*turns[0], *turns[3]]
+
+
 @pytest.mark.parametrize(
     "words",
     [
