@@ -186,8 +186,8 @@ def test_an_answer_with_more_to_it_than_its_client_has_is_not_taken_for_a_shorte
     longer = [Message(Role.ASSISTANT, f"{ANSWER} {more}") for more in ("That is all.", "So keep the old one.")]
     for answer in longer:
         send(tx, [STORED[0], answer])
-    ingest_from_client(tx, "cursor", of_client(STORED[:2]))
-    assert texts(tx) == [QUESTION, ANSWER, longer[1].text]
+    ingest_from_client(tx, "cursor", of_client(STORED))
+    assert texts(tx) == [QUESTION, ANSWER, longer[1].text, *(each.text for each in STORED[2:])]
 
 
 def test_more_messages_than_are_asked_for_at_once_come_into_a_channel_emptied_for_good(tx: WriteTransaction) -> None:
