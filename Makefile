@@ -15,7 +15,7 @@ up: $(VENV)/.runtime
 	@$(BIN)/ctxr up
 
 quick: $(VENV)/.dev
-	$(BIN)/pytest --numprocesses auto --dist loadgroup -m "not slow" --hypothesis-profile quick
+	$(BIN)/pytest --numprocesses auto --dist worksteal -m "not slow" --hypothesis-profile quick
 
 # The checks wait for nothing that the tests need, so both run at once.
 test: $(VENV)/.dev
@@ -28,7 +28,7 @@ checks:
 	$(BIN)/mypy
 
 tests:
-	$(BIN)/pytest --numprocesses auto --dist loadgroup
+	$(BIN)/pytest --numprocesses auto --dist worksteal
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks

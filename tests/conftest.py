@@ -30,10 +30,12 @@ settings.load_profile("ctxr")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what `make quick` leaves out: other databases, browsers, processes of their own, thousands of examples."""
+    """Mark what `make quick` leaves out: PostgreSQL, browsers, processes, many examples. What builds goes first."""
     for item in items:
         if SLOW_NAMES.search(item.nodeid) or SLOW_FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
+    # A worker takes a run of neighbours, and others steal from its end: who goes first shares what was built once.
+    items.sort(key=lambda item: "test_packaging" not in item.nodeid)
 
 
 @pytest.fixture(autouse=True)

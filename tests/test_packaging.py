@@ -29,8 +29,7 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PACKAGES: list[str] = PYPROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
 PLUGIN = ROOT / "integrations" / "claude-code" / ".claude-plugin" / "plugin.json"
 
-# One worker builds and installs for all of these.
-pytestmark = [pytest.mark.timeout(120), pytest.mark.xdist_group("packaging")]
+pytestmark = pytest.mark.timeout(120)
 
 
 def run(*command: str | Path, **options: str) -> str:
