@@ -9,7 +9,9 @@ from sqlalchemy import bindparam, delete, select, update
 
 from registry.domain import Message, Role
 from registry.ingest.dedup import Known, Recognised, Sent, known_by_turns
+from registry.ingest.own_calls import RECALL
 from registry.ingest.paraphrase import SHORTENED, accept_from_model, agreement
+from registry.ingest.save import unindex_questions
 from registry.storage.aliases import add_alias
 from registry.storage.channels import (
     ChannelRow,
@@ -20,6 +22,7 @@ from registry.storage.channels import (
     unindex_title,
 )
 from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.index_entries import UNINDEXED
 from registry.storage.messages import MessageRow, delete_softly, in_turns, replace_messages, revise
 from registry.storage.tables import channel, channel_alias, conversation, execution, extract_result, store_session, tag
 
@@ -41,6 +44,7 @@ def merge_channels(tx: WriteTransaction, named: int, session: int) -> None:
     doubled = [(row, twin) for row, twin in zip(ours, old, strict=True) if twin is not None]
     _move(tx, moving, into, turns, Recognised(old, theirs).new_places())
     _unite(tx, doubled)
+    unindex_questions(tx, into.number, {turns[row.number] for row in moving if row.payload.get(UNINDEXED) == RECALL})
     renumbered = {
         "turns": {row.turn: turns[row.number] for row in ours if row.seq == row.turn},
         "hits": {row.number: twin.number for row, twin in doubled},

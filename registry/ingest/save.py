@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import bindparam, insert, select, text, update
 
 from registry.domain import Message, Role, new_id, preview_of, storable
 from registry.ingest.dedup import Known, Recognised, Sent, recognise_stored
+from registry.ingest.own_calls import LONGEST_QUESTION, QUESTION, as_kept, is_recall
 from registry.storage.channels import ChannelRow, describe_channel, recount_channel
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.engines import index_of
-from registry.storage.index_entries import message_entry
+from registry.storage.index_entries import UNINDEXED, message_entry, searched_tokens
 from registry.storage.messages import LATEST_FIRST, MessageRow, revise
 from registry.storage.tables import channel, conversation
-from registry.text.analyzer import ANALYZER_VERSION, analyze
+from registry.text.analyzer import ANALYZER_VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ def save_messages(
     A message that a client names by a `native_id` is the stored one of that name, whatever became of its text.
     """
     describe_channel(tx, into, metadata)
-    sent = [Sent.of(message) for message in messages]
+    sent = [Sent.of(as_kept(message)) for message in messages]
     recognised = recognise_stored(tx, into, sent)
     common = {"source": source, "actor": actor, "received_at": received_at}
     rows = [{**row, **common} for row in _new_rows(tx, into, sent, recognised, metadata, received_at)]
@@ -59,9 +61,26 @@ def save_messages(
         _insert(tx, rows)
         _grow(tx, into, rows)
     _correct(tx, sent, recognised.old)
-    new_ids = iter(row["id"] for row in rows)
-    ids = [row.id if row else next(new_ids) for row in recognised.old]
-    return Saved(ids, len(rows), received_at, into.number)
+    new = iter(rows)
+    stored = [(row.id, row.turn) if row else itemgetter("id", "turn")(next(new)) for row in recognised.old]
+    recalls = {turn for one, (_, turn) in zip(sent, stored, strict=True) if is_recall(one.message)}
+    unindex_questions(tx, into.number, recalls)
+    return Saved([id_ for id_, _ in stored], len(rows), received_at, into.number)
+
+
+def unindex_questions(tx: WriteTransaction, channel_number: int, turns: Collection[int]) -> None:
+    """Keep the questions of these turns, in which another conversation was recalled, but let nothing find them.
+
+    Who only asks for another conversation would else be found in its place: in the very words that it is asked for.
+    """
+    if not turns:
+        return
+    is_question = conversation.c.seq.in_(turns), conversation.c.role == Role.USER, conversation.c.length > 0
+    rows = tx.execute(select(conversation).where(conversation.c.channel_number == channel_number, *is_question)).all()
+    asked = [row for row in rows if len(row.text) <= LONGEST_QUESTION]
+    revise(tx, [(row, {"payload": {**row.payload, UNINDEXED: QUESTION}}) for row in asked])
+    if asked:
+        recount_channel(tx, channel_number)
 
 
 _PER_MESSAGE = ("file", "language", "model", "additional_context")
@@ -155,7 +174,7 @@ def _last_turn(tx: ReadTransaction, into: ChannelRow) -> int | None:
 
 
 def _insert(tx: WriteTransaction, rows: Sequence[dict[str, Any]]) -> None:
-    tokens = [analyze(row["text"]) for row in rows]
+    tokens = [searched_tokens(row) for row in rows]
     for number, row, found in zip(_next_numbers(tx, len(rows)), rows, tokens, strict=True):
         row |= {"number": number, "length": len(found)}
     tx.execute(insert(conversation), rows)

@@ -6,13 +6,14 @@ What ranking does not get to see cannot be found, and what it sees it must pay f
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from operator import eq
 from typing import Any
 
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import ColumnElement, exists, func, or_, select, tuple_
 
+from registry.domain import Role
 from registry.search.scope import (
     Scope,
     channel_conditions,
@@ -21,18 +22,19 @@ from registry.search.scope import (
     message_conditions,
     time_conditions,
 )
-from registry.storage.conditions import given_conditions
+from registry.storage.conditions import given_conditions, is_in
 from registry.storage.database import ReadTransaction
 from registry.storage.index_entries import channel_token, month_tokens, role_token, source_token
-from registry.storage.message_index import Groups, MessageIndex
+from registry.storage.message_index import COLUMNS, Groups, MessageIndex
 from registry.storage.tables import channel, conversation
-from registry.text.ranking import Candidate, Title
+from registry.text.ranking import FARTHEST, Candidate, Title
 from registry.text.term_weights import COMMON_TERMS, Term
 from registry.text.top_k import sum_weights, top_k
 
 CANDIDATES = 1000
-CANDIDATES_IN_CHANNEL = 300
-"""How many of the messages with the largest weights are taken into ranking."""
+CANDIDATES_IN_CHANNEL = 2000
+CANDIDATES_OF_OTHERS = 300
+"""How many of the messages with the largest weights are taken into ranking, inside a channel also of other wordings."""
 
 LOUD_CHANNELS = 20
 """Fewer channels than these among all that was found have hidden the others."""
@@ -54,33 +56,112 @@ LONG_LIST = 5_000
 Conditions = Sequence[ColumnElement[bool]]
 
 
-def find_candidates(tx: ReadTransaction, index: MessageIndex, terms: Sequence[Term], scope: Scope) -> list[Candidate]:
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A scope as the index understands it, for one search: its wordings share their words and their messages.
+
+    An entry of the index is in it that carries a token of each of `groups` and none of `without`; the rest is asked
+    of the messages (`conditions`), or was: `allowed`. `holders`, `titles` and `rows` are what has been read so far.
+    """
+
+    tx: ReadTransaction
+    index: MessageIndex
+    scope: Scope
+    groups: Groups
+    without: Sequence[str]
+    conditions: Conditions
+    allowed: AbstractSet[int] | None
+    holders: dict[str, Collection[int]] = field(default_factory=dict)
+    titles: dict[str, Collection[int]] = field(default_factory=dict)
+    rows: dict[int, Sequence[Any] | None] = field(default_factory=dict)
+
+    def holding(self, token: str, among: Sequence[str]) -> Collection[int]:
+        """The messages in scope that hold a token and, where others are given, one of these."""
+        if among:
+            return self._within(self.index.holders(self.tx, [*self.groups, [token], among], self.without))
+        if token not in self.holders:
+            found = self.index.holders(self.tx, [*self.groups, [token]], self.without)
+            self.holders[token] = self._within(found)
+        return self.holders[token]
+
+    def _within(self, found: Collection[int]) -> Collection[int]:
+        return found if self.allowed is None else self.allowed & set(found)
+
+    def titled(self, token: str, _among: Sequence[str]) -> Collection[int]:
+        """The (negated) numbers of the channels whose title holds a token."""
+        if token not in self.titles:
+            self.titles[token] = self.index.titles_holding(self.tx, token)
+        return self.titles[token]
+
+    def newest(self, held: Sequence[str], absent: Sequence[str], limit: int) -> Collection[int]:
+        """Of the messages that hold all of the first tokens and none of the second, so many of the newest."""
+        groups = [*self.groups, *([token] for token in held)]
+        return self.index.newest_holders(self.tx, groups, [*absent, *self.without], limit)
+
+    def read(self, numbers: Sequence[int]) -> None:
+        """Have the rows of these messages, None for one that is not in scope."""
+        missing = [number for number in numbers if number not in self.rows]
+        if missing:
+            self.rows.update(dict.fromkeys(missing))
+            self.rows.update((row[0], row) for row in self.index.messages(self.tx, missing, self.conditions))
+
+    def outside(self, channels: Collection[int]) -> Place:
+        """The same without some channels."""
+        without = [*self.without, *map(channel_token, sorted(channels))]
+        return replace(self, without=without, holders={})
+
+
+def place_of(tx: ReadTransaction, index: MessageIndex, scope: Scope) -> Place:
+    """Where a scope lets look."""
+    groups, without, conditions = _narrowed(tx, index, scope)
+    return Place(tx, index, scope, groups, without, conditions, _few_messages(tx, scope) if conditions else None)
+
+
+def find_candidates(place: Place, terms: Sequence[Term], most: int = CANDIDATES) -> list[Candidate]:
     """The messages with the largest weights; where those of a few channels hide all others, these are asked for too."""
-    found = _best_candidates(tx, index, terms, scope)
+    if place.scope.channel_number is not None:
+        return _best_candidates(place, terms, max(most, CANDIDATES_IN_CHANNEL))
+    found = _best_candidates(place, terms, most)
     latest = found
     for _ in range(LOOKS):
         channels = {candidate.channel_id for candidate in latest}
-        if scope.channel_number is not None or len(latest) < CANDIDATES or len(channels) >= LOUD_CHANNELS:
+        if len(latest) < most or len(channels) >= LOUD_CHANNELS:
             break
-        scope = replace(scope, without=[*scope.without, *map(channel_token, sorted(channels))])
-        latest = _best_candidates(tx, index, terms, scope)
+        place = place.outside(channels)
+        latest = _best_candidates(place, terms, most)
         found = [*found, *latest]
     return found
 
 
-def find_titles(tx: ReadTransaction, index: MessageIndex, terms: Sequence[Term], scope: Scope) -> dict[int, Title]:
+def find_titles(place: Place, terms: Sequence[Term]) -> dict[int, Title]:
     """What the title of each channel in scope holds of the terms, by channel number.
 
-    A title is not asked what only a message can be: said by somebody, with a phrase, inside one channel.
+    A title is not asked what only a message can be: said by one of the two who talk, with a phrase, in one channel.
+    That of a channel in which every question only asks for another conversation is no title of its own.
     """
-    if scope.channel_number is not None or scope.roles or scope.carrying or scope.without:
+    scope = place.scope
+    if scope.channel_number is not None or _is_of_one_side(scope) or scope.carrying or scope.without:
         return {}
-    sums = sum_weights(_weights(terms), lambda token, _: index.titles_holding(tx, token), None)
+    sums = sum_weights(_weights(terms), place.titled, None)
+    if not sums:
+        return {}
     found = {-number: Title(*_weight_and_held(sums[number], len(terms))) for number in sums}
-    conditions = [*channel_conditions(scope), *given_conditions((eq, channel.c.source, scope.source))]
+    conditions = [*channel_conditions(scope), *given_conditions((is_in, channel.c.source, scope.sources or None))]
     query = select(channel.c.number).where(channel.c.number.in_(found), channel.c.deleted.is_(False), *conditions)
-    inside = tx.execute(query.where(channel.c.name != (scope.exclude_channel or ""))).scalars() if found else ()
+    query = query.where(or_(_asked(conversation.c.length > 0), ~_asked()))
+    inside = place.tx.execute(query.where(channel.c.name != (scope.exclude_channel or ""))).scalars()
     return {number: found[number] for number in inside}
+
+
+def _is_of_one_side(scope: Scope) -> bool:
+    return bool(scope.roles) and not {Role.USER, Role.ASSISTANT}.issubset(scope.roles or ())
+
+
+def _asked(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+    """Whether a channel holds such a question."""
+    return exists().where(
+        conversation.c.channel_number == channel.c.number, conversation.c.role == Role.USER, *conditions
+    )
 
 
 def candidate_of(row: Sequence[Any], weight: float = 0.0, held: int = 0) -> Candidate:
@@ -89,46 +170,91 @@ def candidate_of(row: Sequence[Any], weight: float = 0.0, held: int = 0) -> Cand
     return Candidate(number, channel_number, seq, role, length, weight, turn, held)
 
 
-def _best_candidates(tx: ReadTransaction, index: MessageIndex, terms: Sequence[Term], scope: Scope) -> list[Candidate]:
+def _best_candidates(place: Place, terms: Sequence[Term], most: int) -> list[Candidate]:
     """The messages in scope with the largest sums of term weights, these and the newest first."""
-    groups, without, conditions = _narrowed(tx, index, scope)
-    allowed = _few_messages(tx, scope) if conditions else None
-    most = CANDIDATES if scope.channel_number is None else CANDIDATES_IN_CHANNEL
-
-    def look_up(token: str, among: Sequence[str]) -> Collection[int]:
-        found = index.holders(tx, [*groups, [token], *([among] if among else [])], without)
-        return found if allowed is None else allowed.intersection(found)
-
-    def newest(held: Sequence[str], absent: Sequence[str], limit: int) -> Collection[int]:
-        return index.newest_holders(tx, [*groups, *([token] for token in held)], [*absent, *without], limit)
-
-    is_wide = allowed is None and scope.channel_number is None
+    is_wide = place.allowed is None and place.scope.channel_number is None
     common = min(sum(term.frequency > LONG_LIST for term in terms), COMMON_TERMS)
     # Conditions on the message itself may leave few of the best ones: then all are looked at.
-    attempts = (4 * most, None) if conditions else (most,)
+    attempts = (4 * most, None) if place.conditions else (most,)
     found: list[Candidate] = []
     for stop_at in attempts:
-        sums = sum_weights(_weights(terms), look_up, stop_at, common, newest if is_wide else None)
-        found = _read(tx, index, sums, len(terms), conditions, most)
+        sums = sum_weights(_weights(terms), place.holding, stop_at, common, place.newest if is_wide else None)
+        found = _read(place, sums, len(terms), most)
         if len(found) >= most or len(sums) < (stop_at or 0):
             break
     return found
 
 
-def _read(
-    tx: ReadTransaction, index: MessageIndex, sums: dict[int, int], bits: int, conditions: Conditions, most: int
-) -> list[Candidate]:
-    """The best messages that meet the conditions, read in growing portions until there are enough."""
-    ordered = iter(top_k(sums, None if conditions else most, bits))
+def _read(place: Place, sums: dict[int, int], bits: int, most: int) -> list[Candidate]:
+    """The best messages in scope, read in growing portions until there are enough."""
+    ordered = iter(top_k(sums, None if place.conditions else most, bits))
     found: list[Candidate] = []
     portion = most
     while len(found) < most and (numbers := list(islice(ordered, portion))):
-        rows = {row[0]: row for row in index.messages(tx, numbers, conditions)}
-        found += [
-            candidate_of(rows[number], *_weight_and_held(sums[number], bits)) for number in numbers if number in rows
-        ]
+        place.read(numbers)
+        rows = ((number, place.rows[number]) for number in numbers)
+        found += [candidate_of(row, *_weight_and_held(sums[number], bits)) for number, row in rows if row]
         portion *= 4
     return found[:most]
+
+
+# -- messages that hold no word themselves
+
+SAID_THEN = 500
+"""So many of the newest messages of a date are taken."""
+_CHUNK = 400
+"""So many values go into one statement."""
+
+
+def neighbours(tx: ReadTransaction, best: Sequence[Candidate], known: Collection[int], scope: Scope) -> list[Candidate]:
+    """The messages in scope that stand up to `FARTHEST` places from these in their channels, without those known."""
+    taken = {(one.channel_id, one.seq) for one in best}
+    steps = [step for step in range(-FARTHEST, FARTHEST + 1) if step]
+    beside = {(one.channel_id, one.seq + step) for one in best for step in steps if one.seq + step >= 0}
+    places = sorted(beside - taken)
+    conditions = [*message_conditions(scope), conversation.c.deleted.is_(False)]
+    found: list[Candidate] = []
+    for start in range(0, len(places), _CHUNK):
+        here = _PLACE.in_(places[start : start + _CHUNK])
+        found += [candidate_of(row) for row in tx.execute(select(*COLUMNS).where(here, *conditions))]
+    return [one for one in found if one.number not in known]
+
+
+_PLACE = tuple_(conversation.c.channel_number, conversation.c.seq)
+
+
+def messages_said(tx: ReadTransaction, scope: Scope) -> list[Candidate]:
+    """The newest messages in a scope that is bound in time, of those that are searched at all."""
+    conditions = [*message_conditions(scope), conversation.c.deleted.is_(False), conversation.c.length > 0]
+    if scope.channel_number is not None:
+        conditions.append(conversation.c.channel_number == scope.channel_number)
+    elif channel_conditions(scope):
+        conditions.append(conversation.c.channel_number.in_(channels_in(scope)))
+    if scope.exclude_channel is not None:
+        conditions.append(conversation.c.channel != scope.exclude_channel)
+    query = select(*COLUMNS).where(*conditions).order_by(conversation.c.number.desc()).limit(SAID_THEN)
+    return [candidate_of(row) for row in tx.execute(query)]
+
+
+def messages_numbered(tx: ReadTransaction, numbers: Sequence[int]) -> list[Candidate]:
+    """Messages by their numbers, as far as they are there."""
+    found: list[Candidate] = []
+    for start in range(0, len(numbers), _CHUNK):
+        here = conversation.c.number.in_(numbers[start : start + _CHUNK])
+        rows = tx.execute(select(*COLUMNS).where(here, conversation.c.deleted.is_(False)))
+        found += [candidate_of(row) for row in rows]
+    return found
+
+
+def channel_lengths(tx: ReadTransaction, numbers: Collection[int]) -> dict[int, int]:
+    """The tokens of some channels."""
+    ordered = sorted(numbers)
+    found: dict[int, int] = {}
+    for start in range(0, len(ordered), _CHUNK):
+        here = channel.c.number.in_(ordered[start : start + _CHUNK])
+        rows = tx.execute(select(channel.c.number, channel.c.token_count).where(here))
+        found.update((number, count) for number, count in rows)
+    return found
 
 
 # -- weights as whole numbers
@@ -147,7 +273,7 @@ def _weight_and_held(total: int, bits: int) -> tuple[float, int]:
 
 def _narrowed(tx: ReadTransaction, index: MessageIndex, scope: Scope) -> tuple[Groups, Sequence[str], Conditions]:
     """A scope as a condition on tokens, and what of it must be asked of the messages themselves."""
-    groups, without = list(scope.carrying), list(scope.without)
+    groups, without = list(scope.carrying), [*scope.without, *map(channel_token, scope.exclude_numbers)]
     if scope.exclude_channel is not None:
         number = tx.execute(select(channel.c.number).where(channel.c.name == scope.exclude_channel)).scalar()
         without += [] if number is None else [channel_token(number)]
@@ -168,9 +294,9 @@ def _narrowed(tx: ReadTransaction, index: MessageIndex, scope: Scope) -> tuple[G
 
 def _scope_groups(tx: ReadTransaction, index: MessageIndex, scope: Scope) -> Groups:
     """What the tokens of every message say of a scope; nothing where an older version indexed some of them."""
-    if not (scope.source or scope.roles or scope.from_ or scope.to) or not index.is_scoped(tx):
+    if not (scope.sources or scope.roles or scope.from_ or scope.to) or not index.is_scoped(tx):
         return []
-    sources = [source_token(scope.source)] if scope.source else []
+    sources = [source_token(source) for source in scope.sources]
     groups = (sources, [role_token(role) for role in scope.roles or ()], _months(tx, scope))
     return [group for group in groups if group]
 

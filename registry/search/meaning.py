@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sqlalchemy import ColumnElement, Engine
 
 from registry.search.candidates import candidate_of
-from registry.search.retrieval import SearchResult, post_filtered
+from registry.search.retrieval import SearchResult, post_filtered, ranked_by
 from registry.search.scope import Scope, channels_in, is_of_channels, message_conditions, time_conditions
 from registry.search.vectors import EmbeddingModel, vectors_after, vectors_where
 from registry.storage.conditions import given_conditions
@@ -27,9 +27,11 @@ from registry.storage.engines import index_of
 from registry.storage.tables import conversation
 from registry.text.post_filter import carried, left_out, post_filter
 from registry.text.rank_fusion import SimilarMessages
-from registry.text.ranking import Candidate, Ranked
+from registry.text.ranking import Candidate
 from registry.text.syntax import Search
 
+MEANING = 0.5
+"""What the most similar message gains, as a share of the best score by words."""
 MOST = 100
 """How many messages are similar at most."""
 SIGMAS = 4.0
@@ -97,7 +99,7 @@ def with_meaning(
 ) -> SearchResult:
     """What was found by words with what is similar in meaning, in the same scope, phrases and exclusions holding.
 
-    Messages that were not found by their words stand behind the others, with a score of 0.
+    The most similar message gains as much as half of the best by words.
     """
     groups = [*scope.carrying, *carried(wanted)]
     narrowed = replace(scope, carrying=groups, without=[*scope.without, *left_out(wanted)])
@@ -105,8 +107,6 @@ def with_meaning(
     messages, similarities, compared = _compared(tx, model, vector, narrowed, least)
     known = dict(zip(messages.tolist(), similarities.tolist(), strict=True))
     candidates = post_filtered(tx, post_filter(wanted), _in_scope(tx, list(known), narrowed))
-    ranked = {one.candidate.number for one in found.ranked}
-    added = [Ranked(candidate, 0.0, 0.0, 0.0, 0.0) for candidate in candidates if candidate.number not in ranked]
     similar = SimilarMessages(
         model=model.name,
         similarities={candidate.number: round(known[candidate.number], 4) for candidate in candidates},
@@ -114,7 +114,12 @@ def with_meaning(
         background=model.background,
         vectors=compared,
     )
-    return replace(found, ranked=[*found.ranked, *added], similar=similar)
+    own = {one.candidate.number: one.own for one in found.ranked}
+    best = max(own.values(), default=1.0)
+    for candidate in candidates:
+        gained = MEANING * best * similar.share(candidate.number)
+        own[candidate.number] = own.get(candidate.number, 0.0) + gained
+    return replace(ranked_by(tx, found, own, scope), similar=similar)
 
 
 def _compared(
@@ -154,7 +159,7 @@ def _conditions_on_channel(scope: Scope) -> list[ColumnElement[bool]]:
 
 
 def _conditions(scope: Scope) -> list[ColumnElement[bool]]:
-    conditions = [*_conditions_on_channel(scope), *message_conditions(scope)]
+    conditions = [*_conditions_on_channel(scope), *message_conditions(scope), conversation.c.length > 0]
     if scope.exclude_channel is not None:
         conditions.append(conversation.c.channel != scope.exclude_channel)
     return conditions

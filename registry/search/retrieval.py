@@ -5,25 +5,50 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import or_
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from sqlalchemy import Engine, func, select
 
-from registry.search.candidates import find_candidates, find_titles
+from registry.search.candidates import (
+    CANDIDATES,
+    CANDIDATES_OF_OTHERS,
+    Place,
+    channel_lengths,
+    find_candidates,
+    find_titles,
+    messages_numbered,
+    messages_said,
+    neighbours,
+    place_of,
+)
 from registry.search.scope import Scope
-from registry.search.spelling import correct
+from registry.search.spelling import Corrected, correct
 from registry.storage.database import ReadTransaction
 from registry.storage.engines import index_of
 from registry.storage.message_index import MessageIndex
 from registry.storage.tables import channel, conversation
+from registry.text.confidence import Evidence
 from registry.text.matching import matched_by
 from registry.text.post_filter import carried, left_out, post_filter
 from registry.text.query import ParsedQuery, parse_query
 from registry.text.rank_fusion import SimilarMessages
-from registry.text.ranking import Candidate, Ranked, rank
+from registry.text.ranking import (
+    Candidate,
+    Ranked,
+    RankedChannel,
+    combined,
+    own_scores,
+    rank,
+    rank_channels,
+    weight_of,
+    whole_scores,
+)
+from registry.text.spans import Span
 from registry.text.syntax import Search
-from registry.text.term_weights import Term, full_weight, idf, weighted_terms
+from registry.text.term_weights import Term, coverage, full_weight, idf, weighted_terms
 
 BUDGETS = {"sqlite": 100_000, "postgresql": 20_000}
 """Postings one search reads of its rarer terms unless the settings say otherwise.
@@ -32,28 +57,78 @@ PostgreSQL takes some four times as long for each."""
 
 
 @dataclass(frozen=True, slots=True)
-class SearchResult:
-    """What a search found: `ranked` best first; `titles` the weight of channel titles, by channel number.
+class Wording:
+    """The request in one wording, and what holds some of it: `candidates` and `titles` by number.
 
-    `full` is the weight of a perfect answer. `matched` are the numbers of the messages that contain a word of the
-    request, and not only parts of words. `cut_terms` were not looked up (the budget), `typos` says which words were
-    taken for others, `filtered_out` how many candidates' texts lack a phrase or prefix, or have an excluded word.
-    `similar` is what an embedding model adds, where one is asked.
+    `full` is the weight of a perfect answer. `cut_terms` were not looked up (the budget), `typos` says which words
+    were taken for others. `matched` are the messages that contain one of its words, and not only parts of words.
     """
 
+    text: str
     query: ParsedQuery
     terms: list[Term]
     full: float
+    candidates: Mapping[int, Candidate]
     matched: frozenset[int]
-    candidates: int
-    ranked: list[Ranked]
-    titles: dict[int, float]
-    index: str
-    cut_terms: list[Term] = field(default_factory=list)
+    titles: Mapping[int, float]
+    cut_terms: Sequence[Term] = ()
     typos: Mapping[str, list[str]] = field(default_factory=dict)
     filtered_out: int = 0
+
+    @property
+    def weights(self) -> list[float]:
+        """The weights of the terms, in the order of the bits of `Candidate.held`."""
+        return [term.weight for term in self.terms]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """What a search found: messages and channels, best first, and the wordings by which they were.
+
+    `is_strict`: something must stand in each message, or must not. `similar` is what an embedding model adds, where
+    one is asked.
+    """
+
+    wordings: Sequence[Wording]
+    ranked: Sequence[Ranked]
+    channels: Sequence[RankedChannel]
+    index: str
+    rarest: float
+    average_length: float
+    is_strict: bool = False
     similar: SimilarMessages | None = None
 
+    @property
+    def query(self) -> ParsedQuery:
+        """The question's words."""
+        return self.wordings[0].query
+
+    @property
+    def matched(self) -> frozenset[int]:
+        """The messages that contain a word of some wording."""
+        return frozenset().union(*(wording.matched for wording in self.wordings))
+
+    def evidence(self, channel_number: int) -> list[Evidence]:
+        """What a channel holds of each wording, all of it and in its best place."""
+        best = [one.candidate for one in self.ranked if one.candidate.channel_id == channel_number][:LOOKED_AT]
+        return [_evidence(wording, channel_number, best, self.rarest) for wording in self.wordings if wording.full]
+
+
+def _evidence(wording: Wording, channel_number: int, best: Sequence[Candidate], rarest: float) -> Evidence:
+    at = {one.seq: one.held for one in wording.candidates.values() if one.channel_id == channel_number}
+    everything = reduce(or_, at.values(), 0)
+    places = (at.get(one.seq - 1, 0) | at.get(one.seq, 0) | at.get(one.seq + 1, 0) for one in best)
+    told = max((weight_of(held, wording.weights) for held in places), default=0.0)
+    covered = max(weight_of(everything, wording.weights), wording.full * wording.titles.get(channel_number, 0.0))
+    return Evidence(min(1.0, covered / wording.full), told / rarest)
+
+
+LOOKED_AT = 5
+"""So many of a conversation's best messages are looked at for the place that holds most."""
+
+
+Passes = Callable[[str], bool]
+"""Whether a text is as the search wants it."""
 
 ASSUMED = 100
 """In a registry of a few messages no word is rare; so many more, without any word asked for, are assumed."""
@@ -66,32 +141,122 @@ class Corpus(NamedTuple):
     average_length: float
 
 
-def find_messages(tx: ReadTransaction, wanted: str | Search, scope: Scope, budget: int = 0) -> SearchResult:
-    """The messages in scope that have to do with the words, best first. `budget` 0: the database's default."""
+def find_messages(
+    tx: ReadTransaction,
+    wanted: str | Search,
+    scope: Scope,
+    budget: int = 0,
+    *,
+    also: Sequence[str] = (),
+    dates: Sequence[Span] = (),
+) -> SearchResult:
+    """The messages and channels in scope that have to do with the words, best first.
+
+    `also` are other wordings of the same request. Messages said in `dates` gain by it. `budget` 0: the database's
+    default.
+    """
     search = wanted if isinstance(wanted, Search) else Search(words=wanted)
-    index, corpus, groups = index_of(tx), corpus_of(tx), carried(search)
-    scope = replace(scope, carrying=[*scope.carrying, *groups], without=[*scope.without, *left_out(search)])
-    query = parse_query(" ".join([search.words, *search.phrases]))
-    known = index.frequencies(tx, query.tokens, corpus.size) if query.words else {}
-    corrected = correct(tx, index, query, known, corpus.size)
+    index, corpus = index_of(tx), corpus_of(tx)
+    scope = replace(scope, carrying=[*scope.carrying, *carried(search)], without=[*scope.without, *left_out(search)])
+    wordings = _worded(place_of(tx, index, scope), corpus, search, also, budget or BUDGETS[tx.dialect.name])
+    is_strict = bool(search.phrases or search.prefixes or search.excluded)
+    found = SearchResult(wordings, (), (), index.name, idf(0, corpus.size), corpus.average_length, is_strict)
+    own = combined([own_scores(each.candidates.values(), corpus.average_length) for each in wordings])
+    return ranked_by(tx, found, own, scope, dates)
+
+
+def ranked_by(
+    tx: ReadTransaction, found: SearchResult, own: Mapping[int, float], scope: Scope, dates: Sequence[Span] = ()
+) -> SearchResult:
+    """What was found, in the order that these own scores of messages give."""
+    known: dict[int, Candidate] = {}
+    for wording in reversed(found.wordings):
+        known.update(wording.candidates)
+    own = dict(own)
+    if not found.is_strict:
+        known = _dated(tx, own, scope, dates) | known
+    known.update((one.number, one) for one in messages_numbered(tx, [number for number in own if number not in known]))
+    if not found.is_strict:
+        best = sorted(own, key=lambda number: (-own[number], -number))[:SPREADING]
+        known.update((one.number, one) for one in neighbours(tx, [known[number] for number in best], known, scope))
+    ranked = rank(own, known.values())
+    return replace(found, ranked=ranked, channels=_channels(tx, found, ranked))
+
+
+def _dated(tx: ReadTransaction, own: dict[int, float], scope: Scope, dates: Sequence[Span]) -> dict[int, Candidate]:
+    """The messages said in these spans, each of which adds to their own scores."""
+    bonus = DATED * max(own.values(), default=1.0)
+    said: dict[int, Candidate] = {}
+    for span in dates:
+        for one in messages_said(tx, replace(scope, from_=span.start, to=span.end)):
+            said[one.number] = one
+            own[one.number] = own.get(one.number, 0.0) + bonus
+    return said
+
+
+def _channels(tx: ReadTransaction, found: SearchResult, ranked: Sequence[Ranked]) -> list[RankedChannel]:
+    numbers = {one.candidate.channel_id for one in ranked}
+    lengths = channel_lengths(tx, numbers)
+    average = sum(lengths.values()) / max(len(lengths), 1)
+    wholes, titles = [], dict[int, float]()
+    for wording in found.wordings:
+        some = wording.candidates.values()
+        wholes.append(whole_scores(some, wording.weights, found.average_length, lengths, average))
+        for number, share in wording.titles.items():
+            titles[number] = max(titles.get(number, 0.0), TITLE * share)
+    return rank_channels(ranked, wholes, titles)
+
+
+DATED = 0.5
+"""What a message gains that was said on a date the request names, as a share of the best score."""
+TITLE = 0.5
+"""What a channel gains whose title holds all of a wording."""
+SPREADING = 100
+"""So many of the best messages are looked at for neighbours that hold no word themselves."""
+
+
+def _worded(place: Place, corpus: Corpus, search: Search, also: Sequence[str], budget: int) -> list[Wording]:
+    """The question and its other wordings, looked up."""
+    searches = [search, *(Search(words=text) for text in also)]
+    queries = [parse_query(_words_of(each)) for each in searches]
+    tokens = dict.fromkeys(token for query in queries for token in query.tokens)
+    known = place.index.frequencies(place.tx, tokens, corpus.size) if tokens else {}
+    asked = correct(place.tx, place.index, queries[0], known, corpus.size)
+    passes = post_filter(search)
+    # Of other wordings no typo is forgiven: what occurs nowhere there is a guess that was wrong.
+    others = (Corrected(query, known, {}) for query in queries[1:])
+    return [
+        _looked_up(place, corpus, each, corrected, passes, budget, CANDIDATES_OF_OTHERS if at else CANDIDATES)
+        for at, (each, corrected) in enumerate(zip(searches, [asked, *others], strict=True))
+    ]
+
+
+def _words_of(search: Search) -> str:
+    return " ".join([search.words, *search.phrases])
+
+
+def _looked_up(
+    place: Place, corpus: Corpus, search: Search, corrected: Corrected, passes: Passes | None, budget: int, most: int
+) -> Wording:
     query, frequencies = corrected.query, corrected.frequencies
-    terms, cut = weighted_terms(query, frequencies, corpus.size, budget or BUDGETS[tx.dialect.name])
+    terms, cut = weighted_terms(query, frequencies, corpus.size, budget)
     full = full_weight(query, frequencies, corpus.size, {term.token for term in cut})
-    beginnings = _terms_of([group for group in groups if group[0].endswith("*") or not query.words], tx, index, corpus)
+    groups = [group for group in carried(search) if group[0].endswith("*") or not query.words]
+    beginnings = _terms_of(groups, place.tx, place.index, corpus)
     terms += beginnings
-    candidates = find_candidates(tx, index, terms, scope) if terms else []
-    kept = post_filtered(tx, post_filter(search), candidates)
+    full += sum(term.weight for term in beginnings)
+    candidates = find_candidates(place, terms, most) if terms else []
+    kept = post_filtered(place.tx, passes, candidates)
     is_matched = matched_by(query, terms)
-    titles = find_titles(tx, index, terms, scope) if terms else {}
-    return SearchResult(
+    titles = find_titles(place, terms) if terms else {}
+    return Wording(
+        text=_words_of(search),
         query=query,
         terms=terms,
-        full=full + sum(term.weight for term in beginnings),
-        matched=frozenset(candidate.number for candidate in kept if is_matched(candidate.held)),
-        candidates=len(candidates),
-        ranked=rank(kept, corpus.average_length),
-        titles={number: title.weight for number, title in titles.items() if is_matched(title.held)},
-        index=index.name,
+        full=full,
+        candidates={one.number: one for one in kept},
+        matched=frozenset(one.number for one in kept if is_matched(one.held)),
+        titles={n: coverage(title.weight, full) for n, title in titles.items() if is_matched(title.held)},
         cut_terms=cut,
         typos=corrected.typos,
         filtered_out=len(candidates) - len(kept),
@@ -105,9 +270,7 @@ def _terms_of(groups: Sequence[Sequence[str]], tx: ReadTransaction, index: Messa
     return sorted(terms, key=lambda term: (term.frequency, term.token))
 
 
-def post_filtered(
-    tx: ReadTransaction, passes: Callable[[str], bool] | None, candidates: list[Candidate]
-) -> list[Candidate]:
+def post_filtered(tx: ReadTransaction, passes: Passes | None, candidates: list[Candidate]) -> list[Candidate]:
     """The candidates whose text is as the search wants it."""
     if passes is None:
         return candidates

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from operator import eq, ge, le
+from operator import ge, le
 
 from sqlalchemy import ColumnElement, Select, select
 
-from registry.storage.conditions import given_conditions, is_in, is_of_project, is_tagged
+from registry.storage.conditions import given_conditions, is_in, is_none_of, is_of_project, is_tagged
 from registry.storage.message_index import Groups
 from registry.storage.tables import channel, conversation
 from registry.text.syntax import Search
@@ -23,13 +23,14 @@ class Scope:
     """
 
     channel_number: int | None = None
-    source: str | None = None
+    sources: Sequence[str] = ()
     project: str | None = None
     tags: Sequence[str] = ()
     roles: Sequence[str] | None = None
     from_: datetime | None = None
     to: datetime | None = None
     exclude_channel: str | None = None
+    exclude_numbers: Sequence[int] = ()
     carrying: Groups = ()
     without: Sequence[str] = ()
 
@@ -38,7 +39,7 @@ def narrow(scope: Scope, search: Search) -> Scope:
     """A scope that what is written into the search narrows; of two sources or projects the written one holds."""
     return replace(
         scope,
-        source=search.source or scope.source,
+        sources=[search.source] if search.source else scope.sources,
         project=search.project or scope.project,
         tags=[*scope.tags, *search.tags],
         roles=search.roles or scope.roles,
@@ -50,7 +51,9 @@ def narrow(scope: Scope, search: Search) -> Scope:
 def message_conditions(scope: Scope) -> list[ColumnElement[bool]]:
     """What a message in scope must be by itself."""
     return [
-        *given_conditions((eq, conversation.c.source, scope.source), (is_in, conversation.c.role, scope.roles)),
+        *given_conditions(
+            (is_in, conversation.c.source, scope.sources or None), (is_in, conversation.c.role, scope.roles)
+        ),
         *time_conditions(scope),
     ]
 
@@ -65,6 +68,7 @@ def channel_conditions(scope: Scope) -> list[ColumnElement[bool]]:
     return given_conditions(
         (is_of_project, channel.c.project_path, scope.project),
         *((is_tagged, channel.c.number, name) for name in scope.tags),
+        (is_none_of, channel.c.number, scope.exclude_numbers or None),
         (ge, channel.c.updated_at, scope.from_),
         (le, channel.c.created_at, scope.to),
     )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
 from operator import eq
 from typing import Any
 
 from sqlalchemy import ColumnElement, Row, and_, func, or_, select
 
-from registry.search.scope import Scope, channel_conditions, message_conditions
+from registry.search.scope import Scope, channel_conditions, channels_in, message_conditions
 from registry.storage.conditions import given_conditions
 from registry.storage.database import ReadTransaction
 from registry.storage.tables import channel, conversation
@@ -73,3 +75,34 @@ def _by_activity(
     page = select(channel.c.number, channel.c.message_count).where(*conditions)
     page = page.order_by(channel.c.updated_at.desc(), channel.c.number.desc()).limit(limit).offset(offset)
     return [(row[0], row[1]) for row in tx.execute(page)], total
+
+
+def nearest_times(tx: ReadTransaction, scope: Scope) -> list[datetime]:
+    """When something was said in the same place just before and just after the time of a scope."""
+    anywhen = replace(scope, from_=None, to=None)
+    inside = [*message_conditions(anywhen), conversation.c.deleted.is_(False)]
+    if scope.channel_number is not None:
+        inside.append(conversation.c.channel_number == scope.channel_number)
+    if channel_conditions(anywhen):
+        inside.append(conversation.c.channel_number.in_(channels_in(anywhen)))
+    at = conversation.c.timestamp
+    before = select(func.max(at)).where(*inside, at < scope.from_) if scope.from_ else None
+    after = select(func.min(at)).where(*inside, at > scope.to) if scope.to else None
+    found = (tx.execute(query).scalar() for query in (before, after) if query is not None)
+    return [moment for moment in found if moment is not None]
+
+
+def unanswered_channels(tx: ReadTransaction, sources: Sequence[str], since: datetime) -> list[int]:
+    """The channels of some sources whose last word is a question asked since: chats that wait for an answer."""
+    last = conversation.alias("last")
+    role = (
+        select(last.c.role)
+        .where(
+            last.c.channel_number == channel.c.number, last.c.role.in_(("user", "assistant")), last.c.deleted.is_(False)
+        )
+        .order_by(last.c.timestamp.desc(), last.c.number.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    recent = channel.c.updated_at >= since, channel.c.source.in_(sources), channel.c.deleted.is_(False)
+    return list(tx.execute(select(channel.c.number).where(*recent, role == "user")).scalars())

@@ -117,7 +117,7 @@ def newest_message(tx: ReadTransaction) -> int:
     return newest
 
 
-_EMBEDDABLE = (conversation.c.deleted.is_(False), conversation.c.role.in_(EMBEDDED_ROLES))
+_EMBEDDABLE = (conversation.c.deleted.is_(False), conversation.c.role.in_(EMBEDDED_ROLES), conversation.c.length > 0)
 
 
 def _lacking(model: EmbeddingModel) -> Sequence[ColumnElement[bool]]:

@@ -23,6 +23,11 @@ def is_in(column: ColumnElement[Any], values: Sequence[Any]) -> ColumnElement[bo
     return column.in_(values)
 
 
+def is_none_of(column: ColumnElement[Any], values: Sequence[Any]) -> ColumnElement[bool]:
+    """The column has none of the values."""
+    return column.not_in(values)
+
+
 def is_of_project(path: ColumnElement[Any], project: str) -> ColumnElement[bool]:
     """The channel belongs to the project of that path, or of that folder name."""
     return or_(path == project, channel.c.project_name == project)

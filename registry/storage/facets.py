@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
-from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy import ColumnElement, Engine, Select, func, select
 
 from registry.storage.database import ReadTransaction
 from registry.storage.tables import channel, conversation, tag
@@ -17,6 +19,35 @@ def sources(tx: ReadTransaction) -> list[str]:
     """The sources of all channels, in alphabetical order."""
     query = select(channel.c.source).where(channel.c.deleted.is_(False)).distinct()
     return sorted(tx.execute(query).scalars())
+
+
+class Names(NamedTuple):
+    """What channels are called by: their sources, and their projects as (name, path)."""
+
+    sources: frozenset[str]
+    projects: frozenset[tuple[str, str]]
+
+
+def known_names(tx: ReadTransaction) -> Names:
+    """The sources and projects of all channels; in a large registry as they were a moment ago."""
+    known_until, known = _named.get(tx.engine, (0.0, Names(frozenset(), frozenset())))
+    started = time.monotonic()
+    if started < known_until:
+        return known
+    columns = channel.c.source, channel.c.project_name, channel.c.project_path
+    rows = tx.execute(select(*columns).where(channel.c.deleted.is_(False)).distinct()).all()
+    projects = frozenset((row.project_name, row.project_path) for row in rows if row.project_path)
+    known = Names(frozenset(row.source for row in rows), projects)
+    spent = time.monotonic() - started
+    if spent > SLOW_S:
+        _named[tx.engine] = started + _WORTH * spent, known
+    return known
+
+
+SLOW_S = 0.005
+_WORTH = 100
+"""What took so long to read is believed for so many times as long."""
+_named: WeakKeyDictionary[Engine, tuple[float, Names]] = WeakKeyDictionary()
 
 
 def projects_like(tx: ReadTransaction, words: str, limit: int) -> list[str]:

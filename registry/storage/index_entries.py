@@ -9,10 +9,15 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from registry.text.analyzer import analyze
+
 COMPLETE = "zzscoped"
 """Held by the entry `MARK` of an index in which every message has the tokens of its scope."""
 MARK = 0
 """No message and no channel has this number."""
+
+UNINDEXED = "unindexed"
+"""In the payload of a message that is kept and shown, but that nothing finds: why."""
 
 SCOPED_SINCE = 2
 """The first version of the analyzer whose entries hold more of their scope than the channel."""
@@ -27,11 +32,18 @@ class Entry(NamedTuple):
 
 
 def message_entry(row: Mapping[str, Any], tokens: Sequence[str]) -> Entry:
-    """The entry of a row of `conversation` with the tokens of its text, by the analyzer version named in it."""
+    """The entry of a row of `conversation` with its `searched_tokens`, by the analyzer version named in it."""
+    if UNINDEXED in row["payload"]:
+        return Entry(row["number"], [])
     scope = [channel_token(row["channel_number"])]
     if row["analyzer_version"] >= SCOPED_SINCE:
         scope += [source_token(row["source"]), role_token(row["role"]), month_token(row["timestamp"])]
     return Entry(row["number"], [*scope, *tokens])
+
+
+def searched_tokens(row: Mapping[str, Any]) -> list[str]:
+    """What a row of `conversation` is found by: the tokens of its text, none if it is only kept."""
+    return [] if UNINDEXED in row["payload"] else analyze(row["text"])
 
 
 def channel_token(number: int) -> str:

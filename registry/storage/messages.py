@@ -18,10 +18,10 @@ from registry.storage.channels import ChannelRow, find_channel, get_channel, rec
 from registry.storage.conditions import given_conditions, is_in
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.engines import index_of
-from registry.storage.index_entries import message_entry
-from registry.storage.paging import Page, is_past, read_page
+from registry.storage.index_entries import message_entry, searched_tokens
+from registry.storage.paging import Page, is_past, read_page, read_rows
 from registry.storage.tables import channel, conversation, message_alias
-from registry.text.analyzer import ANALYZER_VERSION, analyze
+from registry.text.analyzer import ANALYZER_VERSION
 
 MessageRow = Row[*tuple[Any, ...]]
 
@@ -60,6 +60,15 @@ def messages_of(
     return list(tx.execute(query.order_by(*LATEST_FIRST).limit(limit)).all()[::-1])
 
 
+def messages_onward(
+    tx: ReadTransaction, channel_number: int, *, limit: int, cursor: str | None
+) -> tuple[Sequence[MessageRow], bool]:
+    """The first messages of a channel behind a cursor's place, or from its beginning; and whether there are more."""
+    conditions = [conversation.c.channel_number == channel_number, conversation.c.deleted.is_(False)]
+    rows, more = read_rows(tx, conversation, conversation.c.timestamp, conditions, Page(limit, cursor, "asc"))
+    return rows, more is not None
+
+
 def message_place(tx: ReadTransaction, channel_number: int, seq: int) -> tuple[datetime, int]:
     """Where the message with that seq stands, as `messages_of` takes it; NotFound if there is none."""
     query = select(conversation.c.timestamp, conversation.c.number).where(
@@ -89,6 +98,16 @@ def turns_of(tx: ReadTransaction, turns: Iterable[TurnKey]) -> list[MessageRow]:
         )
         rows += tx.execute(query).all()
     return _in_order(rows)
+
+
+def seqs_of(tx: ReadTransaction, channel_number: int, roles: Sequence[str]) -> list[int]:
+    """The places of a channel's messages of some roles, in the order of the conversation."""
+    query = select(conversation.c.seq).where(
+        conversation.c.channel_number == channel_number,
+        conversation.c.role.in_(roles),
+        conversation.c.deleted.is_(False),
+    )
+    return list(tx.execute(query.order_by(conversation.c.timestamp, conversation.c.number)).scalars())
 
 
 def _in_order(rows: Sequence[MessageRow]) -> list[MessageRow]:
@@ -251,7 +270,7 @@ def revise(tx: WriteTransaction, news: Sequence[tuple[MessageRow, Mapping[str, A
     """Change stored messages, and what they are found by: in a few statements, however many they are."""
     if not news:
         return
-    tokens = [analyze(changes.get("text", row.text)) for row, changes in news]
+    tokens = [searched_tokens({**row._mapping, **changes}) for row, changes in news]
     revised = [
         {**row._mapping, **changes, "length": len(found), "analyzer_version": ANALYZER_VERSION}
         for (row, changes), found in zip(news, tokens, strict=True)
@@ -272,7 +291,8 @@ def _overwrite(tx: WriteTransaction, rows: Sequence[Mapping[str, Any]], columns:
 
 def unindex(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
     """Make messages unfindable; those deleted already are."""
-    entries = [message_entry({**row._mapping}, analyze(row.text)) for row in rows if not row.deleted]
+    present = [{**row._mapping} for row in rows if not row.deleted]
+    entries = [message_entry(row, searched_tokens(row)) for row in present]
     if entries:
         index_of(tx).remove(tx, entries)
 

@@ -15,9 +15,9 @@ from sqlalchemy import Row, bindparam, func, inspect, select, text, update
 from registry.storage.channels import title_entry
 from registry.storage.database import Database, ReadTransaction, WriteTransaction
 from registry.storage.engines import index_of
-from registry.storage.index_entries import COMPLETE, MARK, Entry, message_entry
+from registry.storage.index_entries import COMPLETE, MARK, Entry, message_entry, searched_tokens
 from registry.storage.tables import channel, conversation
-from registry.text.analyzer import ANALYZER_VERSION, analyze
+from registry.text.analyzer import ANALYZER_VERSION
 
 BATCH = 500
 BUILD = f"message_index_v{ANALYZER_VERSION}_build"
@@ -125,7 +125,7 @@ def _rows(tx: ReadTransaction, numbers: Any) -> Sequence[Any]:
 def _add(tx: WriteTransaction, rows: Sequence[Any]) -> None:
     if not rows:
         return
-    found = [analyze(row.text) for row in rows]
+    found = [searched_tokens({**row._mapping}) for row in rows]
     index_of(tx).add(tx, [_entry(row, tokens) for row, tokens in zip(rows, found, strict=True)], BUILD)
     changed = [
         {"of": row.number, "to": len(tokens)}
@@ -152,7 +152,7 @@ def _exchange(tx: WriteTransaction) -> None:
     # Of a message deleted for good the text is gone; what is left of it in the index is found by nobody.
     for part in _parts(sorted(built - alive)):
         rows = tx.execute(select(conversation).where(conversation.c.number.in_(part))).all()
-        entries = [_entry(row, analyze(row.text)) for row in rows]
+        entries = [_entry(row, searched_tokens({**row._mapping})) for row in rows]
         if entries:
             index_of(tx).remove(tx, entries, BUILD)
     # Softly deleted channels keep their titles: they may come back.

@@ -1,21 +1,26 @@
-"""Finding a session by what people call it: a native id or the beginning of one, a channel, a nickname, `#3`."""
+"""Finding a session by what people call it: a native id or the beginning of one, a channel, a nickname, `#3` or `3`."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 
 from sqlalchemy import ColumnElement, or_, select
 
 from registry.errors import InvalidRequest, NotFound
-from registry.storage.channels import ChannelRow, recent_channels
+from registry.storage.channels import ChannelRow, get_channel, recent_channels
 from registry.storage.database import ReadTransaction
 from registry.storage.nicknames import numbers_called
 from registry.storage.tables import channel, channel_alias
 
 SHORTEST_PREFIX = 6
 _ORDINAL = re.compile(r"#(\d{1,6})")
+_BARE_ORDINAL = re.compile(r"\d{1,5}")
 _SHOWN = 5
+_COMPARED = 300
+"""So many of the latest channels may be meant by a name with a typo."""
+_ALIKE = 0.7
 
 
 def resolve_session(tx: ReadTransaction, reference: str) -> ChannelRow:
@@ -29,7 +34,29 @@ def resolve_session(tx: ReadTransaction, reference: str) -> ChannelRow:
             return rows[0]
         if rows:
             raise InvalidRequest("That may be several sessions.", f"given {reference!r}; it may be {_names(rows)}")
-    raise NotFound("No such session", f"No session, channel or nickname {reference!r} in the registry")
+    if _BARE_ORDINAL.fullmatch(reference):
+        return _nth_recent(tx, int(reference))
+    raise NotFound(
+        "No such session", f"No session, channel or nickname {reference!r} in the registry{_nearest(tx, reference)}"
+    )
+
+
+def existing_channel(tx: ReadTransaction, name: str) -> ChannelRow:
+    """The channel of that name, as `get_channel`; NotFound names those that are called almost so."""
+    try:
+        return get_channel(tx, name)
+    except NotFound as exc:
+        raise NotFound(exc.message, exc.details + _nearest(tx, name)) from exc
+
+
+def _nearest(tx: ReadTransaction, reference: str) -> str:
+    """What is called almost so, in words; the latest channels, and every nickname."""
+    latest = recent_channels(tx, _COMPARED)
+    nicknames = tx.execute(select(channel.c.nickname).where(channel.c.nickname.is_not(None), ~channel.c.deleted))
+    names = {name.casefold(): name for name in [*(row.name for row in latest), *nicknames.scalars()]}
+    wanted = reference.casefold()
+    near = get_close_matches(wanted, names, 3, _ALIKE) or [name for name in names if wanted in name][:3]
+    return f"; nearest: {', '.join(repr(names[name]) for name in near)}" if near else ""
 
 
 def latest_channel(tx: ReadTransaction, source: str) -> ChannelRow:

@@ -19,13 +19,16 @@ from registry.text.analyzer import (
 )
 from registry.text.particles import strip_particles, with_particles
 from registry.text.phonetic import SHORTEST_KEY, loan_key
-from registry.text.request_words import is_generic_word, is_request_word
+from registry.text.request_words import is_asking_alone, is_generic_word, is_request_word
+from registry.text.spaceless import pieces
 
 Tokens = tuple[str, ...]
 _LONGEST_SYNONYM = 3
 _GENERIC_SHARE = 0.5
 _SHORTEST_PART = 2
 """Syllables of a part of a compound."""
+_LONGEST_JOINED = 2
+"""Parts of an identifier that are said as one word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +66,32 @@ def parse_query(text: str) -> ParsedQuery:
     """Read a request in Korean or English: request words dropped, particles stripped, synonyms added."""
     subject = _subject(text)
     synonyms = _synonyms(subject)
-    found = {word.text.lower(): word for word in map(_query_word, subject, synonyms) if word.exact}
+    found: dict[str, QueryWord] = {}
+    for word, others in zip(subject, synonyms, strict=True):
+        asked = _pieces_of(word) if word.kind is Kind.SPACELESS else [_query_word(word, others)]
+        found |= {one.text.lower(): one for one in asked if one.exact}
     return ParsedQuery(tuple(found.values()))
 
 
+def _pieces_of(sentence: Word) -> list[QueryWord]:
+    parts = pieces(sentence.text)
+    return [replace(_query_word(Word(text, sentence.kind), ()), share=share) for text, share in parts]
+
+
 def _subject(text: str) -> list[Word]:
-    return [_bare(word) for word in words(text) if not _is_request(word)]
+    spoken = words(text)
+    kept: list[Word] = []
+    is_kept = False
+    # From the end: whether "session" is asked about or asked for is told by what follows it.
+    for word in reversed(spoken):
+        is_kept = not _is_request(word) and (is_kept or len(spoken) == 1 or not _asks_alone(word))
+        if is_kept:
+            kept.append(word)
+    return [_bare(word) for word in reversed(kept)]
+
+
+def _asks_alone(word: Word) -> bool:
+    return is_asking_alone(word.text.lower()) or is_asking_alone(strip_particles(word.text))
 
 
 def _bare(word: Word) -> Word:
@@ -105,7 +128,15 @@ def _exact_word(word: Word) -> QueryWord:
     tokens = tuple(dict.fromkeys(word_tokens(word.text)))
     keys = tuple(token for token in tokens if token.startswith(KEY_PREFIX))
     exact = tuple(token for token in tokens if token not in keys)
+    keys = tuple(dict.fromkeys((*keys, *_joined_key(word))))
     return QueryWord(word.text, exact, tuple(other for key in keys for other in _in_other_script(key)))
+
+
+def _joined_key(word: Word) -> Tokens:
+    """WebSocket sounds as one word, like 웹소켓; neither web nor socket does."""
+    parts = identifier_parts(word.text) if word.kind is Kind.IDENTIFIER else []
+    key = loan_key("".join(parts)) if 1 < len(parts) <= _LONGEST_JOINED else ""
+    return (LATIN_KEY_PREFIX + key,) if key else ()
 
 
 def _in_other_script(key: str) -> Tokens:
@@ -164,9 +195,11 @@ def _groups() -> dict[str, tuple[Tokens, ...]]:
     lines = files(__package__).joinpath("synonyms.txt").read_text(encoding="utf-8").splitlines()
     groups: dict[str, tuple[Tokens, ...]] = {}
     for line in lines:
-        members = {_spelling(phrase): _phrase_tokens(phrase) for phrase in _members(line)}
+        members: dict[str, list[Tokens]] = {}
+        for phrase in _members(line):
+            members.setdefault(_spelling(phrase), []).extend(_ways_to_write(phrase))
         for spelling in members:
-            others = (tokens for other, tokens in members.items() if other != spelling)
+            others = (tokens for other, ways in members.items() if other != spelling for tokens in ways)
             groups[spelling] = (*groups.get(spelling, ()), *others)
     return groups
 
@@ -174,6 +207,13 @@ def _groups() -> dict[str, tuple[Tokens, ...]]:
 def _members(line: str) -> list[list[Word]]:
     names = line.partition("#")[0].split(",")
     return [phrase for phrase in map(_subject, names) if phrase]
+
+
+def _ways_to_write(phrase: Sequence[Word]) -> list[Tokens]:
+    """A name of several English words may be joined to one: WebSocket, connection_pool."""
+    joined = "".join(word.text for word in phrase).lower()
+    is_joined = len(phrase) > 1 and joined.isascii() and joined.isalpha()
+    return [_phrase_tokens(phrase), *([(IDENTIFIER_PREFIX + joined,)] if is_joined else [])]
 
 
 def _phrase_tokens(phrase: Iterable[Word]) -> Tokens:

@@ -1,22 +1,28 @@
-"""The order of what was found: each message's own score, and what its neighbours and its session add. Pure."""
+"""The order of what was found: a message's own score, what its neighbours add, and channels by both. Pure.
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+A request may come in several wordings. Each is scored by itself and divided by its best; the question counts whole,
+each other wording half (`docs/decisions/0010-what-answers.md` has the measurements behind every constant here).
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 _SATURATION = 1.2
-_LENGTH_SHARE = 0.75
+_LENGTH_SHARE = 0.4
 _ROLE_WEIGHTS = {"assistant": 0.65}
-_PREVIOUS_SHARE = 0.3
-_NEXT_SHARE = 0.4
-_SESSION_SHARE = 0.4
-_SESSION_BEST = (1.0, 0.5)
+_FROM_PREVIOUS, _FROM_NEXT, _FROM_SECOND = 0.3, 0.4, 0.15
+_STEPS = {1: _FROM_PREVIOUS, -1: _FROM_NEXT, 2: _FROM_SECOND, -2: _FROM_SECOND}
+"""What a message gives to the one so many places behind it, as a share of its own score."""
+FARTHEST = max(_STEPS)
+OTHER_WORDING = 0.5
+BEST_MESSAGE = 0.5
+"""A channel's score: so much its best message, the rest what all of it holds of the request."""
 _DIGITS = 9
-_ENOUGH_OF_A_CHANNEL = 50
 
 
 class Candidate(NamedTuple):
-    """A message that holds some terms.
+    """A message that holds some terms of a wording, or stands beside one that does.
 
     `number` is its id in arrival order, `seq` its position inside its channel, `length` its number of tokens,
     `weight` the sum of the weights of the terms found in it, `turn` the seq of the message that opens its turn,
@@ -41,76 +47,112 @@ class Title(NamedTuple):
 
 
 class Ranked(NamedTuple):
-    """A candidate with its score and what the score is made of (the three parts add up to it)."""
+    """A message with its score and what the score is made of (the two parts add up to it)."""
 
     candidate: Candidate
     score: float
     own: float
     neighbours: float
-    session: float
 
 
-def rank(
-    candidates: Iterable[Candidate], average_length: float, keep: int = 300, *, dialogue: bool = True
-) -> list[Ranked]:
-    """Order the best `keep` candidates by (-score, -number).
+class RankedChannel(NamedTuple):
+    """A channel with its score, 0 to 1, and its two parts: its best message, and all it holds of the request."""
 
-    With `dialogue` a message also gains from its neighbours and from the best messages of its channel;
-    switch it off for imported documents. `average_length` is in tokens.
+    number: int
+    score: float
+    best: float
+    whole: float
+
+
+def own_scores(candidates: Iterable[Candidate], average_length: float) -> dict[int, float]:
+    """By number, what each message scores by itself. `average_length` is in tokens."""
+    return {one.number: round(_own_score(one, average_length), _DIGITS) for one in candidates}
+
+
+def combined(scored: Sequence[Mapping[int, float]]) -> dict[int, float]:
+    """The scores of all wordings together, the question's first; each is divided by its best."""
+    total: dict[int, float] = defaultdict(float)
+    for place, scores in enumerate(scored):
+        best = max(scores.values(), default=0.0)
+        share = OTHER_WORDING if place else 1.0
+        for number, score in scores.items() if best > 0 else ():
+            total[number] += share * score / best
+    return total
+
+
+def rank(own: Mapping[int, float], messages: Iterable[Candidate], *, dialogue: bool = True) -> list[Ranked]:
+    """Order messages by (-score, -number): those scored, and those that only gain from their neighbours.
+
+    Without `dialogue` nothing is gained from neighbours: imported documents have none.
     """
-    scored = [(_own_score(candidate, average_length), candidate) for candidate in candidates]
-    best = _spread(sorted(scored, key=lambda pair: (-pair[0], -pair[1].number)), keep)
-    neighbours = _from_neighbours(best) if dialogue else [0.0] * len(best)
-    with_neighbours = [own + gained for (own, _), gained in zip(best, neighbours, strict=True)]
-    sessions = _from_sessions(best, with_neighbours) if dialogue else {}
+    by_place = {(one.channel_id, one.seq): own.get(one.number, 0.0) for one in messages} if dialogue else {}
     ranked = []
-    for (own, candidate), gained in zip(best, neighbours, strict=True):
-        session = sessions.get(candidate.channel_id, 0.0)
-        ranked.append(Ranked(candidate, round(own + gained + session, _DIGITS), own, gained, session))
+    for one in messages:
+        score = own.get(one.number, 0.0)
+        gained = sum(
+            share * by_place.get((one.channel_id, one.seq - step), 0.0) for step, share in _STEPS.items() if dialogue
+        )
+        if score + gained > 0:
+            ranked.append(Ranked(one, round(score + gained, _DIGITS), score, gained))
     return sorted(ranked, key=lambda one: (-one.score, -one.candidate.number))
 
 
-# -- scores
+def rank_channels(
+    ranked: Iterable[Ranked], wholes: Sequence[Mapping[int, float]], titles: Mapping[int, float]
+) -> list[RankedChannel]:
+    """The channels of what was ranked, best first, of equal ones the newer.
+
+    `wholes`: for each wording what each channel holds of it (`whole_scores`); `titles` what their titles add to that.
+    """
+    best: dict[int, float] = defaultdict(float)
+    for one in ranked:
+        best[one.candidate.channel_id] = max(best[one.candidate.channel_id], one.score)
+    whole = combined(wholes)
+    most, fullest = max(best.values(), default=0.0), max(whole.values(), default=0.0)
+    channels = []
+    for number in best.keys() | titles.keys():
+        by_best = best.get(number, 0.0) / most if most else 0.0
+        by_whole = whole.get(number, 0.0) / fullest if fullest else 0.0
+        score = BEST_MESSAGE * by_best + (1 - BEST_MESSAGE) * by_whole + titles.get(number, 0.0)
+        channels.append(RankedChannel(number, round(score, _DIGITS), by_best, by_whole))
+    return sorted(channels, key=lambda one: (-one.score, -one.number))
+
+
+def whole_scores(
+    candidates: Iterable[Candidate],
+    weights: Sequence[float],
+    average_length: float,
+    lengths: Mapping[int, int],
+    average_channel: float,
+) -> dict[int, float]:
+    """By channel, what all its messages together hold of a wording: each term once, shorter channels more.
+
+    A term counts as the shortest message holds it, and little in one far above `average_length`, or a list of
+    everything would be about everything. `weights` are those of the terms, `lengths` the channels' tokens.
+    """
+    scores: dict[int, float] = defaultdict(float)
+    seen: dict[int, int] = defaultdict(int)
+    for one in sorted(candidates, key=lambda one: (one.length, one.number)):
+        new = one.held & ~seen[one.channel_id]
+        if new:
+            seen[one.channel_id] |= new
+            scores[one.channel_id] += weight_of(new, weights) * min(1.0, _length_norm(one.length, average_length)) ** 2
+    return {
+        number: score * min(1.0, _length_norm(lengths.get(number, 0), average_channel))
+        for number, score in scores.items()
+    }
+
+
+def weight_of(held: int, weights: Sequence[float]) -> float:
+    """The sum of the weights of the terms whose bits are set."""
+    return sum(weight for place, weight in enumerate(weights) if held >> place & 1)
 
 
 def _own_score(candidate: Candidate, average_length: float) -> float:
-    relative = candidate.length / max(average_length, 1.0)
-    norm = (1 + _SATURATION) / (1 + _SATURATION * (1 - _LENGTH_SHARE + _LENGTH_SHARE * relative))
-    return round(candidate.weight * norm * _ROLE_WEIGHTS.get(candidate.role, 1.0), _DIGITS)
+    norm = _length_norm(candidate.length, average_length)
+    return candidate.weight * norm * _ROLE_WEIGHTS.get(candidate.role, 1.0)
 
 
-def _spread(ordered: list[tuple[float, Candidate]], keep: int) -> list[tuple[float, Candidate]]:
-    """The best, in order; where they are too many, no channel takes the places of others before it has enough."""
-    if len(ordered) <= keep:
-        return ordered
-    taken: Counter[int] = Counter()
-    first: list[tuple[float, Candidate]] = []
-    rest: list[tuple[float, Candidate]] = []
-    for pair in ordered:
-        taken[pair[1].channel_id] += 1
-        (first if taken[pair[1].channel_id] <= _ENOUGH_OF_A_CHANNEL else rest).append(pair)
-    chosen = [*first, *rest][:keep]
-    return sorted(chosen, key=lambda pair: (-pair[0], -pair[1].number))
-
-
-def _from_neighbours(best: Sequence[tuple[float, Candidate]]) -> list[float]:
-    """What each message gains from those just before and just after it in its channel."""
-    own = {(candidate.channel_id, candidate.seq): score for score, candidate in best}
-    return [
-        _PREVIOUS_SHARE * own.get((candidate.channel_id, candidate.seq - 1), 0.0)
-        + _NEXT_SHARE * own.get((candidate.channel_id, candidate.seq + 1), 0.0)
-        for _, candidate in best
-    ]
-
-
-def _from_sessions(best: Sequence[tuple[float, Candidate]], scores: Sequence[float]) -> dict[int, float]:
-    """What the messages of each channel gain from its two best ones."""
-    by_channel: dict[int, list[float]] = defaultdict(list)
-    for (_, candidate), score in zip(best, scores, strict=True):
-        by_channel[candidate.channel_id].append(score)
-    return {channel_id: _from_session(of_channel) for channel_id, of_channel in by_channel.items()}
-
-
-def _from_session(scores: Iterable[float]) -> float:
-    best = sorted(scores, reverse=True)
-    return _SESSION_SHARE * sum(share * score for share, score in zip(_SESSION_BEST, best, strict=False))
+def _length_norm(length: int, average_length: float) -> float:
+    relative = length / max(average_length, 1.0)
+    return (1 + _SATURATION) / (1 + _SATURATION * (1 - _LENGTH_SHARE + _LENGTH_SHARE * relative))

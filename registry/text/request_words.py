@@ -28,6 +28,16 @@ _KOREAN = """
 데 때 줄 수 좀 혹시 그냥 그럼 그래서 그리고 그런데 근데 또 또는 및 더 잘 참 막 한번 같이 함께 나눈 나눴던
 나누던 주고받은 말한 말했던 했 하는 하던 하기 한 할 해 된 되는 될 기억 기억나 기억나는 생각나 알고 싶어 싶은
 싶다 궁금해 궁금한 부탁 부탁해 줘 주세요 주라 해줘 해주세요 해봐 봐 보자 볼까 하자
+했어 했어요 했었어 했었지 했었나 했더라 했더라고 했나 했냐 했는지 했는데 했으면 하다 하다가 하다말고 말았지
+말았던 말았더라 말았어 뭐였어 뭐였나 뭐였는지 어땠어 어땠나 어땠더라 어땠는지 어떻게든 물어본 물어봤던 물어봤지
+물어봤어 물어보던 보던 봤던 봤지 봤어 알려준 알려줬던 알려줬지 알려줬어 말해준 설명해준 추천해준 가르쳐준 하라고
+하랬지 하랬더라 하랬어 떴지 떴던 떴었지 떴었어 떴더라 됐어 됐었지 됐었어 됐나 됐는지 였어 였었지 이었지 이었더라
+그랬지 그랬더라 그랬어 중이던 중이었지 중이었던 얘기한 얘기했던 얘기했지 얘기했어 얘기하던 이야기한 이야기했던
+이야기하던 대화한 대화했던 대화하던
+"""
+
+_ALONE = """
+work works worked working session sessions chat chats week weeks 작업 일 세션 채팅
 """
 
 _GENERIC_ENGLISH = """
@@ -69,12 +79,18 @@ _POLITE = """
 _ASKED = ("".join(pair) for pair in product(_ASKING.split(), ("", *_POLITE.split())))
 _HANGUL = frozenset((*_KOREAN.split(), *_PARTICLES.split(), *_ASKED))
 _LATIN = frozenset(_ENGLISH.split())
+_ASKING_ALONE = frozenset(_ALONE.split())
 _GENERIC = frozenset((*_GENERIC_KOREAN.split(), *_GENERIC_ENGLISH.split()))
 
 
 def is_request_word(word: str) -> bool:
     """Whether a lower-case Latin or a Hangul word belongs to the request and not to its subject."""
     return word in (_LATIN if word.isascii() else _HANGUL)
+
+
+def is_asking_alone(word: str) -> bool:
+    """Whether a word belongs to the request unless a word of the subject follows it: "session cookie", 작업 큐."""
+    return word in _ASKING_ALONE
 
 
 def is_generic_word(word: str) -> bool:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from registry.domain import Role
-from registry.text.time_words import TICK, Span, find_time, parse_span
+from registry.text.spans import TICK, Span
+from registry.text.time_words import find_time, parse_span
 
 EVER = Span(None, None)
 

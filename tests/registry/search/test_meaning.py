@@ -73,6 +73,19 @@ async def test_every_message_is_most_similar_to_itself_also_with_one_byte_a_dime
         assert (await similar_to(registry, model, direction(number), Scope(channel_number=1)))[0] == number
 
 
+async def test_the_question_of_a_recall_is_no_longer_similar_to_anything(registry: Registry) -> None:
+    asked = {"role": "user", "text": "continue that one"}
+    await registry.save_conversation("c", [asked], "cursor")
+    model = await model_of(registry, background=-2.0, spread=0.1)
+    await embed(registry, model)
+    assert await similar_to(registry, model, direction(1)) == [1]
+    answer = {"role": "tool", "text": '{"ok":true,"tool":"extract","result":{}}'}
+    await registry.save_conversation("c", [asked, answer], "cursor")
+    assert await similar_to(registry, model, direction(1)) == []
+    await registry.save_conversation("d", [asked, answer], "cursor")
+    assert await registry.read(lambda tx: unembedded(tx, model, 0, 10)) == []
+
+
 async def test_blocks_that_came_one_by_one_are_as_good_as_one(registry: Registry) -> None:
     model = await model_of(registry)
     for i in range(40):
@@ -103,8 +116,8 @@ async def test_at_most_a_hundred_are_similar(registry: Registry) -> None:
     model = await model_of(registry, background=-2.0, spread=0.1)
     await embed(registry, model)
     assert len(await similar_to(registry, model, direction(1))) == 100
-    assert len(await similar_to(registry, model, direction(1), Scope(source="cursor"))) == 100
-    assert await similar_to(registry, model, direction(1), Scope(source="claude")) == []
+    assert len(await similar_to(registry, model, direction(1), Scope(sources=("cursor",)))) == 100
+    assert await similar_to(registry, model, direction(1), Scope(sources=("claude",))) == []
 
 
 async def test_only_what_stands_out_from_unrelated_texts_is_similar(registry: Registry) -> None:

@@ -9,7 +9,7 @@ import pytest
 from registry.text.analyzer import analyze
 from registry.text.matching import matched_words
 from registry.text.query import ParsedQuery, parse_query
-from registry.text.ranking import Candidate, rank
+from registry.text.ranking import Candidate, own_scores, rank
 from registry.text.term_weights import coverage, full_weight, weighted_terms
 
 THRESHOLD = 0.2
@@ -142,6 +142,7 @@ class Registry:
     def __init__(self) -> None:
         self.messages = list(_messages())
         self.frequencies: Mapping[str, int] = Counter(t for m in self.messages for t in m.tokens)
+        self.everything = [Candidate(m.number, m.channel_id, m.seq, m.role, len(m.tokens), 0.0) for m in self.messages]
         self.average = sum(len(m.tokens) for m in self.messages) / len(self.messages)
 
     def candidates(self, query: ParsedQuery) -> list[Candidate]:
@@ -153,7 +154,7 @@ class Registry:
 
     def first(self, text: str) -> int:
         """The number of the best message; -1 when there is none."""
-        ranked = rank(self.candidates(parse_query(text)), self.average)
+        ranked = rank(own_scores(self.candidates(parse_query(text)), self.average), self.everything)
         return ranked[0].candidate.number if ranked else -1
 
     def best_coverage(self, text: str) -> float:

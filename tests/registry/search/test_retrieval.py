@@ -19,7 +19,9 @@ from registry.storage.database import ReadTransaction
 from registry.storage.engines import index_of
 from registry.storage.messages import delete_channel, delete_message
 from registry.text.analyzer import analyze
+from registry.text.confidence import Confidence, confidence_of
 from registry.text.query import parse_query
+from registry.text.spans import Span
 from registry.text.syntax import Search
 
 pytestmark = pytest.mark.anyio
@@ -46,13 +48,20 @@ async def say(registry: Registry, channel: str, *texts: str, at: str, source: st
     return await registry.save_conversation(channel, messages, source, more)
 
 
-async def ask(registry: Registry, words: str | Search, scope: Scope | None = None, budget: int = 0) -> SearchResult:
-    return await registry.read(lambda tx: find_messages(tx, words, scope or Scope(), budget))
+async def ask(
+    registry: Registry, words: str | Search, scope: Scope | None = None, budget: int = 0, **more: Any
+) -> SearchResult:
+    return await registry.read(lambda tx: find_messages(tx, words, scope or Scope(), budget, **more))
+
+
+def numbers(result: SearchResult) -> list[int]:
+    return [one.candidate.number for one in result.ranked]
 
 
 async def found(registry: Registry, words: str | Search, **scope: Any) -> list[int]:
-    ranked = (await ask(registry, words, Scope(**scope))).ranked
-    return sorted(one.candidate.number for one in ranked)
+    """The messages that hold the words, in the order they were said."""
+    result = await ask(registry, words, Scope(**scope))
+    return sorted(one.candidate.number for one in result.ranked if one.candidate.number in result.matched)
 
 
 def day(month: int, of_month: int) -> datetime:
@@ -64,7 +73,8 @@ def day(month: int, of_month: int) -> datetime:
     [
         ({}, [1, 2, 3, 4]),
         ({"channel_number": 2}, [4]),
-        ({"source": "claude"}, [4]),
+        ({"sources": ("claude",)}, [4]),
+        ({"sources": ("claude", "gemini")}, [4]),
         ({"roles": ("assistant",)}, [2]),
         ({"project": "/home/me/shop"}, [1, 2, 3]),
         ({"project": "blog"}, [4]),
@@ -95,13 +105,13 @@ async def test_a_scope_of_many_channels_or_messages_holds_as_one_of_few(
 
 
 def test_what_is_written_into_a_search_narrows_its_scope() -> None:
-    given = Scope(from_=day(1, 1), to=day(3, 1), tags=("a",), source="cursor", project="p", roles=("user",))
+    given = Scope(from_=day(1, 1), to=day(3, 1), tags=("a",), sources=("cursor",), project="p", roles=("user",))
     assert narrow(given, Search()) == Scope(
-        from_=day(1, 1), to=day(3, 1), tags=["a"], source="cursor", project="p", roles=("user",)
+        from_=day(1, 1), to=day(3, 1), tags=["a"], sources=("cursor",), project="p", roles=("user",)
     )
     written = Search(after=day(2, 1), before=day(2, 2), tags=("b",), source="claude", project="q", roles=("system",))
     assert narrow(given, written) == Scope(
-        from_=day(2, 1), to=day(2, 2), tags=["a", "b"], source="claude", project="q", roles=("system",)
+        from_=day(2, 1), to=day(2, 2), tags=["a", "b"], sources=["claude"], project="q", roles=("system",)
     )
     wider = Search(after=datetime(2025, 1, 1, tzinfo=UTC), before=datetime(2027, 1, 1, tzinfo=UTC))
     assert narrow(given, wider) == narrow(given, Search())
@@ -125,11 +135,19 @@ async def test_an_index_entry_left_behind_by_a_deleted_message_is_not_shown(regi
 
 
 async def test_titles_are_found_of_channels_in_scope_that_are_not_deleted(registry: Registry) -> None:
-    assert list((await ask(registry, "redis")).titles) == [3]
-    assert list((await ask(registry, "redis", Scope(exclude_channel="notes"))).titles) == []
-    assert list((await ask(registry, "redis", Scope(source="claude"))).titles) == []
+    async def titled(**scope: Any) -> list[int]:
+        return list((await ask(registry, "redis", Scope(**scope))).wordings[0].titles)
+
+    assert await titled() == [3]
+    assert await titled(exclude_channel="notes") == []
+    assert await titled(sources=("claude",)) == []
+    assert await titled(roles=("user", "assistant")) == [3]
+    assert await titled(roles=("assistant",)) == []
+    assert await titled(channel_number=3) == []
+    assert 3 in [one.number for one in (await ask(registry, "redis")).channels]
     await registry.write(lambda tx: delete_channel(tx, get_channel(tx, "notes"), soft=True))
-    assert list((await ask(registry, "redis")).titles) == []
+    assert await titled() == []
+    assert 3 not in [one.number for one in (await ask(registry, "redis")).channels]
 
 
 async def test_the_latest_sessions_come_by_their_last_message_in_scope(registry: Registry) -> None:
@@ -144,9 +162,9 @@ async def test_the_latest_sessions_come_by_their_last_message_in_scope(registry:
     assert await latest(Scope(project="/home/me/shop", exclude_channel="shop")) == ([], 0)
     [first, *_] = [message["id"] for message in await registry.get_conversations("shop")]
     await registry.delete_conversation(first)
-    assert await latest(Scope(roles=("user",), source="cursor")) == ([(3, 1), (1, 1)], 2)
+    assert await latest(Scope(roles=("user",), sources=("cursor",))) == ([(3, 1), (1, 1)], 2)
     await registry.write(lambda tx: delete_channel(tx, get_channel(tx, "notes"), soft=True))
-    assert await latest(Scope(roles=("user",), source="cursor")) == ([(1, 1)], 1)
+    assert await latest(Scope(roles=("user",), sources=("cursor",))) == ([(1, 1)], 1)
 
 
 async def test_a_quiet_channel_is_found_beside_one_that_fills_all_places(
@@ -164,6 +182,109 @@ async def test_a_quiet_channel_is_found_beside_one_that_fills_all_places(
     assert {one.candidate.channel_id for one in ranked} == {4, 5}
 
 
+async def test_another_wording_finds_what_the_question_does_not(registry: Registry) -> None:
+    await say(registry, "slow", "why is it sluggish", "add an index on orders", "thanks", at="2026-05-01")
+    assert numbers(await ask(registry, "latency")) == []
+    result = await ask(registry, "latency", also=["sluggish", "index orders"])
+    assert numbers(result)[:2] == [7, 8]
+    assert [sorted(wording.matched) for wording in result.wordings] == [[], [7], [8]]
+    assert result.channels[0].number == 4
+
+
+async def test_a_wording_that_finds_nothing_changes_nothing(registry: Registry) -> None:
+    assert numbers(await ask(registry, "redis", also=["xylophone"])) == numbers(await ask(registry, "redis"))
+
+
+async def test_of_another_wording_no_typo_is_forgiven(registry: Registry) -> None:
+    await say(registry, "words", "stripes", at="2026-05-01")
+    assert numbers(await ask(registry, "strepes")) == [7]
+    assert numbers(await ask(registry, "redis", also=["strepes"])) == numbers(await ask(registry, "redis"))
+
+
+async def test_a_message_that_matches_nothing_comes_with_the_one_beside_it(registry: Registry) -> None:
+    await say(registry, "chat", "zebra?", "black and white", "so it is", "what else", at="2026-05-01")
+    result = await ask(registry, "zebra")
+    assert numbers(result) == [7, 8, 9]
+    assert result.matched == {7}
+    only_users = await ask(registry, "zebra", Scope(roles=("user",)))
+    assert numbers(only_users) == [7, 9]
+    assert numbers(await ask(registry, "zebra", Scope(from_=day(5, 2)))) == []
+
+
+async def test_what_must_hold_holds_for_every_wording_and_every_neighbour(registry: Registry) -> None:
+    await say(registry, "phrases", "blue green", "green blue", "yellow", at="2026-05-01")
+    strict = Search(words="green", phrases=("blue green",))
+    assert numbers(await ask(registry, strict, also=["green blue", "yellow"])) == [7]
+    without = Search(words="green", excluded=("blue green",))
+    assert numbers(await ask(registry, without, also=["yellow", "blue"])) == [8, 9]
+    assert numbers(await ask(registry, Search(words="green", excluded=("yellow",)))) == [7, 8]
+    dated = [Span(day(5, 1), day(5, 2))]
+    assert numbers(await ask(registry, strict, dates=dated)) == [7]
+
+
+async def test_a_date_speaks_for_what_was_said_then_and_keeps_nothing_out(registry: Registry) -> None:
+    plain = numbers(await ask(registry, "kafka"))
+    assert plain[0] == 6
+    dated = numbers(await ask(registry, "kafka", dates=[Span(day(2, 10), day(2, 11))]))
+    assert dated[0] == 5
+    assert set(plain) <= set(dated)
+    assert 4 in dated  # said on that day, without a word of it
+    nowhere = await ask(registry, "xylophone", dates=[Span(day(2, 10), day(2, 11))])
+    assert sorted(numbers(nowhere)) == [4, 5]
+    assert sorted(numbers(await ask(registry, "kafka", Scope(channel_number=3), dates=[Span(day(1, 1), None)]))) == [6]
+
+
+async def test_a_channel_stuffed_with_words_does_not_come_first(registry: Registry) -> None:
+    topics = {
+        "tuning": ["the postgres query on orders takes seconds", "an index on customer and date makes it quick"],
+        "deploy": ["the canary deploy failed at the health check", "raise the timeout of the readiness probe"],
+        "parser": ["the parser loses comments between tokens", "attach trivia to the token that follows"],
+    }
+    for name, texts in topics.items():
+        await say(registry, name, *texts, "good, it works now", at="2026-05-01")
+    everything = " ".join(text for texts in topics.values() for text in texts)
+    await say(registry, "stuffed", f"{everything} {' '.join(f'word{i}' for i in range(200))}", at="2026-05-02")
+    questions = {"slow postgres query orders": 4, "canary deploy health check timeout": 5, "parser comments trivia": 6}
+    for question, wanted in questions.items():
+        assert (await ask(registry, question)).channels[0].number == wanted, question
+
+
+async def test_a_planted_fact_is_found_in_a_language_without_spaces(registry: Registry) -> None:
+    await say(registry, "ja", "接続プールの上限は四十に決めました", "会議は木曜日の午後に移しました", at="2026-05-01")
+    await say(registry, "zh", "我们把缓存的过期时间改成了三十分钟", "新的日志格式下周上线", at="2026-05-01")
+    for question, wanted in [
+        ("データベースの接続プールの最大数はいくつだった?", 7),
+        ("木曜日に移した会議はいつ?", 8),
+        ("缓存过期时间是多少", 9),
+        ("日志格式什么时候上线", 10),
+    ]:
+        result = await ask(registry, question)
+        assert result.ranked[0].candidate.number == wanted, question
+        assert wanted in result.matched, question
+
+
+async def test_a_name_written_as_one_word_is_found_from_the_other_script(registry: Registry) -> None:
+    await say(registry, "en", "the WebSocket closes", "a cherry-pick failed", "Playwright hangs", at="2026-05-01")
+    await say(registry, "ko", "웹소켓이 닫혀요", "체리픽이 실패했어요", "플레이라이트가 멈춰요", at="2026-05-01")
+    for word, wanted in [
+        ("웹소켓", 7), ("체리픽", 8), ("플레이라이트", 9), ("WebSocket", 10), ("cherry-pick", 11), ("Playwright", 12)
+    ]:  # fmt: skip
+        assert wanted in await found(registry, word), word
+
+
+async def test_how_sure_an_answer_is_depends_on_what_one_place_holds(registry: Registry) -> None:
+    await say(registry, "deploy", "the canary deploy failed at the health check", "raise the timeout", at="2026-05-01")
+
+    async def confidence(words: str, *also: str) -> Confidence:
+        result = await ask(registry, words, also=also)
+        return confidence_of(result.evidence(result.channels[0].number))
+
+    assert await confidence("canary deploy health check timeout") is Confidence.HIGH
+    assert await confidence("kubernetes canary ingress certificate renewal broke") is Confidence.LOW
+    assert await confidence("rollout broke", "canary deploy failed", "health check timeout") is Confidence.HIGH
+    assert await confidence("rollout broke", "pipeline raise", "helm chart") is Confidence.LOW
+
+
 async def test_only_so_many_messages_are_counted_as_are_there(registry: Registry) -> None:
     before = await registry.read(corpus_of)
     await registry.write(lambda tx: delete_channel(tx, get_channel(tx, "shop"), soft=True))
@@ -174,7 +295,7 @@ async def test_only_so_many_messages_are_counted_as_are_there(registry: Registry
 
 
 async def test_a_word_of_a_small_registry_is_still_worth_something(registry: Registry) -> None:
-    [redis] = (await ask(registry, "redis")).terms
+    [redis] = (await ask(registry, "redis")).wordings[0].terms
     assert (redis.token, redis.frequency) == ("redi", 5)
     assert redis.weight == pytest.approx(3.0, abs=0.1)  # as one of five among a hundred
 
@@ -194,7 +315,7 @@ async def test_a_phrase_a_prefix_and_an_exclusion_are_held_against_the_text(regi
     await say(registry, "phrases", "blue green", "green blue", "bluegreen deploys", at="2026-05-01")
     result = await ask(registry, Search(phrases=("blue green",)))
     assert [one.candidate.seq for one in result.ranked] == [0]
-    assert (result.candidates, result.filtered_out) == (2, 1)
+    assert (len(result.wordings[0].candidates), result.wordings[0].filtered_out) == (1, 1)
     assert await found(registry, Search(words="green", excluded=("blue green",))) == [8]
     assert await found(registry, Search(prefixes=("deplo",))) == [9]
 
@@ -204,7 +325,7 @@ async def test_a_budget_leaves_out_the_commonest_words_first(registry: Registry)
     for at, word in enumerate(words, 1):
         await say(registry, f"w{at}", *(f"{word} {i}" for i in range(at)), at="2026-06-01")
     result = await ask(registry, " ".join(words), budget=1)
-    assert [term.token for term in result.cut_terms] == ["omega"]
+    assert [term.token for term in result.wordings[0].cut_terms] == ["omega"]
 
 
 async def test_a_message_deleted_for_good_leaves_nothing_to_find(registry: Registry) -> None:

@@ -249,7 +249,7 @@ async def test_what_the_first_release_stored_is_read_found_counted_and_restored(
         fill_first_release(connection)
     registry = Registry(empty_database_url)
     assert [message["text"] for message in await registry.get_conversations("kept")] == ["Fibonacci in Python"]
-    found = await registry.read(lambda tx: find_messages(tx, "fibonacci", Scope(source="cursor")))
+    found = await registry.read(lambda tx: find_messages(tx, "fibonacci", Scope(sources=("cursor",))))
     assert [one.candidate.number for one in found.ranked] == [KEPT]
     figures = await registry.read(lambda tx: execution_statistics(tx, from_=None, to=None, bucket_s=3600))
     assert (figures["total"]["count"], figures["total"]["p50_ms"]) == (1, 1234.5)

@@ -41,9 +41,11 @@ async def save(registry: Registry, channel: str, *texts: str) -> list[str]:
     return await registry.save_conversation(channel, messages, "cursor", {"title": "zebra stripes"})
 
 
-async def numbers(registry: Registry, words: str) -> list[int]:
-    findings = await registry.read(lambda tx: find_messages(tx, words, Scope()))
-    return [ranked.candidate.number for ranked in findings.ranked]
+async def numbers(registry: Registry, words: str, scope: Scope | None = None) -> list[int]:
+    """The messages that hold the words, best first."""
+    findings = await registry.read(lambda tx: find_messages(tx, words, scope or Scope()))
+    ranked = (ranked.candidate.number for ranked in findings.ranked)
+    return [number for number in ranked if number in findings.matched]
 
 
 def ignore(_done: int, _total: int) -> None:
@@ -65,7 +67,7 @@ async def test_a_rebuilt_index_finds_what_the_old_one_found(registry: Registry) 
     assert await reindex(registry, lambda done, total: progress.append((done, total))) == 10
     assert progress == [(2, 10), (4, 10), (6, 10), (8, 10), (10, 10)]
     assert await numbers(registry, "redis") == before
-    assert (await registry.read(lambda tx: find_messages(tx, "zebra", Scope()))).titles
+    assert (await registry.read(lambda tx: find_messages(tx, "zebra", Scope()))).channels
     assert await reindex(registry, ignore) == 0
     await save(registry, "c", "redis afterwards")
     assert len(await numbers(registry, "redis")) == 11
@@ -108,9 +110,8 @@ async def test_another_process_searches_the_new_index_without_a_restart(registry
 
 
 async def from_cursor(registry: Registry, words: str) -> list[int]:
-    scope = Scope(source="cursor", roles=("user",), from_=datetime(2020, 1, 1, tzinfo=UTC))
-    findings = await registry.read(lambda tx: find_messages(tx, words, scope))
-    return [ranked.candidate.number for ranked in findings.ranked]
+    scope = Scope(sources=("cursor",), roles=("user",), from_=datetime(2020, 1, 1, tzinfo=UTC))
+    return await numbers(registry, words, scope)
 
 
 async def test_filters_hold_before_and_after_an_index_of_the_first_version_is_rebuilt(

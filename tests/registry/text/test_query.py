@@ -28,6 +28,13 @@ def only(text: str) -> QueryWord:
         ("What did we discuss about the database schema?", ["database", "schema"]),
         ("please continue our conversation about JWT", ["JWT"]),
         ("how_to_test", ["how_to_test"]),
+        ("the sessions about JWT", ["JWT"]),
+        ("the fibonacci session", ["fibonacci"]),
+        ("what did we work on in the parser last week", ["parser"]),
+        ("피보나치 작업 이어서", ["피보나치"]),
+        ("결제 모듈 하다 말았지", ["결제", "모듈"]),
+        ("커넥션풀 알려준 거 뭐였어", ["커넥션풀"]),
+        ("환불 어떻게 하랬더라", ["환불"]),
     ],
 )
 def test_request_words_and_particles_are_dropped(text: str, expected: list[str]) -> None:
@@ -47,6 +54,48 @@ def test_request_words_and_particles_are_dropped(text: str, expected: list[str])
 )
 def test_a_request_without_a_subject_has_no_words(text: str) -> None:
     assert parse_query(text).words == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("session", ["session"]),
+        ("session cookie timeout", ["session", "cookie", "timeout"]),
+        ("sessions instead of JWT", ["sessions", "instead", "JWT"]),
+        ("work queue", ["work", "queue"]),
+        ("작업", ["작업"]),
+        ("작업 큐", ["작업", "큐"]),
+        ("배치작업", ["배치작업"]),
+        ("일정", ["일정"]),
+    ],
+)
+def test_a_word_of_requests_is_asked_about_where_the_subject_goes_on_or_it_is_all(
+    text: str, expected: list[str]
+) -> None:
+    assert subject(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("データベースの接続プールの設定", ["データベース", "接続", "プール", "設定"]),
+        ("夏の旅行はどこに行く", ["夏の", "旅行", "行く"]),
+        ("木曜日の会議", ["木曜日", "会議"]),
+        ("目的", ["目的"]),
+        ("缓存的过期时间是多少", ["缓存", "过期时间", "多少"]),
+        ("数据库连接池", ["数据", "据库", "库连", "连接", "接池"]),
+        ("ひらがな", ["ひら", "らが", "がな"]),
+        ("猫", ["猫"]),
+    ],
+)
+def test_a_sentence_without_spaces_is_asked_for_piece_by_piece(text: str, expected: list[str]) -> None:
+    assert subject(text) == expected
+
+
+def test_a_name_of_two_words_is_known_joined_too() -> None:
+    assert ("zzidconnectionpool",) in only("커넥션풀").synonyms
+    assert ("cherri", "pick") in only("체리픽").synonyms
+    assert set(only("WebSocket").keys) & set(analyze("웹소켓"))
 
 
 def test_a_word_asked_twice_counts_once() -> None:

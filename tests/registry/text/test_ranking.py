@@ -1,6 +1,5 @@
 """Weights, budget and order of what is found."""
 
-from collections import Counter
 from math import log, sqrt
 from random import Random
 
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 
 from registry.text.matching import matched_words
 from registry.text.query import ParsedQuery, QueryWord, parse_query
-from registry.text.ranking import Candidate, rank
+from registry.text.ranking import Candidate, RankedChannel, combined, own_scores, rank, rank_channels, whole_scores
 from registry.text.term_weights import coverage, full_weight, idf, weighted_terms
 
 TOTAL = 100
@@ -28,7 +27,15 @@ def message(number: int, weight: float, *, channel: int = 1, seq: int = 0, role:
 
 
 def order(*candidates: Candidate, dialogue: bool = True) -> list[int]:
-    return [ranked.candidate.number for ranked in rank(candidates, 10.0, dialogue=dialogue)]
+    own = own_scores(candidates, 10.0)
+    return [ranked.candidate.number for ranked in rank(own, candidates, dialogue=dialogue)]
+
+
+def channels(*candidates: Candidate, lengths: dict[int, int] | None = None) -> list[RankedChannel]:
+    """The channels of messages whose terms weigh 1 each."""
+    counted = lengths or dict.fromkeys((one.channel_id for one in candidates), 100)
+    whole = whole_scores(candidates, [1.0] * 8, 10.0, counted, 100.0)
+    return rank_channels(rank(own_scores(candidates, 10.0), candidates), [whole], {})
 
 
 def test_a_rare_token_tells_more_and_a_common_one_still_something() -> None:
@@ -131,14 +138,39 @@ def test_the_newer_message_wins_a_tie() -> None:
 
 
 def test_a_message_gains_from_the_turns_beside_it() -> None:
-    first, second = rank([message(1, 10.0, seq=4), message(2, 10.0, seq=5)], 10.0)
+    own = {1: 10.0, 2: 10.0}
+    first, second = rank(own, [message(1, 10.0, seq=4), message(2, 10.0, seq=5)])
     assert [first.candidate.number, second.candidate.number] == [1, 2]
     assert [first.neighbours, second.neighbours] == pytest.approx([4.0, 3.0])
 
 
-def test_a_message_gains_from_the_two_best_of_its_session() -> None:
-    best, *_ = rank([message(1, 10.0, seq=0), message(2, 6.0, seq=5), message(3, 4.0, seq=9)], 10.0)
-    assert best.session == pytest.approx(0.4 * (10.0 + 0.5 * 6.0))
+def test_an_answer_without_a_word_of_the_request_gains_from_the_question_before_it() -> None:
+    [question, answer] = rank({1: 10.0}, [message(1, 10.0, seq=4), message(2, 0.0, seq=5)])
+    assert (question.candidate.number, question.neighbours) == (1, 0.0)
+    assert (answer.candidate.number, answer.own, round(answer.score, 6)) == (2, 0.0, 3.0)
+
+
+def test_a_question_gains_more_from_its_answer_than_an_answer_from_its_question() -> None:
+    scores = {one.candidate.seq: one.score for one in rank({5: 10.0}, [message(n, 0.0, seq=n) for n in range(1, 10)])}
+    assert scores == {
+        5: 10.0,
+        4: pytest.approx(4.0),
+        6: pytest.approx(3.0),
+        3: pytest.approx(1.5),
+        7: pytest.approx(1.5),
+    }
+
+
+def test_nothing_is_gained_across_channels() -> None:
+    ranked = rank({1: 10.0}, [message(1, 10.0, channel=1, seq=4), message(2, 0.0, channel=2, seq=5)])
+    assert [one.candidate.number for one in ranked] == [1]
+
+
+def test_length_counts_four_tenths() -> None:
+    average, twice = Candidate(1, 1, 0, "user", 10, 5.0), Candidate(2, 2, 0, "user", 20, 5.0)
+    scores = own_scores([average, twice], 10.0)
+    assert scores[1] == pytest.approx(5.0)
+    assert scores[2] == pytest.approx(5.0 * 2.2 / (1 + 1.2 * (0.6 + 0.4 * 2)))
 
 
 def test_an_imported_document_is_ranked_message_by_message() -> None:
@@ -148,19 +180,54 @@ def test_an_imported_document_is_ranked_message_by_message() -> None:
     assert order(alone, *together, dialogue=False) == [1, 3, 2]
 
 
-def test_only_the_best_are_kept() -> None:
-    kept = rank([message(n, float(n), channel=n) for n in range(1, 10)], 10.0, keep=3)
-    assert [ranked.candidate.number for ranked in kept] == [9, 8, 7]
+def test_another_wording_counts_half_and_each_by_its_own_best() -> None:
+    assert combined([{1: 10.0, 2: 5.0}, {2: 0.3, 3: 0.1}]) == pytest.approx({1: 1.0, 2: 1.0, 3: 1 / 6})
+    assert combined([{}, {2: 7.0}]) == {2: 0.5}
+    assert combined([{1: 0.0}]) == {}
+    assert combined([]) == {}
 
 
-def test_where_places_are_few_a_channel_leaves_some_to_others_when_it_has_fifty() -> None:
-    loud = [message(n, 9.0, channel=1, seq=3 * n) for n in range(60)]
-    quiet = [message(100 + n, 1.0, channel=2, seq=3 * n) for n in range(5)]
+def test_what_two_wordings_find_comes_before_what_one_finds() -> None:
+    total = combined([{1: 10.0, 2: 9.0}, {2: 3.0}, {2: 4.0, 3: 5.0}])
+    assert max(total, key=total.__getitem__) == 2
 
-    def kept(places: int) -> dict[int, int]:
-        return Counter(one.candidate.channel_id for one in rank([*loud, *quiet], 10.0, keep=places))
 
-    assert (kept(40), kept(54), kept(60), kept(65)) == ({1: 40}, {1: 50, 2: 4}, {1: 55, 2: 5}, {1: 60, 2: 5})
+def test_a_channel_counts_by_its_best_message_and_by_all_it_holds() -> None:
+    loud = Candidate(1, 1, 0, "user", 10, 2.0, 0, held=0b011)
+    broad = [Candidate(2, 2, 0, "user", 10, 1.0, 0, held=0b001), Candidate(3, 2, 5, "user", 10, 1.0, 0, held=0b110)]
+    by_number = {one.number: one for one in channels(loud, *broad)}
+    assert (by_number[1].best, round(by_number[1].whole, 6)) == (1.0, 0.666667)
+    assert (by_number[2].best, by_number[2].whole) == (0.5, 1.0)
+    assert by_number[1].score == pytest.approx(0.5 + 0.5 * 2 / 3)
+    assert by_number[2].score == pytest.approx(0.25 + 0.5)
+
+
+def test_a_word_said_twice_in_a_channel_is_no_second_word() -> None:
+    once = Candidate(1, 1, 0, "user", 10, 1.0, 0, held=1)
+    again = Candidate(2, 1, 9, "user", 10, 1.0, 0, held=1)
+    assert whole_scores([once, again], [1.0], 10.0, {1: 100}, 100.0) == {1: 1.0}
+
+
+def test_of_two_channels_that_hold_the_same_the_shorter_comes_first() -> None:
+    short, long = (Candidate(n, n, 0, "user", 10, 1.0, 0, held=1) for n in (1, 2))
+    assert [one.number for one in channels(short, long, lengths={1: 100, 2: 1000})] == [1, 2]
+
+
+def test_a_list_of_everything_is_not_about_everything() -> None:
+    stuffed = Candidate(1, 1, 0, "user", 100, 4.0, 0, held=0b1111)
+    talked = [Candidate(2 + n, 2, 4 * n, "user", 10, 1.0, 0, held=1 << n) for n in range(3)]
+    whole = whole_scores([stuffed, *talked], [1.0] * 4, 10.0, {1: 100, 2: 100}, 100.0)
+    assert whole[1] < whole[2] / 4
+
+
+def test_a_title_adds_to_its_channel_and_finds_one_without_a_message() -> None:
+    ranked = rank({1: 1.0}, [message(1, 1.0, channel=1)])
+    found = rank_channels(ranked, [{1: 1.0}], {2: 0.5, 1: 0.1})
+    assert [(one.number, one.score) for one in found] == [(1, 1.1), (2, 0.5)]
+
+
+def test_of_two_equal_channels_the_newer_comes_first() -> None:
+    assert [one.number for one in channels(message(1, 5.0, channel=1), message(2, 5.0, channel=2))] == [2, 1]
 
 
 CANDIDATES = st.lists(
@@ -172,6 +239,7 @@ CANDIDATES = st.lists(
         role=st.sampled_from(["user", "assistant", "system"]),
         length=st.integers(0, 400),
         weight=st.floats(0, 50),
+        held=st.integers(0, 7),
     ),
     max_size=20,
     unique_by=(lambda c: c.number, lambda c: (c.channel_id, c.seq)),
@@ -183,10 +251,22 @@ def test_the_order_candidates_come_in_does_not_matter(
     candidates: list[Candidate], random: Random, average: float
 ) -> None:
     shuffled = random.sample(candidates, len(candidates))
-    assert rank(shuffled, average, keep=10) == rank(candidates, average, keep=10)
+    assert own_scores(shuffled, average) == own_scores(candidates, average)
+    own = own_scores(candidates, average)
+    assert rank(own, shuffled) == rank(own, candidates)
+    lengths = {number: 50 for number in range(1, 5)}
+    whole = [whole_scores(some, [1.0] * 3, average, lengths, 50.0) for some in (shuffled, candidates)]
+    assert whole[0] == whole[1]
 
 
 @given(CANDIDATES)
 def test_scores_are_the_sum_of_their_parts(candidates: list[Candidate]) -> None:
-    for ranked in rank(candidates, 50.0):
-        assert ranked.score == pytest.approx(ranked.own + ranked.neighbours + ranked.session, abs=1e-8)
+    for ranked in rank(own_scores(candidates, 50.0), candidates):
+        assert ranked.score == pytest.approx(ranked.own + ranked.neighbours, abs=1e-8)
+
+
+@given(CANDIDATES)
+def test_a_channel_scores_at_most_one_and_the_best_message_half(candidates: list[Candidate]) -> None:
+    for one in channels(*candidates):
+        assert 0 <= one.score <= 1
+        assert one.score == pytest.approx(0.5 * one.best + 0.5 * one.whole, abs=1e-8)

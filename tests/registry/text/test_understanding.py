@@ -1,0 +1,296 @@
+"""What a request in a user's own words asks for, and what only looks like it."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from registry.text.syntax import EVER
+from registry.text.understanding import Known, Understood, understand
+
+SEOUL = timezone(timedelta(hours=9))
+NOW = datetime(2026, 3, 18, 15, 30, tzinfo=SEOUL)  # a Wednesday
+KNOWN = Known(
+    {"cursor", "claude", "claude-code", "chatgpt", "gemini-cli"},
+    {("shop", "/home/me/shop"), ("blog", "/home/me/blog"), ("shop api", "/home/me/shop api")},
+)
+
+
+def read(text: str) -> Understood:
+    return understand(text, NOW, KNOWN)
+
+
+def span(text: str) -> tuple[str, str]:
+    """What narrows a request in time, to the hour."""
+    when = read(text).search.when
+    return tuple(f"{at:%Y-%m-%d %H}" if at else "" for at in when)  # type: ignore[return-value]
+
+
+def days(first: str, last: str = "") -> tuple[str, str]:
+    return f"{first} 00", f"{last or first} 23"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("yesterday", days("2026-03-17")),
+        ("what did I work on yesterday?", days("2026-03-17")),
+        ("the day before yesterday", days("2026-03-16")),
+        ("today in Cursor", days("2026-03-18")),
+        ("redis last Tuesday", days("2026-03-17")),
+        ("on Sunday we talked about redis", days("2026-03-15")),
+        ("redis last week", days("2026-03-09", "2026-03-15")),
+        ("Tuesday of last week", days("2026-03-10")),
+        ("last weekend", days("2026-03-14", "2026-03-15")),
+        ("last month", days("2026-02-01", "2026-02-28")),
+        ("last year", days("2025-01-01", "2025-12-31")),
+        ("three days ago", days("2026-03-15")),
+        ("2 weeks ago", days("2026-03-02", "2026-03-08")),
+        ("a few weeks ago", days("2026-02-02", "2026-03-08")),
+        ("yesterday afternoon", ("2026-03-17 12", "2026-03-17 17")),
+        ("last night", ("2026-03-17 18", "2026-03-18 03")),
+        ("this morning", ("2026-03-18 05", "2026-03-18 11")),
+        ("the API in the last 3 days", ("2026-03-15 00", "2026-03-18 15")),
+        ("since yesterday", ("2026-03-17 00", "2026-03-18 15")),
+        ("redis since last week", ("2026-03-09 00", "2026-03-18 15")),
+        ("on October 3, 2023 we talked about JWT", days("2023-10-03")),
+        ("in January 2022", days("2022-01-01", "2022-01-31")),
+        ("in May", days("2025-05-01", "2025-05-31")),
+        ("in late February", days("2026-02-20", "2026-02-28")),
+        ("in 2023", days("2023-01-01", "2023-12-31")),
+        ("New Year's Day", days("2026-01-01")),
+        ("Christmas 2024", days("2024-12-25")),
+        ("2024-02-29", days("2024-02-29")),
+        ("2024-02", days("2024-02-01", "2024-02-29")),
+        ("어제 뭐 했지?", days("2026-03-17")),
+        ("그저께 한 일 정리해줘", days("2026-03-16")),
+        ("어제 오후에 쿠버네티스 얘기", ("2026-03-17 12", "2026-03-17 23")),
+        ("어젯밤에 하던 거", ("2026-03-17 18", "2026-03-18 03")),
+        ("지난주 화요일에 배포", days("2026-03-10")),
+        ("지난주에 뭐 했어", days("2026-03-09", "2026-03-15")),
+        ("지난 주말", days("2026-03-14", "2026-03-15")),
+        ("월요일 회의", days("2026-03-16")),
+        ("지난달 초", days("2026-02-01", "2026-02-10")),
+        ("이번 주", days("2026-03-16", "2026-03-22")),
+        ("3일 전에 본 에러", days("2026-03-15")),
+        ("사흘 전", days("2026-03-15")),
+        ("2주 전", days("2026-03-02", "2026-03-08")),
+        ("며칠 전", days("2026-03-11", "2026-03-16")),
+        ("최근 3일 동안", ("2026-03-15 00", "2026-03-18 15")),
+        ("어제부터 뭐 했지", ("2026-03-17 00", "2026-03-18 15")),
+        ("작년", days("2025-01-01", "2025-12-31")),
+        ("올해 초", days("2026-01-01", "2026-03-31")),
+        ("작년 말에 한 얘기", days("2025-10-01", "2025-12-31")),
+        ("작년 12월 초", days("2025-12-01", "2025-12-10")),
+        ("3월 5일", days("2026-03-05")),
+        ("작년 3월 5일에 얘기한 거", days("2025-03-05")),
+        ("12월", days("2025-12-01", "2025-12-31")),
+        ("2024년 2월", days("2024-02-01", "2024-02-29")),
+        ("10/3에 얘기한 거", days("2025-10-03")),
+        ("크리스마스", days("2025-12-25")),
+    ],
+)
+def test_a_time_that_was_said_narrows(text: str, expected: tuple[str, str]) -> None:
+    assert span(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1/2 of the users",
+        "10/3",
+        "may I use sessions",
+        "it may break",
+        "march of progress",
+        "python 3.11 upgrade",
+        "version 2024.1 release",
+        "port 2023 in use",
+        "fix_2024_01_05_migration.sql",
+        "backup-2024-01-05.tar",
+        "src/2024-01-05/yesterday.py",
+        "sunday times crawler",
+        "monday.com api",
+        "yesterday_total 컬럼",
+        "31 February",
+        "on February 29, 2023",
+        "2월 31일",
+        "13월",
+        "일요일마다시",
+        "화요일별",
+        "세 시간 복잡도",
+    ],
+)
+def test_what_only_looks_like_a_time_is_left_alone(text: str) -> None:
+    found = read(text)
+    assert (found.search.when, found.dates, found.search.words) == (EVER, (), text)
+
+
+@pytest.mark.parametrize(
+    ("text", "month", "day"),
+    [
+        ("what happened on 14 October?", 10, 14),
+        ("2월 월세 얼마였지", 2, 1),
+        ("2024-01-05 backup", 1, 5),
+        ("3월 5일 공연 예매", 3, 5),
+        ("flight on December 24", 12, 24),
+    ],
+)
+def test_a_date_that_may_be_what_was_spoken_about_only_speaks_for_its_time(text: str, month: int, day: int) -> None:
+    found = read(text)
+    assert found.search.when == EVER
+    assert found.search.words == text
+    [date] = found.dates
+    assert date.start
+    assert (date.start.month, date.start.day) == (month, day)
+
+
+def test_a_date_narrows_where_nothing_else_is_asked_for_or_we_talked_then() -> None:
+    for text in (
+        "on October 14",
+        "on October 14 we discussed flights",
+        "10월 14일에 뭐 했지",
+        "10월 14일에 얘기한 항공권",
+    ):
+        found = read(text)
+        assert (found.search.when != EVER, found.dates) == (True, ()), text
+
+
+def test_days_are_the_users() -> None:
+    midnight = datetime(2026, 3, 1, 0, 0, tzinfo=SEOUL)
+    before = midnight - timedelta(milliseconds=1)
+    assert understand("today", midnight).search.when.start == midnight
+    assert understand("어제", midnight).search.when.end == before
+    assert understand("오늘", before).search.when.start == datetime(2026, 2, 28, tzinfo=SEOUL)
+    utc = understand("today", midnight.astimezone(UTC)).search.when
+    assert utc.start == datetime(2026, 2, 28, tzinfo=UTC)
+
+
+def test_the_time_is_no_word_to_look_for() -> None:
+    found = read("what did we decide about the API in the last 3 days?")
+    assert found.search.words == "what did we decide about the API ?"
+    assert found.search.when_words == "in the last 3 days"
+    assert not read("어제 한 일 정리해줘").has_words
+    assert not read("what did I work on last week?").has_words
+    assert read("어제 redis").has_words
+
+
+@pytest.mark.parametrize(
+    ("text", "sources", "words"),
+    [
+        ("redis in Cursor", ("cursor",), "redis"),
+        ("what I asked in Claude about redis", ("claude", "claude-code"), "what I asked about redis"),
+        ("the bug from Claude Code", ("claude-code",), "the bug"),
+        ("asked ChatGPT about taxes", ("chatgpt",), "about taxes"),
+        ("클로드에서 얘기한 인증", ("claude", "claude-code"), "얘기한 인증"),
+        ("챗지피티한테 물어본 거", ("chatgpt",), "물어본 거"),
+        ("제미나이에서 물어본 여행", ("gemini-cli",), "물어본 여행"),
+        ("커서에서 고친 버그", ("cursor",), "고친 버그"),
+    ],
+)
+def test_a_client_that_is_named_narrows(text: str, sources: tuple[str, ...], words: str) -> None:
+    found = read(text)
+    assert (found.sources, found.search.words) == (sources, words)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cursor pagination in Postgres",
+        "in cursor pagination",
+        "use the cursor in postgres",
+        "커서 기반 페이지네이션",
+        "gpt tokenizer",
+        "in codex",
+        "the path ~/claude/notes",
+        "in gemini.toml",
+    ],
+)
+def test_what_only_looks_like_a_client_or_is_not_here_is_left_alone(text: str) -> None:
+    found = read(text)
+    assert (found.sources, found.search.words) == ((), text)
+
+
+@pytest.mark.parametrize(
+    ("text", "project", "words"),
+    [
+        ("redis in the shop project", "/home/me/shop", "redis"),
+        ("the redis bug in shop", "/home/me/shop", "the redis bug"),
+        ("shop 프로젝트에서 배포", "/home/me/shop", "배포"),
+        ("shop에서 결제", "/home/me/shop", "결제"),
+        ("for the shop api project", "/home/me/shop api", ""),
+        ("a shop that sells shoes", None, "a shop that sells shoes"),
+        ("in the barber project", None, "in the barber project"),
+        ("in shop/cart.py", None, "in shop/cart.py"),
+    ],
+)
+def test_a_project_that_is_here_narrows(text: str, project: str | None, words: str) -> None:
+    found = read(text)
+    assert (found.search.project, found.search.words) == (project, words)
+
+
+def test_time_client_and_project_narrow_together() -> None:
+    found = read("yesterday in Cursor in the shop project redis")
+    assert (found.search.words, found.sources, found.search.project) == ("redis", ("cursor",), "/home/me/shop")
+    assert found.search.when_words == "yesterday"
+
+
+def test_what_was_written_as_a_filter_holds_beside_what_was_said() -> None:
+    found = read('source:claude project:x "exact words" yesterday -flask')
+    assert (found.sources, found.search.project) == (("claude",), "x")
+    assert (found.search.phrases, found.search.excluded) == (("exact words",), ("flask",))
+    assert found.search.when != EVER
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "continue the fibonacci conversation",
+        "please continue with the parser",
+        "Let's pick up where we left off",
+        "can you resume the migration work",
+        "go on with yesterday's refactoring",
+        "where did we stop?",
+        "피보나치 이어서",
+        "이어서 하자",
+        "지난번 대화 이어줘",
+        "결제 모듈 이어서 작업하자",
+        "어제 하던 거 계속",
+        "마저 하자",
+    ],
+)
+def test_who_wants_to_go_on_is_understood(text: str) -> None:
+    assert read(text).goes_on
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "continue statement in a for loop",
+        "how does continue work in a for loop",
+        "continue or break",
+        "git rebase --continue",
+        "계속 떨어지던 버그",
+        "계속 실패하는 테스트 고친 거",
+        "이어서 쓰는 법",
+        "이어폰 추천",
+        "what did we decide about resume parsing",
+    ],
+)
+def test_what_only_looks_like_going_on_does_not_go_on(text: str) -> None:
+    assert not read(text).goes_on
+
+
+def test_a_pasted_text_is_looked_for_and_narrows_nothing() -> None:
+    log = "today it failed in cursor\nyesterday in the shop project too"
+    found = read(log)
+    assert (found.search.words, found.search.when, found.sources, found.search.project) == (log, EVER, (), None)
+    long = "continue: " + "the job of today failed in cursor again and again " * 6
+    found = read(long)
+    assert (found.search.words, found.search.when, found.sources) == (long.strip(), EVER, ())
+    assert not found.goes_on
+
+
+@pytest.mark.parametrize(
+    "text", ["", "   ", "?", "어제 어제 어제", "in in in", "1000000 days ago", "999 years ago", "0일 전"]
+)
+def test_nothing_one_may_type_breaks_it(text: str) -> None:
+    read(text)
