@@ -6,9 +6,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
+from orchestrator.elsewhere import elsewhere, with_known_source
 from orchestrator.operations import briefing, extract, history, log, manage, search
 from orchestrator.recorder import result_summary
-from orchestrator.requests import READING, Operation
+from orchestrator.requests import READING, Operation, Request
 from orchestrator.state import Run, State, Steps
 from registry.storage.database import WriteTransaction
 from registry.storage.executions import save_execution
@@ -44,14 +45,25 @@ async def plan(state: State, run: Run) -> State:
 
 async def cr_query(state: State, run: Run) -> State:
     """Read from the registry."""
-    query, request = QUERY[state["operation"]], state["query"]
-    run = replace(run, meant=await _meant(state, run))
-    return {"data": await run.registry.read(lambda tx: query(tx, run, request))}
+    return {"data": await _read(replace(run, meant=await _meant(state, run)), state["query"])}
+
+
+async def _read(run: Run, request: Request) -> Any:
+    query = QUERY[request.operation]
+    return await run.registry.read(lambda tx: query(tx, run, with_known_source(tx, request)))
 
 
 async def filter_(state: State, run: Run) -> State:
-    """Keep what answers the request."""
-    return {"result": await KEEP[state["operation"]](run, state["query"], state["data"])}
+    """Keep what answers the request; where a folder holds no such session, say where there are some."""
+    result = await KEEP[state["operation"]](run, state["query"], state["data"])
+    is_empty = "sessions" in result and not result["pagination"]["total"]
+    if is_empty and (others := await elsewhere(run, state["query"], _once_more)):
+        result["elsewhere"] = others
+    return {"result": result}
+
+
+async def _once_more(run: Run, request: Request) -> dict[str, Any]:
+    return await KEEP[request.operation](run, request, await _read(run, request))
 
 
 async def transform(state: State, run: Run) -> State:

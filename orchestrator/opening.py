@@ -31,7 +31,11 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
     registry = await asyncio.to_thread(Registry, settings.url)
     meaning = _meaning(settings, registry)
     orchestrator = Orchestrator(
-        registry, timeout_s=settings.timeout_s, search_budget=settings.search_budget, meaning=meaning
+        registry,
+        timeout_s=settings.timeout_s,
+        search_budget=settings.search_budget,
+        answer_characters=settings.answer_characters,
+        meaning=meaning,
     )
     freshness = Freshness(orchestrator, settings.home, READERS, Places(Path.home(), os.environ))
     if registry.is_embedded:

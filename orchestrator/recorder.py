@@ -145,7 +145,15 @@ def request_summary(request: Request) -> dict[str, Any]:
 
 def result_summary(result: Mapping[str, Any]) -> dict[str, Any]:
     """What was answered, in the same way."""
-    return {key: _ids(value) if key == "messages" else _short(value) for key, value in result.items() if value}
+    return {
+        key: _ids(value) if key == "messages" else _short(value)
+        for key, value in result.items()
+        if value and key not in _TEXTS
+    }
+
+
+_TEXTS = ("stands_at", "title")
+"""Parts of an answer that may repeat what messages say: a deleted message must not live on in a record."""
 
 
 def _ids(messages: list[dict[str, Any]]) -> list[str]:

@@ -1,86 +1,57 @@
-"""Which of the messages found answer the request: judged by their words, and by meaning where that is asked. Pure.
-
-The ranking by words and the one by meaning each hold only what they call relevant; fused, a message that both call so
-comes before one that only one does.
-"""
+"""Which of the messages found have to do with the request, and what a record says of each. Pure."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from orchestrator.delivery import Turn
 from orchestrator.recorder import KEPT_ITEMS
-from registry.search.retrieval import SearchResult
-from registry.text.rank_fusion import SimilarMessages, fuse
+from registry.search.retrieval import SearchResult, Wording
+from registry.text.rank_fusion import SimilarMessages
 from registry.text.ranking import Ranked
 from registry.text.term_weights import coverage
 
-LEAST_COVERAGE = 0.2
-"""A message that covers less than this share of the request is not an answer to it."""
-LEAST_SHARE = 0.5
-"""A message that scores less than this share of the best one is not shown beside it.
-
-Both from `python -m benchmarks.retrieval --sweep`: less share brings wrong turns and no right ones, more of
-either costs right ones.
-"""
 NEARLY_KEPT = 10
 """So many places in a record are for the best of those that were dropped: they show where the line was drawn."""
 
 REASONS = {
-    "parts": "contains parts of words only, or what sounds like them",
-    "coverage": "covers {share} of the request, less than {least}",
-    "score": "scores {share} of the best, less than {least}",
-    "meaning": "is {share} as near in meaning as the nearest, less than {least}",
+    "parts": "contains parts of words only, or what sounds like them, and stands beside nothing better",
+    "size": "did not fit into the answer",
 }
-"""Why a message that was found is dropped: a code in the record, words where it is read."""
+"""Why a message that was found is not shown: a code in the record, words where it is read."""
 
 
 class Reason(NamedTuple):
-    """One of REASONS, with the shares (0 to 1) that decided."""
+    """One of REASONS."""
 
     code: str
-    share: float = 0.0
-    least: float = 0.0
 
     def __str__(self) -> str:
-        return REASONS[self.code].format(share=f"{self.share:.0%}", least=f"{self.least:.0%}")
-
-
-class Places(NamedTuple):
-    """Where a message stands by words and by meaning (1 is first, None not at all), and the score of both together."""
-
-    by_words: int | None
-    by_meaning: int | None
-    similarity: float | None
-    fused: float
-
-    def as_dict(self) -> dict[str, Any]:
-        """As an execution's step shows it."""
-        return {**self._asdict(), "fused": round(self.fused, 3)}
+        return REASONS[self.code]
 
 
 class Judged(NamedTuple):
     """A message found, with the verdict on it; `reason` says why it was dropped, None for one that was kept.
 
-    `places` is where it stands by words and by meaning, where both were asked.
+    `coverage` is the share it holds of the wording it holds most of; `wording` the place of that one, 0 the question.
     """
 
     ranked: Ranked
     coverage: float
+    wording: int
     reason: Reason | None
-    places: Places | None = None
+    similarity: float | None = None
 
     @property
     def score(self) -> float:
         """What it is ranked by."""
-        return self.places.fused if self.places else self.ranked.score
+        return self.ranked.score
 
     def as_dict(self) -> dict[str, Any]:
         """As an execution's step shows it."""
         found = self.ranked.candidate
-        by_meaning = self.places.as_dict() if self.places else {}
+        by_meaning = {} if self.similarity is None else {"similarity": self.similarity}
         return by_meaning | {
             "message": found.number,
             "role": found.role,
@@ -88,48 +59,63 @@ class Judged(NamedTuple):
             "score": round(self.ranked.score, 3),
             "own": round(self.ranked.own, 3),
             "neighbours": round(self.ranked.neighbours, 3),
-            "session": round(self.ranked.session, 3),
             "coverage": round(self.coverage, 3),
+            "wording": self.wording,
             "kept": self.reason is None,
             "reason": str(self.reason) if self.reason else None,
             "because": self.reason._asdict() if self.reason else None,
         }
 
 
-def judge(findings: SearchResult, least_share: float = LEAST_SHARE) -> list[Judged]:
-    """A verdict on every message found, best first."""
-    best = max((_own(ranked) for ranked in findings.ranked), default=0.0)
-    verdicts = [_judged(ranked, findings, least_share * best, best) for ranked in findings.ranked]
-    return _fused(verdicts, findings.similar, least_share) if _is_compared(findings) else verdicts
+def judge(found: SearchResult) -> list[Judged]:
+    """A verdict on every message found, best first: it holds a word of the request, or stands beside one that does."""
+    similarities = found.similar.similarities if found.similar else {}
+    matched = found.matched | similarities.keys()
+    places = {(one.candidate.channel_id, one.candidate.seq): one.candidate.number for one in found.ranked}
+    return [_judged(one, found, matched, places, similarities.get(one.candidate.number)) for one in found.ranked]
 
 
-def _judged(ranked: Ranked, findings: SearchResult, least: float, best: float) -> Judged:
-    reason = None
-    covered = coverage(ranked.candidate.weight, findings.full)
-    if ranked.candidate.number not in findings.matched:
-        reason = Reason("parts")
-    elif covered < LEAST_COVERAGE:
-        reason = Reason("coverage", round(covered, 3), LEAST_COVERAGE)
-    elif _own(ranked) < least:
-        reason = Reason("score", round(_own(ranked) / best, 3), round(least / best, 3))
-    return Judged(ranked, covered, reason)
+def _judged(
+    one: Ranked,
+    found: SearchResult,
+    matched: frozenset[int] | set[int],
+    places: dict[tuple[int, int], int],
+    similarity: float | None,
+) -> Judged:
+    candidate = one.candidate
+    beside = (places.get((candidate.channel_id, candidate.seq + step)) for step in (-1, 0, 1))
+    covered = [coverage(_weight(wording, candidate.number), wording.full) for wording in found.wordings]
+    best = max(range(len(covered)), key=covered.__getitem__)
+    reason = None if any(number in matched for number in beside) else Reason("parts")
+    return Judged(one, covered[best], best, reason, similarity)
 
 
-def explanation(findings: SearchResult) -> dict[str, Any]:
+def _weight(wording: Wording, number: int) -> float:
+    held = wording.candidates.get(number)
+    return held.weight if held else 0.0
+
+
+def explanation(found: SearchResult) -> dict[str, Any]:
     """What was looked up, and what was not and why, as an execution's step shows it."""
+    question = found.wordings[0]
+    others = [
+        {"text": wording.text, "candidates": len(wording.candidates), "matched": len(wording.matched)}
+        for wording in found.wordings[1:]
+    ]
     return {
-        "by": f"the {findings.index} message index",
-        "words": [word.text for word in findings.query.words],
+        "by": f"the {found.index} message index",
+        "words": [word.text for word in question.query.words],
         "terms": [
             {"token": term.token, "weight": round(term.weight, 3), "in_messages": term.frequency}
-            for term in findings.terms
+            for term in question.terms
         ],
-        "terms_beyond_budget": [{"token": term.token, "in_messages": term.frequency} for term in findings.cut_terms],
-        "taken_for_typos": dict(findings.typos),
-        "candidates": findings.candidates,
-        "ranked": len(findings.ranked),
-        "unconfirmed": findings.filtered_out,
-        **({"meaning": _meaning_explained(findings.similar)} if findings.similar else {}),
+        "terms_beyond_budget": [{"token": term.token, "in_messages": term.frequency} for term in question.cut_terms],
+        "taken_for_typos": dict(question.typos),
+        "candidates": len(question.candidates),
+        "ranked": len(found.ranked),
+        "filtered_out": question.filtered_out,
+        **({"also": others} if others else {}),
+        **({"meaning": _meaning_explained(found.similar)} if found.similar else {}),
     }
 
 
@@ -142,97 +128,25 @@ def outcome(verdicts: Sequence[Judged]) -> dict[str, Any]:
     return {"kept": len(kept), "dropped": len(dropped), "verdicts": shown}
 
 
-def _own(ranked: Ranked) -> float:
-    """The score without what the whole channel adds, which is the same for all its messages."""
-    return ranked.score - ranked.session
-
-
 def turns_in(kept: Iterable[Judged]) -> list[Turn]:
     """The turns of some messages, each once, in that order."""
     return list(dict.fromkeys((one.ranked.candidate.channel_id, one.ranked.candidate.turn) for one in kept))
 
 
-def best_channels(findings: SearchResult) -> list[tuple[int, float]]:
-    """Channels with their scores, best first: by their best relevant message and their title."""
-    return session_scores([judged for judged in judge(findings, 0.0) if judged.reason is None], findings)
+def best_channels(found: SearchResult) -> list[tuple[int, float]]:
+    """Channels with their scores, best first: those with a message that has to do with the request, or such a title."""
+    kept = {one.ranked.candidate.channel_id for one in judge(found) if one.reason is None}
+    titled = {number for wording in found.wordings for number in wording.titles}
+    return [(one.number, one.score) for one in found.channels if one.number in kept | titled]
 
 
-def session_scores(kept: Iterable[Judged], findings: SearchResult) -> list[tuple[int, float]]:
-    """The channels of the messages kept, with their scores, best first; of equal ones the newer first."""
-    judged_all = list(kept)
-    scores: dict[int, float] = defaultdict(float)
-    for judged in judged_all:
-        number = judged.ranked.candidate.channel_id
-        if judged.places and judged.places.by_words is None:
-            continue
-        scores[number] = max(scores[number], judged.ranked.score)
-    for number, mass in findings.titles.items():
-        if coverage(mass, findings.full) >= LEAST_COVERAGE:
-            scores[number] += mass
-    by_words = sorted(scores.items(), key=lambda item: (-item[1], -item[0]))
-    return _fused_channels([number for number, _ in by_words], judged_all) if _is_compared(findings) else by_words
-
-
-def _is_compared(findings: SearchResult) -> bool:
-    """Whether anything was found by meaning."""
-    return bool(findings.similar and findings.similar.similarities)
-
-
-def _fused(verdicts: Sequence[Judged], nearness: SimilarMessages | None, least_share: float) -> list[Judged]:
-    """The verdicts in the order of both rankings; what is near enough is kept, whatever its words."""
-    nearness = nearness or SimilarMessages()
-    words = [_number(judged) for judged in verdicts if judged.reason is None]
-    near = [number for number in nearness.similarities if nearness.share(number) >= least_share]
-    scores = fuse([words, near])
-    by_words, by_meaning = _places(words), _places(near)
-    order = {number: place for place, number in enumerate(scores)}
-
-    def placed(judged: Judged) -> Judged:
-        number = _number(judged)
-        places = Places(
-            by_words.get(number),
-            by_meaning.get(number),
-            nearness.similarities.get(number),
-            scores.get(number, 0.0),
-        )
-        reason = None if number in scores else _too_far(judged, nearness, least_share) or judged.reason
-        return judged._replace(places=places, reason=reason)
-
-    return sorted(map(placed, verdicts), key=lambda judged: order.get(_number(judged), len(order)))
-
-
-def _too_far(judged: Judged, nearness: SimilarMessages, least_share: float) -> Reason | None:
-    number = _number(judged)
-    if judged.ranked.score or number not in nearness.similarities:
-        return None
-    return Reason("meaning", nearness.share(number), least_share)
-
-
-def _fused_channels(by_words: Sequence[int], kept: Sequence[Judged]) -> list[tuple[int, float]]:
-    """Channels in the order of both rankings, by meaning as their nearest message stands."""
-    near = sorted(
-        (judged.places.by_meaning, judged.ranked.candidate.channel_id)
-        for judged in kept
-        if judged.places and judged.places.by_meaning
-    )
-    return list(fuse([by_words, list(dict.fromkeys(number for _, number in near))]).items())
-
-
-def _places(ranking: Sequence[int]) -> Mapping[int, int]:
-    return {number: place for place, number in enumerate(ranking, 1)}
-
-
-def _number(judged: Judged) -> int:
-    return judged.ranked.candidate.number
-
-
-def _meaning_explained(nearness: SimilarMessages) -> dict[str, Any]:
+def _meaning_explained(similar: SimilarMessages) -> dict[str, Any]:
     """What was compared, or why nothing was, as an execution's step shows it."""
-    if nearness.note:
-        return {"not_asked": nearness.note}
+    if similar.note:
+        return {"not_asked": similar.note}
     return {
-        "model": nearness.model,
-        "vectors": nearness.vectors,
-        "least_similarity": round(nearness.least, 3),
-        "near": len(nearness.similarities),
+        "model": similar.model,
+        "vectors": similar.vectors,
+        "least_similarity": round(similar.least, 3),
+        "similar": len(similar.similarities),
     }

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
@@ -25,9 +26,12 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
+from pydantic.json_schema import SkipJsonSchema
 
-from registry.domain import DEEPEST, Session, is_too_deep, parse_time
+from registry.domain import DEEPEST, Session, is_too_deep, now, parse_time
 from registry.errors import InvalidRequest
+from registry.text.spans import Span
+from registry.text.time_words import parse_span
 from sources.base import FoundSession
 
 
@@ -59,16 +63,36 @@ def full_name(operation: str) -> str:
     return ALIASES.get(operation, operation)
 
 
-def _time_in_words(given: object) -> object:
+def _begin(given: object) -> object:
+    """The first instant of what is said in words (yesterday, 지난주, 7d), or the time itself."""
+    return _instant_of(given, lambda span: span.start)
+
+
+def _end(given: object) -> object:
+    """The last instant of what is said; a day as the end of a span means all of it."""
+    return _instant_of(given, lambda span: span.end)
+
+
+def _instant_of(given: object, end_of: Callable[[Span], datetime | None]) -> object:
     if isinstance(given, datetime):
         return given
-    try:
-        return parse_time(str(given)) if isinstance(given, str) else _no_time()
-    except ValueError:
-        return _no_time()
+    if isinstance(given, str):
+        with suppress(ValueError):
+            return _iso(given)
+        here = now() if _DAY.fullmatch(given.strip()) else now().astimezone()  # a date without an offset is UTC's
+        span = parse_span(given, here)
+        if span and (moment := end_of(span)):
+            return moment
+    raise ValueError("a time such as 2025-09-29T14:30:15Z, yesterday, last week, 7d or 지난주")
 
 
-def _no_time() -> object:
+def _iso(given: object) -> object:
+    """A time as ISO 8601 writes it. A bare day is a span and no time."""
+    if isinstance(given, datetime):
+        return given
+    if isinstance(given, str) and not _DAY.fullmatch(given.strip()):
+        with suppress(ValueError):
+            return parse_time(given)
     raise ValueError("an ISO 8601 time such as 2025-09-29T14:30:15.123Z")
 
 
@@ -78,27 +102,41 @@ def _visible(given: str) -> str:
     return given
 
 
-def _end_of_day(given: object) -> object:
-    """A day as the end of a span means all of it."""
-    return f"{given}T23:59:59.999Z" if isinstance(given, str) and _DAY.fullmatch(given) else given
-
-
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
-Instant = Annotated[
+Timestamp = Annotated[
     datetime,
-    BeforeValidator(_time_in_words, json_schema_input_type=str),
+    BeforeValidator(_iso, json_schema_input_type=str),
     AfterValidator(parse_time),
     Field(json_schema_extra={"format": "date-time"}),
 ]
-EndInstant = Annotated[Instant, BeforeValidator(_end_of_day, json_schema_input_type=str)]
+Instant = Annotated[
+    datetime,
+    BeforeValidator(_begin, json_schema_input_type=str),
+    AfterValidator(parse_time),
+]
+EndInstant = Annotated[
+    datetime,
+    BeforeValidator(_end, json_schema_input_type=str),
+    AfterValidator(parse_time),
+]
 ChannelName = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_visible)]
 RoleName = Literal["user", "assistant", "system", "tool", "thinking", "error"]
 Limit = Annotated[int, Field(ge=1, le=1000)]
 Mode = Literal["raw", "summary", "digest"]
 Order = Literal["asc", "desc"]
 UtcOffset = Annotated[int, Field(ge=-14 * 60, le=14 * 60, description="whose days 'yesterday' means")]
+Also = Annotated[
+    list[Annotated[str, Field(min_length=1, max_length=400)]],
+    Field(
+        max_length=8,
+        description="always 3-4 other wordings of the same question: synonyms, technical words, likely words of the "
+        'answer, the other language; for "make login faster": ["speed up sign-in", "auth latency", "cache sessions", '
+        '"로그인 속도"]',
+    ),
+]
+SourceName = Annotated[str, Field(min_length=1, max_length=64)]
 Nickname = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
 Tag = Annotated[str, Field(min_length=1, max_length=64)]
 
@@ -110,7 +148,7 @@ class MessageIn(BaseModel):
 
     role: RoleName
     text: str
-    timestamp: Instant | None = Field(None, description="ISO 8601 with offset; missing = now")
+    timestamp: Timestamp | None = Field(None, description="ISO 8601 with offset; missing = now")
     context: dict[str, Any] | None = Field(None, description="e.g. file, line, language")
 
     @model_validator(mode="after")
@@ -135,18 +173,25 @@ class Meta(BaseModel):
 
 
 class ExtractQuery(BaseModel):
-    """Which part of a conversation is wanted."""
+    """Which part of a conversation is wanted. A plain string is its `text`."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
     text: str | None = Field(None, max_length=4000, description="what it was about, in the user's own words")
+    also: Also = []
     limit: Limit = Field(20, description="messages at most")
     cursor: str | None = Field(None, description="next_cursor of the last answer")
     mode: Mode = "raw"
     from_: Instant | None = Field(None, alias="from")
     to: EndInstant | None = None
-    roles: list[RoleName] | None = Field(None, min_length=1)
+    roles: list[RoleName] = Field(["user", "assistant"], min_length=1)
     max_tokens: int | None = Field(None, ge=1, description="the texts together stay within it")
+    utc_offset_minutes: SkipJsonSchema[UtcOffset | None] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _text_alone(cls, given: object) -> object:
+        return {"text": given} if isinstance(given, str) else given
 
 
 class SearchQuery(BaseModel):
@@ -193,6 +238,9 @@ class FetchQuery(BaseModel):
     session_id: str = Field(min_length=1, max_length=300)
     message_limit: Limit | None = None
     before: int | None = Field(None, ge=1)
+    message_id: str | None = Field(None, description="that message, whole")
+    max_tokens: int | None = Field(None, ge=1, description="what is longer comes in pages, or shortened")
+    cursor: str | None = Field(None, description='next_cursor of the last answer; "" for the beginning')
     is_folded: bool = False
 
 
@@ -202,6 +250,7 @@ class SessionsQuery(BaseModel):
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
     text: Annotated[str, Field(min_length=1, max_length=4000)]
+    also: Also = []
     limit: Limit = 10
     offset: int = Field(0, ge=0)
     source: str | None = None
@@ -210,8 +259,9 @@ class SessionsQuery(BaseModel):
     roles: list[RoleName] | None = Field(None, min_length=1)
     from_: Instant | None = Field(None, alias="from")
     to: EndInstant | None = None
-    context_window: int = Field(5, ge=0, le=50, description="messages before and after each match")
+    context_window: int = Field(2, ge=0, le=50, description="messages before and after each match")
     exclude_session: str | None = Field(None, description="session left out, such as the current one")
+    max_tokens: int = Field(1500, ge=1, description="the passages together stay within it")
     utc_offset_minutes: UtcOffset = 0
 
 
@@ -260,7 +310,8 @@ class Request(BaseModel):
     operation: ClassVar[Operation]
 
     channel: ChannelName | None = None
-    source: str = Field("unknown", min_length=1, max_length=64)
+    source: SourceName = "unknown"
+    timestamp: Timestamp | None = Field(None, description="when it was asked")
     metadata: Meta = Field(Meta(), validation_alias=AliasChoices("metadata", "meta"))
 
     @property
@@ -353,6 +404,7 @@ class Refusal:
     operation: Operation
     source: str
     error: InvalidRequest
+    channel: str | None = None
 
 
 REQUESTS: dict[str, type[Request]] = {
@@ -401,7 +453,9 @@ def _allowed(problem: Mapping[str, Any]) -> str:
     if problem["type"] == "literal_error":
         return str(problem["ctx"]["expected"])
     if problem["type"] == "extra_forbidden":
-        return "no such field"
+        return ", ".join(["no such field", *problem.get("ctx", {}).get("but", ())])
+    if problem["type"] in ("model_type", "model_attributes_type", "dict_type"):
+        return "an object"
     return str(problem["msg"]).removeprefix("Value error, ").removeprefix("Input should be ")
 
 

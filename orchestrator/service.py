@@ -43,12 +43,13 @@ class Orchestrator:
         *,
         timeout_s: float = 30.0,
         search_budget: int = 0,
+        answer_characters: int = 0,
         actions: Sequence[ExternalAction] = (),
         meaning: Meaning | None = None,
     ) -> None:
         self.registry = registry
         self._timeout_s = timeout_s
-        self._search_budget = search_budget
+        self._search_budget, self._answer_characters = search_budget, answer_characters
         self._actions = actions
         self.meaning = meaning
         self._graph = build_graph()
@@ -104,7 +105,15 @@ class Orchestrator:
         return run
 
     async def _run(self, request: Request, recorder: Recorder) -> dict[str, Any]:
-        run = Run(self.registry, recorder, self._search_budget, self._actions, self.before_reading, self.meaning)
+        run = Run(
+            self.registry,
+            recorder,
+            search_budget=self._search_budget,
+            answer_characters=self._answer_characters,
+            actions=self._actions,
+            before_reading=self.before_reading,
+            meaning=self.meaning,
+        )
         asked: State = {"operation": request.operation, "query": request}
         try:
             # LangSmith, which LangGraph brings along, would send every state to its servers if the host
@@ -169,7 +178,7 @@ def _followable(given: Mapping[str, Any]) -> Any:
 
 def _recorder_for(given: Mapping[str, Any] | Request | Refusal, client: str | None) -> Recorder:
     if isinstance(given, Refusal):
-        return Recorder(given.operation.value, given.source, client, None)
+        return Recorder(given.operation.value, storable(given.source)[:64], client, storable(given.channel))
     if isinstance(given, Request):
         return Recorder(given.operation.value, given.source, client, given.channel)
     names = ("operation", "source", "channel")

@@ -54,6 +54,8 @@ class Run:
     registry: Registry
     recorder: Recorder
     search_budget: int = 0
+    answer_characters: int = 0
+    """How long an answer may be; 0: what the asking client lets through."""
     actions: Sequence[ExternalAction] = ()
     before_reading: Callable[[], Awaitable[None]] | None = None
     """What brings the registry up to date before it is asked."""

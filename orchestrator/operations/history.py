@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from orchestrator.answer.pages import page_within, tokens_for
 from orchestrator.delivery import MessageDict, delivered, message_dict
-from orchestrator.operations.search import find, pagination, read_in_zone, understood
+from orchestrator.operations.search import ask, find, pagination, understood
 from orchestrator.relevance import best_channels, explanation
-from orchestrator.requests import FetchRequest, ListQuery, ListRequest
+from orchestrator.requests import FetchQuery, FetchRequest, ListQuery, ListRequest
 from orchestrator.state import Run, Steps
-from registry.domain import preview_of
+from registry.domain import parse_time, preview_of
+from registry.errors import NotFound
 from registry.search.retrieval import SearchResult
-from registry.search.scope import Scope, narrow
+from registry.search.scope import Scope
 from registry.storage.aliases import aliases_of, links_of
 from registry.storage.channels import (
     ChannelFilter,
@@ -24,12 +27,13 @@ from registry.storage.channels import (
     tags_of,
 )
 from registry.storage.database import ReadTransaction
-from registry.storage.messages import by_numbers, message_place, messages_of
-from registry.storage.paging import Page
+from registry.storage.messages import MessageRow, by_numbers, get_message, message_place, messages_of, messages_onward
+from registry.storage.paging import Page, cursor_of
 from registry.storage.references import resolve_session
-from registry.text.syntax import Search
 
 EVERYTHING = 1_000_000
+AT_ONCE = 200
+"""Messages that are read for one page; most pages hold fewer."""
 FOLDED_ROLES = ("tool", "thinking")
 FOLDED_WIDTH = 200
 
@@ -48,7 +52,7 @@ def list_sessions(tx: ReadTransaction, run: Run, request: ListRequest) -> Listed
     """A part of the sessions there are, by last activity."""
     query = request.query
     if query.text:
-        return _speaking_of(tx, run, query, read_in_zone(query.text, query.utc_offset_minutes))
+        return _speaking_of(tx, run, query, query.text)
     items, total = some_channels(tx, _filter(query), limit=query.limit, offset=query.offset)
     run.recorder.explain(by="the channels' last activity", candidates=total)
     return Listed(items, total)
@@ -59,25 +63,29 @@ def _filter(query: ListQuery, **narrowed: Any) -> ChannelFilter:
     return ChannelFilter(**given | narrowed, is_named=query.tagged_only)
 
 
-def _speaking_of(tx: ReadTransaction, run: Run, query: ListQuery, search: Search) -> Listed:
+def _speaking_of(tx: ReadTransaction, run: Run, query: ListQuery, text: str) -> Listed:
     """The sessions that speak of something, or are called so."""
-    scope = Scope(source=query.source, project=query.project, tags=[query.tag] if query.tag else [])
+    given = Scope(
+        sources=[query.source] if query.source else [], project=query.project, tags=[query.tag] if query.tag else []
+    )
+    read, scope = ask(tx, text, query.utc_offset_minutes, given)
+    search = read.search
     is_about_something = search.words or search.phrases or search.prefixes or search.excluded
-    findings = find(tx, run, search, narrow(scope, search)) if is_about_something else None
+    found = find(tx, run, read, scope) if is_about_something else None
     wanted = _filter(
         query,
-        source=search.source or query.source,
+        source=search.source or query.source or next(iter(read.sources), None),
         project=search.project or query.project,
         tag=query.tag or next(iter(search.tags), None),
-        q=query.text if findings else None,
-        numbers=[number for number, _ in best_channels(findings)] if findings else [],
+        q=search.words if found else None,
+        numbers=[number for number, _ in best_channels(found)] if found else [],
         from_=query.since or search.from_,
         to=query.until or search.to,
     )
     page = list_channels(tx, wanted, Page(query.limit, query.cursor, query.order))
-    run.recorder.explain(**explanation(findings) if findings else {"by": "the channels' last activity"})
-    found = {"understood": understood(search, findings), "hits": _hits(tx, findings, page["items"])} if findings else {}
-    return Listed(page["items"], page["total"], page["next_cursor"], found)
+    run.recorder.explain(**explanation(found) if found else {"by": "the channels' last activity"})
+    hits = {"hits": _hits(tx, found, page["items"])} if found else {}
+    return Listed(page["items"], page["total"], page["next_cursor"], {"understood": understood(read, found), **hits})
 
 
 def _hits(tx: ReadTransaction, findings: SearchResult, items: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -102,22 +110,40 @@ async def keep_list(run: Run, request: ListRequest, data: Listed) -> dict[str, A
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """One session, and the messages that were read of it."""
+    """One session, and the messages that were read of it. `has_more`: some stand behind the last of them."""
 
     session: dict[str, Any]
     messages: list[MessageDict]
+    has_more: bool = False
 
 
 def fetch_session(tx: ReadTransaction, run: Run, request: FetchRequest) -> Fetched:
-    """One session, and its last messages."""
+    """One session and its last messages; from a cursor on, or from its beginning; or one message."""
     query = request.query
     row = resolve_session(tx, query.session_id)
     run.recorder.channel = row.name
+    rows, how, has_more = _messages_wanted(tx, row, query)
+    run.recorder.explain(channel=row.name, by=how, candidates=len(rows))
+    session = {**channel_item(row, tags_of(tx, [row.number])[row.number]), **related(tx, row)}
+    return Fetched(session, [message_dict(message) for message in rows], has_more)
+
+
+def _messages_wanted(tx: ReadTransaction, row: ChannelRow, query: FetchQuery) -> tuple[Sequence[MessageRow], str, bool]:
+    if query.message_id is not None:
+        return [_message_of(tx, row, query.message_id)], "the message's id", False
+    if query.cursor is not None:
+        rows, has_more = messages_onward(tx, row.number, limit=AT_ONCE, cursor=query.cursor or None)
+        return rows, "the session from its beginning, page by page", has_more
     before = message_place(tx, row.number, query.before - 1) if query.before else None
     rows = messages_of(tx, row.number, limit=query.message_limit or EVERYTHING, before=before)
-    run.recorder.explain(channel=row.name, by="the session's last messages", candidates=len(rows))
-    session = {**channel_item(row, tags_of(tx, [row.number])[row.number]), **related(tx, row)}
-    return Fetched(session, [message_dict(message) for message in rows])
+    return rows, "the session's last messages", False
+
+
+def _message_of(tx: ReadTransaction, row: ChannelRow, message_id: str) -> MessageRow:
+    message = get_message(tx, message_id)
+    if message.channel_number != row.number:
+        raise NotFound("No such message in this session", f"{message_id!r} is in channel {message.channel!r}")
+    return message
 
 
 def related(tx: ReadTransaction, row: ChannelRow) -> dict[str, list[str]]:
@@ -128,13 +154,29 @@ def related(tx: ReadTransaction, row: ChannelRow) -> dict[str, list[str]]:
 
 async def keep_fetched(run: Run, request: FetchRequest, data: Fetched) -> dict[str, Any]:
     """The messages in order, each with its sequence number; the noise of tools shortened where that is wanted."""
+    query = request.query
     messages = [{**delivered(message), "sequence": message["seq"] + 1} for message in data.messages]
-    if request.query.is_folded:
+    if query.is_folded and query.message_id is None:
         for message in messages:
             if message["role"] in FOLDED_ROLES:
                 message["text"] = preview_of(message["text"], FOLDED_WIDTH)
-    run.recorder.explain(kept=len(messages))
-    return {"session": data.session, "messages": messages}
+    shown = _within(messages, query, run)
+    run.recorder.explain(kept=len(shown), dropped=len(messages) - len(shown), reason="max_tokens")
+    more: dict[str, Any] = {}
+    if query.cursor is not None and (data.has_more or len(shown) < len(messages)):
+        last = data.messages[len(shown) - 1]
+        more["next_cursor"] = cursor_of(parse_time(last["timestamp"]), last["number"])
+    return {"session": data.session, "messages": shown, **more}
+
+
+def _within(messages: list[dict[str, Any]], query: FetchQuery, run: Run) -> list[dict[str, Any]]:
+    """What fits into one answer, from the cursor on or from the end back. A message asked for by its id is whole."""
+    if query.max_tokens is None or query.message_id is not None:
+        return messages
+    max_tokens = tokens_for(run.recorder.client, query.max_tokens, run.answer_characters)
+    if query.cursor is not None:
+        return page_within(messages, max_tokens)
+    return page_within(reversed(messages), max_tokens)[::-1]
 
 
 def _subject(request: ListRequest) -> str:

@@ -8,84 +8,111 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from orchestrator.answer.search_size import fitted
+from orchestrator.calls import UNKNOWN
 from orchestrator.delivery import delivered, message_dict
-from orchestrator.relevance import Judged, explanation, judge, outcome, session_scores
+from orchestrator.relevance import Judged, best_channels, explanation, judge, outcome
 from orchestrator.requests import SearchQuery, SearchRequest, SessionsQuery, SessionsRequest
 from orchestrator.state import Run, Steps
 from registry.domain import format_time, now, preview_of
 from registry.errors import NotFound
-from registry.search.retrieval import SearchResult, find_messages
+from registry.search.retrieval import SearchResult, Wording, find_messages
 from registry.search.scope import Scope, narrow
-from registry.search.sessions import latest_sessions, surroundings
+from registry.search.sessions import latest_sessions, surroundings, unanswered_channels
 from registry.storage.channels import channel_item, channels_by_number, get_channel, tags_of
 from registry.storage.database import ReadTransaction
+from registry.storage.facets import known_names
 from registry.storage.messages import MessageFilter, by_numbers, list_messages
 from registry.storage.paging import Order, Page, decode_cursor, encode_cursor
 from registry.storage.references import resolve_session
 from registry.text.matching import matched_words
+from registry.text.query import ParsedQuery
 from registry.text.rank_fusion import SimilarMessages
 from registry.text.snippets import snippet
-from registry.text.syntax import Search, read_search
+from registry.text.term_weights import coverage
+from registry.text.understanding import Known, Understood, understand
 
 MATCHES = 3
 """How many matches of a session are shown."""
 
 
-def find(tx: ReadTransaction, run: Run, wanted: str | Search, scope: Scope) -> SearchResult:
-    """The messages in scope that have to do with the words, or are close to them in meaning.
+def ask(tx: ReadTransaction, text: str, utc_offset_minutes: int | None, given: Scope) -> tuple[Understood, Scope]:
+    """A request as its writer means it, whose days may not be ours, and where it looks: its filters hold, too."""
+    read = understand(text, local_time(utc_offset_minutes), Known(*known_names(tx)))
+    scope = narrow(given, read.search)
+    if read.sources and not given.sources:
+        scope = replace(scope, sources=read.sources)
+    return read, scope
 
-    Words as they were typed may hold phrases, exclusions and fields; in a request to an AI time words narrow nothing.
-    """
-    if isinstance(wanted, str):
-        wanted = read_search(wanted, now()).at_any_time()
-        scope = narrow(scope, wanted)
-    findings = find_messages(tx, wanted, scope, run.search_budget)
+
+ASKED = timedelta(minutes=10)
+"""A question that has waited longer for its answer is not the one that is being answered."""
+
+
+def without_the_asking_chat(tx: ReadTransaction, run: Run, source: str, scope: Scope) -> Scope:
+    """The scope without the chat in which this is asked: its client may have kept the question already."""
+    if run.recorder.client is None or source == UNKNOWN or scope.channel_number is not None:
+        return scope
+    asking = unanswered_channels(tx, [source], now() - ASKED)
+    return replace(scope, exclude_numbers=asking)
+
+
+def local_time(utc_offset_minutes: int | None) -> datetime:
+    """The present in the zone of who asks; this machine's where that is not said."""
+    zone = None if utc_offset_minutes is None else timezone(timedelta(minutes=utc_offset_minutes))
+    return now().astimezone(zone)
+
+
+def find(tx: ReadTransaction, run: Run, read: Understood, scope: Scope, also: Sequence[str] = ()) -> SearchResult:
+    """The messages and channels in scope that have to do with the request, or are similar to it in meaning."""
+    moment = local_time(None)
+    others = [words for text in also if (words := understand(text, moment).search.words)]
+    found = find_messages(tx, read.search, scope, run.search_budget, also=others, dates=read.dates)
     if run.meant is None:
-        return findings
+        return found
     if run.meant.model is None:
-        return replace(findings, similar=SimilarMessages(note=run.meant.note))
+        return replace(found, similar=SimilarMessages(note=run.meant.note))
     from registry.search.meaning import with_meaning  # numpy, which is there only for who asked for meaning
 
-    return with_meaning(tx, findings, wanted, scope, run.meant.model, run.meant.vector)
-
-
-def read_in_zone(text: str, utc_offset_minutes: int) -> Search:
-    """The search as its writer means it, whose days may not be ours."""
-    return read_search(text, now().astimezone(timezone(timedelta(minutes=utc_offset_minutes))))
+    return with_meaning(tx, found, read.search, scope, run.meant.model, run.meant.vector)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a search was read as, what it found, and the verdict on each message."""
+    """What a request was read as, what it found, and the verdict on each message."""
 
-    search: Search
-    findings: SearchResult
+    read: Understood
+    result: SearchResult
     verdicts: Sequence[Judged]
 
     @property
     def kept(self) -> list[Judged]:
-        """The messages that answer."""
-        return [judged for judged in self.verdicts if judged.reason is None]
+        """The messages that have to do with it themselves; those that only stand beside one are no hits."""
+        matched = self.result.matched
+        return [
+            one
+            for one in self.verdicts
+            if one.ranked.candidate.number in matched or (one.similarity is not None and one.reason is None)
+        ]
 
 
 def find_in_registry(tx: ReadTransaction, run: Run, request: SearchRequest) -> Found:
     """What the whole registry, or one channel of it, holds about some words."""
     query = request.query
     channel = get_channel(tx, request.channel) if request.channel else None
-    scope = Scope(
+    given = Scope(
         channel_number=channel.number if channel else None,
-        source=query.source,
+        sources=[query.source] if query.source else [],
         project=query.project,
         tags=[query.tag] if query.tag else [],
         roles=query.roles,
         from_=query.from_,
         to=query.to,
     )
-    wanted = read_search(query.text, now())
-    findings = find(tx, run, wanted, narrow(scope, wanted))
-    run.recorder.explain(channel=channel.name if channel else None, **explanation(findings))
-    # A list by time shows weaker ones too: nobody there expects the best.
-    return Found(wanted, findings, judge(findings, least_share=0.0) if query.order else judge(findings))
+    read, scope = ask(tx, query.text, None, given)
+    result = find(tx, run, read, scope)
+    run.recorder.explain(channel=channel.name if channel else None, **explanation(result))
+    return Found(read, result, judge(result))
 
 
 async def keep_messages(run: Run, request: SearchRequest, data: Found) -> dict[str, Any]:
@@ -95,7 +122,7 @@ async def keep_messages(run: Run, request: SearchRequest, data: Found) -> dict[s
     shown = await run.registry.read(
         lambda tx: _by_time(tx, request.query, data, order) if order else _best(tx, request.query, data)
     )
-    return {**shown, "understood": understood(data.search, data.findings)}
+    return {**shown, "understood": understood(data.read, data.result)}
 
 
 def _best(tx: ReadTransaction, query: SearchQuery, data: Found) -> dict[str, Any]:
@@ -108,7 +135,7 @@ def _best(tx: ReadTransaction, query: SearchQuery, data: Found) -> dict[str, Any
             "channel": row.channel,
             "source": row.source,
             "score": round(judged.score, 3),
-            "words": list(matched_words(data.findings.query, row.text)),
+            "words": list(matched_words(data.result.query, row.text)),
         }
         for judged in page
         if (row := rows.get(judged.ranked.candidate.number))
@@ -134,45 +161,42 @@ class SessionsFound:
     """A search for sessions; without words, the latest ones in scope (number, messages) and how many there are."""
 
     found: Found
-    ignored: str = ""
-    """Words for a time in which nothing was found, so that it was searched at any time."""
+    relaxed: bool = False
+    """Whether the words were given up, because nothing in the time or place that was named has to do with them."""
     latest: Mapping[int, int] = field(default_factory=dict)
     latest_total: int = 0
 
 
 def find_sessions(tx: ReadTransaction, run: Run, request: SessionsRequest) -> SessionsFound:
-    """Read the search, look it up; where nothing is found in the time its words name, look at any time."""
+    """Read the search, look it up. A time that was named holds: words are given up before it is."""
     query = request.query
-    search = read_in_zone(query.text, query.utc_offset_minutes)
     inside = resolve_session(tx, request.channel) if request.channel else None
     run.recorder.channel = inside.name if inside else None
-    excluded = _name_of(tx, query.exclude_session)
     given = Scope(
         channel_number=inside.number if inside else None,
-        source=query.source,
+        sources=[query.source] if query.source else [],
         project=query.project,
         tags=[query.tag] if query.tag else [],
-        roles=query.roles,
+        roles=query.roles or SPOKEN,
         from_=query.from_,
         to=query.to,
-        exclude_channel=excluded,
+        exclude_channel=_name_of(tx, query.exclude_session),
     )
-    data = _look_up(tx, run, query, search, given)
-    if search.when_words and not (data.latest or data.found.kept):
-        data = replace(_look_up(tx, run, query, search.at_any_time(), given), ignored=search.when_words)
-    run.recorder.explain(**explanation(data.found.findings), understood=_understood(data))
+    read, scope = ask(tx, query.text, query.utc_offset_minutes, given)
+    scope = without_the_asking_chat(tx, run, request.source, scope)
+    result = find(tx, run, read, scope, query.also)
+    data = SessionsFound(Found(read, result, judge(result)))
+    has_named = bool(read.search.when_words or read.sources)
+    is_about_something = any(wording.terms for wording in result.wordings) or read.has_words or read.search.excluded
+    if not is_about_something or (has_named and not data.found.kept):
+        latest, total = latest_sessions(tx, scope, query.limit, query.offset)
+        data = replace(data, relaxed=bool(is_about_something), latest=dict(latest), latest_total=total)
+    run.recorder.explain(**explanation(result), understood=_understood(data))
     return data
 
 
-def _look_up(tx: ReadTransaction, run: Run, query: SessionsQuery, search: Search, given: Scope) -> SessionsFound:
-    """Both the request's filters and those written into the search hold."""
-    scope = narrow(given, search)
-    findings = find(tx, run, search, scope)
-    if findings.terms or findings.query.words or search.excluded:
-        # A session search shows weaker messages too, below the best.
-        return SessionsFound(Found(search, findings, judge(findings, least_share=0.0)))
-    latest, total = latest_sessions(tx, scope, query.limit, query.offset)
-    return SessionsFound(Found(search, findings, []), "", dict(latest), total)
+SPOKEN = ["user", "assistant"]
+"""Who speaks in a conversation: what tools said, and what a client put in, is not why one is found."""
 
 
 def _name_of(tx: ReadTransaction, session_id: str | None) -> str | None:
@@ -189,6 +213,7 @@ async def keep_sessions(run: Run, request: SessionsRequest, data: SessionsFound)
         lambda tx: _latest(tx, run, data) if data.latest else _best_sessions(tx, run, request.query, data.found)
     )
     place = pagination(total, request.query.limit, request.query.offset, len(shown))
+    shown = fitted(shown, request.query.max_tokens)
     return {"sessions": shown, "pagination": place, "understood": _understood(data)}
 
 
@@ -205,7 +230,7 @@ def _latest(tx: ReadTransaction, run: Run, data: SessionsFound) -> tuple[list[di
 def _best_sessions(
     tx: ReadTransaction, run: Run, query: SessionsQuery, found: Found
 ) -> tuple[list[dict[str, Any]], int]:
-    scores = session_scores(found.kept, found.findings)
+    scores = best_channels(found.result)
     page = scores[query.offset : query.offset + query.limit]
     items = _session_items(tx, [number for number, _ in page])
     run.recorder.explain(
@@ -250,12 +275,12 @@ def _matches(
 
 def _matches_at(places: Sequence[int], rows: Sequence[Any], query: SessionsQuery, found: Found) -> list[dict[str, Any]]:
     at = {row.seq: row for row in rows}
-    phrases = [*found.search.phrases, *found.search.prefixes]
+    phrases = [*found.read.search.phrases, *found.read.search.prefixes]
     return [
         {
             **_line(at[place]),
             "id": at[place].id,
-            "snippet": snippet(at[place].text, found.findings.query, phrases),
+            "snippet": snippet(at[place].text, _best_wording(found.result, at[place].number), phrases),
             "context": [
                 {**_line(row), "text": preview_of(row.text)}
                 for row in rows
@@ -276,19 +301,37 @@ def pagination(total: int, limit: int, offset: int, shown: int) -> dict[str, Any
     return {"total": total, "limit": limit, "offset": offset, "has_more": offset + shown < total}
 
 
-def understood(search: Search, findings: SearchResult, ignored: str = "") -> dict[str, Any]:
-    """How a search was read, for a reader who wonders; what is empty is left out."""
-    read = {
-        "words": [word.text for word in findings.query.words],
+def _best_wording(result: SearchResult, number: int) -> ParsedQuery:
+    """The wording of which a message holds most: its passages are shown."""
+    return max(result.wordings, key=lambda wording: _share(wording, number)).query
+
+
+def _share(wording: Wording, number: int) -> float:
+    held = wording.candidates.get(number)
+    return coverage(held.weight, wording.full) if held else 0.0
+
+
+def understood(read: Understood, result: SearchResult | None, *, relaxed: bool = False) -> dict[str, Any]:
+    """How a request was read, for a reader who wonders; what is empty is left out."""
+    search = read.search
+    said = {
+        "words": [word.text for word in result.query.words] if result else [],
+        "also": [wording.text for wording in result.wordings[1:]] if result else [],
         "phrases": list(search.phrases),
         "prefixes": list(search.prefixes),
         "excluded": list(search.excluded),
+        "tags": list(search.tags),
+        "when": search.when_words,
         "from": _time(search.from_),
         "to": _time(search.to),
-        "typos": dict(findings.typos),
-        "ignored_time": ignored,
+        "dates": [f"{_time(span.start)}/{_time(span.end)}" for span in read.dates],
+        "sources": list(read.sources),
+        "project": search.project,
+        "continues": read.goes_on,
+        "typos": dict(result.wordings[0].typos) if result else {},
+        "relaxed": "words" if relaxed else "",
     }
-    return {name: value for name, value in read.items() if value}
+    return {name: value for name, value in said.items() if value}
 
 
 def _time(given: datetime | None) -> str | None:
@@ -296,17 +339,13 @@ def _time(given: datetime | None) -> str | None:
 
 
 def _understood(data: SessionsFound) -> dict[str, Any]:
-    return understood(data.found.search, data.found.findings, data.ignored)
+    return understood(data.found.read, data.found.result, relaxed=data.relaxed)
 
 
-def _subject(request: SearchRequest) -> str:
-    return request.query.text
-
-
-def _subject_of_sessions(request: SessionsRequest) -> str:
-    search = read_search(request.query.text, now())
+def _subject(request: SearchRequest | SessionsRequest) -> str:
+    search = understand(request.query.text, local_time(None)).search
     return " ".join([search.words, *search.phrases])
 
 
 SEARCH = Steps[SearchRequest, Found](query=find_in_registry, keep=keep_messages, subject=_subject)
-SESSIONS = Steps[SessionsRequest, SessionsFound](query=find_sessions, keep=keep_sessions, subject=_subject_of_sessions)
+SESSIONS = Steps[SessionsRequest, SessionsFound](query=find_sessions, keep=keep_sessions, subject=_subject)

@@ -122,15 +122,18 @@ async def test_filters_narrow_a_search(three: Orchestrator, filters: dict[str, A
     assert await found(three, "redis timeout kubernetes", **filters) == expected
 
 
-async def test_time_words_mean_their_time_and_any_time_if_nothing_is_there(orchestrator: Orchestrator) -> None:
+async def test_a_time_that_was_said_holds(orchestrator: Orchestrator) -> None:
     await log(orchestrator, "old", REDIS, day="2020-01-05")
     answer = await search(orchestrator, "어제 이야기한 redis")
-    assert [session["channel"] for session in answer["sessions"]] == ["old"]
-    assert answer["understood"]["ignored_time"] == "어제"
+    assert answer["sessions"] == []
+    assert answer["understood"]["when"] == "어제"
     messages = [{"role": "user", "text": "redis again"}]
     await orchestrator.run({"operation": "save", "channel": "new", "messages": messages})
     assert await found(orchestrator, "redis today") == ["new"]
     assert await found(orchestrator, "오늘 나눈 대화") == ["new"]
+    relaxed = await search(orchestrator, "kubernetes today")
+    assert [session["channel"] for session in relaxed["sessions"]] == ["new"]
+    assert relaxed["understood"]["relaxed"] == "words"
 
 
 async def test_a_search_without_a_subject_shows_the_latest_sessions(three: Orchestrator) -> None:

@@ -61,6 +61,9 @@ async def only_channel(orchestrator: Orchestrator) -> dict[str, Any]:
     return dict(channel)
 
 
+EVERYBODY = ["user", "assistant", "tool", "thinking"]
+
+
 async def spoken(orchestrator: Orchestrator) -> list[str]:
     """The texts of the only channel without injected ones, in the order in which they are shown."""
     channel = await only_channel(orchestrator)
@@ -76,7 +79,7 @@ async def test_a_conversation_of_the_command_line_is_found_from_anywhere(
     assert (await run_sync(orchestrator, empty_home))["cursor-agent"].parsed == 1
     channel = await only_channel(orchestrator)
     assert (channel["source"], channel["session_id"]) == ("cursor-agent", agent_id(1))
-    found = await orchestrator.run({"operation": "extract", "query": {"text": "basket items"}})
+    found = await orchestrator.run({"operation": "extract", "query": {"text": "basket items", "roles": EVERYBODY}})
     assert [message["text"] for message in found["messages"]] == [QUESTION, *WHOLE]
 
 
@@ -94,7 +97,7 @@ async def test_a_transcript_gives_way_to_the_database(
     cursor.transcript(1, *mirror(), *mirror()[-1:])
     await run_sync(orchestrator, empty_home)
     assert await spoken(orchestrator) == [QUESTION, *WHOLE]
-    found = await orchestrator.run({"operation": "extract", "query": {"text": "pytest"}})
+    found = await orchestrator.run({"operation": "extract", "query": {"text": "pytest", "roles": EVERYBODY}})
     assert [each["text"] for each in found["messages"]] == [QUESTION, *WHOLE]
 
 

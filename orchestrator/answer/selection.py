@@ -1,0 +1,139 @@
+"""Which messages of a conversation go into an answer: best first into the budget, then in the order of the talk. Pure.
+
+Two things are always there: the turn that answers best, and the channel's last turn. Who wants to go on gets the end
+first, and the relevant turns before it in what room is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from orchestrator.answer.passages import Weigh, shortened
+from orchestrator.answer.size import tokens_in
+
+MessageDict = dict[str, Any]
+Turn = Sequence[MessageDict]
+"""The messages of a turn, in order."""
+
+LONG_TURN = 6
+"""A longer turn is shown by its question, its hits and its last answer."""
+FIRST_SHARE, SHARE = 0.45, 0.25
+"""So much of the budget a message of the best turn may take, and one of another; of a longer one passages are shown."""
+END_SHARE = 0.6
+"""So much of the room the end of a conversation may take that somebody wants to go on with."""
+LEAST_TOKENS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How many messages, and how many tokens of text."""
+
+    messages: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The messages in the order of the talk; how many of the ranked turns were looked at."""
+
+    messages: list[MessageDict]
+    taken: int
+
+
+class _Room:
+    """What is chosen so far, and how much room is left."""
+
+    def __init__(self, budget: Budget, weigh: Weigh) -> None:
+        self._weigh = weigh
+        self._budget = budget
+        self.chosen: dict[int, MessageDict] = {}
+        self._tokens = 0
+
+    @property
+    def left(self) -> int:
+        """Tokens."""
+        return self._budget.tokens - self._tokens
+
+    def has_left(self, share: float) -> bool:
+        """Whether more than that share of the tokens and of the messages is left."""
+        messages = self._budget.messages - len(self.chosen)
+        return self.left > share * self._budget.tokens and messages > share * self._budget.messages
+
+    def take(self, turn: Iterable[MessageDict], most: int) -> bool:
+        """Put messages in, each within `most` tokens; False if one of them found no room."""
+        for message in turn:
+            if message["number"] in self.chosen:
+                continue
+            room = min(most, self.left)
+            is_too_small = bool(self.chosen) and room < min(LEAST_TOKENS, tokens_in(message["text"]))
+            if len(self.chosen) >= self._budget.messages or is_too_small:
+                return False
+            text, full_length = shortened(message["text"], room, self._weigh)
+            marked = {"full_length": full_length} if full_length else {}
+            self.chosen[message["number"]] = {**message, "text": text, **marked}
+            self._tokens += tokens_in(text)
+        return True
+
+
+def select(
+    ranked: Sequence[Turn], end: Sequence[Turn], hits: frozenset[int], budget: Budget, weigh: Weigh, *, goes_on: bool
+) -> Selection:
+    """`ranked`: turns best first; `end`: the channel's last turns, in order; `hits`: numbers of the messages found."""
+    room = _Room(budget, weigh)
+    first, most = int(FIRST_SHARE * budget.tokens), int(SHARE * budget.tokens)
+    tail = [_essence(turn, hits) for turn in end]
+    if goes_on:
+        _take_end(room, tail, first, leaving=1 - END_SHARE)
+    elif ranked:
+        room.take(_essence(ranked[0], hits), first)
+    _take_end(room, tail[-1:], most)
+    taken = 0
+    for one in ranked:
+        if not room.take(_essence(one, hits), most):
+            break
+        taken += 1
+    if goes_on and taken == len(ranked):
+        _take_end(room, tail, most)
+    return Selection(sorted(room.chosen.values(), key=_place), max(taken, min(len(ranked), 1)))
+
+
+def _take_end(room: _Room, end: Sequence[Turn], most: int, leaving: float = 0.0) -> None:
+    """The last turns, from the last one back, as long as more than that share of the room is left."""
+    for turn in reversed(end):
+        if not room.has_left(leaving) or not room.take(turn, most):
+            return
+
+
+def whole(turns: Sequence[Turn], budget: Budget) -> list[MessageDict] | None:
+    """Everything, if it fits."""
+    messages = [message for turn in turns for message in turn]
+    fits = len(messages) <= budget.messages and sum(tokens_in(one["text"]) for one in messages) <= budget.tokens
+    return sorted(messages, key=_place) if fits else None
+
+
+def _essence(turn: Turn, hits: frozenset[int]) -> list[MessageDict]:
+    """A turn; a long one (an agent's many steps) without what is neither question, hit nor last answer."""
+    if len(turn) <= LONG_TURN:
+        return list(turn)
+    answers = [message["number"] for message in turn if message["role"] == "assistant"]
+    ends = {turn[0]["number"], *answers[-1:]}
+    return [message for message in turn if message["number"] in hits | ends]
+
+
+def _place(message: Mapping[str, Any]) -> tuple[str, int]:
+    return message["timestamp"], message["number"]
+
+
+def with_gaps(messages: Sequence[MessageDict], seqs: Sequence[int]) -> list[MessageDict]:
+    """The messages, each told how many of the channel's stand unshown before it; `seqs`: of all those, in order."""
+    order = {seq: place for place, seq in enumerate(seqs)}
+    told: list[MessageDict] = []
+    before = -1
+    for message in messages:
+        at = order.get(message["seq"], before + 1)
+        gap = at - before - 1
+        told.append({**message, "gap_before": gap} if gap > 0 else message)
+        before = max(at, before)
+    return told

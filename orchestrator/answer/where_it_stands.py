@@ -1,0 +1,83 @@
+"""Where a conversation stands, told from its record and not generated: the last of everything that matters. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from registry.domain import preview_of
+
+SHOWN = 300
+"""Characters of a question, an answer or an error."""
+FILES = 8
+_PATH_KEYS = ("file_path", "path", "filePath", "absolute_path", "target_file", "relative_workspace_path", "filename")
+_COMMAND_KEYS = ("command", "cmd", "script")
+_ASKS = re.compile(r"[?？]\s*$|(?:까요|을까|ㄹ까|할래요?|나요|는지요)\s*[.?]?\s*$")
+
+
+def where_it_stands(messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Of a channel's last messages in order: last question and answer, files touched, command, error, open question.
+
+    Each message has `role`, `text` and, from a tool, `tool` {name, params, result, status}. What there is none of is
+    left out.
+    """
+    tools = [message["tool"] for message in messages if isinstance(message.get("tool"), Mapping)]
+    said = {
+        "last_question": _last_text(messages, "user"),
+        "last_answer": _last_text(messages, "assistant"),
+        "files": _files(messages, tools),
+        "last_command": _last_command(tools),
+        "last_error": _last_error(messages, tools),
+        "open_question": _open_question(messages),
+    }
+    return {name: value for name, value in said.items() if value}
+
+
+def _last_text(messages: Sequence[Mapping[str, Any]], role: str) -> str:
+    texts = (message["text"] for message in reversed(messages) if message["role"] == role)
+    return preview_of(next((text for text in texts if text.strip()), ""), SHOWN)
+
+
+def _files(messages: Sequence[Mapping[str, Any]], tools: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The files that tools took and contexts named, the latest first."""
+    named = [_value(tool.get("params"), _PATH_KEYS) for tool in tools]
+    contexts = (message.get("context") for message in messages)
+    named += [str(context["file"]) for context in contexts if isinstance(context, Mapping) and context.get("file")]
+    return list(dict.fromkeys(path for path in reversed(named) if path))[:FILES]
+
+
+def _last_command(tools: Sequence[Mapping[str, Any]]) -> dict[str, str] | None:
+    for tool in reversed(tools):
+        if command := _value(tool.get("params"), _COMMAND_KEYS):
+            outcome = str(tool.get("status") or "")
+            result = preview_of(str(tool.get("result") or ""), SHOWN)
+            told = {"command": preview_of(command, SHOWN), "status": outcome, "result": result}
+            return {name: value for name, value in told.items() if value}
+    return None
+
+
+def _last_error(messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> str:
+    failed = [str(tool.get("result") or "") for tool in tools if str(tool.get("status")).lower() in ("error", "failed")]
+    errors = [message["text"] for message in messages if message["role"] == "error"]
+    return preview_of((errors or failed or [""])[-1], SHOWN)
+
+
+def _open_question(messages: Sequence[Mapping[str, Any]]) -> str:
+    """What was asked last and has no answer: by the user, or by the assistant at the end of its answer."""
+    spoken = [message for message in messages if message["role"] in ("user", "assistant") and message["text"].strip()]
+    if not spoken:
+        return ""
+    last = spoken[-1]
+    if last["role"] == "user":
+        return preview_of(last["text"], SHOWN)
+    closing = last["text"].strip().splitlines()[-1].strip()
+    return preview_of(closing, SHOWN) if _ASKS.search(closing) else ""
+
+
+def _value(params: object, keys: Iterable[str]) -> str:
+    if not isinstance(params, Mapping):
+        return ""
+    found = (params[key] for key in keys if params.get(key))
+    value = next(found, "")
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,214 @@
+"""What is given of a conversation: how large, which passages, where it stands, what was taken back. Pure."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.answer.passages import GAP, shortened
+from orchestrator.answer.reversals import Said, taken_back
+from orchestrator.answer.size import length_for, room_for, tokens_in, within
+from orchestrator.answer.where_it_stands import FILES, SHOWN, where_it_stands
+
+# -- size
+
+
+@pytest.mark.parametrize(
+    ("client", "setting", "expected"),
+    [
+        ("codex-mcp-client", 0, 10_000),
+        ("Codex", 0, 10_000),
+        ("copilot-cli", 0, 18_000),
+        ("gemini-cli-mcp-client", 0, 30_000),
+        ("claude-code", 0, 40_000),
+        (None, 0, 40_000),
+        ("codex", 500, 500),
+    ],
+)
+def test_an_answer_is_as_long_as_its_client_lets_through(client: str | None, setting: int, expected: int) -> None:
+    assert room_for(client, setting) == expected
+
+
+def test_korean_is_three_times_as_long_where_bytes_are_counted() -> None:
+    assert (length_for("copilot", "가나다"), length_for("gemini", "가나다"), length_for(None, "가나다")) == (9, 3, 3)
+
+
+def test_a_text_never_has_fewer_tokens_than_estimated_by_letters() -> None:
+    assert (tokens_in(""), tokens_in("abc"), tokens_in("abcd"), tokens_in("가나"), tokens_in("abc 가나")) == (
+        0, 1, 2, 2, 4
+    )  # fmt: skip
+
+
+@given(st.text(max_size=200), st.integers(1, 60))
+def test_what_is_cut_fits_and_says_so(text: str, most: int) -> None:
+    cut = within(text, most)
+    assert tokens_in(cut) <= most
+    assert cut == text or (cut.endswith("…") and text.startswith(cut[:-1]))
+
+
+# -- passages
+
+
+def holding(word: str) -> Any:
+    return lambda piece: float(piece.count(word))
+
+
+def test_a_text_that_fits_is_given_whole() -> None:
+    assert shortened("short\n\ntext", 100, holding("x")) == ("short\n\ntext", 0)
+
+
+def test_of_a_long_text_the_beginning_and_the_best_passage_are_given_with_marks() -> None:
+    paragraphs = [f"paragraph {n} " + "filler words here " * 10 for n in range(30)]
+    paragraphs[17] = "the needle is in this one " + "filler words here " * 10
+    text = "\n\n".join(paragraphs)
+    short = shortened(text, 250, holding("needle"))
+    assert short.full_length == len(text)
+    assert tokens_in(short.text) <= 250
+    assert "needle" in short.text
+    assert short.text.startswith("paragraph 0")
+    assert GAP.strip() in short.text
+
+
+def test_a_block_of_code_is_not_taken_apart() -> None:
+    code = "```python\n" + "\n\n".join(f"line_{n} = {n}" for n in range(20)) + "\n```"
+    text = "\n\n".join(["words " * 60, code, "words " * 60, "needle " * 3, "words " * 60])
+    short = shortened(text, 250, holding("line_7")).text
+    assert code in short
+
+
+def test_a_long_paragraph_is_taken_apart_at_its_sentences() -> None:
+    text = " ".join(f"Sentence number {n} says little of anything at all." for n in range(60)) + " The needle is here."
+    short = shortened(text, 120, holding("needle"))
+    assert "The needle is here." in short.text
+    assert tokens_in(short.text) <= 120
+
+
+def test_a_korean_text_is_taken_apart_too() -> None:
+    text = " ".join(f"이것은 {n}번째 문장이고 별 내용이 없습니다." for n in range(60)) + " 바늘은 여기에 있습니다."
+    short = shortened(text, 200, holding("바늘"))
+    assert "바늘" in short.text
+    assert tokens_in(short.text) <= 200
+
+
+def test_one_word_without_end_is_cut() -> None:
+    short = shortened("x" * 5000, 50, holding("needle"))
+    assert (tokens_in(short.text) <= 50, short.full_length) == (True, 5000)
+
+
+@given(st.lists(st.text(max_size=80), max_size=12), st.integers(20, 200))
+def test_a_shortened_text_fits(paragraphs: list[str], most: int) -> None:
+    text = "\n\n".join(paragraphs)
+    short = shortened(text, most, holding("a"))
+    assert short.full_length == 0 or tokens_in(short.text) <= most + len(paragraphs) * tokens_in(GAP)
+
+
+# -- where it stands
+
+
+def said(role: str, text: str, **more: Any) -> dict[str, Any]:
+    return {"role": role, "text": text, **more}
+
+
+def used(name: str, params: dict[str, Any], status: str = "ok", result: str = "") -> dict[str, Any]:
+    return said(
+        "tool",
+        f"{name} {json.dumps(params)}",
+        tool={"name": name, "params": params, "status": status, "result": result},
+    )
+
+
+def test_it_stands_where_it_was_left() -> None:
+    told = where_it_stands(
+        [
+            said("user", "first question"),
+            used("read", {"file_path": "/src/a.py"}),
+            used("bash", {"command": "make test"}, "error", "2 failed"),
+            said("assistant", "first answer"),
+            said("user", "and now?"),
+            used("edit", {"path": "/src/b.py"}),
+            used("edit", {"file_path": "/src/a.py"}),
+            used("bash", {"command": ["git", "push"]}, "ok", "done"),
+            said("assistant", "Pushed. Shall I open a pull request?"),
+        ]
+    )
+    assert told == {
+        "last_question": "and now?",
+        "last_answer": "Pushed. Shall I open a pull request?",
+        "files": ["/src/a.py", "/src/b.py"],
+        "last_command": {"command": "git push", "status": "ok", "result": "done"},
+        "last_error": "2 failed",
+        "open_question": "Pushed. Shall I open a pull request?",
+    }
+
+
+def test_what_there_is_none_of_is_left_out() -> None:
+    assert where_it_stands([]) == {}
+    told = where_it_stands([said("user", "hello"), said("assistant", "Hello, all is done.")])
+    assert told == {"last_question": "hello", "last_answer": "Hello, all is done."}
+
+
+@pytest.mark.parametrize(
+    ("role", "text", "is_open"),
+    [
+        ("user", "fix the tests", True),
+        ("assistant", "Which database do you use?", True),
+        ("assistant", "Done.\nShall I go on?", True),
+        ("assistant", "Is it slow? Yes, so I added an index.", False),
+        ("assistant", "커밋할까요?", True),
+        ("assistant", "다음으로 무엇을 할까요", True),
+        ("assistant", "모두 끝났습니다.", False),
+    ],
+)
+def test_a_question_at_the_end_is_open(role: str, text: str, is_open: bool) -> None:
+    assert ("open_question" in where_it_stands([said("user", "?"), said(role, text)])) == is_open
+
+
+def test_long_texts_and_many_files_are_cut() -> None:
+    told = where_it_stands([said("user", "x" * 2000), *(used("read", {"path": f"/f{n}"}) for n in range(30))])
+    assert len(told["last_question"]) <= SHOWN + 1
+    assert told["files"] == [f"/f{n}" for n in range(29, 29 - FILES, -1)]
+
+
+def test_an_error_that_was_said_counts_before_one_of_a_tool() -> None:
+    messages = [said("error", "connection lost"), used("bash", {"command": "ls"}, "failed", "no such file")]
+    assert where_it_stands(messages)["last_error"] == "connection lost"
+
+
+# -- what was taken back
+
+
+def one(number: int, text: str, *tokens: str) -> Said:
+    return Said(f"m{number}", ("2026-01-01", number), text, tokens)
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        "use sessions instead of JWT for auth",
+        "actually we changed our mind about JWT auth",
+        "we no longer use JWT for auth",
+        "let's drop the JWT auth",
+        "JWT 인증 대신 세션을 쓰자",
+        "JWT 인증은 안 하기로 했어",
+        "생각해보니 JWT 인증은 취소하자",
+    ],
+)
+def test_a_later_message_takes_an_earlier_one_back(later: str) -> None:
+    earlier = one(1, "we use JWT for auth", "jwt", "auth")
+    assert taken_back([one(2, later, "jwt", "auth"), earlier]) == {"m1": "m2"}
+
+
+def test_nothing_is_taken_back_by_what_says_no_such_thing_or_speaks_of_something_else() -> None:
+    earlier = one(1, "we use JWT for auth", "jwt", "auth")
+    assert taken_back([earlier, one(2, "JWT auth works", "jwt", "auth")]) == {}
+    assert taken_back([earlier, one(2, "use tabs instead of spaces", "tab")]) == {}
+    assert taken_back([earlier, one(2, "instead of auth", "auth")]) == {}
+    assert taken_back([one(1, "sessions instead of JWT auth", "jwt", "auth"), one(2, "fine", "jwt", "auth")]) == {}
+
+
+def test_the_latest_that_takes_it_back_counts() -> None:
+    texts = ["JWT for auth", "sessions instead of JWT auth", "actually JWT auth again"]
+    found = taken_back([one(n, text, "jwt", "auth") for n, text in enumerate(texts, 1)])
+    assert found == {"m1": "m3", "m2": "m3"}

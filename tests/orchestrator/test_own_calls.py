@@ -1,0 +1,353 @@
+"""No echo: who asks for an earlier conversation gets that one, never the chats in which it was asked for before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp.types import TextContent
+
+from mcp_server.server import create_server
+from orchestrator.service import Orchestrator
+from orchestrator.sync import spool
+from orchestrator.sync.drain import drain
+from orchestrator.sync.sync import sync
+from registry.ingest.merge_channels import merge_channels
+from registry.ingest.own_calls import OTHERS, RECALLS
+from registry.search.retrieval import find_messages
+from registry.search.scope import Scope
+from registry.storage.channels import ChannelFilter, channels_by_number, list_channels
+from registry.storage.messages import by_numbers
+from registry.storage.paging import Page
+from registry.storage.rebuild_index import reindex
+from registry.text.spans import Span
+from sources.base import Places
+from sources.readers import READERS
+from tests.sources.claude_code import claude_code_files
+from tests.sources.claude_code.claude_code_files import Dialogue
+from tests.sources.codex import codex_files
+from tests.sources.codex.codex_files import Rollout
+from tests.sources.cursor.cursor_files import CursorFiles, asked, called
+
+pytestmark = pytest.mark.anyio
+
+ASKED = "continue the fibonacci conversation"
+MARK = "recalled: extract — fibonacci memoize"
+TOLD = "Memoize fibonacci with functools.cache: it is O(n) then."
+ANSWER = json.dumps(
+    {
+        "ok": True,
+        "tool": "extract",
+        "result": {"channel": "long-ago", "messages": [{"role": "assistant", "text": TOLD}]},
+    }
+)
+PARAMS = {"query": {"text": "fibonacci memoize", "also": ["피보나치"]}}
+CALL = "mcp__context-registry__extract"
+
+
+async def run_sync(orchestrator: Orchestrator, home: Path) -> int:
+    reports = await sync(orchestrator, READERS, Places(home, {}))
+    assert [report.skipped for report in reports if report.skipped] == []
+    return sum(report.new_messages for report in reports)
+
+
+async def found(orchestrator: Orchestrator, words: str = "fibonacci memoize functools O(n)") -> list[str]:
+    """The texts that hold a word of these, best first."""
+
+    def work(tx: Any) -> list[str]:
+        own = [one.candidate.number for one in find_messages(tx, words, Scope()).ranked if one.own]
+        texts = {row.number: row.text for row in by_numbers(tx, own)}
+        return [texts[number] for number in own]
+
+    return await orchestrator.registry.read(work)
+
+
+async def channels(orchestrator: Orchestrator, words: str) -> list[str]:
+    """The channels found, best first."""
+
+    def work(tx: Any) -> list[str]:
+        ranked = find_messages(tx, words, Scope()).channels
+        rows = channels_by_number(tx, [one.number for one in ranked])
+        return [rows[one.number].name for one in ranked]
+
+    return await orchestrator.registry.read(work)
+
+
+async def stored(orchestrator: Orchestrator) -> list[dict[str, Any]]:
+    """The messages of the only channel."""
+    page = await orchestrator.registry.read(lambda tx: list_channels(tx, ChannelFilter(), Page(limit=100)))
+    [channel] = page["items"]
+    return await orchestrator.registry.get_conversations(channel["channel"], limit=1000)
+
+
+async def said(orchestrator: Orchestrator) -> list[tuple[str, str]]:
+    return [(message["role"], message["text"]) for message in await stored(orchestrator)]
+
+
+def claude_asks(home: Path, name: str = CALL, answer: str | None = ANSWER, params: Any = PARAMS) -> Dialogue:
+    """A chat in Claude Code that only asks for another one; without its answer as yet, if there is none."""
+    talk = Dialogue(claude_code_files.session_id(7))
+    talk.user(ASKED)
+    talk.calls(name, params, "toolu_1", "msg_1")
+    if answer is not None:
+        talk.result("toolu_1", [{"type": "text", "text": answer}])
+        talk.says("That was about speed.", "msg_2")
+    claude_code_files.write(home / ".claude", talk)
+    return talk
+
+
+async def test_what_our_tools_answered_in_claude_code_is_not_found_a_second_time(
+    orchestrator: Orchestrator, empty_home: Path
+) -> None:
+    talk = claude_asks(empty_home)
+    assert await run_sync(orchestrator, empty_home) == 3
+    assert await said(orchestrator) == [("user", ASKED), ("tool", MARK), ("assistant", "That was about speed.")]
+    assert await found(orchestrator) == []
+    assert TOLD not in json.dumps(await stored(orchestrator))
+    talk.user("And now in Rust, please: fibonacci with a table.")
+    claude_code_files.write(empty_home / ".claude", talk)
+    assert await run_sync(orchestrator, empty_home) == 1
+    assert await found(orchestrator) == ["And now in Rust, please: fibonacci with a table."]
+    assert [text for _, text in await said(orchestrator)][:2] == [ASKED, MARK]
+
+
+async def test_what_our_tools_answered_in_codex_is_not_found_a_second_time(
+    orchestrator: Orchestrator, empty_home: Path
+) -> None:
+    talk = Rollout(codex_files.thread_id(7))
+    talk.meta()
+    talk.turn("t1")
+    talk.message("user", ASKED)
+    talk.call("context-registry__extract", PARAMS, "call_1", ANSWER)
+    talk.message("assistant", "That was about speed.")
+    codex_files.write(empty_home / ".codex", talk)
+    assert await run_sync(orchestrator, empty_home) == 3
+    assert ("tool", MARK) in await said(orchestrator)
+    assert await found(orchestrator) == []
+
+
+async def test_what_our_tools_answered_in_cursor_is_not_found_a_second_time(
+    orchestrator: Orchestrator, empty_home: Path
+) -> None:
+    wrapped = {"tools": [{"name": "extract", "parameters": json.dumps(PARAMS), "serverName": "context-registry"}]}
+    call = called("b-2", "mcp_context-registry_extract", wrapped, {"result": ANSWER})
+    cursor = CursorFiles(empty_home / ".config" / "Cursor" / "User")
+    cursor.conversation("c-1", asked("b-1", ASKED), call)
+    await run_sync(orchestrator, empty_home)
+    assert await said(orchestrator) == [("user", ASKED), ("tool", MARK)]
+    assert await found(orchestrator) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mcp__context-registry__extract",
+        "mcp__plugin_context-registry_context-registry__extract",
+        "mcp_context-registry_extract",
+        "mcp-context-registry-user-context-registry-extract",
+        "mcp_context-regis_extract",
+        "context-registry.extract",
+        "context_registry_extract",
+        "context-registry-extract",
+    ],
+)
+async def test_our_tools_are_known_by_whatever_name_a_client_gives_them(
+    sqlite_url: str, orchestrator: Orchestrator, empty_home: Path, name: str
+) -> None:
+    claude_asks(empty_home, name, "It timed out.")
+    await run_sync(orchestrator, empty_home)
+    assert (await said(orchestrator))[:2] == [("user", ASKED), ("tool", MARK)]
+
+
+@pytest.mark.parametrize("name", ["extract", "mcp__memory__extract"])
+async def test_a_tool_of_the_same_name_is_ours_only_if_it_answers_as_ours_do(
+    orchestrator: Orchestrator, empty_home: Path, name: str
+) -> None:
+    claude_asks(empty_home, name, json.dumps({"ok": True, "pages": [TOLD]}))
+    await run_sync(orchestrator, empty_home)
+    assert len(await found(orchestrator)) == 2
+    claude_asks(empty_home, name, json.dumps([{"type": "text", "text": ANSWER}]))
+    assert await run_sync(orchestrator, empty_home) == 0
+    assert await found(orchestrator) == []
+    assert ("tool", MARK) in await said(orchestrator)
+
+
+async def test_reading_a_file_that_quotes_our_answers_stays_what_it_is(
+    orchestrator: Orchestrator, empty_home: Path
+) -> None:
+    claude_asks(empty_home, "Read", f"# The interface\n\n{ANSWER}", {"file_path": "docs/interface.md"})
+    await run_sync(orchestrator, empty_home)
+    assert len(await found(orchestrator)) == 2
+
+
+async def test_a_chat_that_logs_itself_every_turn_is_found_by_its_questions(
+    orchestrator: Orchestrator, empty_home: Path
+) -> None:
+    sent = {"channel": "c", "messages": [{"role": "user", "text": "How do I memoize fibonacci?"}]}
+    claude_asks(empty_home, "mcp__context-registry__conversation_log", '{"ok":true}', sent)
+    await run_sync(orchestrator, empty_home)
+    assert ("tool", "called: conversation_log — c") in await said(orchestrator)
+    assert await found(orchestrator) == [ASKED]
+
+
+async def test_a_long_message_is_found_although_it_made_the_model_look_something_up(
+    orchestrator: Orchestrator, empty_home: Path
+) -> None:
+    talk = claude_asks(empty_home)
+    question = "Write a memoize decorator for fibonacci and " + "a test of it, " * 40
+    talk.records[0]["message"]["content"] = question
+    claude_code_files.write(empty_home / ".claude", talk)
+    await run_sync(orchestrator, empty_home)
+    assert await found(orchestrator) == [question.strip()]
+
+
+async def test_the_question_is_found_until_the_call_is_known(orchestrator: Orchestrator, empty_home: Path) -> None:
+    talk = Dialogue(claude_code_files.session_id(7))
+    talk.user(ASKED)
+    claude_code_files.write(empty_home / ".claude", talk)
+    await run_sync(orchestrator, empty_home)
+    assert await found(orchestrator) == [ASKED]
+    claude_asks(empty_home, answer=None)
+    await run_sync(orchestrator, empty_home)
+    assert await found(orchestrator) == []
+    claude_asks(empty_home)
+    await run_sync(orchestrator, empty_home)
+    assert await found(orchestrator) == []
+    assert [text for _, text in await said(orchestrator)] == [ASKED, MARK, "That was about speed."]
+
+
+async def test_the_question_a_hook_sent_is_found_until_the_call_is_read(
+    orchestrator: Orchestrator, empty_home: Path, tmp_path: Path
+) -> None:
+    talk = claude_asks(empty_home)
+    at = datetime.fromisoformat(talk.records[0]["timestamp"]).astimezone(UTC).timestamp()
+    payload = {"session_id": talk.session_id, "prompt": ASKED, "prompt_id": "p-1", "cwd": claude_code_files.CWD}
+    told = {"source": "claude-code", "event": "UserPromptSubmit", "at": at, "payload": payload}
+    spool.append(str(tmp_path / "spool"), told)
+    await drain(orchestrator, tmp_path / "spool")
+    assert await found(orchestrator) == [ASKED]
+    assert await run_sync(orchestrator, empty_home) == 2
+    assert await found(orchestrator) == []
+    spool.append(str(tmp_path / "spool"), told)
+    await drain(orchestrator, tmp_path / "spool")
+    assert [text for _, text in await said(orchestrator)] == [ASKED, MARK, "That was about speed."]
+
+
+def pasted(text: str) -> dict[str, Any]:
+    return {"role": "tool", "text": text}
+
+
+def with_name(text: str) -> dict[str, Any]:
+    return {"role": "tool", "text": text, "name": CALL, "result": text}
+
+
+def with_tool(text: str) -> dict[str, Any]:
+    return {"role": "tool", "text": f"extract\n{text}", "tool": {"name": "extract", "params": PARAMS, "result": text}}
+
+
+@pytest.mark.parametrize(
+    ("shape", "mark"),
+    [(pasted, "recalled: extract — long-ago"), (with_name, "recalled: extract — long-ago"), (with_tool, MARK)],
+)
+async def test_what_our_tools_answered_is_logged_as_a_mark_and_only_once(
+    orchestrator: Orchestrator, shape: Callable[[str], dict[str, Any]], mark: str
+) -> None:
+    chat = [{"role": "user", "text": ASKED}, shape(ANSWER), {"role": "assistant", "text": "That was about speed."}]
+    log = {"operation": "conversation_log", "channel": "c", "messages": chat, "source": "cursor"}
+    first = await orchestrator.run(log)
+    again = await orchestrator.run({**log, "messages": [*chat, {"role": "user", "text": "Thanks!"}]})
+    assert (len(set(first["stored_ids"])), again["stored_ids"][:3]) == (3, first["stored_ids"])
+    assert [text for _, text in await said(orchestrator)] == [ASKED, mark, "That was about speed.", "Thanks!"]
+    assert TOLD not in json.dumps(await stored(orchestrator))
+    assert await found(orchestrator) == []
+
+
+async def test_a_chat_that_asks_comes_after_the_one_it_asks_for(orchestrator: Orchestrator, empty_home: Path) -> None:
+    talk = claude_asks(empty_home)
+    talk.aside("ai-title", aiTitle="Continue the fibonacci conversation", sessionId=talk.session_id)
+    claude_code_files.write(empty_home / ".claude", talk)
+    await run_sync(orchestrator, empty_home)
+    chat = [{"role": "user", "text": "How do I make fibonacci fast?"}, {"role": "assistant", "text": TOLD}]
+    await orchestrator.run({"operation": "conversation_log", "channel": "c", "messages": chat, "source": "cursor"})
+    assert await channels(orchestrator, ASKED) == ["c"]
+    answer = await orchestrator.run({"operation": "extract", "query": {"text": ASKED}})
+    assert (answer["channel"], answer.get("candidates") or []) == ("c", [])
+    talk.user("And now in Rust: fibonacci with a table.")
+    claude_code_files.write(empty_home / ".claude", talk)
+    await run_sync(orchestrator, empty_home)
+    assert len(await channels(orchestrator, ASKED)) == 2
+
+
+async def test_neither_gains_by_having_been_said_on_the_day_that_is_asked_for(
+    orchestrator: Orchestrator, empty_home: Path
+) -> None:
+    claude_asks(empty_home)
+    await run_sync(orchestrator, empty_home)
+    day = Span(claude_code_files.BEGIN, claude_code_files.BEGIN + timedelta(days=1))
+    ranked = await orchestrator.registry.read(lambda tx: find_messages(tx, "nothing", Scope(), dates=[day]).ranked)
+    assert [one.candidate.role for one in ranked if one.own] == ["assistant"]
+
+
+async def test_a_question_stays_unfound_when_its_channel_turns_out_to_be_another(orchestrator: Orchestrator) -> None:
+    log = {"operation": "conversation_log", "source": "cursor"}
+    question, answer = {"role": "user", "text": ASKED}, {"role": "assistant", "text": "That was about speed."}
+    await orchestrator.run({**log, "channel": "session", "messages": [question, answer]})
+    await orchestrator.run({**log, "channel": "named", "messages": [question, pasted(ANSWER), answer]})
+    await orchestrator.registry.write(lambda tx: merge_channels(tx, 2, 1))
+    assert [role for role, _ in await said(orchestrator)].count("tool") == 1
+    assert await found(orchestrator) == []
+
+
+async def test_what_is_not_searched_stays_so_when_the_index_is_built_anew(
+    orchestrator: Orchestrator, empty_home: Path
+) -> None:
+    claude_asks(empty_home)
+    await run_sync(orchestrator, empty_home)
+    assert await reindex(orchestrator.registry, lambda done, total: None, everything=True) == 3
+    assert await found(orchestrator) == []
+    assert await found(orchestrator, "speed") == ["That was about speed."]
+
+
+async def test_a_mark_can_be_deleted_and_restored(orchestrator: Orchestrator, empty_home: Path) -> None:
+    claude_asks(empty_home)
+    await run_sync(orchestrator, empty_home)
+    for message in await stored(orchestrator):
+        await orchestrator.registry.delete_conversation(message["id"])
+    await reindex(orchestrator.registry, lambda done, total: None, everything=True)
+    assert await found(orchestrator, "speed") == []
+
+
+async def test_what_our_prompts_put_into_the_users_mouth_is_not_found(orchestrator: Orchestrator) -> None:
+    async with Client(create_server(orchestrator.run)) as client:
+        [given] = (await client.get_prompt("continue", {"text": "fibonacci memoize"})).messages
+    assert isinstance(given.content, TextContent)
+    chat = [{"role": "user", "text": given.content.text}, {"role": "assistant", "text": "Which one?"}]
+    await orchestrator.run({"operation": "conversation_log", "channel": "c", "messages": chat, "source": "cursor"})
+    assert await found(orchestrator) == []
+    assert len(await stored(orchestrator)) == 2
+
+
+async def test_a_question_logged_by_the_model_is_not_found_once_its_session_recalled(
+    orchestrator: Orchestrator, empty_home: Path
+) -> None:
+    chat = [{"role": "user", "text": ASKED}, {"role": "assistant", "text": "That was about speed."}]
+    meta = {"session_id": claude_code_files.session_id(7), "project": claude_code_files.CWD}
+    log = {"operation": "conversation_log", "channel": "c", "messages": chat, "source": "claude-code"}
+    await orchestrator.run({**log, "metadata": meta})
+    assert await found(orchestrator) == [ASKED]
+    claude_asks(empty_home)
+    assert await run_sync(orchestrator, empty_home) == 1
+    assert await found(orchestrator) == []
+    await orchestrator.run({**log, "metadata": meta})
+    assert len(await stored(orchestrator)) == 3
+
+
+async def test_every_tool_of_the_server_is_known_as_one_of_ours(orchestrator: Orchestrator) -> None:
+    async with Client(create_server(orchestrator.run)) as client:
+        names = {tool.name for tool in (await client.list_tools()).tools}
+    assert names <= {*RECALLS, *OTHERS}
