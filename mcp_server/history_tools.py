@@ -11,9 +11,10 @@ from pydantic import BaseModel, Field
 
 from mcp_server.envelope import Envelope, reply
 from mcp_server.identity import client_name
-from orchestrator.calls import project_of, source_of
+from orchestrator.calls import ALL, note_on, project_of, source_of
 from orchestrator.lazy import RunOperation
 from orchestrator.requests import (
+    EndInstant,
     FetchQuery,
     FetchRequest,
     Instant,
@@ -25,13 +26,18 @@ from orchestrator.requests import (
     TagRequest,
 )
 
+FETCHED_TOKENS = 6000
+"""What is given of a session at once, unless the client asks for another size."""
+
 READING = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 NAMING = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 
-PROJECT = "current (the folder this client works in), all, or a folder path"
+PROJECT = "current (the folder this client works in), all, or a folder's path or name"
 SESSION_ID = "id or unique beginning of one, channel, nickname, or #3 for the third most recent"
+WHEN = "ISO 8601 or words: yesterday, 7d, last week, 지난주"
 
 ProjectName = Annotated[str, Field(description=PROJECT)]
+Since = Annotated[Instant, Field(description=WHEN)]
 SessionId = Annotated[str, Field(min_length=1, max_length=300, description=SESSION_ID)]
 
 
@@ -48,15 +54,19 @@ class Sessions(BaseModel):
     """Sessions, latest activity first; each also has title, nickname, tags, project, first_message_preview."""
 
     sessions: list[dict[str, Any]]
-    pagination: Pagination | None = None
-    project: str | None = None
+    pagination: Pagination
+    project: str
+    note: str | None = None
+    elsewhere: dict[str, Any] | None = None
 
 
 class SessionDetail(BaseModel):
     """A session and its messages, oldest first."""
 
+    quoted: str
     session: dict[str, Any]
     messages: list[dict[str, Any]]
+    next_cursor: str | None = None
 
 
 class SessionNamed(BaseModel):
@@ -80,10 +90,14 @@ def add_history_tools(server: MCPServer[Any], run: RunOperation, project: str | 
         offset: Annotated[int, Field(ge=0)] = 0,
         project: ProjectName = "current",
         source: str | None = None,
+        tag: str | None = None,
         tagged_only: bool = False,
-        since: Instant | None = None,
+        since: Since | None = None,
+        until: EndInstant | None = None,
     ) -> Annotated[CallToolResult, Envelope[Sessions]]:
-        query = ListQuery(limit=limit, offset=offset, source=source, tagged_only=tagged_only, since=since)
+        query = ListQuery(
+            limit=limit, offset=offset, source=source, tag=tag, tagged_only=tagged_only, since=since, until=until
+        )
         return await _listed("list_sessions", query, project, ctx)
 
     @server.tool(
@@ -95,7 +109,7 @@ def add_history_tools(server: MCPServer[Any], run: RunOperation, project: str | 
         ctx: Context[Any, Any],
         limit: Limit = 20,
         project: ProjectName = "all",
-        since: Instant | None = None,
+        since: Since | None = None,
     ) -> Annotated[CallToolResult, Envelope[Sessions]]:
         return await _listed("list_recent_sessions", ListQuery(limit=limit, since=since), project, ctx)
 
@@ -114,21 +128,31 @@ def add_history_tools(server: MCPServer[Any], run: RunOperation, project: str | 
         within = project_of(asked, server_project)
         request = ListRequest(query=query.model_copy(update={"project": within}), source=source_of(None, client))
         outcome = await run(request, client)
-        return reply(tool, {**outcome, "project": within or "all"})
+        return reply(tool, {**outcome, "project": within or ALL, **note_on(asked, server_project)})
 
     @server.tool(
         title="Read a past session",
         annotations=READING,
-        description="Load a PAST session by its id when the user names one, or search_sessions found it. "
-        "Gives its last messages; for older ones pass the first sequence number as before.",
+        description="Load a PAST session, quoted, by its id when the user names one, or search_sessions found it. "
+        "Gives its last messages within max_tokens; for older ones pass the first sequence number as before. One with "
+        "full_length is shortened: its id as message_id gives all of it.",
     )
     async def fetch_session_by_id(
         ctx: Context[Any, Any],
         session_id: SessionId,
         message_limit: Limit = 50,
         before: Annotated[int | None, Field(ge=1)] = None,
+        message_id: Annotated[str | None, Field(min_length=1)] = None,
+        max_tokens: Annotated[int, Field(ge=1)] = FETCHED_TOKENS,
     ) -> Annotated[CallToolResult, Envelope[SessionDetail]]:
-        query = FetchQuery(session_id=session_id, message_limit=message_limit, before=before, is_folded=True)
+        query = FetchQuery(
+            session_id=session_id,
+            message_limit=message_limit,
+            before=before,
+            message_id=message_id,
+            max_tokens=max_tokens,
+            is_folded=True,
+        )
         return await _fetched("fetch_session_by_id", query, ctx)
 
     @server.tool(
@@ -142,18 +166,26 @@ def add_history_tools(server: MCPServer[Any], run: RunOperation, project: str | 
         message_limit: Limit = 50,
         before: Annotated[int | None, Field(ge=1)] = None,
     ) -> Annotated[CallToolResult, Envelope[SessionDetail]]:
-        query = FetchQuery(session_id=nickname, message_limit=message_limit, before=before, is_folded=True)
+        query = FetchQuery(
+            session_id=nickname,
+            message_limit=message_limit,
+            before=before,
+            max_tokens=FETCHED_TOKENS,
+            is_folded=True,
+        )
         return await _fetched("fetch_session_by_nickname", query, ctx)
 
     @server.tool(
         title="Read a whole past session",
         annotations=READING,
-        description="All messages of a PAST session, unshortened. Long: prefer fetch_session_by_id.",
+        description="All messages of a PAST session from its beginning, quoted, page by page: pass next_cursor as "
+        "cursor. Long: prefer fetch_session_by_id.",
     )
     async def get_session_detail(
-        ctx: Context[Any, Any], session_id: SessionId
+        ctx: Context[Any, Any], session_id: SessionId, cursor: str = ""
     ) -> Annotated[CallToolResult, Envelope[SessionDetail]]:
-        return await _fetched("get_session_detail", FetchQuery(session_id=session_id), ctx)
+        query = FetchQuery(session_id=session_id, cursor=cursor, max_tokens=FETCHED_TOKENS)
+        return await _fetched("get_session_detail", query, ctx)
 
     async def _fetched(tool: str, query: FetchQuery, ctx: Context[Any, Any]) -> CallToolResult:
         client = client_name(ctx)

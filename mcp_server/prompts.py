@@ -10,6 +10,11 @@ from pydantic import Field
 
 CALL = "Call the tool {tool} of the MCP server context-registry with these arguments: {arguments}"
 
+WORDINGS = """
+Add {to}: always 3-4 other wordings of the same question (synonyms, technical words, likely words of the answer, the \
+other language), for "make login faster" such as ["speed up sign-in", "auth latency", "cache sessions", "로그인 \
+속도"]."""
+
 CONTINUE = """
 It finds the past conversation I mean. Say in one sentence which one it is and where it stood, then go on from there. \
 If one of the candidates fits better, ask me. If the answer is NOT_FOUND, say so and do not guess."""
@@ -41,7 +46,7 @@ def add_prompts(server: MCPServer[Any]) -> None:
     @server.prompt(name="continue", title="Continue a past conversation")
     async def continue_(text: Annotated[str, Field(description="what it was about")]) -> str:
         """Take up an earlier conversation, held in any AI client."""
-        return _call("extract", query={"text": text}) + CONTINUE
+        return _call("extract", query={"text": text}) + WORDINGS.format(to="query.also") + CONTINUE
 
     @server.prompt(title="What I worked on lately")
     async def recent() -> str:
@@ -51,7 +56,7 @@ def add_prompts(server: MCPServer[Any]) -> None:
     @server.prompt(title="Search past conversations")
     async def search(query: Annotated[str, Field(description="words, also tag:api or after:2026-01")]) -> str:
         """Find past conversations by what was said in them."""
-        return _call("search_sessions", query=query, project="all") + SEARCH
+        return _call("search_sessions", query=query, project="all") + WORDINGS.format(to="also") + SEARCH
 
     @server.prompt(title="Load a past conversation")
     async def load(nickname: Annotated[str, Field(description="nickname, id, or #1 for the latest")]) -> str:

@@ -9,14 +9,21 @@ from typing import Any
 def slim(schema: dict[str, Any], unsaid: frozenset[str] = frozenset({"title"})) -> dict[str, Any]:
     """The same schema with every part where it is used, and without those keys and what holds anyway.
 
-    That is `default: null`, `null` as an alternative to leaving out, and `additionalProperties: true`.
+    That is `default: null`, `null` as an alternative to leaving out, `additionalProperties: true`, and that a text is
+    not empty.
     """
     return _slim(_in_place(schema, schema.get("$defs", {})), unsaid)
 
 
 def slim_output(schema: dict[str, Any]) -> dict[str, Any]:
-    """A result's schema: its names speak, and no model has to choose what to put into it."""
-    return slim(schema, frozenset({"title", "description"}))
+    """A result's schema: its names speak, and no model has to choose what to put into it.
+
+    What is always there is said of the result itself, and not of every object in it.
+    """
+    unsaid = frozenset({"title", "description"})
+    said, slimmed = slim(schema, unsaid), slim(schema, unsaid | {"required"})
+    slimmed["properties"]["result"]["required"] = said["properties"]["result"]["required"]
+    return slimmed
 
 
 def _in_place(schema: Any, parts: Mapping[str, Any]) -> Any:
@@ -44,4 +51,4 @@ def _slim(schema: dict[str, Any], unsaid: frozenset[str]) -> dict[str, Any]:
 
 
 def _holds_anyway(key: str, value: object) -> bool:
-    return (key == "default" and value is None) or (key == "additionalProperties" and value is True)
+    return (key, value) in (("default", None), ("additionalProperties", True), ("minLength", 1))

@@ -5,7 +5,7 @@ The next minor version may change them, so pyproject.toml caps the SDK below it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from mcp.server import MCPServer, ServerRequestContext
@@ -15,11 +15,6 @@ from pydantic import BaseModel
 
 Params = TypeVar("Params", bound=BaseModel)
 Handler = Callable[[ServerRequestContext[Any, Any], Params], Awaitable[Any]]
-
-
-def tools_of(server: MCPServer[Any]) -> Sequence[Tool]:
-    """The registered tools themselves; `list_tools` gives copies, which cannot be changed."""
-    return server._tool_manager.list_tools()
 
 
 def tool_named(server: MCPServer[Any], name: str) -> Tool | None:

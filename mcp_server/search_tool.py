@@ -10,25 +10,29 @@ from mcp.types import CallToolResult
 from pydantic import BaseModel, Field
 
 from mcp_server.envelope import Envelope, reply
-from mcp_server.history_tools import READING, Pagination, ProjectName
+from mcp_server.history_tools import READING, Pagination, ProjectName, Since
 from mcp_server.identity import client_name
-from orchestrator.calls import project_of, refusal, source_of, utc_offset_minutes
+from orchestrator.calls import ALL, note_on, project_of, refusal, source_of, utc_offset_minutes
 from orchestrator.lazy import RunOperation
-from orchestrator.requests import Instant, Limit, SessionsQuery, SessionsRequest
+from orchestrator.requests import Also, EndInstant, Limit, SessionsQuery, SessionsRequest
 from registry.errors import InvalidRequest
 
 SEARCH = """\
 Search PAST conversations with any AI client by what was said in them. Use it for "how did I implement…", "we \
-discussed…", "지난번에 얘기한…". Then read one with fetch_session_by_id."""
+discussed…", "지난번에 얘기한…". Always give other wordings as also. query may hold "a phrase", -word, word*, tag:api, \
+source:codex, after:2026-01 and times in words (yesterday, 지난주). Then read one with fetch_session_by_id."""
 
 
 class SessionsFound(BaseModel):
     """Sessions, best first, each with match_count and up to 3 matches."""
 
+    quoted: str
     sessions: list[dict[str, Any]]
     pagination: Pagination
     project: str
+    note: str | None = None
     understood: dict[str, Any]
+    elsewhere: dict[str, Any] | None = None
 
 
 def add_search_tool(server: MCPServer[Any], run: RunOperation, project: str | None) -> None:
@@ -39,16 +43,18 @@ def add_search_tool(server: MCPServer[Any], run: RunOperation, project: str | No
     async def search_sessions(
         ctx: Context[Any, Any],
         query: Annotated[str, Field(min_length=1, max_length=4000)],
+        also: Also | None = None,
         limit: Limit = 10,
         offset: Annotated[int, Field(ge=0)] = 0,
         project: ProjectName = "current",
         source: str | None = None,
         tag: str | None = None,
-        context_window: Annotated[int, Field(ge=0, le=50)] = 5,
-        after_date: Instant | None = None,
-        before_date: Instant | None = None,
+        context_window: Annotated[int, Field(ge=0, le=50)] = 2,
+        after_date: Since | None = None,
+        before_date: EndInstant | None = None,
         current_session_id: Annotated[str | None, Field(min_length=1, description="search only in it")] = None,
         exclude_current: Annotated[bool, Field(description="search all but current_session_id")] = False,
+        max_tokens: Annotated[int, Field(ge=1)] = 1500,
     ) -> Annotated[CallToolResult, Envelope[SessionsFound]]:
         client = client_name(ctx)
         if exclude_current and current_session_id is None:
@@ -60,6 +66,7 @@ def add_search_tool(server: MCPServer[Any], run: RunOperation, project: str | No
         within = project_of(project, server_project)
         asked = SessionsQuery(
             text=query,
+            also=also or [],
             limit=limit,
             offset=offset,
             project=within,
@@ -69,8 +76,9 @@ def add_search_tool(server: MCPServer[Any], run: RunOperation, project: str | No
             from_=after_date,
             to=before_date,
             exclude_session=current_session_id if exclude_current else None,
+            max_tokens=max_tokens,
             utc_offset_minutes=utc_offset_minutes(),
         )
         only = None if exclude_current else current_session_id
         outcome = await run(SessionsRequest(channel=only, query=asked, source=source_of(None, client)), client)
-        return reply("search_sessions", {**outcome, "project": within or "all"})
+        return reply("search_sessions", {**outcome, "project": within or ALL, **note_on(project, server_project)})

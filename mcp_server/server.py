@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
+from difflib import get_close_matches
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -11,21 +13,22 @@ from mcp import MCPError
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult
+from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult, Tool
 from pydantic import ValidationError
 
 from mcp_server.envelope import reply
 from mcp_server.export_tool import add_export_tool
 from mcp_server.history_tools import add_history_tools
 from mcp_server.identity import client_name
+from mcp_server.instructions import instructions_for, tell_each_client
 from mcp_server.prompts import add_prompts
 from mcp_server.resources import add_resources
 from mcp_server.schemas import slim, slim_output
-from mcp_server.sdk import tool_named, tools_of
+from mcp_server.sdk import tool_named
 from mcp_server.search_tool import add_search_tool
 from mcp_server.subscriptions import ChannelBus, add_subscriptions
-from mcp_server.tools import INSTRUCTIONS, add_channel_tools
-from orchestrator.calls import RESULTS, as_request, refusal
+from mcp_server.tools import add_channel_tools
+from orchestrator.calls import RESULTS, example, refusal
 from orchestrator.lazy import GrownChannels, RunOperation
 from orchestrator.requests import invalid_request
 from registry.errors import InternalError, InvalidRequest
@@ -61,8 +64,10 @@ def toolsets_named(names: str) -> tuple[str, ...]:
     return given
 
 
-AS_THEY_ARE = ("conversation_log", "extract")
-"""Tools whose arguments are an operation's own."""
+ARCHIVE = frozenset(
+    {"create_backup", "list_backups", "validate_backup", "restore_backup", "migrate_session", "migrate_workspace"}
+)
+"""Tools that are published only where the user has switched them on: they copy and move what is kept."""
 
 
 class RegistryServer(MCPServer[Any]):
@@ -82,42 +87,55 @@ class RegistryServer(MCPServer[Any]):
             NAME,
             title="Context Registry",
             version=version(NAME),
-            instructions=INSTRUCTIONS,
+            instructions=instructions_for(None),
             log_level="WARNING",
             subscriptions=bus or False,
         )
         self._run = run
-        self._left_out = frozenset(RESULTS).difference(*(TOOLSETS[toolset] for toolset in toolsets))
+        self._unlisted = frozenset(RESULTS).difference(*(TOOLSETS[toolset] for toolset in toolsets))
+        self._kept_back: dict[str, Callable[[], None]] = {}
         add_channel_tools(self, run)
         add_history_tools(self, run, project)
         add_search_tool(self, run, project)
         add_export_tool(self, run, project, is_local=is_local)
         add_prompts(self)
         add_resources(self, run)
+        tell_each_client(self)
         if bus and is_local:
             add_subscriptions(self, bus)
-        for tool in tools_of(self):
+
+    def add_tool(self, fn: Callable[..., Any], *args: Any, **about: Any) -> None:
+        """Publish a tool; one that no chosen toolset has waits until it is called: its schemas cost time to make."""
+        add = partial(self._add_slim, fn, *args, **about)
+        if fn.__name__ in self._unlisted:
+            self._kept_back[fn.__name__] = add
+        else:
+            add()
+
+    def _add_slim(self, fn: Callable[..., Any], *args: Any, **about: Any) -> None:
+        super().add_tool(fn, *args, **about)
+        tool = tool_named(self, fn.__name__)
+        if tool:
             tool.parameters = {**slim(tool.parameters), "additionalProperties": False}
             tool.fn_metadata.output_schema = slim_output(tool.fn_metadata.output_schema or {})
 
-    def add_tool(self, fn: Callable[..., Any], *args: Any, **about: Any) -> None:
-        """Publish a tool, unless no chosen toolset has it: its schemas would cost time at every start."""
-        if fn.__name__ not in self._left_out:
-            super().add_tool(fn, *args, **about)
+    async def list_tools(self) -> list[Tool]:
+        """The tools of the chosen toolsets."""
+        return [tool for tool in await super().list_tools() if tool.name not in self._unlisted]
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
-        """Call a tool, or refuse it with the protocol's error if there is none of that name."""
+        """Call a tool, in the chosen toolsets or not; there being none of that name is an answer too."""
+        self._kept_back.pop(name, _nothing)()
         tool = tool_named(self, name)
         if tool is None:
-            raise MCPError(INVALID_PARAMS, f"Unknown tool: {name}")
-        if name not in RESULTS:
-            return await super().call_tool(name, arguments, context)
-        unknown = arguments.keys() - tool.parameters["properties"].keys()
-        if unknown:
+            return reply(name, {"success": False, "error": no_such_tool(name).as_dict()})
+        allowed = tool.parameters["properties"].keys()
+        if unknown := sorted(arguments.keys() - allowed):
+            but = {"but": sorted(allowed)}
             problems = [
-                {"type": "extra_forbidden", "loc": (field,), "input": arguments[field]} for field in sorted(unknown)
+                {"type": "extra_forbidden", "loc": (field,), "input": arguments[field], "ctx": but} for field in unknown
             ]
             return await self._refuse(name, arguments, problems, context)
         try:
@@ -138,11 +156,7 @@ class RegistryServer(MCPServer[Any]):
     ) -> CallToolResult:
         """The orchestrator refuses, so that this is recorded too."""
         client = client_name(context)
-        is_request = name in AS_THEY_ARE
-        refused = (
-            as_request(name, arguments, client) if is_request else refusal(name, invalid_request(problems), client)
-        )
-        return reply(name, await self._run(refused, client))
+        return reply(name, await self._run(refusal(name, invalid_request(problems), client, arguments), client))
 
     async def get_prompt(
         self, name: str, arguments: dict[str, Any] | None = None, context: Context[Any, Any] | None = None
@@ -152,6 +166,24 @@ class RegistryServer(MCPServer[Any]):
             return await super().get_prompt(name, arguments, context)
         except ValueError as exc:
             raise MCPError(INVALID_PARAMS, str(exc)) from exc
+
+
+def _nothing() -> None:
+    """No tool of that name was kept back."""
+
+
+def no_such_tool(name: str) -> InvalidRequest:
+    """What to say to who calls a tool that there is not, or that is not switched on."""
+    if name in ARCHIVE:
+        return InvalidRequest(
+            "The archive tools are not switched on.",
+            f"tool: given {name!r}; allowed where the user starts the server with them: "
+            "ctxr mcp --toolsets default,archive",
+        )
+    near = get_close_matches(name.lower(), RESULTS, 1, 0.0)[0]
+    return InvalidRequest(
+        "No such tool.", f"tool: given {name!r}; allowed: {', '.join(RESULTS)}; nearest: {example(near)}"
+    )
 
 
 def create_server(

@@ -11,28 +11,31 @@ from pydantic import BaseModel, Field
 
 from mcp_server.envelope import Envelope, reply
 from mcp_server.identity import client_name
-from orchestrator.calls import source_of
+from orchestrator.calls import source_of, utc_offset_minutes
 from orchestrator.lazy import RunOperation
-from orchestrator.requests import ChannelName, ExtractQuery, ExtractRequest, LogRequest, MessageIn, Meta
-
-INSTRUCTIONS = """\
-Context Registry keeps the user's conversations with every AI client, by channel, and gives them back.
-After each turn call conversation_log with the whole conversation of this chat and always the same channel.
-When the user refers to a past or other conversation ("continue the fibonacci conversation", "what did we \
-decide in Cursor yesterday?"), call extract; leave out the channel unless you know it.
-Never use these tools to read the current chat: you already have it."""
+from orchestrator.requests import (
+    ChannelName,
+    ExtractQuery,
+    ExtractRequest,
+    LogRequest,
+    MessageIn,
+    Meta,
+    SourceName,
+    Timestamp,
+)
 
 LOG = """\
-Save this chat to the user's Context Registry so that other AI clients can continue it. Call it after every \
-turn, with all messages of the chat so far and the same channel each time; what is saved already is recognised, \
-so sending it again is right. Name the channel once per chat: {source}_session_{YYYYMMDD_HHMM}."""
+Save this chat to the user's Context Registry so that other AI clients can continue it. Call it after every turn with \
+the same channel each time; only the new turns are enough, and what was saved already is recognised. Name the channel \
+once per chat: {source}_session_{YYYYMMDD_HHMM}."""
 
 EXTRACT = """\
-Get the relevant part of a PAST or OTHER conversation, also one held in another AI client. Use it when the user \
-wants to continue, recall or reuse earlier work ("continue the fibonacci conversation", "지난번 인증 대화 이어서"). \
-Not for the current chat, which you already have. Put the user's own words into query.text. Without a channel the \
-best one is found and named in the result, others it might have been in candidates. NOT_FOUND means that nothing \
-relevant is kept: say so, do not guess."""
+Get the relevant part of a PAST or OTHER conversation, also one held in another AI client, quoted. Use it when the \
+user wants to continue, recall or reuse earlier work ("continue the fibonacci conversation", "지난번 인증 대화 \
+이어서"). Not for the current chat, which you already have. Put the user's own words, times included ("last Tuesday"), \
+into query.text, and always 3-4 other wordings into query.also. Without a channel the best one is found; others it \
+might have been are in candidates. Confidence low is a guess: say so. NOT_FOUND means that nothing relevant is kept: \
+do not guess. What has full_length is shortened: fetch_session_by_id with its message_id gives all of it."""
 
 
 class Logged(BaseModel):
@@ -47,17 +50,16 @@ class Logged(BaseModel):
 
 
 class ExtractedMessage(BaseModel):
-    """One message."""
+    """One message; perhaps also context, gap_before, full_length, superseded_by."""
 
     role: str
     text: str
     timestamp: str
-    context: dict[str, Any] | None = None
     id: str
 
 
 class ExtractMetadata(BaseModel):
-    """About the channel and this answer."""
+    """About the channel and this answer; perhaps also understood, newer_messages, left_out, syncing."""
 
     total_messages: int
     filtered_messages: int
@@ -65,23 +67,24 @@ class ExtractMetadata(BaseModel):
     next_cursor: str | None = Field(None, description="there is more: pass it as query.cursor")
 
 
-class OtherChannel(BaseModel):
-    """A channel the user may have meant instead."""
-
-    channel: str
-    title: str
-    project: str
-    last_activity: str
-
-
 class Extracted(BaseModel):
-    """The messages that answer, oldest first."""
+    """The messages that answer, oldest first, and what they are of."""
 
+    quoted: str
     channel: str
+    title: str | None = None
+    source: str | None = None
+    project: str | None = None
+    first: str | None = None
+    last: str | None = None
+    confidence: str | None = None
+    note: str | None = None
+    stands_at: dict[str, Any] | None = None
     messages: list[ExtractedMessage]
     metadata: ExtractMetadata
     summary: str | None = None
-    candidates: list[OtherChannel] | None = None
+    others: list[dict[str, Any]] | None = None
+    candidates: list[dict[str, Any]] | None = None
 
 
 def add_channel_tools(server: MCPServer[Any], run: RunOperation) -> None:
@@ -99,11 +102,13 @@ def add_channel_tools(server: MCPServer[Any], run: RunOperation) -> None:
         messages: Annotated[list[MessageIn], Field(min_length=1)],
         ctx: Context[Any, Any],
         meta: Meta | None = None,
+        source: SourceName | None = None,
+        timestamp: Timestamp | None = None,
     ) -> Annotated[CallToolResult, Envelope[Logged]]:
         client = client_name(ctx)
         known = meta or Meta()
-        source = source_of(known.source, client, channel)
-        request = LogRequest(channel=channel, messages=messages, source=source, metadata=known)
+        source = source_of(known.source or source, client, channel)
+        request = LogRequest(channel=channel, messages=messages, source=source, timestamp=timestamp, metadata=known)
         return reply("conversation_log", await run(request, client))
 
     @server.tool(
@@ -117,10 +122,15 @@ def add_channel_tools(server: MCPServer[Any], run: RunOperation) -> None:
         ctx: Context[Any, Any],
         channel: ChannelName | None = None,
         query: ExtractQuery | None = None,
-        meta: Annotated[dict[str, Any] | None, Field(description="source: the client that asks")] = None,
+        meta: dict[str, Any] | None = None,
+        source: SourceName | None = None,
+        timestamp: Timestamp | None = None,
     ) -> Annotated[CallToolResult, Envelope[Extracted]]:
         client = client_name(ctx)
         known = Meta.model_validate(meta or {})
-        source = source_of(known.source, client, channel)
-        request = ExtractRequest(channel=channel, query=query or ExtractQuery(), source=source, metadata=known)
+        source = source_of(known.source or source, client, channel)
+        asked = query or ExtractQuery()
+        if asked.utc_offset_minutes is None:
+            asked = asked.model_copy(update={"utc_offset_minutes": utc_offset_minutes()})
+        request = ExtractRequest(channel=channel, query=asked, source=source, timestamp=timestamp, metadata=known)
         return reply("extract", await run(request, client))

@@ -73,6 +73,8 @@ class Client:
     servers: ServerList | None = None
     hooks: Hooks | None = None
     rule: Rule | None = None
+    is_logged_by_model: bool = False
+    """Its model is asked to log each turn: nothing else brings its chats, or nothing as soon and as surely."""
     command: str = ""
     """Its name for `ctxr install`; "" where only a hand can connect it."""
     project_option: str = ""

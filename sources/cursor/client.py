@@ -8,8 +8,15 @@ from sources.client import Client, Hooks, Rule, ServerList
 _LOOK_UP = """\
 When the user refers to another or an earlier conversation ("continue the
 fibonacci conversation", "what did we decide about logins?", "어제 하던 인증 작업
-이어서"), first call `extract` with their own words as `query.text`, and go on from
-what it returns. Never call it for this chat.
+이어서"), first call `extract` with their own words as `query.text` and, every time,
+3-4 other wordings of the same question as `query.also`: synonyms, the technical
+words, likely words of the answer, one in the other language. Go on from what it
+returns. Never call it for this chat.
+
+```json
+{"query": {"text": "what did we decide about logins?",
+  "also": ["sign-in decision", "JWT or session cookies", "로그인 방식 결정"]}}
+```
 """
 
 _RULE_ALONE = (
@@ -86,6 +93,7 @@ CURSOR = Client(
         },
         format="list",
     ),
+    is_logged_by_model=True,
     rule=Rule(".cursor/rules/context-registry.mdc", text=_RULE, alone=_RULE_ALONE),
     command="cursor",
     project_option="put the rule into this project",

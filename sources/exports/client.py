@@ -18,9 +18,10 @@ CLAUDE = Client(
     handshake=("claude-ai", "claude", "claude-desktop"),
     folder=_folder,
     servers=ServerList(lambda places: _folder(places) / "claude_desktop_config.json"),
+    is_logged_by_model=True,
     command="claude-desktop",
     then="Quit Claude Desktop completely, and start it again.",
     takes_bundle=True,
 )
 
-CHATGPT = Client(source="chatgpt", name="ChatGPT")
+CHATGPT = Client(source="chatgpt", name="ChatGPT", is_logged_by_model=True)

@@ -69,12 +69,41 @@ async def test_sessions_of_the_current_project_come_first_and_all_when_asked(cli
     assert names(await result(client, "list_sessions", project=AUTH)) == ["tokens"]
 
 
+async def test_an_empty_folder_says_where_there_are_sessions(client: Client) -> None:
+    moved = await result(client, "list_sessions", project="/home/bob/shop")
+    assert names(moved) == []
+    assert moved["elsewhere"] == {"all": 3, "same_name": {"path": SHOP, "count": 2}}
+    other = await result(client, "list_sessions", project="/home/bob/else", until="2026-01-02T23:00:00Z")
+    assert other["elsewhere"] == {"all": 2}
+    assert "elsewhere" not in await result(client, "list_sessions", project=SHOP, offset=50)
+
+
+async def test_sessions_are_listed_by_tag_and_time_in_words(orchestrator: Orchestrator, client: Client) -> None:
+    await result(client, "tag_current_session", session_id="basket", tags=["api"])
+    assert names(await result(client, "list_sessions", tag="api")) == ["basket"]
+    await orchestrator.run({"operation": "save", "channel": "new", "messages": [{"role": "user", "text": "today"}]})
+    for since in ("today", "7d", "오늘", "yesterday"):
+        assert names(await result(client, "list_sessions", project="all", since=since)) == ["new"]
+    assert names(await result(client, "list_sessions", until="2026-01-01")) == ["basket"]
+    assert "new" not in names(await result(client, "list_sessions", project="all", until="yesterday"))
+
+
+async def test_a_source_is_known_in_capitals_and_an_unknown_one_is_told_the_known(client: Client) -> None:
+    assert len(names(await result(client, "list_sessions", project="all", source="Cursor"))) == 3
+    assert names(await result(client, "list_sessions", project="all", source="codex")) == []
+    refused = await call(client, "list_sessions", source="curser")
+    assert refused["error"]["code"] == "INVALID_REQUEST"
+    assert "source: given 'curser'; allowed: cursor" in refused["error"]["details"]
+
+
 async def test_where_the_current_project_is_not_known_the_answer_says_that_it_is_all(
     orchestrator: Orchestrator, client: Client
 ) -> None:
     async with Client(create_server(orchestrator.run, ("all",))) as nowhere:
         found = await result(nowhere, "list_sessions")
     assert (len(found["sessions"]), found["project"]) == (3, "all")
+    assert "not known" in found["note"]
+    assert "note" not in await result(client, "list_sessions", project="all")
 
 
 async def test_a_session_says_what_it_is(client: Client) -> None:
@@ -84,7 +113,6 @@ async def test_a_session_says_what_it_is(client: Client) -> None:
         "channel": "basket",
         "source": "cursor",
         "title": "Basket",
-        "nickname": None,
         "tags": [],
         "project_path": SHOP,
         "project_name": "shop",
@@ -92,7 +120,6 @@ async def test_a_session_says_what_it_is(client: Client) -> None:
         "created_at": "2026-01-01T12:00:00.000Z",
         "updated_at": "2026-01-01T12:02:09.000Z",
         "first_message_preview": "basket user 0",
-        "summary": None,
     }
 
 
@@ -110,9 +137,62 @@ async def test_a_session_is_read_from_its_end_and_then_further_back(client: Clie
     assert detail["messages"] == seen
 
 
+async def test_a_long_session_comes_in_pages_that_leave_nothing_out(orchestrator: Orchestrator, client: Client) -> None:
+    messages = [{"role": "user", "text": f"{number} " + "long answer " * 200} for number in range(300)]
+    await orchestrator.run({"operation": "save", "channel": "long", "messages": messages})
+    page = await result(client, "get_session_detail", session_id="long")
+    seen = page["messages"]
+    while "next_cursor" in page:
+        assert sum(len(message["text"]) for message in page["messages"]) < 18_000
+        page = await result(client, "get_session_detail", session_id="long", cursor=page["next_cursor"])
+        seen += page["messages"]
+    assert [message["text"] for message in seen] == [message["text"] for message in messages]
+    end = await result(client, "fetch_session_by_id", session_id="long")
+    assert [message["sequence"] for message in end["messages"]] == list(range(301 - len(end["messages"]), 301))
+    assert 2 < len(end["messages"]) < 50
+    less = await result(client, "fetch_session_by_id", session_id="long", max_tokens=2000)
+    assert len(less["messages"]) < len(end["messages"])
+
+
+async def test_a_message_that_is_too_long_says_so_and_can_be_read_whole(
+    orchestrator: Orchestrator, client: Client
+) -> None:
+    long = "\n\n".join(f"Paragraph {number} of a long answer." for number in range(3000))
+    messages = [{"role": "user", "text": "write"}, {"role": "assistant", "text": long}]
+    await orchestrator.run({"operation": "save", "channel": "essay", "messages": messages})
+    asked, answered = (await result(client, "fetch_session_by_id", session_id="essay"))["messages"]
+    assert "full_length" not in asked
+    assert answered["full_length"] == len(long)
+    assert answered["text"].startswith("Paragraph 0 ")
+    assert "[…]" in answered["text"]
+    [whole] = (await result(client, "fetch_session_by_id", session_id="essay", message_id=answered["id"]))["messages"]
+    assert whole["text"] == long
+    other = await call(client, "fetch_session_by_id", session_id="basket", message_id=answered["id"])
+    assert other["error"]["code"] == "NOT_FOUND"
+    assert "'essay'" in other["error"]["details"]
+
+
+async def test_no_answer_is_longer_than_its_client_lets_through(orchestrator: Orchestrator, client: Client) -> None:
+    messages = [{"role": "user", "text": f'"{number}"\n가나다 ' * 80} for number in range(60)]
+    await orchestrator.run({"operation": "save", "channel": "long", "messages": messages})
+    codex = Implementation(name="codex-mcp-client", version="1.0")
+    async with Client(create_server(orchestrator.run), client_info=codex) as asking:
+        for tool in ("fetch_session_by_id", "get_session_detail"):
+            answer = await asking.call_tool(tool, {"session_id": "long"})
+            assert isinstance(answer, CallToolResult)
+            assert 3_000 < len(answer.content[0].text) < 10_000  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize(
     ("reference", "channel"),
-    [("basket", "basket"), ("5e550000-aaaa", "basket"), ("5e550000-b", "prices"), ("#1", "tokens"), ("#3", "basket")],
+    [
+        ("basket", "basket"),
+        ("5e550000-aaaa", "basket"),
+        ("5e550000-b", "prices"),
+        ("#1", "tokens"),
+        ("#3", "basket"),
+        ("3", "basket"),
+    ],
 )
 async def test_a_session_is_found_by_whatever_people_call_it(client: Client, reference: str, channel: str) -> None:
     found = await result(client, "fetch_session_by_id", session_id=reference)
@@ -123,7 +203,7 @@ async def test_an_ambiguous_or_unknown_reference_says_so(client: Client) -> None
     several = await call(client, "fetch_session_by_id", session_id="5e550000")
     assert several["error"]["code"] == "INVALID_REQUEST"
     assert "5e550000-aaaa (Basket)" in several["error"]["details"]
-    for unknown in ("5e55", "#4", "#0", "no such"):
+    for unknown in ("5e55x", "#4", "4", "#0", "0", "no such"):
         answer = await call(client, "fetch_session_by_id", session_id=unknown)
         assert answer["error"]["code"] == "NOT_FOUND"
 
@@ -140,6 +220,17 @@ async def test_the_current_session_is_named_and_found_by_its_name(client: Client
     taken = await call(client, "tag_current_session", nickname="auth-design", session_id="basket")
     assert taken["error"]["code"] == "INVALID_REQUEST"
     assert "tokens" in taken["error"]["details"]
+
+
+async def test_a_name_with_a_typo_gets_the_near_ones(client: Client) -> None:
+    await result(client, "tag_current_session", nickname="auth-design", session_id="tokens")
+    for tool, field in (("fetch_session_by_nickname", "nickname"), ("fetch_session_by_id", "session_id")):
+        for typo in ("auth-desing", "Auth-Desgn", "design"):
+            answer = await call(client, tool, **{field: typo})
+            assert answer["error"]["code"] == "NOT_FOUND"
+            assert answer["error"]["details"].endswith("; nearest: 'auth-design'")
+    assert "'prices'" in (await call(client, "fetch_session_by_id", session_id="pricse"))["error"]["details"]
+    assert "nearest" not in (await call(client, "fetch_session_by_id", session_id="kubernetes"))["error"]["details"]
 
 
 async def test_the_noise_of_tools_is_shortened_but_not_in_the_detail(

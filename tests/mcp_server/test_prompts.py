@@ -70,6 +70,7 @@ async def test_a_prompt_tells_the_ai_what_to_call(
     text = await text_of(client, name, arguments)
     assert f"Call the tool {tool} of the MCP server context-registry" in text
     assert given in text
+    assert ("always 3-4 other wordings" in text) == (name in ("continue", "search"))
     assert tool in {published.name for published in (await client.list_tools()).tools}
 
 

@@ -77,6 +77,14 @@ async def test_a_search_is_narrowed(client: Client, arguments: dict[str, Any], e
     assert await found(client, project="all", **arguments) == expected
 
 
+async def test_a_search_that_finds_nothing_in_its_folder_says_where_it_would(client: Client) -> None:
+    empty = (await search(client, project="/home/bob/auth"))["result"]
+    assert empty["sessions"] == []
+    assert empty["elsewhere"] == {"all": 3, "same_name": {"path": AUTH, "count": 1}}
+    nowhere = (await search(client, "kubernetes"))["result"]
+    assert "elsewhere" not in nowhere
+
+
 async def test_to_exclude_the_current_session_it_must_be_named(client: Client) -> None:
     refused = await search(client, exclude_current=True)
     assert refused["error"]["code"] == "INVALID_REQUEST"
@@ -88,7 +96,8 @@ async def test_to_exclude_the_current_session_it_must_be_named(client: Client) -
     [
         ("list_sessions", {"limit": 5000}, "limit: given 5000; allowed: less than or equal to 1000"),
         ("list_sessions", {"limt": 5}, "limt: given 5; allowed: no such field"),
-        ("list_sessions", {"since": "yesterday"}, 'since: given "yesterday"; allowed: an ISO 8601 time'),
+        ("list_sessions", {"since": "soon"}, 'since: given "soon"; allowed: a time such as 2025-09-29T14:30:15Z, yes'),
+        ("search_sessions", {"query": "x", "source": "curser"}, "source: given 'curser'; allowed: cursor"),
         ("search_sessions", {}, "query: missing"),
         ("fetch_session_by_id", {}, "session_id: missing"),
     ],

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client, MCPError
+from mcp import Client
 from mcp.types import CallToolResult, Implementation
 
 from mcp_server.server import create_server
+from orchestrator.calls import EXAMPLES, utc_offset_minutes
 from orchestrator.service import Orchestrator
 from registry.storage.executions import ExecutionFilter, list_executions
 from registry.storage.paging import Page
@@ -64,7 +66,10 @@ async def test_a_turn_logged_in_cursor_is_found_from_claude(client: Client, orch
     async with Client(create_server(orchestrator.run)) as claude:
         found = await call(claude, "extract", query={"text": "피보나치 함수 시간복잡도 개선 관련 대화", "limit": 20})
     ids = logged["result"]["stored_ids"]
-    assert found["result"] == {
+    result = found["result"]
+    assert result["metadata"].pop("understood")["words"]
+    assert (result["title"], result["source"], result["confidence"]) == ("Fib", "cursor", "high")
+    assert {name: result[name] for name in ("channel", "messages", "metadata")} == {
         "channel": CHANNEL,
         "messages": [{**ASKED, "id": ids[0]}, {**ANSWERED, "id": ids[1]}],
         "metadata": {
@@ -113,7 +118,7 @@ async def test_arguments_sent_as_json_text_are_understood(client: Client) -> Non
             "messages.0.timestamp: given 1759156215; allowed: an ISO 8601 time such as",
         ),
         ("extract", {"query": {"limit": 5000}}, "query.limit: given 5000; allowed: less than or equal to 1000"),
-        ("extract", {"chanel": "c"}, 'chanel: given "c"; allowed: no such field'),
+        ("extract", {"chanel": "c"}, 'chanel: given "c"; allowed: no such field, channel, meta, query'),
     ],
 )
 async def test_bad_arguments_are_refused_by_the_name_of_the_field_and_recorded(
@@ -159,9 +164,87 @@ async def test_a_bug_in_a_tool_shows_nothing_of_the_inside(monkeypatch: pytest.M
     assert "secret" not in str(answer)
 
 
-async def test_an_unknown_tool_is_a_protocol_error(client: Client) -> None:
-    with pytest.raises(MCPError, match="Unknown tool: nope"):
-        await client.call_tool("nope", {})
+async def test_a_tool_that_there_is_not_is_answered_with_the_nearest_one(client: Client) -> None:
+    answer = await call(client, "serch_sesions")
+    assert answer["error"]["code"] == "INVALID_REQUEST"
+    assert "given 'serch_sesions'" in answer["error"]["details"]
+    assert 'nearest: search_sessions({"query": ' in answer["error"]["details"]
+
+
+async def test_a_tool_of_another_toolset_is_carried_out_when_it_is_called_by_name(client: Client) -> None:
+    await call(client, "conversation_log", channel=CHANNEL, messages=[ASKED, ANSWERED])
+    listed = {tool.name for tool in (await client.list_tools()).tools}
+    assert "get_session_detail" not in listed
+    detail = await call(client, "get_session_detail", session_id="#1")
+    assert [message["text"] for message in detail["result"]["messages"]] == [ASKED["text"], ANSWERED["text"]]
+    assert {tool.name for tool in (await client.list_tools()).tools} == listed
+
+
+async def test_an_archive_tool_answers_how_to_switch_it_on(client: Client) -> None:
+    answer = await call(client, "create_backup")
+    assert answer["error"]["code"] == "INVALID_REQUEST"
+    assert "--toolsets default,archive" in answer["error"]["details"]
+
+
+@pytest.mark.parametrize("tool", list(EXAMPLES))
+async def test_each_refusal_shows_a_call_that_is_understood(orchestrator: Orchestrator, tool: str) -> None:
+    async with Client(create_server(orchestrator.run)) as client:
+        refused = await call(client, tool, nonsense=1)
+        details = refused["error"]["details"]
+        assert details.startswith("nonsense: given 1; allowed: no such field, ")
+        [shown] = re.findall(rf"; a correct call: {tool}\((.+)\)$", details)
+        answer = await call(client, tool, **json.loads(shown))
+    assert answer["ok"] or answer["error"]["code"] == "NOT_FOUND"
+
+
+async def test_no_refusal_names_a_class_of_the_program(client: Client) -> None:
+    refused = await call(client, "extract", query=["fibonacci"])
+    assert 'query: given ["fibonacci"]; allowed: an object' in refused["error"]["details"]
+    assert "ExtractQuery" not in str(refused)
+
+
+async def test_the_seeds_common_fields_are_taken_at_the_top_too(client: Client, orchestrator: Orchestrator) -> None:
+    common = {"source": "chatgpt", "timestamp": "2025-09-29T14:30:20.789Z"}
+    logged = await call(client, "conversation_log", channel="c", messages=[ASKED], **common)
+    assert logged["ok"]
+    assert (await orchestrator.registry.get_conversations("c"))[0]["source"] == "chatgpt"
+    assert (await call(client, "extract", channel="c", **common))["ok"]
+    refused = await call(client, "extract", channel="c", timestamp="soon")
+    assert 'timestamp: given "soon"; allowed: an ISO 8601 time' in refused["error"]["details"]
+
+
+async def test_a_plain_string_is_the_text_of_a_query() -> None:
+    asked: list[Any] = []
+
+    async def run(request: Any, _: str | None) -> dict[str, Any]:
+        asked.append(request)
+        return {"success": False, "error": {"code": "NOT_FOUND", "message": "", "details": ""}}
+
+    async with Client(create_server(run)) as client:
+        await call(client, "extract", query="fibonacci")
+        await call(client, "extract", query={"text": "fibonacci", "also": ["피보나치"]})
+    assert [(request.query.text, request.query.also) for request in asked] == [
+        ("fibonacci", []),
+        ("fibonacci", ["피보나치"]),
+    ]
+    assert all(request.query.utc_offset_minutes == utc_offset_minutes() for request in asked)
+
+
+async def test_no_text_in_an_answer_can_hide(client: Client) -> None:
+    hidden = "before\u202eafter, \U000e0041\U000e0042, zero\u200b\u200bwidth \x1b[2J"
+    plain = "👨‍👩‍👧 ❤️ 🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f می‌خواهم"
+    messages = [{"role": "user", "text": hidden}, {"role": "assistant", "text": plain}]
+    await call(client, "conversation_log", channel="c", messages=messages)
+    answer = await client.call_tool("fetch_session_by_id", {"session_id": "c"})
+    assert isinstance(answer, CallToolResult)
+    text = answer.content[0].text  # type: ignore[union-attr]
+    shown = json.loads(text)["result"]
+    assert [message["text"] for message in shown["messages"]] == [
+        "before⟦U+202E⟧after, ⟦U+E0041 U+E0042⟧, zero⟦U+200B U+200B⟧width ⟦U+001B⟧[2J",
+        plain,
+    ]
+    assert "quoted from earlier conversations" in shown["quoted"]
+    assert "null" not in text
 
 
 async def test_published_tools_are_the_reviewed_ones(client: Client) -> None:
@@ -170,3 +253,59 @@ async def test_published_tools_are_the_reviewed_ones(client: Client) -> None:
     ]
     assert tools == json.loads(SNAPSHOT.read_text(encoding="utf-8"))
     assert len(json.dumps(tools, ensure_ascii=False)) < 12_000
+
+
+async def test_what_extract_knows_is_passed_on_and_what_it_does_not_is_left_out() -> None:
+    message = {"role": "user", "text": "x", "timestamp": "2026-01-01T00:00:00.000Z", "id": "conv_1"}
+    counts = {"total_count": 9, "filtered_count": 1, "last_activity": "2026-01-01T00:00:00.000Z"}
+    about = {
+        "title": "Fib",
+        "source": "cursor",
+        "project": "numbers",
+        "first": "2025-12-31T00:00:00.000Z",
+        "last": "2026-01-01T00:00:00.000Z",
+        "confidence": "low",
+        "note": "a guess",
+        "stands_at": {"last_question": "x", "last_command": {"command": "make", "status": "ok"}},
+        "others": [{"channel": "d", "messages": [message]}],
+        "candidates": [{"channel": "e", "evidence": "…", "score": 0.5}],
+    }
+    more = {"understood": {"words": ["x"]}, "newer_messages": 3, "left_out": {"messages": 8, "tokens": 900}}
+    shown = {**message, "gap_before": 2, "full_length": 9000, "superseded_by": "conv_2"}
+
+    async def run(*_: object) -> dict[str, Any]:
+        empty = {"syncing": None, "next_cursor": None}
+        found = {"success": True, "channel": "c", **about, "summary": None, "messages": [shown]}
+        return {**found, "metadata": {**counts, **more, **empty}}
+
+    async with Client(create_server(run)) as client:
+        result = (await call(client, "extract", query="x"))["result"]
+    metadata = {"total_messages": 9, "filtered_messages": 1, "last_activity": counts["last_activity"], **more}
+    assert result.pop("quoted")
+    assert result == {"channel": "c", **about, "messages": [shown], "metadata": metadata}
+
+
+async def test_the_other_wordings_reach_the_search() -> None:
+    asked: list[Any] = []
+
+    async def run(request: Any, _: str | None) -> dict[str, Any]:
+        asked.append(request.query)
+        return {"success": False, "error": {"code": "NOT_FOUND", "message": "", "details": ""}}
+
+    async with Client(create_server(run)) as client:
+        await call(client, "search_sessions", query="make login faster", also=["speed up sign-in", "로그인 속도"])
+        await call(client, "search_sessions", query="make login faster")
+    assert [(query.also, query.context_window, query.max_tokens) for query in asked] == [
+        (["speed up sign-in", "로그인 속도"], 2, 1500),
+        ([], 2, 1500),
+    ]
+
+
+async def test_every_description_of_a_search_asks_for_other_wordings(client: Client) -> None:
+    tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+    for name in ("extract", "search_sessions"):
+        assert "also" in (tools[name].description or "")
+        properties = tools[name].input_schema["properties"]
+        also = properties.get("also") or properties["query"]["properties"]["also"]
+        assert "always 3-4 other wordings" in also["description"]
+        assert '["speed up sign-in", ' in also["description"]

@@ -1,0 +1,45 @@
+"""What each client's model is told before anything is asked, in both protocol eras."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp.types import Implementation
+
+from mcp_server.server import create_server
+
+pytestmark = pytest.mark.anyio
+
+
+async def unused(*_: object) -> dict[str, Any]:
+    raise AssertionError("the handshake asks nothing of the registry")
+
+
+async def told(mode: Any, name: str) -> str:
+    async with Client(create_server(unused), mode=mode, client_info=Implementation(name=name, version="2.1")) as client:
+        return client.instructions or ""
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+@pytest.mark.parametrize(
+    ("name", "logs"),
+    [
+        ("cursor-vscode", "After each turn call conversation_log"),
+        ("claude-ai", "only the new turns are enough"),
+        ("claude-code", "kept without you: do not log it"),
+        ("codex-mcp-client", "kept without you: do not log it"),
+        ("gemini-cli-mcp-client", "kept without you: do not log it"),
+        ("opencode", "kept without you: do not log it"),
+        ("somebody", "Elsewhere, after each turn call conversation_log"),
+    ],
+)
+async def test_a_client_is_asked_to_log_only_where_nothing_else_brings_its_chat(
+    mode: str, name: str, logs: str
+) -> None:
+    said = await told(mode, name)
+    assert logs in said
+    assert ("conversation_log" in said) == ("do not log it" not in said)
+    assert "Always add other wordings of the same question as also" in said
+    assert '"speed up sign-in"' in said
