@@ -22,7 +22,9 @@ from orchestrator.requests import (
     Meta,
     RestoreQuery,
     SearchQuery,
+    SourceName,
     TagQuery,
+    Timestamp,
 )
 
 _REFERENCE = "#/components/schemas/{model}"
@@ -35,6 +37,8 @@ class LogBody(BaseModel):
 
     channel: ChannelName
     messages: list[MessageIn] = Field(min_length=1)
+    source: SourceName | None = Field(None, description="as in `meta`")
+    timestamp: Timestamp | None = Field(None, description="when it was sent")
     meta: Meta | None = None
 
 

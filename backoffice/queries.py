@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from orchestrator.requests import ALIASES, ChannelName, Instant, Limit, Operation, RoleName, full_name
+from orchestrator.requests import ALIASES, ChannelName, EndInstant, Instant, Limit, Operation, RoleName, full_name
 from registry.domain import storable
 from registry.errors import ErrorCode
 from registry.storage.channels import ChannelFilter
@@ -16,15 +15,8 @@ from registry.storage.executions import ExecutionFilter
 from registry.storage.messages import MessageFilter
 from registry.storage.paging import Order, Page
 
-_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _BUCKETS = {"minute": 60, "hour": 3600, "day": 86_400}
 _OPERATIONS = [*Operation, *ALIASES, "unknown"]
-
-
-def end_of_day(given: object) -> object:
-    """A day without a time means all of it."""
-    is_day = isinstance(given, str) and _DAY.fullmatch(given)
-    return f"{given}T23:59:59.999" if is_day else given
 
 
 def _known_operation(given: str) -> str:
@@ -43,10 +35,10 @@ def _seconds(given: object) -> object:
 
 _TIME_SCHEMA = {
     "anyOf": [{"type": "string", "format": "date"}, {"type": "string", "format": "date-time"}],
-    "examples": ["2025-09-29", "2025-09-29T14:30:15.123Z"],
+    "examples": ["2025-09-29", "2025-09-29T14:30:15.123Z", "yesterday", "7d"],
 }
 Start = Annotated[Instant, WithJsonSchema(_TIME_SCHEMA)]
-End = Annotated[Instant, BeforeValidator(end_of_day), WithJsonSchema(_TIME_SCHEMA)]
+End = Annotated[EndInstant, WithJsonSchema(_TIME_SCHEMA)]
 Word = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(storable)]
 OperationName = Annotated[
     str, AfterValidator(_known_operation), WithJsonSchema({"type": "string", "enum": _OPERATIONS})

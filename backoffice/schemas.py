@@ -156,7 +156,7 @@ class FoundMessage(BaseModel):
     text: str
     timestamp: str
     context: dict[str, JsonValue] | None = None
-    score: float
+    score: float = Field(description="what it holds of the words, as a share of the best, and what its neighbours add")
     words: list[str] = Field(description="the words of the query that it contains")
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import IO, TYPE_CHECKING, Any, get_args
 
 import click
 
-from cli.operations import run_operation
+from cli.operations import operation, run_operation
 from cli.output import as_json_option, line_width, print_json
 from cli.transcript import transcript
 from orchestrator.calls import as_request, extract_result, log_result
 from orchestrator.requests import Mode, RoleName
 from registry.errors import InvalidRequest
+from registry.text.time_words import parse_span
 
 if TYPE_CHECKING:
     from registry.storage.executions import Execution
@@ -53,22 +54,31 @@ def _parse(content: bytes) -> dict[str, Any]:
 
 
 class Moment(click.ParamType[str]):
-    """A day or a time of the reader's clock, or an instant with its offset. `ends_day`: a day means its end."""
+    """A day, a time or words such as `yesterday` by the reader's clock, or an instant with its offset.
+
+    `is_end`: what lasts, such as a day or a week, means its end.
+    """
 
     name = "TIME"
 
-    def __init__(self, *, ends_day: bool = False) -> None:
-        self._ends_day = ends_day
+    def __init__(self, *, is_end: bool = False) -> None:
+        self._is_end = is_end
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The instant as ISO 8601 with offset."""
-        try:
-            moment = datetime.fromisoformat(value)
-        except ValueError:
-            self.fail(f"{value!r} is not a time such as 2025-09-29 or 2025-09-29T14:30", param, ctx)
-        if self._ends_day and len(value) <= len("2025-09-29"):
-            moment += timedelta(days=1, milliseconds=-1)
-        return moment.astimezone().isoformat()
+        here = datetime.now().astimezone().replace(tzinfo=None)  # each day has its own offset, summer or winter
+        span = parse_span(value, here)
+        moment = span and (span.end if self._is_end else span.start)
+        if moment is None:
+            self.fail(f"{value!r} is not a time such as 2025-09-29, 2025-09-29T14:30, yesterday or 7d", param, ctx)
+        return moment.astimezone().isoformat(timespec="milliseconds")
+
+
+SINCE = "Only messages since this day or time; words will do: yesterday, 7d."
+UNTIL = "Only messages until this day (with it) or time."
+also_option = click.option(
+    "--also", multiple=True, metavar="WORDING", help="Another wording of the same question; may be repeated."
+)
 
 
 @click.command()
@@ -83,8 +93,9 @@ class Moment(click.ParamType[str]):
     show_default=True,
     help="Whole messages, or a summary of them, or each one's beginning.",
 )
-@click.option("--from", "from_", type=Moment(), help="Only messages since this day or time.")
-@click.option("--to", type=Moment(ends_day=True), help="Only messages until this day (with it) or time.")
+@also_option
+@click.option("--from", "from_", type=Moment(), help=SINCE)
+@click.option("--to", type=Moment(is_end=True), help=UNTIL)
 @click.option(
     "--role", "roles", type=click.Choice(get_args(RoleName)), multiple=True, help="Only this role; may be repeated."
 )
@@ -100,7 +111,7 @@ def extract(words: tuple[str, ...], as_json: bool, explain: bool, **options: Any
     CHANNEL and an empty QUERY ("") you get the channel's last messages.
 
     \b
-    ctxr extract "fibonacci optimisation"
+    ctxr extract "fibonacci optimisation" --also memoization --also "피보나치 최적화"
     ctxr extract cursor_session_20250929_1430 "메모리 사용량"
     """
     if len(words) > 2:
@@ -108,15 +119,16 @@ def extract(words: tuple[str, ...], as_json: bool, explain: bool, **options: Any
     channel = words[0] if len(words) == 2 else None
     query = {
         "text": words[-1] or None,
+        "also": options["also"],
         "limit": options["limit"],
         "mode": options["mode"],
         "from": options["from_"],
         "to": options["to"],
-        "roles": list(options["roles"]) or None,
+        "roles": options["roles"] or None,
         "max_tokens": options["max_tokens"],
         "cursor": options["cursor"],
     }
-    request = {"operation": "extract", "channel": channel, "query": query, "source": "ctxr"}
+    request = operation("extract", query, channel)
     result = extract_result(run_operation(request, print_explanation if explain else None))
     if as_json:
         print_json(result)

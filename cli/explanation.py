@@ -50,22 +50,11 @@ def _item(item: Any) -> str:
 
 
 def _verdict(item: Mapping[str, Any]) -> str:
-    if "fused" in item:
-        return _fused(item)
-    parts = f"{item['own']:.2f} own + {item['neighbours']:.2f} neighbours + {item['session']:.2f} session"
-    return (
-        f"#{item['message']} {item['role']} {item['score']:.2f} = {parts}, covers {item['coverage']:.0%}; {_why(item)}"
-    )
-
-
-def _fused(item: Mapping[str, Any]) -> str:
-    words = f"#{item['by_words']} by words ({item['score']:.2f}, covers {item['coverage']:.0%})"
-    meaning = f"#{item['by_meaning']} by meaning" if item["by_meaning"] else "near in meaning"
-    ways = [
-        words if item["by_words"] else "not by words",
-        f"{meaning} ({item['similarity']:.3f})" if item["similarity"] is not None else "not by meaning",
-    ]
-    return f"#{item['message']} {item['role']} {item['fused']:.3f} = {', '.join(ways)}; {_why(item)}"
+    parts = f"{item['own']:.2f} own + {item['neighbours']:.2f} neighbours"
+    wording = f" of other wording {item['wording']}" if item["wording"] else ""
+    similar = f", similarity {item['similarity']:.3f}" if "similarity" in item else ""
+    covers = f"covers {item['coverage']:.0%}{wording}{similar}"
+    return f"#{item['message']} {item['role']} {item['score']:.2f} = {parts}, {covers}; {_why(item)}"
 
 
 def _why(item: Mapping[str, Any]) -> str:

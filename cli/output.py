@@ -17,6 +17,7 @@ as_json_option = click.option("--json", "as_json", is_flag=True, help="Print the
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _ZERO_WIDTH = {"Mn", "Me", "Cf"}
 _FENCE = "```"
+_HIT = re.compile(r"\*\*(.+?)\*\*", re.DOTALL)
 
 
 def print_json(value: Any) -> None:
@@ -42,6 +43,16 @@ def line_width() -> int:
 def printable(text: str) -> str:
     """Without control characters: a stored text must not steer the reader's terminal."""
     return _CONTROLS.sub("", text.replace("\r\n", "\n"))
+
+
+def one_line(text: str) -> str:
+    """A stored text that must not break the line or steer the terminal."""
+    return " ".join(printable(text).split())
+
+
+def with_bold_hits(snippet: str) -> str:
+    """A snippet with its hits in bold; the marks around them are for programs."""
+    return _HIT.sub(lambda hit: click.style(hit[1], bold=True), snippet).replace("**", "")
 
 
 def display_width(text: str) -> int:

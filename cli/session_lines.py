@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cli.output import cut, display_width, local_time, pad, printable, wrap
+from cli.output import cut, display_width, local_time, one_line, pad, printable, wrap
 from cli.transcript import ROLE_COLOURS
 
 Session = Mapping[str, Any]
@@ -26,27 +26,36 @@ def session_list(sessions: Sequence[Session], width: int, first: int | None = No
 
 
 def session_entry(session: Session, width: int, place: str = "") -> Iterator[str]:
-    """When, what about and which project; then what it is called by, which is never cut."""
+    """When, what about and which project; then what it is called by, which is never cut.
+
+    Of a session far down among many that were found only the essence may be known.
+    """
     margin = PLACE if place else 0
     room = width - margin - TIME - 2 * len(GAP) - PROJECT
     title = pad(one_line(title_of(session)), room)
-    project = cut(one_line(session["project_name"]), PROJECT)
-    time = local_time(session["updated_at"])
+    project = cut(one_line(session.get("project_name", "")), PROJECT)
+    time = local_time(session["updated_at"]) if "updated_at" in session else " " * TIME
     yield f"{pad(place, margin)}{time}{GAP}{click.style(title, bold=True)}{GAP}{project}".rstrip()
-    name = printable(session["nickname"] or session["session_id"])
-    facts = ", ".join([f"{session['message_count']} messages", *session["tags"]])
+    name = printable(session.get("nickname") or session["session_id"])
+    count = [f"{session['message_count']} messages"] if "message_count" in session else []
+    facts = ", ".join([*count, *session.get("tags", ())])
     left = " " * margin + pad(session["source"], TIME) + GAP + name + GAP
     yield click.style((left + cut(one_line(facts), max(width - display_width(left), 0))).rstrip(), dim=True)
 
 
+def elsewhere(found: Mapping[str, Any]) -> str:
+    """Where there are sessions, when there are none where one looked; nothing if there are none at all."""
+    other = found.get("elsewhere")
+    if not other:
+        return ""
+    named = other.get("same_name")
+    folder = f", {named['count']} in {printable(named['path'])}" if named else ""
+    return f"elsewhere: {other['all']} in all projects{folder}"
+
+
 def title_of(session: Session) -> str:
     """What a session is called in a list."""
-    return str(session["title"] or session["first_message_preview"] or session["channel"])
-
-
-def one_line(text: str) -> str:
-    """A stored text that must not break the line or steer the terminal."""
-    return " ".join(printable(text).split())
+    return str(session.get("title") or session.get("first_message_preview") or session["channel"])
 
 
 def session_page(page: Mapping[str, Any], width: int, before: int | None, *, is_whole: bool) -> Iterator[str]:

@@ -11,7 +11,7 @@ import click
 from cli.conversations import Moment
 from cli.operations import id_argument, operation, project_option, run_operation, source_option
 from cli.output import as_json_option, line_width, print_json
-from cli.session_lines import session_list, session_page, title_of
+from cli.session_lines import elsewhere, session_list, session_page, title_of
 from orchestrator.calls import session_result
 from orchestrator.export.files import write_new_file
 from orchestrator.export.texts import ExportFormat
@@ -23,6 +23,7 @@ limit_option = click.option(
 )
 offset_option = click.option("--offset", type=click.IntRange(0), default=0, help="Leave out so many, the latest ones.")
 MOST_NAMED = 1000
+NONE_YET = "No sessions. ctxr sync brings in what this machine's clients keep."
 
 
 @click.command("list")
@@ -32,7 +33,8 @@ MOST_NAMED = 1000
 @source_option
 @click.option("--tagged", is_flag=True, help="Only those with a nickname or tags.")
 @click.option("--tag", help="Only those with this tag.")
-@click.option("--since", type=Moment(), help="Only those active since this day or time.")
+@click.option("--since", type=Moment(), help="Only those active since this day or time; words will do: yesterday, 7d.")
+@click.option("--until", type=Moment(is_end=True), help="Only those last active until this day (with it) or time.")
 @as_json_option
 def list_sessions(as_json: bool, tagged: bool, **wanted: Any) -> None:
     """List past sessions, latest first.
@@ -63,13 +65,14 @@ def _list(query: dict[str, Any], as_json: bool) -> None:
     found = run_operation(operation("list", query))
     sessions, pagination = found["sessions"], found["pagination"]
     if as_json:
-        print_json({"sessions": sessions, "pagination": pagination})
+        print_json({name: found[name] for name in ("sessions", "pagination", "elsewhere") if name in found})
         return
     if not sessions:
-        click.echo("No sessions. ctxr sync brings in what this machine's clients keep.", err=True)
+        where = elsewhere(found) or "ctxr sync brings in what this machine's clients keep"
+        click.echo(f"No sessions; {where}.", err=True)
         return
     # A filter hides sessions that count for the place; the latest ones all stand before the rest.
-    is_filtered = any(query.get(name) for name in ("project", "source", "tag", "tagged_only"))
+    is_filtered = any(query.get(name) for name in ("project", "source", "tag", "tagged_only", "until"))
     for line in session_list(sessions, line_width(), None if is_filtered else pagination["offset"] + 1):
         click.echo(line)
     if pagination["has_more"]:

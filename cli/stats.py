@@ -9,8 +9,7 @@ from typing import Any
 
 import click
 
-from cli.output import as_json_option, line_width, pad, print_json
-from cli.session_lines import one_line
+from cli.output import as_json_option, line_width, one_line, pad, print_json
 from registry.settings import Settings, read_settings
 
 DAYS = 30

@@ -7,11 +7,13 @@ from typing import Any
 
 import click
 
-from cli.output import cut, display_width, local_time, pad, printable, wrap
+from cli.output import cut, display_width, local_time, one_line, pad, printable, with_bold_hits, wrap
 
 ROLE_COLOURS = {"user": "cyan", "assistant": "green", "error": "red"}
 INDENT = "  "
 TIME = "2025-09-29 14:30"
+PROJECT = 20
+WORDS_RELAXED = "Nothing about these words in that time or place; this is what was said there last."
 
 
 def transcript(result: Mapping[str, Any], width: int) -> str:
@@ -21,17 +23,24 @@ def transcript(result: Mapping[str, Any], width: int) -> str:
 
 def _lines(result: Mapping[str, Any], width: int) -> Iterator[str]:
     counts = result["metadata"]
-    yield click.style(printable(result["channel"]), bold=True)
-    yield _dim(
-        f"{counts['filtered_messages']} of {counts['total_messages']} messages,"
-        f" last activity {local_time(counts['last_activity'])}"
-    )
+    yield from _head(result, width)
     if "summary" in result:
         yield ""
         yield from wrap(printable(result["summary"]), width)
-    for message in result["messages"]:
+    messages = result["messages"]
+    times = {message["id"]: local_time(message["timestamp"]) for message in messages}
+    for message in messages:
+        if gap := message.get("gap_before"):
+            yield ""
+            yield _dim(_left_out(gap, ""))
         yield ""
-        yield from _message_lines(message, width)
+        yield from _message_lines(message, times, width)
+    if newer := counts.get("newer_messages"):
+        yield ""
+        yield _dim(_left_out(newer, "newer "))
+    for other in result.get("others", ()):
+        yield ""
+        yield from _other_lines(other, width)
     if "next_cursor" in counts:
         yield ""
         yield _dim("There is more; repeat the command with:")
@@ -42,10 +51,61 @@ def _lines(result: Mapping[str, Any], width: int) -> Iterator[str]:
         yield from _candidate_lines(result["candidates"], width)
 
 
-def _message_lines(message: Mapping[str, Any], width: int) -> Iterator[str]:
+def _head(result: Mapping[str, Any], width: int) -> Iterator[str]:
+    """Which conversation it is, how much of it is here, and how sure it is that it was meant."""
+    counts = result["metadata"]
+    yield click.style(printable(result["channel"]), bold=True)
+    if title := result.get("title"):
+        place = f"{printable(result['source'])}, {cut(printable(result['project']), PROJECT)}"
+        yield f"{cut(one_line(title), width - display_width(place) - len(INDENT))}{INDENT}{_dim(place)}"
+    yield _dim(
+        f"{counts['filtered_messages']} of {counts['total_messages']} messages,"
+        f" last activity {local_time(counts['last_activity'])}"
+    )
+    if sure := result.get("confidence"):
+        yield _dim(f"Confidence: {sure}")
+    if note := result.get("note"):
+        yield from (click.style(line, fg="yellow") for line in wrap(printable(note), width))
+    if counts.get("understood", {}).get("relaxed") == "words":
+        yield _dim(WORDS_RELAXED)
+
+
+def _message_lines(message: Mapping[str, Any], times: Mapping[str, str], width: int) -> Iterator[str]:
+    """`times`: when each message that is shown was said, by id."""
+    yield _said(message)
+    yield from (_dim(f"{INDENT}({mark})") for mark in _marks(message, times))
+    yield from _indented(message["text"], width)
+
+
+def _said(message: Mapping[str, Any]) -> str:
     role = click.style(message["role"], fg=ROLE_COLOURS.get(message["role"], "yellow"), bold=True)
-    yield f"{role}  {_dim(local_time(message['timestamp']))}"
-    for line in wrap(printable(message["text"]), width - len(INDENT)):
+    return f"{role}  {_dim(local_time(message['timestamp']))}"
+
+
+def _marks(message: Mapping[str, Any], times: Mapping[str, str]) -> Iterator[str]:
+    """What a reader has to know of a message before its text."""
+    if length := message.get("full_length"):
+        yield f"shortened, {length:,} characters in full"
+    if later := times.get(message.get("superseded_by", "")):
+        yield f"taken back at {later}"
+
+
+def _other_lines(other: Mapping[str, Any], width: int) -> Iterator[str]:
+    """The best passages of a conversation that may as well be meant."""
+    yield _dim("This may be meant as well:")
+    yield click.style(printable(other["channel"]), bold=True)
+    yield cut(one_line(other["title"]), width)
+    for message in other["messages"]:
+        yield _said(message)
+        yield from with_bold_hits("\n".join(_indented(message["text"], width))).split("\n")
+
+
+def _left_out(count: int, which: str) -> str:
+    return f"… {count} {which}{'message' if count == 1 else 'messages'} left out …"
+
+
+def _indented(text: str, width: int) -> Iterator[str]:
+    for line in wrap(printable(text), width - len(INDENT)):
         yield (INDENT + line).rstrip()
 
 
@@ -53,9 +113,12 @@ def _candidate_lines(candidates: list[Mapping[str, Any]], width: int) -> Iterato
     """A channel is copied from here, so its name is never cut; title and project take what is left."""
     for other in candidates:
         yield f"{local_time(other['last_activity'])}  {printable(other['channel'])}"
-        project = cut(printable(other["project"]), 20)
+        project = cut(printable(other["project"]), PROJECT)
         room = width - len(TIME) - 2 * len(INDENT) - display_width(project)
-        yield _dim(f"{' ' * len(TIME)}{INDENT}{pad(printable(other['title'] or ''), room)}{INDENT}{project}".rstrip())
+        yield _dim(f"{' ' * len(TIME)}{INDENT}{pad(one_line(other['title']), room)}{INDENT}{project}".rstrip())
+        if evidence := other.get("evidence"):
+            margin = " " * len(TIME) + INDENT
+            yield margin + with_bold_hits(cut(one_line(evidence), width - len(margin)))
 
 
 def _dim(text: str) -> str:

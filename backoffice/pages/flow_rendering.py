@@ -10,7 +10,6 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse
 
 from backoffice.pages.rendering import environment, render
-from orchestrator.relevance import REASONS
 
 LONGEST_MS = 30_000.0
 """A bar of full width: the usual time limit."""
@@ -50,6 +49,5 @@ def render_flow(request: Request, template: str, **context: Any) -> HTMLResponse
     return render(request, f"flow/{template}", section="flow", **context)
 
 
-environment.globals["reasons"] = REASONS
 environment.tests["instant"] = is_instant
 environment.filters |= {"duration": duration, "bar": bar, "share": share}

@@ -25,8 +25,10 @@ class RunView:
     """By node."""
     edges: frozenset[tuple[str, str]]
     """The way taken through the graph."""
+    judging: str | None
+    """The node that noted verdicts on the messages found."""
     verdicts: list[dict[str, Any]]
-    """Of `filter` on the best messages found, each with the message as `shown` (None: deleted since)."""
+    """On the best messages found, each with the message as `shown` (None: deleted since)."""
     delivered: list[dict[str, Any]]
     gone: int
     """How many of the delivered messages are deleted by now, or were left out of the record."""
@@ -43,7 +45,8 @@ def run_view(tx: ReadTransaction, execution_id: str) -> RunView:
     """The run with that id; NotFound if there is none."""
     run = get_execution(tx, execution_id)
     steps = {step["node"]: step for step in run["steps"]}
-    recorded = steps.get("filter", {}).get("detail", {}).get("verdicts", [])
+    judging = next((node for node, step in steps.items() if "verdicts" in step["detail"]), None)
+    recorded = steps[judging]["detail"]["verdicts"] if judging else []
     verdicts = [verdict for verdict in recorded if isinstance(verdict, dict)]
     found = {row.number: row for row in by_numbers(tx, [verdict["message"] for verdict in verdicts])}
     ids = _delivered_ids(run, steps)
@@ -52,6 +55,7 @@ def run_view(tx: ReadTransaction, execution_id: str) -> RunView:
         run,
         steps,
         frozenset(pairwise(step["node"] for step in run["steps"])),
+        judging,
         [{**verdict, "shown": _message(found.get(verdict["message"]))} for verdict in verdicts],
         [message for row in rows if (message := _message(row))],
         len(ids) - len(rows),
@@ -100,15 +104,15 @@ def compare(here: RunView, there: RunView) -> Comparison:
 
 
 def _figures(view: RunView) -> dict[str, Any]:
-    query, kept = (view.steps.get(name, {}).get("detail", {}) for name in ("cr_query", "filter"))
+    query, judged = (view.steps.get(name or "", {}).get("detail", {}) for name in ("cr_query", view.judging))
     return {
         "status": view.run["status"],
         "error": (view.run["error"] or {}).get("code"),
         "channel": view.run["channel"],
         "words": ", ".join(query.get("words", [])) or None,
         "candidates": query.get("candidates"),
-        "kept": kept.get("kept"),
-        "dropped": kept.get("dropped"),
+        "kept": judged.get("kept"),
+        "dropped": judged.get("dropped"),
         "delivered": len(view.delivered) + view.gone,
         "tokens": view.tokens,
     }

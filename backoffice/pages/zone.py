@@ -11,8 +11,8 @@ from zoneinfo import ZoneInfo
 
 from fastapi import Request
 
-from backoffice.queries import end_of_day
 from registry.domain import format_time, parse_time
+from registry.text.time_words import parse_span
 
 COOKIE = "zone"
 Told = Literal["told", "untold", "unknown"]
@@ -27,12 +27,9 @@ def zone_told(request: Request) -> Told:
 
 def as_instant(request: Request, name: str, given: str) -> str:
     """A filter's `from` or `to` as the reader means it, as an instant; what is none stays, to be refused."""
-    whole = str(end_of_day(given)) if name == "to" else given
-    try:
-        moment = datetime.fromisoformat(whole)
-        return whole if moment.tzinfo else format_time(moment.replace(tzinfo=_zone_of(request) or UTC))
-    except (ValueError, OverflowError):
-        return given
+    span = parse_span(given, datetime.now(_zone_of(request) or UTC))
+    moment = span and (span.end if name == "to" else span.start)
+    return format_time(moment) if moment else given
 
 
 def as_local(request: Request, given: str) -> str:

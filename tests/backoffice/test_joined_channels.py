@@ -56,7 +56,7 @@ async def test_what_was_named_and_numbered_before_is_still_found_after_two_chann
         assert page["total"] > 0, path
         assert {item["channel"] for item in page["items"]} == {session_name}
     again = await orchestrator.run({"operation": "extract", "channel": NAME, "query": {"text": "guests basket"}})
-    assert [message["text"] for message in again["messages"]] == said[2:]
+    assert {message["text"] for message in again["messages"]} >= set(said[2:])
     assert (await http.get(f"/channels/{NAME}")).status_code == 200
     assert extracted["success"]
 

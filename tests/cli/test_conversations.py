@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cli.output import display_width
+from cli.output import display_width, local_time
 from tests.cli.conftest import FIBONACCI, Ctxr, bare_ctxr
 
 
@@ -43,15 +43,21 @@ def test_json_is_the_result_of_the_tool(ctxr: Ctxr) -> None:
         "total_messages": 2,
         "filtered_messages": 2,
         "last_activity": "2025-09-29T14:30:18.456Z",
+        "understood": {"words": ["피보나치"]},
     }
 
 
 def test_an_empty_query_shows_the_last_messages_of_a_channel(ctxr: Ctxr) -> None:
     ctxr("log", "-", given=FIBONACCI)
     shown = ctxr("extract", "--limit", "1", FIBONACCI["channel"], "")
-    assert "메모이제이션" in shown.output
-    assert "피보나치" not in shown.output
+    assert "메모이제이션을 쓰세요." in said_in(shown.output)
+    assert not any("피보나치" in line for line in said_in(shown.output))
     assert "--cursor " in shown.output
+
+
+def said_in(shown: str) -> list[str]:
+    """The lines of messages, without what is told about them."""
+    return [line.strip() for line in shown.splitlines() if line.startswith("  ")]
 
 
 def test_the_next_page_goes_on_where_the_last_one_ended(ctxr: Ctxr) -> None:
@@ -69,6 +75,56 @@ def test_other_channels_are_offered_when_none_was_named(ctxr: Ctxr) -> None:
     assert "claude_session_1" in shown
     assert FIBONACCI["channel"] in shown
     assert max(map(display_width, shown.splitlines())) <= 80
+
+
+LONG = {
+    "channel": "long",
+    "meta": {"title": "Rate limits of the upload gateway", "source": "codex", "project": "/home/me/gateway"},
+    "messages": [
+        {"role": role, "text": text, "timestamp": f"2025-09-29T14:{minute:02}:00Z"}
+        for minute, (role, text) in enumerate(
+            [
+                ("user", "Which limiter does the upload gateway take: token bucket or leaky bucket?"),
+                ("assistant", "A token bucket of 50 uploads. " + "It refills by one each second. " * 400),
+                *(
+                    (role, text)
+                    for step in range(20)
+                    for role, text in (("user", f"Paint fence {step}"), ("assistant", f"Painted {step}"))
+                ),
+                ("user", "Actually use a leaky bucket instead of the token bucket limiter for the upload gateway"),
+                ("assistant", "Done."),
+            ]
+        )
+    ],
+}
+
+
+def test_a_reader_sees_which_conversation_it_is_and_what_of_it_is_missing(ctxr: Ctxr) -> None:
+    ctxr("log", "-", given=LONG)
+    shown = ctxr("extract", "--limit", "4", "upload gateway token bucket limiter").stdout
+    head = shown.splitlines()[:4]
+    assert head[0] == "long"
+    assert head[1] == "Rate limits of the upload gateway  codex, gateway"
+    assert head[3].startswith("Confidence: ")
+    assert "… 40 messages left out …" in shown
+    assert "shortened, 12,430 characters in full" in shown
+    assert f"taken back at {local_time('2025-09-29T14:42:00Z')}" in shown
+    lines = [line for line in shown.splitlines() if not line.startswith("--cursor ")]
+    assert max(map(display_width, lines)) <= 80
+    older = ctxr("extract", "--limit", "1", "long", "").stdout
+    assert "… 43 messages left out …" in older
+
+
+def test_a_guess_is_called_one_with_other_conversations_that_may_be_meant(ctxr: Ctxr) -> None:
+    ctxr("log", "-", given=LONG)
+    more = {"channel": "fences", "messages": [{"role": "user", "text": "Paint the fence of the upload shed"}]}
+    ctxr("log", "-", given=more)
+    shown = ctxr("extract", "upload quarantine mandate cathedral scheduler").stdout
+    assert "Confidence: low" in shown
+    assert "A guess: " in shown
+    assert "Not what you meant? Other channels:" in shown
+    assert "of the upload shed" in shown
+    assert "**" not in shown
 
 
 def test_a_summary_stands_for_its_messages(ctxr: Ctxr) -> None:
@@ -134,7 +190,7 @@ def test_a_conversation_that_is_none_is_exit_status_2(ctxr: Ctxr, given: Any, na
         ("extract",),
         ("extract", "continue", "the", "conversation"),
         ("extract", "x", "--limit", "0"),
-        ("extract", "x", "--from", "yesterday"),
+        ("extract", "x", "--from", "someday"),
         ("extract", "x", "--mode", "poem"),
         ("log", "/no/such/file"),
         ("no-such-command",),

@@ -195,12 +195,42 @@ def test_a_search_shows_sessions_with_what_matched(three: Ctxr) -> None:
     assert max(map(display_width, shown.splitlines())) <= 80
 
 
-def test_a_search_says_that_it_looked_beyond_the_time_it_was_asked_for(ctxr: Ctxr) -> None:
+def test_a_search_gives_up_words_and_says_so_but_never_the_time_it_was_asked_for(ctxr: Ctxr) -> None:
     said = [{"role": "user", "text": "How do I set a quokka?", "timestamp": "2026-01-05T12:00:00Z"}]
     ctxr("log", "-", given={"channel": "quokkas", "messages": said})
-    lines = ctxr("search", "quokka", "어제").output.splitlines()
-    assert lines[0] == "Nothing from 어제; this is from other times."
-    assert any("quokka" in line for line in lines[1:])
+    nothing = ctxr("search", "quokka", "어제")
+    assert (nothing.exit_code, nothing.stdout) == (3, "")
+    assert "nothing from 어제" in nothing.stderr
+    ctxr("log", "-", given={"channel": "now", "messages": [{"role": "user", "text": "Feed the wombat"}]})
+    lines = ctxr("search", "quokka", "오늘").stdout.splitlines()
+    assert lines[0].startswith("Nothing about these words in that time")
+    assert any("wombat" in line for line in lines)
+    assert not any("quokka" in line for line in lines)
+
+
+def test_a_project_without_sessions_says_where_there_are_some(three: Ctxr) -> None:
+    for command in (["list"], ["search", "redis"]):
+        assert "elsewhere: " in three(*command, "--project", "/nowhere/else").stderr
+
+
+def test_sessions_and_messages_are_found_by_another_wording(three: Ctxr) -> None:
+    assert three("search", "mandje").exit_code == 3
+    assert "Basket" in three("search", "mandje", "--also", "basket").stdout
+    assert "In redis." in three("extract", "mandje", "--also", "where is the basket kept").stdout
+
+
+def test_sessions_of_a_time_are_listed_by_words_for_it(three: Ctxr) -> None:
+    assert listed(three, "list", "--since", "yesterday") == ["tokens"]
+    assert (
+        listed(three, "list", "--since", "7d") == listed(three, "list", "--since", "최근 7일") == ["tokens", "basket"]
+    )
+
+
+def test_of_many_sessions_found_in_little_room_each_is_named(three: Ctxr) -> None:
+    shown = three("search", "basket", "tokens", "--max-tokens", "1")
+    assert shown.exit_code == 0
+    assert "basket" in shown.stdout
+    assert "tokens" in shown.stdout
 
 
 def test_a_search_in_json_is_the_tools_result(three: Ctxr) -> None:

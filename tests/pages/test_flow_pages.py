@@ -77,9 +77,33 @@ async def test_one_run_shows_its_way_its_verdicts_and_what_it_delivered(http: ht
         "cr_query-filter",
         "filter-cr_write",
     ]
+    assert 'class="verdicts"' in shown
     assert "kept" in shown
     assert f"/channels/{FIBONACCI}?at=conv_" in shown
     assert "tokens" in shown
+
+
+async def test_a_run_shows_what_each_wording_found_and_how_sure_the_answer_is(
+    http: httpx.AsyncClient, orchestrator: Orchestrator
+) -> None:
+    query = {"text": "quokka", "also": ["<i>wombat</i>", "피보나치 함수"]}
+    await orchestrator.run({"operation": "extract", "query": query})
+    run = await newest(http)
+    shown = re.sub(r"\s+", " ", await text_of(http, f"/flow/{run['id']}"))
+    assert "Other wordings" in shown
+    assert "2. 피보나치 함수" in shown
+    assert re.search(r'100 % ?<br><span class="small">wording 2</span>', shown)
+    assert "<i>wombat" not in shown
+    assert re.search("<dt>confidence</dt> <dd>(high|medium|low)</dd>", shown)
+
+
+async def test_a_record_holds_nothing_that_a_deleted_message_said(
+    http: httpx.AsyncClient, orchestrator: Orchestrator
+) -> None:
+    answer = await orchestrator.run({"operation": "extract", "channel": FIBONACCI})
+    assert answer["stands_at"]["last_question"]
+    run = await newest(http)
+    assert answer["stands_at"]["last_question"] not in (await http.get(f"/bo/ao/executions/{run['id']}")).text
 
 
 async def test_an_extract_within_some_tokens_is_counted_as_it_was_delivered(
@@ -130,8 +154,8 @@ async def test_a_korean_page_says_in_korean_why(http: httpx.AsyncClient, orchest
     run = await newest(http)
     shown = await text_of(http, f"/flow/{run['id']}")
     assert "search 작업의 경로" in shown
-    assert re.search(r"(요청의|최고 점수의) \d+%", shown)
-    for english in ("the path of", "of the request", "of the best"):
+    assert "낱말의 일부만 있거나 소리만 비슷하고" in shown
+    for english in ("the path of", "parts of words"):
         assert english not in shown
     await orchestrator.run({"operation": "extract", "channel": "nobody"})
     for address in ("/flow", f"/flow/{(await newest(http))['id']}"):
@@ -166,16 +190,25 @@ async def test_the_verdicts_of_an_older_record_are_still_read(
 ) -> None:
     await orchestrator.run({"operation": "search", "query": {"text": "피보나치 메모이제이션 재귀 retry"}})
     run = await newest(http)
+    because = {"code": "coverage", "share": 0.12, "least": 0.2}
+    older: dict[str, Any] = {
+        "session": 0.25,
+        "kept": False,
+        "reason": "covers 12% of the request, less than 20%",
+        "because": because,
+    }
 
     def age(tx: WriteTransaction) -> None:
         steps = get_execution(tx, run["id"])["steps"]
         for verdict in next(step for step in steps if step["node"] == "filter")["detail"]["verdicts"]:
-            verdict.pop("because")
+            verdict |= older
+            del verdict["wording"]
         tx.execute(update(execution).where(execution.c.id == run["id"]).values(steps=steps))
 
-    before = await text_of(http, f"/flow/{run['id']}")
     await orchestrator.registry.write(age)
-    assert await text_of(http, f"/flow/{run['id']}") == before
+    assert str(older["reason"]) in await text_of(http, f"/flow/{run['id']}")
+    http.headers["Accept-Language"] = "ko"
+    assert "요청의 12%만 다룹니다 (기준 20% 미만)" in await text_of(http, f"/flow/{run['id']}")
 
 
 async def test_a_message_deleted_since_is_no_longer_shown(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
