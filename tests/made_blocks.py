@@ -168,12 +168,13 @@ def _default_of(schema: Mapping[str, Any], is_required: bool) -> str:
 
 
 def _shape_of(schema: Mapping[str, Any]) -> str:
-    """The fields of a result in one line; a question mark where one may be missing."""
+    """The fields of a result in one line; a question mark where one may be missing, if that is said at all."""
     said = []
+    always = schema.get("required", schema["properties"])
     for name, part in schema["properties"].items():
         inner, mark = (part["items"], "[]") if "items" in part else (part, "")
         more = f" {{{_shape_of(inner)}}}" if "properties" in inner else ""
-        said.append(f"`{name}{mark}{'' if name in schema.get('required', ()) else '?'}`{more}")
+        said.append(f"`{name}{mark}{'' if name in always else '?'}`{more}")
     return ", ".join(said)
 
 
