@@ -1,4 +1,4 @@
-"""Where the time of a call goes, by the product's own execution records (contract 5, `/bo/ao/executions`)."""
+"""Where the time of a call goes, by the product's own execution records."""
 
 from __future__ import annotations
 

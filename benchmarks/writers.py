@@ -101,7 +101,7 @@ async def stored_texts(client: Client, channel: str) -> Counter[str]:
 
 
 def result_of(envelope: dict[str, Any] | None) -> dict[str, Any]:
-    """The result in a tool's envelope (contract 2)."""
+    """The result in a tool's envelope."""
     if not envelope or not envelope["ok"]:
         raise WrongAnswer(envelope and envelope["error"])
     return dict(envelope["result"])

@@ -16,11 +16,11 @@ should so that the this to us want we what when where which why will with would 
 
 
 def suggest_nickname(text: str, taken: Collection[str]) -> str:
-    """A nickname nobody has yet: the first telling words, joined by hyphens ("session" where there are none)."""
+    """A nickname nobody has yet: the first significant words, joined by hyphens ("session" where there are none)."""
     words = [word.lower() for word in _WORD.findall(text)]
     nothing = frozenset(_SAYING_NOTHING.split())
-    telling = [word for word in words if word not in nothing and "'" not in word and "’" not in word]
-    name = "-".join((telling or words)[:WORDS])[:LONGEST].rstrip("-") or "session"
+    significant = [word for word in words if word not in nothing and "'" not in word and "’" not in word]
+    name = "-".join((significant or words)[:WORDS])[:LONGEST].rstrip("-") or "session"
     name = f"session-{name}" if name.isdecimal() else name  # a number is a place in the list
     taken = {one.casefold() for one in taken if one}
     numbered = (f"{name}-{number}" for number in count(2))

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from orchestrator.delivery import Turn
 from orchestrator.recorder import KEPT_ITEMS
 from registry.search.retrieval import SearchResult, Wording
-from registry.text.rank_fusion import SimilarMessages
 from registry.text.ranking import Ranked
+from registry.text.similar import SimilarMessages
 from registry.text.term_weights import coverage
 
 NEARLY_KEPT = 10

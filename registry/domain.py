@@ -17,7 +17,7 @@ from typing import Any
 
 
 class Role(StrEnum):
-    """Who speaks. The seed's three, and what a client's own history adds (contract 2.1)."""
+    """Who speaks: the three of every chat, and what a client's own history adds."""
 
     USER = "user"
     ASSISTANT = "assistant"
@@ -97,7 +97,7 @@ def parse_time(given: str | datetime) -> datetime:
 
 
 def format_time(moment: datetime) -> str:
-    """ISO 8601 in UTC with milliseconds and `Z` (contract 5)."""
+    """ISO 8601 in UTC with milliseconds and `Z`."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -155,7 +155,7 @@ def _items(value: Any) -> Iterable[Any]:
 
 
 def digest_of(role: Role, text: str) -> bytes:
-    """What makes two messages the same words: role and text, whatever the white space (contract 2.1)."""
+    """What makes two messages the same words: role and text, whatever the white space."""
     words = " ".join(unicodedata.normalize("NFC", text).split())
     return blake2b(f"{role}\0{words}".encode(), digest_size=16).digest()
 

@@ -1,4 +1,4 @@
-"""What can be configured (contract 7), read once where a program starts."""
+"""What can be configured, read once where a program starts."""
 
 from __future__ import annotations
 

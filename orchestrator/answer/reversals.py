@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 SHARED = 2
-"""So many telling tokens of the earlier message stand in the one that takes it back."""
+"""So many significant tokens of the earlier message stand in the one that takes it back."""
 _TAKES_BACK = re.compile(
     r"""\b(?:instead(?:\ of)?|actually|after\ all|no\ longer|not\ anymore|any\ ?more|changed?\ (?:my|our)\ minds?
         
@@ -22,7 +22,7 @@ _TAKES_BACK = re.compile(
 
 
 class Said(NamedTuple):
-    """A message found: its id, its place in time, its text, and the telling tokens of the request it holds."""
+    """A message found: its id, its place in time, its text, and the significant tokens of the request it holds."""
 
     id: str
     place: tuple[str, int]

@@ -1,4 +1,4 @@
-"""A session as a document: Markdown, JSON or HTML (contract 2.3, export_session). Pure."""
+"""A session as a document: Markdown, JSON or HTML. Pure."""
 
 from __future__ import annotations
 

@@ -22,11 +22,12 @@ from registry.search.candidates import CANDIDATES
 from registry.search.retrieval import SearchResult
 from registry.search.scope import Scope
 from registry.search.sessions import latest_sessions, nearest_times
-from registry.storage.channels import ChannelRow, channels_by_number, get_channel, names_like, recent_channels
+from registry.storage.channels import ChannelRow, channels_by_number, get_channel, recent_channels
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.extract_results import get_result, save_result
 from registry.storage.messages import by_numbers, messages_of, seqs_of, turns_of
 from registry.storage.paging import cursor_of, decode_cursor, encode_cursor, place_of
+from registry.storage.references import existing_channel
 from registry.text.confidence import Confidence, confidence_of
 from registry.text.matching import matching_tokens
 from registry.text.snippets import snippet
@@ -94,7 +95,7 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction:
     ranking = _ranking_place(query.cursor)
     if ranking:
         return _continued(tx, run, request, ranking)
-    row = _named(tx, request.channel) if request.channel else None
+    row = existing_channel(tx, request.channel) if request.channel else None
     given = Scope(channel_number=row.number if row else None, roles=query.roles, from_=query.from_, to=query.to)
     said, scope = ask(tx, query.text or "", query.utc_offset_minutes, given)
     scope = without_the_asking_chat(tx, run, request.source, scope)
@@ -134,15 +135,6 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction:
         confidence=sure,
         **_beside(tx, candidates, found, sure),
     )
-
-
-def _named(tx: ReadTransaction, name: str) -> ChannelRow:
-    try:
-        return get_channel(tx, name)
-    except NotFound as unknown:
-        near = names_like(tx, name)
-        nearest = f"; nearest: {', '.join(near)}" if near else ""
-        raise NotFound(unknown.message, f"{unknown.details}{nearest}") from None
 
 
 def _best_channels(tx: ReadTransaction, run: Run, found: SearchResult) -> list[tuple[ChannelRow, float]]:

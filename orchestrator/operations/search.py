@@ -27,7 +27,7 @@ from registry.storage.paging import Order, Page, decode_cursor, encode_cursor
 from registry.storage.references import resolve_session
 from registry.text.matching import matched_words
 from registry.text.query import ParsedQuery
-from registry.text.rank_fusion import SimilarMessages
+from registry.text.similar import SimilarMessages
 from registry.text.snippets import snippet
 from registry.text.term_weights import coverage
 from registry.text.understanding import Known, Understood, understand

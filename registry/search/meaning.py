@@ -26,8 +26,8 @@ from registry.storage.database import ReadTransaction
 from registry.storage.engines import index_of
 from registry.storage.tables import conversation
 from registry.text.post_filter import carried, left_out, post_filter
-from registry.text.rank_fusion import SimilarMessages
 from registry.text.ranking import Candidate
+from registry.text.similar import SimilarMessages
 from registry.text.syntax import Search
 
 MEANING = 0.5

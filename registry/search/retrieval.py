@@ -34,7 +34,6 @@ from registry.text.confidence import Evidence
 from registry.text.matching import matched_by
 from registry.text.post_filter import carried, left_out, post_filter
 from registry.text.query import ParsedQuery, parse_query
-from registry.text.rank_fusion import SimilarMessages
 from registry.text.ranking import (
     Candidate,
     Ranked,
@@ -46,6 +45,7 @@ from registry.text.ranking import (
     weight_of,
     whole_scores,
 )
+from registry.text.similar import SimilarMessages
 from registry.text.spans import Span
 from registry.text.syntax import Search
 from registry.text.term_weights import Term, coverage, full_weight, idf, weighted_terms

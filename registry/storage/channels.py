@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from difflib import get_close_matches
 from operator import eq, ge, le
 from typing import Any
 
@@ -68,17 +67,6 @@ def get_channel(tx: ReadTransaction, name: str) -> ChannelRow:
     if row is None or row.deleted:
         raise NotFound("No such channel", f"No channel {name!r} in the registry")
     return row
-
-
-NAMES_LOOKED_AT = 2_000
-
-
-def names_like(tx: ReadTransaction, name: str, limit: int = 3) -> list[str]:
-    """The names and nicknames of recent channels that are most like one that does not exist."""
-    columns = channel.c.name, channel.c.nickname
-    recent = select(*columns).where(channel.c.deleted.is_(False)).order_by(channel.c.updated_at.desc())
-    known = {one for row in tx.execute(recent.limit(NAMES_LOOKED_AT)) for one in row if one}
-    return get_close_matches(name, sorted(known), limit)
 
 
 def channels_by_number(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, ChannelRow]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import AsyncIterator
 
@@ -14,7 +13,7 @@ from registry.search.meaning import pack, similarity, with_meaning
 from registry.search.retrieval import find_messages
 from registry.search.scope import Scope
 from registry.search.vectors import EmbeddingModel, Vector, keep_model, keep_vectors, unembedded
-from registry.text.rank_fusion import SimilarMessages, fuse
+from registry.text.similar import SimilarMessages
 from registry.text.syntax import Search
 
 pytestmark = pytest.mark.anyio
@@ -143,13 +142,6 @@ def test_packing_keeps_the_direction() -> None:
         assert similarity(packed, direction(number)) > 0.9995
     assert pack([0.0] * 4) == b""
     assert similarity([0.0], [1.0]) == 0.0
-
-
-def test_two_first_places_beat_one_and_the_first_ranking_decides_ties() -> None:
-    assert list(fuse([[1, 2, 3], [4, 2]])) == [2, 1, 4, 3]
-    assert fuse([[1], [1]])[1] == 2
-    assert math.isclose(fuse([[1, 2]])[2], 61 / 62)
-    assert fuse([]) == {}
 
 
 def test_similarity_is_given_in_shares_of_the_largest_above_the_background() -> None:

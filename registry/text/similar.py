@@ -1,12 +1,9 @@
-"""Two rankings made one: by words and by meaning, neither of whose scores says anything to the other. Pure."""
+"""The messages that are similar to a request in meaning, and how similar. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-
-RANK_CONSTANT = 60
-"""The usual constant of reciprocal rank fusion: the first places of a ranking differ little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +25,3 @@ class SimilarMessages:
         """How similar a message is, above the background, 1 being the most similar; 0 for one that is not."""
         largest = max(self.similarities.values(), default=0.0) - self.background
         return (self.similarities.get(number, self.background) - self.background) / largest if largest > 0 else 0.0
-
-
-def fuse(rankings: Sequence[Sequence[int]]) -> dict[int, float]:
-    """Reciprocal rank fusion: the score of everything ranked, 1 for a first place in one ranking, best first.
-
-    Of equal scores the one comes first that stands higher in the first of the rankings.
-    """
-    scores: dict[int, float] = {}
-    for ranking in rankings:
-        for place, one in enumerate(ranking):
-            scores[one] = scores.get(one, 0.0) + (RANK_CONSTANT + 1) / (RANK_CONSTANT + 1 + place)
-    return dict(sorted(scores.items(), key=lambda item: -item[1]))
