@@ -53,7 +53,7 @@ async def elsewhere(run: Run, request: Request, answer: Answer) -> dict[str, Any
         with recorder.step("elsewhere"):
             found = await answer(aside, request.model_copy(update={"query": wider}))
         total = found["pagination"]["total"]
-        return total, found["sessions"][0]["project_path"] if found["sessions"] else None
+        return total, found["sessions"][0].get("project_path") if found["sessions"] else None
 
     total, _ = await sessions(None)
     named, path = await sessions(Project.from_path(query.project).name) if total else (0, None)

@@ -17,7 +17,7 @@ NEARLY_KEPT = 10
 
 REASONS = {
     "parts": "contains parts of words only, or what sounds like them, and stands beside nothing better",
-    "size": "did not fit into the answer",
+    "beside": "holds nothing of the request, and stands two places from what does",
 }
 """Why a message that was found is not shown: a code in the record, words where it is read."""
 
@@ -86,7 +86,8 @@ def _judged(
     beside = (places.get((candidate.channel_id, candidate.seq + step)) for step in (-1, 0, 1))
     covered = [coverage(_weight(wording, candidate.number), wording.full) for wording in found.wordings]
     best = max(range(len(covered)), key=covered.__getitem__)
-    reason = None if any(number in matched for number in beside) else Reason("parts")
+    dropped = Reason("parts" if covered[best] > 0 else "beside")
+    reason = None if any(number in matched for number in beside) else dropped
     return Judged(one, covered[best], best, reason, similarity)
 
 
