@@ -22,7 +22,9 @@ def slim_output(schema: dict[str, Any]) -> dict[str, Any]:
     """
     unsaid = frozenset({"title", "description"})
     said, slimmed = slim(schema, unsaid), slim(schema, unsaid | {"required"})
-    slimmed["properties"]["result"]["required"] = said["properties"]["result"]["required"]
+    always = said.get("properties", {}).get("result", {}).get("required")
+    if always:
+        slimmed["properties"]["result"]["required"] = always
     return slimmed
 
 

@@ -77,6 +77,10 @@ def find(tx: ReadTransaction, run: Run, read: Understood, scope: Scope, also: Se
     return with_meaning(tx, found, read.search, scope, run.meant.model, run.meant.vector)
 
 
+LEAST_COVERAGE = 0.2
+"""A message that holds less than this share of every wording is no hit in a list of hits."""
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """What a request was read as, what it found, and the verdict on each message."""
@@ -92,7 +96,8 @@ class Found:
         return [
             one
             for one in self.verdicts
-            if one.ranked.candidate.number in matched or (one.similarity is not None and one.reason is None)
+            if (one.ranked.candidate.number in matched and one.coverage >= LEAST_COVERAGE)
+            or (one.similarity is not None and one.reason is None)
         ]
 
 

@@ -62,6 +62,7 @@ def _added(tx: WriteTransaction, numbers: Sequence[int]) -> Any:
     key = (_hour(tx), execution.c.operation, execution.c.source, error_code, execution.c.duration_rounded)
     counted = select(*key, func.count(), func.sum(execution.c.duration_ms))
     counted = counted.where(execution.c.number.in_(numbers)).group_by(*key)
+    counted = counted.order_by(*key)  # two servers that add to the same rows take them in the same order
     statement = insert(execution_rollup).from_select([*_KEY, "runs", "total_ms"], counted)
     more = statement.excluded
     table = execution_rollup.c

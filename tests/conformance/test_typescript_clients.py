@@ -14,7 +14,6 @@ from tests.conformance.servers import STDIO, environment
 pytestmark = pytest.mark.timeout(INSTALL_SECONDS + 60)
 
 CLIENT = Path(__file__).with_name("client.mjs")
-INVALID_PARAMS = -32602
 PROTOCOLS = {"v1": "2025-11-25", "v2-legacy": "2025-11-25", "v2-modern": "2026-07-28"}
 ASKED = {"role": "user", "text": "피보나치 함수를 memoize 할 수 있을까?", "timestamp": "2026-11-20T09:00:00Z"}
 ANSWERED = {"role": "assistant", "text": "Yes: add functools.cache.", "timestamp": "2026-11-20T09:00:05Z"}
@@ -60,7 +59,8 @@ def test_a_typescript_client_logs_and_finds_a_conversation(
     assert error_of(bad)["code"] == "INVALID_REQUEST"
     assert "limit" in json.dumps(error_of(bad)["details"])
     assert error_of(missing)["code"] == "NOT_FOUND"
-    assert unknown["error"]["code"] == INVALID_PARAMS
+    assert error_of(unknown)["code"] == "INVALID_REQUEST"
+    assert "nearest" in error_of(unknown)["details"]
 
 
 def call(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
