@@ -117,7 +117,8 @@ class RegistryServer(MCPServer[Any]):
         tool = tool_named(self, fn.__name__)
         if tool:
             tool.parameters = {**slim(tool.parameters), "additionalProperties": False}
-            tool.fn_metadata.output_schema = slim_output(tool.fn_metadata.output_schema or {})
+            if tool.fn_metadata.output_schema:
+                tool.fn_metadata.output_schema = slim_output(tool.fn_metadata.output_schema)
 
     async def list_tools(self) -> list[Tool]:
         """The tools of the chosen toolsets."""

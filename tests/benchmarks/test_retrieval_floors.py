@@ -19,20 +19,20 @@ EACH = 10
 """One question of so many is asked here; `python -m benchmarks.retrieval` asks all of them."""
 CHANNEL, EXTRACT, SEARCH = "extract, of its channel", "extract", "search_sessions"
 FLOORS = {
-    (EXTRACT, "session_1"): 0.54,
-    (EXTRACT, "session_5"): 0.59,
-    (SEARCH, "session_1"): 0.54,
-    (SEARCH, "session_5"): 0.59,
-    (CHANNEL, "recall_10"): 0.51,
-    (EXTRACT, "recall_10"): 0.46,
-    (SEARCH, "recall"): 0.54,
-    (CHANNEL, "answered"): 0.59,
-    (EXTRACT, "answered"): 0.68,
+    (EXTRACT, "session_1"): 0.63,
+    (EXTRACT, "session_5"): 0.85,
+    (SEARCH, "session_1"): 0.63,
+    (SEARCH, "session_5"): 0.85,
+    (CHANNEL, "recall_10"): 0.7,
+    (EXTRACT, "recall_10"): 0.55,
+    (SEARCH, "recall"): 0.4,
+    (CHANNEL, "answered"): 0.65,
+    (EXTRACT, "answered"): 0.5,
 }
-"""Of questions that have an answer."""
+"""Of questions that have an answer, in one wording."""
 CEILINGS = {
-    (CHANNEL, "answered"): 0.25,
-    (EXTRACT, "answered"): 0.70,
+    (CHANNEL, "answered"): 0.1,
+    (EXTRACT, "answered"): 0.15,
     (SEARCH, "answered"): 0.70,
 }
 """Of questions that have none: false answers."""
