@@ -68,7 +68,7 @@ def test_a_search_explains_what_was_kept_and_left_out_and_why(ctxr: Ctxr) -> Non
     assert "words: 피보나치, 함수, 시간복잡도, 개선" in shown.stderr
     assert "channel cursor_session_20250929_1430, score" in shown.stderr
     assert "kept" in shown.stderr
-    assert "left out: contains parts of words only" in " ".join(shown.stderr.split())
+    assert "left out: holds nothing of the request" in " ".join(shown.stderr.split())
     nothing = ctxr("search", "--explain", "quantum chromodynamics")
     assert nothing.exit_code == 3
     assert "words: quantum, chromodynamics" in nothing.stderr
