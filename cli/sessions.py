@@ -23,7 +23,6 @@ limit_option = click.option(
 )
 offset_option = click.option("--offset", type=click.IntRange(0), default=0, help="Leave out so many, the latest ones.")
 MOST_NAMED = 1000
-NONE_YET = "No sessions. ctxr sync brings in what this machine's clients keep."
 
 
 @click.command("list")

@@ -93,10 +93,6 @@ def _with_time(search: Search, now: datetime) -> Search:
     return replace(search, words=" ".join(words.split()), when=word.span, when_words=named)
 
 
-def _has_filter(search: Search) -> bool:
-    return bool(search.tags or search.project or search.source or search.roles or search.after or search.before)
-
-
 Taken = Search | None
 """The search with one item more; None if the item is nothing but text."""
 
