@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from orchestrator import service
 from registry.storage.migrate import migrate
 from tests.databases import PostgresServer, SpareDatabases, running_postgres
 from tests.embedding_server import EmbeddingServer, running_server
@@ -51,6 +52,13 @@ def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for kind in ("CONFIG", "DATA", "STATE", "CACHE"):
         monkeypatch.setenv(f"XDG_{kind}_HOME", str(home / kind.lower()))
     return home
+
+
+@pytest.fixture(autouse=True)
+def answers_wait_for_their_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test reads the record right after the answer, also on a machine whose disk takes its time."""
+    monkeypatch.setattr(service, "RECORDING_S", 30.0)
+    monkeypatch.setattr(service, "SETTLING_S", 30.0)
 
 
 @pytest.fixture(scope="session")
