@@ -11,10 +11,9 @@ from hypothesis import settings
 
 from orchestrator import service
 from registry.storage.migrate import migrate
-from tests.databases import PostgresServer, SpareDatabases, running_postgres
+from tests.databases import TEMPLATE, PostgresServer, SpareDatabases, running_postgres
 from tests.embedding_server import EmbeddingServer, running_server
 
-TEMPLATE = "migrated"
 LEAKING = ("CTXR_", "LANGSMITH_", "LANGCHAIN_", "CLAUDE_", "CODEX_", "CURSOR_", "GEMINI_", "COPILOT_")
 
 SLOW_NAMES = re.compile(

@@ -29,6 +29,8 @@ OPTIONS = {
     "shared_buffers": "32MB",
     "max_connections": "200",
 }
+TEMPLATE = "migrated"
+"""The database with all our tables and no rows."""
 USES = 40
 """How many tests a database serves: deleted rows stay in its files."""
 SHAPE = """
@@ -91,11 +93,14 @@ class SpareDatabases:
         with psycopg.connect(server.url(template)) as connection:
             self._shape = connection.execute(SHAPE).fetchall()
             tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
-            sequences = connection.execute("SELECT sequencename FROM pg_sequences").fetchall()
+            sequences = connection.execute("SELECT sequencename, last_value FROM pg_sequences").fetchall()
             rows = {name: _rows_of(connection, name) for (name,) in tables}
         self._rows = {name: content for name, content in rows.items() if content}
         deletes = [SQL("DELETE FROM {}").format(Identifier(name)) for (name,) in tables]
-        restarts = [SQL("ALTER SEQUENCE {} RESTART").format(Identifier(name)) for (name,) in sequences]
+        restarts = [
+            SQL("ALTER SEQUENCE {} RESTART WITH {}").format(Identifier(name), (last or 0) + 1)
+            for name, last in sequences
+        ]
         # no foreign key is looked after, and no trigger runs
         self._empty = SQL("; ").join([SQL("SET LOCAL session_replication_role = replica"), *deletes, *restarts])
 

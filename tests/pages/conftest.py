@@ -17,6 +17,7 @@ from backoffice.app import create_app
 from cli.connect.connections import connections_from
 from registry.registry import Registry
 from registry.settings import Settings
+from tests.databases import TEMPLATE, PostgresServer, SpareDatabases
 from tests.pages.seeds import seed
 
 CHROMIUM = shutil.which("chromium")
@@ -55,6 +56,30 @@ def seeded_file(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory)
     asyncio.run(seed(registry))
     registry.close()
     return file
+
+
+@pytest.fixture(scope="session")
+def seeded_databases(postgres_server: PostgresServer, postgres_databases: SpareDatabases) -> SpareDatabases:
+    """PostgreSQL databases with the seeds in them, which were put in once."""
+    postgres_server.execute("CREATE DATABASE seeded TEMPLATE {}", TEMPLATE)
+    registry = Registry(postgres_server.url("seeded"))
+    asyncio.run(seed(registry))
+    registry.close()
+    return SpareDatabases(postgres_server, "seeded")
+
+
+@pytest.fixture
+def seeded_postgres_url(seeded_databases: SpareDatabases) -> Iterator[str]:
+    """A seeded PostgreSQL database of this test alone."""
+    with seeded_databases.database() as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def seeded_database_url(request: pytest.FixtureRequest) -> str:
+    """The seeds on each of the two databases in turn."""
+    name = {"sqlite": "seeded_url", "postgresql": "seeded_postgres_url"}[request.param]
+    return str(request.getfixturevalue(name))
 
 
 @pytest.fixture

@@ -18,15 +18,14 @@ from registry.registry import Registry
 from registry.storage.database import WriteTransaction
 from registry.storage.executions import get_execution
 from registry.storage.tables import execution
-from tests.pages.seeds import FIBONACCI, seed
+from tests.pages.seeds import FIBONACCI
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-async def orchestrator(database_url: str) -> AsyncIterator[Orchestrator]:
-    registry = Registry(database_url)
-    await seed(registry)
+async def orchestrator(seeded_database_url: str) -> AsyncIterator[Orchestrator]:
+    registry = Registry(seeded_database_url)
     yield Orchestrator(registry)
     registry.close()
 

@@ -14,7 +14,7 @@ from orchestrator.service import Orchestrator
 from registry.errors import StorageError
 from registry.registry import Registry
 from registry.storage.database import Database
-from tests.pages.seeds import AGENT, FIBONACCI, HOSTILE, LOGIN, LONG, seed
+from tests.pages.seeds import AGENT, FIBONACCI, HOSTILE, LOGIN, LONG
 
 pytestmark = pytest.mark.anyio
 HTML = {"Accept": "text/html"}
@@ -23,9 +23,8 @@ ADDRESSES = ["/", "/?q=cache", f"/channels/{FIBONACCI}", "/channels/claude-code%
 
 
 @pytest.fixture
-async def http(database_url: str) -> AsyncIterator[httpx.AsyncClient]:
-    registry = Registry(database_url)
-    await seed(registry)
+async def http(seeded_database_url: str) -> AsyncIterator[httpx.AsyncClient]:
+    registry = Registry(seeded_database_url)
     transport = httpx.ASGITransport(create_app_over(Orchestrator(registry)), raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765", headers=HTML) as client:
         yield client
