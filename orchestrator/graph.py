@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import cache
 from typing import Any, cast
 
 from langgraph.graph import END, START, StateGraph
@@ -60,8 +61,9 @@ EDGES: dict[str, tuple[Callable[[State], str], tuple[str, ...]]] = {
 """Of each node, who decides where to go from it, and where that may be."""
 
 
+@cache
 def build_graph() -> Graph:
-    """One graph for every operation."""
+    """One graph for every operation; it holds nothing of a run, so a process needs one."""
     graph: StateGraph[State, Run, State, Answered] = StateGraph(State, Run, output_schema=Answered)
     graph.add_edge(START, "plan")
     for name, work in NODES.items():
