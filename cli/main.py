@@ -27,6 +27,7 @@ COMMANDS = {
     "tag": "cli.sessions",
     "nickname": "cli.sessions",
     "export": "cli.sessions",
+    "resume": "cli.resume",
     "stats": "cli.stats",
     "sync": "cli.sync",
     "import": "cli.imports:import_files",

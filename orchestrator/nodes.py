@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from orchestrator.elsewhere import elsewhere, with_known_source
-from orchestrator.operations import briefing, extract, history, log, manage, search
+from orchestrator.operations import briefing, extract, history, log, manage, resume, search
 from orchestrator.recorder import result_summary
 from orchestrator.requests import READING, Operation, Request
 from orchestrator.state import Run, State, Steps
@@ -26,6 +26,7 @@ OPERATIONS: dict[Operation, Steps[Any, Any]] = {
     Operation.RESTORE: manage.RESTORE,
     Operation.IMPORT: log.IMPORT,
     Operation.DAILY_BRIEFING: briefing.BRIEFING,
+    Operation.RESUME: resume.RESUME,
 }
 QUERY = {name: steps.query for name, steps in OPERATIONS.items() if steps.query}
 KEEP = {name: steps.keep for name, steps in OPERATIONS.items() if steps.keep}

@@ -49,6 +49,7 @@ class Operation(StrEnum):
     RESTORE = "restore"
     IMPORT = "import"
     DAILY_BRIEFING = "daily_briefing"
+    RESUME = "resume"
 
 
 ALIASES = {"save": Operation.CONVERSATION_LOG, "retrieve": Operation.EXTRACT}
@@ -303,6 +304,20 @@ class BriefingQuery(BaseModel):
     data_types: list[str] = ["conversation_summaries"]
 
 
+class ResumeQuery(BaseModel):
+    """In which client a session goes on, and how much of it is taken along."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    session_id: str = Field(min_length=1, max_length=300)
+    client: str = Field(alias="in", description="claude-code, codex, gemini-cli, opencode or copilot-cli")
+    last: int | None = Field(None, ge=1, description="only the last so many questions with their answers")
+    max_tokens: int = Field(100_000, ge=1, description="what is older than fits is left out, and said to be")
+    folder: str | None = Field(None, description="where the client is started; default: the session's own folder")
+    dry_run: bool = False
+    undo: bool = False
+
+
 class Request(BaseModel):
     """What every request has, whatever the operation."""
 
@@ -397,6 +412,11 @@ class BriefingRequest(Request):
     query: BriefingQuery
 
 
+class ResumeRequest(Request):
+    operation = Operation.RESUME
+    query: ResumeQuery
+
+
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """A call whose arguments a door has refused itself: recorded as the operation that it would have been."""
@@ -420,6 +440,7 @@ REQUESTS: dict[str, type[Request]] = {
         DeleteRequest,
         RestoreRequest,
         BriefingRequest,
+        ResumeRequest,
     )
 }
 

@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, not_, or_, select, update
 
 from registry.domain import Message, Role, Session, digest_of, now, storable
+from registry.ingest.carried_on import new_in
 from registry.ingest.from_hook import PREFIX as HOOK_PREFIX
 from registry.ingest.from_hook import take_store_ids
 from registry.ingest.same_conversation_lookup import Circumstances
@@ -39,6 +40,10 @@ def ingest_from_client(tx: WriteTransaction, source: str, session: Session) -> S
     if session.is_copy:
         return _ingest_copy(tx, source, session, known)
     messages: Sequence[Message] = session.messages
+    if known and found.is_carried_on:
+        take_store_ids(tx, known.number, messages)
+        session = replace(session, messages=tuple(new_in(tx, known, messages)))
+        return _ingest_end(tx, source, session, known)
     if known:
         messages = _not_read_elsewhere(tx, known, messages, source)
         _replace_copies(tx, known, messages, source)
@@ -48,6 +53,12 @@ def ingest_from_client(tx: WriteTransaction, source: str, session: Session) -> S
     saved = save_messages(tx, into, messages, source=source, metadata=metadata, actor=READER, received_at=now())
     bring_together(tx, Circumstances.of(source, into, session), saved, found)
     return saved
+
+
+def _ingest_end(tx: WriteTransaction, source: str, session: Session, known: ChannelRow) -> Saved:
+    """Store what was said in a session that we wrote since it went on there; of the channel it changes nothing."""
+    into = open_for(tx, source, session, known)
+    return save_messages(tx, into, session.messages, source=source, metadata={}, actor=READER, received_at=now())
 
 
 def _ingest_copy(tx: WriteTransaction, source: str, session: Session, known: ChannelRow | None) -> Saved:

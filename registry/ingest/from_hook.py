@@ -34,7 +34,7 @@ REPEATED = timedelta(seconds=5)
 def ingest_from_hook(tx: WriteTransaction, source: str, session: Session) -> tuple[str, Saved]:
     """Store what is new of what a client's hooks sent of a session; the channel, and what became of it."""
     found = channel_for(tx, source, session)
-    metadata = describing(session)
+    metadata = {} if found.is_carried_on else describing(session)
     if found.known and found.known.project_path:
         metadata.pop("project", None)  # a hook knows the folder of the moment, the store that of the session
     into = open_for(tx, source, session, found.known)

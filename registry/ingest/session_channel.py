@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import case, select
 
 from registry.domain import Message, Session, now
+from registry.ingest.carried_on import carried_from
 from registry.ingest.merge_channels import merge_channels, merge_shortened
 from registry.ingest.same_conversation_lookup import (
     Circumstances,
@@ -66,11 +67,15 @@ class SessionChannel:
 
     known: ChannelRow | None
     named: Matches | None = None
+    is_carried_on: bool = False
+    """The session is one that we wrote, and the channel goes on in it."""
 
 
 def channel_for(tx: WriteTransaction, source: str, session: Session) -> SessionChannel:
     """Look up the channel that a client's session goes to. Nobody else decides that until the transaction ends."""
     decide_alone(tx, source)
+    if carried := carried_from(tx, session):
+        return SessionChannel(carried, is_carried_on=True)
     agent_of = session.parent if session.meta.get("relation") == "sub-agent" else None
     agent = Agent(agent_of, session.messages) if agent_of else None
     known = channel_of_session(tx, [source, *family_of(source)], session.session_id, agent)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sqlalchemy import insert, or_, select
+from sqlalchemy import delete, insert, or_, select
 
 from registry.storage.channels import ChannelRow, find_channel
 from registry.storage.database import ReadTransaction, WriteTransaction
@@ -15,6 +15,11 @@ def add_alias(tx: WriteTransaction, name: str, channel_number: int) -> None:
     """From now on a channel is found by this name too, unless another one is already."""
     if tx.execute(select(channel_alias.c.name).where(channel_alias.c.name == name)).first() is None:
         tx.execute(insert(channel_alias).values(name=name, channel_number=channel_number))
+
+
+def drop_alias(tx: WriteTransaction, name: str) -> None:
+    """No channel is found by this name any more."""
+    tx.execute(delete(channel_alias).where(channel_alias.c.name == name))
 
 
 def aliases_of(tx: ReadTransaction, channel_number: int) -> list[str]:

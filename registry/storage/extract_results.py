@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, exists, func, insert, select, type_coerce
+from sqlalchemy import ColumnElement, Row, exists, func, insert, select, type_coerce, update
 from sqlalchemy.dialects.postgresql import JSONB
 
 from registry.domain import format_time
@@ -58,6 +58,23 @@ def list_results(tx: ReadTransaction, channel: str | None, page: Page) -> dict[s
         conditions.append(extract_result.c.channel == canonical_name(tx, channel))
     paged = read_page(tx, extract_result, extract_result.c.timestamp, conditions, page)
     return paged.answer([result_item(row) for row in paged.rows])
+
+
+def latest_result(tx: ReadTransaction, channel: str, record_type: str, client: str) -> dict[str, Any] | None:
+    """The last result of a kind that was made of a channel for a client: its metadata and its id."""
+    query = select(extract_result).where(
+        extract_result.c.channel == channel,
+        extract_result.c.record_type == record_type,
+        extract_result.c.deleted.is_(False),
+        extract_result.c.metadata["client"].as_string() == client,
+    )
+    row = tx.execute(query.order_by(extract_result.c.timestamp.desc()).limit(1)).first()
+    return {**row.metadata, "id": row.id} if row else None
+
+
+def drop_result(tx: WriteTransaction, result_id: str) -> None:
+    """Forget a result."""
+    tx.execute(update(extract_result).where(extract_result.c.id == result_id).values(deleted=True))
 
 
 def deliveries_of(tx: ReadTransaction, channel: str, message_id: str, limit: int) -> list[dict[str, Any]]:

@@ -25,7 +25,7 @@ IGNORED_SYSTEM = (
 IGNORED = (
     *("progress", "queue-operation", "file-history-snapshot", "permission-mode", "mode", "pr-link", "frame-link"),
     *("worktree-state", "bridge-session", "agent-setting", "content-replacement", "fork-context-ref"),
-    *("observer-ref", "atis-latch"),
+    *("observer-ref", "atis-latch", "api-request", "api-request-shape", "api-request-blob", "cost-state", "tools-used"),
 )
 NOT_TYPED_FLAGS = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly")
 SYNTHETIC = "<synthetic>"

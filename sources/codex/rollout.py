@@ -249,6 +249,7 @@ _RECORDS: dict[str, Callable[[Rollout, Record], None]] = {
     "compacted": Rollout._compacted,
     "session_state": lambda *_: None,
     "world_state": lambda *_: None,
+    "token_usage_record": lambda *_: None,
 }
 _EVENTS: dict[str, Callable[[Rollout, Record], None]] = {
     "user_message": Rollout._user_message,

@@ -26,6 +26,7 @@ _IGNORED = frozenset(
             "session.custom_agents_updated",
             "session.mcp_servers_loaded",
             "session.binary_asset",
+            "session.usage_record",
         ),
         *("system.message", "system.notification", "assistant.turn_start", "assistant.turn_end", "assistant.intent"),
         *("assistant.usage", "assistant.message_delta", "assistant.reasoning_delta", "assistant.streaming_delta"),

@@ -1,0 +1,209 @@
+"""Going on with a conversation in another client: its session file, written by us, and the command that opens it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from orchestrator.answer.carried import take_along
+from orchestrator.delivery import MessageDict, message_dict
+from orchestrator.operations.history import EVERYTHING
+from orchestrator.requests import ResumeQuery, ResumeRequest
+from orchestrator.state import Run, State, Steps
+from registry.domain import new_id, now, preview_of
+from registry.errors import InvalidRequest, NotFound, StorageError
+from registry.ingest.carried_on import goes_on_as
+from registry.settings import default_home
+from registry.storage.aliases import drop_alias
+from registry.storage.channels import ChannelRow
+from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.extract_results import drop_result, latest_result, save_result
+from registry.storage.messages import messages_of
+from registry.storage.references import resolve_session
+from sources.base import Places
+from sources.clients import CLIENTS
+from sources.writers import WRITERS
+from sources.writing import Carried, Writer, Written
+
+KIND = "resume"
+_VERSION = re.compile(r"\d+\.\d+\.\d+")
+_ANSWERS_WITHIN_S = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The conversation, and what was written of it for that client the last time."""
+
+    row: ChannelRow
+    messages: list[MessageDict]
+    written: dict[str, Any] | None
+
+
+def find_conversation(tx: ReadTransaction, run: Run, request: ResumeRequest) -> Found:
+    """All that was said in it. InvalidRequest for a client that takes no session in."""
+    query = request.query
+    _writer(query.client)
+    row = resolve_session(tx, query.session_id)
+    run.recorder.channel = row.name
+    written = latest_result(tx, row.name, KIND, query.client)
+    messages = (
+        [] if query.undo else [message_dict(message) for message in messages_of(tx, row.number, limit=EVERYTHING)]
+    )
+    run.recorder.explain(channel=row.name, candidates=len(messages))
+    return Found(row, messages, written)
+
+
+async def make_session(run: Run, request: ResumeRequest, data: Found) -> dict[str, Any]:
+    """The new session's files, not yet written; of a session of the client's own just the command that opens it."""
+    query, row = request.query, data.row
+    writer = _writer(query.client)
+    about = {"channel": row.name, "client": query.client, "title": row.title}
+    if query.undo:
+        if data.written is None:
+            raise NotFound("Nothing to undo.", f"{row.name!r} was not written for {query.client}")
+        return {**about, **{name: data.written[name] for name in ("id", "session_id", "files")}}
+    places = Places(Path.home(), os.environ)
+    folder = _folder(query, row)
+    if row.source == query.client and row.session_id:
+        run.recorder.explain(by="the client's own session")
+        return {**about, "session_id": row.session_id, "folder": folder, "command": list(writer.opens(row.session_id))}
+    version = await asyncio.to_thread(_version, writer)
+    taken = take_along(data.messages, query.last, query.max_tokens, _origin(row))
+    if not taken.messages:
+        raise NotFound("Nothing in it can go on.", f"{row.name!r} holds no question of the user's")
+    title = row.title or preview_of(taken.messages[-1].text, 60)
+    written = writer.write(Carried(taken.messages, title, folder), version, places, _drafts())
+    run.recorder.explain(kept=len(taken.messages), dropped=taken.left_out, reason="last and max_tokens")
+    return {
+        **about,
+        **_described(written, folder),
+        "message_count": len(taken.messages),
+        "left_out": taken.left_out,
+        "dry_run": query.dry_run,
+        "files": {str(path): text for path, text in written.files.items()},
+    }
+
+
+def write_session(tx: WriteTransaction, run: Run, request: ResumeRequest, state: State) -> dict[str, Any]:
+    """Note where the conversation goes on, then write the files; if that fails, neither is there."""
+    result = dict(state["result"])
+    files = result.pop("files", {})
+    if request.query.undo:
+        return _undone(tx, result, files)
+    if request.query.dry_run or not files:
+        return result
+    goes_on_as(tx, result["session_id"], resolve_session(tx, result["channel"]).number)
+    digests = {path: _digest(text.encode()) for path, text in files.items()}
+    metadata = {"client": request.query.client, "session_id": result["session_id"], "files": digests}
+    save_result(
+        tx,
+        new_id("ext"),
+        record_type=KIND,
+        channel=result["channel"],
+        result_type=KIND,
+        items=[],
+        metadata={"execution_id": run.recorder.id, **metadata},
+        timestamp=now(),
+    )
+    for path, text in files.items():
+        _write_new(Path(path), text)
+    return result
+
+
+def _undone(tx: WriteTransaction, result: dict[str, Any], files: dict[str, str]) -> dict[str, Any]:
+    grown = [
+        path for path, digest in files.items() if os.path.exists(path) and _digest(Path(path).read_bytes()) != digest
+    ]
+    if grown:
+        raise InvalidRequest(
+            "The conversation has gone on there; its file stays.", f"changed since it was written: {', '.join(grown)}"
+        )
+    for path in files:
+        Path(path).unlink(missing_ok=True)
+    drop_alias(tx, result["session_id"])
+    drop_result(tx, result.pop("id"))
+    return {**result, "removed": list(files)}
+
+
+def _writer(client: str) -> Writer:
+    if client not in WRITERS:
+        raise InvalidRequest(
+            "A conversation can't be opened in that client.", f"in: given {client!r}; allowed: {', '.join(WRITERS)}"
+        )
+    return WRITERS[client]
+
+
+def _folder(query: ResumeQuery, row: ChannelRow) -> str:
+    """Where the client is started: where it is told, else in the session's folder if it is here, else at home."""
+    there = next(filter(os.path.isdir, filter(None, (query.folder, row.project_path))), None)
+    return os.path.abspath(there or Path.home())
+
+
+def _drafts() -> Path:
+    """Where files lie that a client takes in by a command."""
+    return Path(os.environ.get("CTXR_HOME") or default_home()).expanduser() / "resume"
+
+
+def _origin(row: ChannelRow) -> str:
+    name = next((client.name for client in CLIENTS if client.source == row.source), row.source)
+    return f'This conversation ("{row.title or row.name}") began in {name}.'
+
+
+def _version(writer: Writer) -> str:
+    """The installed client's version. InvalidRequest where it is not here, or of a kind whose files we do not know."""
+    program = shutil.which(writer.program)
+    if program is None:
+        raise InvalidRequest(
+            f"{writer.client.name} isn't installed here.", f"no program {writer.program!r} on the PATH"
+        )
+    try:
+        asked = [program, "--version"]
+        said = subprocess.run(  # noqa: S603, the client the user named
+            asked, capture_output=True, text=True, timeout=_ANSWERS_WITHIN_S, check=False, stdin=subprocess.DEVNULL
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired) as exc:
+        raise InvalidRequest(f"{writer.client.name} doesn't say its version.", str(exc)) from exc
+    found = _VERSION.search(said)
+    if found is None or found[0].split(".")[0] != writer.tested.split(".")[0]:
+        raise InvalidRequest(
+            f"This version of {writer.client.name} keeps its sessions in a way we don't know.",
+            f"found: {said.strip()[:80]!r}; tested: {writer.tested}. Nothing was written",
+        )
+    return found[0]
+
+
+def _described(written: Written, folder: str) -> dict[str, Any]:
+    before = {"before": list(written.before)} if written.before else {}
+    return {
+        "session_id": written.session_id,
+        "path": str(written.path),
+        "folder": folder,
+        **before,
+        "command": list(written.command),
+    }
+
+
+def _digest(content: bytes) -> str:
+    return sha256(content).hexdigest()
+
+
+def _write_new(path: Path, text: str) -> None:
+    """A file that only the user can read. StorageError if it cannot be written, or is there already."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(
+            os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8", newline="\n"
+        ) as file:
+            file.write(text)
+    except OSError as exc:
+        raise StorageError("The session could not be written.", f"{path}: {exc.strerror}") from exc
+
+
+RESUME = Steps[ResumeRequest, Found](query=find_conversation, keep=make_session, write=write_session)
