@@ -161,7 +161,7 @@ def _version(writer: Writer) -> str:
     program = shutil.which(writer.program)
     if program is None:
         raise InvalidRequest(
-            f"{writer.client.name} isn't installed here.", f"no program {writer.program!r} on the PATH"
+            "That client isn't installed here.", f"{writer.client.name}: no program {writer.program!r} on the PATH"
         )
     try:
         asked = [program, "--version"]
@@ -169,12 +169,12 @@ def _version(writer: Writer) -> str:
             asked, capture_output=True, text=True, timeout=_ANSWERS_WITHIN_S, check=False, stdin=subprocess.DEVNULL
         ).stdout
     except (OSError, subprocess.TimeoutExpired) as exc:
-        raise InvalidRequest(f"{writer.client.name} doesn't say its version.", str(exc)) from exc
+        raise InvalidRequest("That client doesn't say its version.", f"{writer.client.name}: {exc}") from exc
     found = _VERSION.search(said)
     if found is None or found[0].split(".")[0] != writer.tested.split(".")[0]:
         raise InvalidRequest(
-            f"This version of {writer.client.name} keeps its sessions in a way we don't know.",
-            f"found: {said.strip()[:80]!r}; tested: {writer.tested}. Nothing was written",
+            "This version of the client keeps its sessions in a way we don't know.",
+            f"{writer.client.name}: found {said.strip()[:80]!r}; tested: {writer.tested}. Nothing was written",
         )
     return found[0]
 

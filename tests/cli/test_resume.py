@@ -1,0 +1,176 @@
+"""`ctxr resume`: a conversation goes on in another client, and stays one conversation."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from registry.domain import format_time, now
+from tests.cli.conftest import Ctxr
+
+TALK = {
+    "channel": "cursor_session_payments",
+    "messages": [
+        {"role": "user", "text": "결제를 몇 번까지 재시도할까?", "timestamp": "2026-01-05T10:00:00Z"},
+        {"role": "assistant", "text": "다섯 번까지, 지수 백오프로.", "timestamp": "2026-01-05T10:00:09Z"},
+        {"role": "tool", "text": "Read src/pay.py", "timestamp": "2026-01-05T10:00:10Z"},
+        {"role": "user", "text": "And the idempotency key?", "timestamp": "2026-01-05T10:01:00Z"},
+        {"role": "assistant", "text": "The order's id.", "timestamp": "2026-01-05T10:01:09Z"},
+    ],
+    "meta": {"source": "cursor", "title": "Retries"},
+}
+PROGRAMS = {
+    "claude-code": ("claude", "2.1.330 (Claude Code)"),
+    "codex": ("codex", "codex-cli 0.169.0"),
+    "gemini-cli": ("gemini", "0.61.0"),
+    "opencode": ("opencode", "1.18.33"),
+    "copilot-cli": ("copilot", "GitHub Copilot CLI 1.0.102."),
+}
+
+
+@pytest.fixture
+def folder(empty_home: Path, ctxr: Ctxr) -> Path:
+    """A project folder that Gemini CLI knows, and the conversation in the registry."""
+    folder = empty_home / "work"
+    folder.mkdir()
+    known = empty_home / ".gemini" / "projects.json"
+    known.parent.mkdir()
+    known.write_text(json.dumps({"projects": {str(folder): "work"}}))
+    model = empty_home / "config" / "opencode" / "opencode.json"
+    model.parent.mkdir(parents=True)
+    model.write_text('{"model": "anthropic/claude-sonnet-4-6"}')
+    assert ctxr("log", "-", given=TALK).exit_code == 0
+    return folder
+
+
+@pytest.fixture
+def installed(empty_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of programs that say the versions of the clients, and nothing else."""
+    programs = empty_home / "bin"
+    programs.mkdir()
+    for name, version in PROGRAMS.values():
+        says(programs / name, version)
+    monkeypatch.setenv("PATH", str(programs), prepend=":")
+    return programs
+
+
+def says(program: Path, version: str) -> None:
+    program.write_text(f"#!/bin/sh\necho '{version}'\n")
+    program.chmod(0o755)
+
+
+def resume(ctxr: Ctxr, client: str, folder: Path, *more: str) -> dict[str, Any]:
+    done = ctxr("resume", "cursor_session_payments", "--in", client, "--folder", str(folder), "--json", *more)
+    assert done.exit_code == 0, done.output
+    return dict(json.loads(done.output))
+
+
+def messages(ctxr: Ctxr) -> list[str]:
+    [session] = json.loads(ctxr("list", "--json").output)["sessions"]
+    shown = json.loads(ctxr("show", session["channel"], "--json").output)
+    return [message["text"] for message in shown["messages"]]
+
+
+def goes_on(client: str, path: Path, session_id: str, question: str) -> None:
+    """Write one more question into the session, as the client does."""
+    at = format_time(now())
+    records: dict[str, dict[str, Any]] = {
+        "claude-code": {
+            "type": "user",
+            "uuid": "5c0ffee0-0000-4000-8000-000000000001",
+            "parentUuid": json.loads(path.read_text().splitlines()[3])["uuid"] if client == "claude-code" else None,
+            "sessionId": session_id,
+            "message": {"role": "user", "content": question},
+        },
+        "codex": {"type": "event_msg", "payload": {"type": "user_message", "message": question}},
+        "gemini-cli": {"id": "new", "type": "user", "content": [{"text": question}]},
+        "copilot-cli": {"id": "new", "type": "user.message", "data": {"content": question, "messageId": "new"}},
+    }
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps({**records[client], "timestamp": at}) + "\n")
+
+
+@pytest.mark.parametrize("client", ["claude-code", "codex", "gemini-cli", "copilot-cli"])
+def test_what_is_said_in_the_other_client_joins_the_conversation(
+    ctxr: Ctxr, folder: Path, installed: Path, client: str
+) -> None:
+    before = messages(ctxr)
+    written = resume(ctxr, client, folder)
+    path = Path(written["path"])
+    assert written["command"][0] == PROGRAMS[client][0]
+    assert written["session_id"] in " ".join(written["command"])
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert ctxr("sync").exit_code == 0
+    assert messages(ctxr) == before, "read back, nothing of it is new"
+    goes_on(client, path, written["session_id"], "And how long between them?")
+    assert ctxr("sync").exit_code == 0
+    assert messages(ctxr) == [*before, "And how long between them?"]
+    assert ctxr("show", written["session_id"]).exit_code == 0, "it is found by its new id, too"
+
+
+def test_opencode_gets_a_document_that_it_imports(ctxr: Ctxr, folder: Path, installed: Path) -> None:
+    written = resume(ctxr, "opencode", folder)
+    assert written["before"] == ["opencode", "import", written["path"]]
+    document = json.loads(Path(written["path"]).read_text())
+    assert [message["info"]["role"] for message in document["messages"]] == ["user", "assistant"] * 2
+    assert document["messages"][1]["parts"][0]["text"] == "다섯 번까지, 지수 백오프로.\n\n[Read src/pay.py]"
+    ids = [message["info"]["id"] for message in document["messages"]]
+    assert ids == sorted(ids), "the client sorts by them"
+    assert document["messages"][0]["info"]["model"] == {"providerID": "anthropic", "modelID": "claude-sonnet-4-6"}
+
+
+def test_what_does_not_fit_is_left_out_and_said_to_be(ctxr: Ctxr, folder: Path, installed: Path) -> None:
+    written = resume(ctxr, "claude-code", folder, "--last", "1")
+    assert (written["left_out"], written["message_count"]) == (3, 3)
+    note, *said = map(json.loads, Path(written["path"]).read_text().splitlines())
+    assert "3 earlier messages are left out" in note["message"]["content"]
+    assert "Cursor" in note["message"]["content"]
+    assert said[0]["message"]["content"] == "And the idempotency key?"
+    before = messages(ctxr)
+    ctxr("sync")
+    assert messages(ctxr) == before, "nobody said the note"
+
+
+def test_a_trial_writes_nothing(ctxr: Ctxr, folder: Path, installed: Path) -> None:
+    assert not Path(resume(ctxr, "codex", folder, "--dry-run")["path"]).exists()
+
+
+def test_a_written_session_can_be_taken_back_until_it_goes_on(ctxr: Ctxr, folder: Path, installed: Path) -> None:
+    path = Path(resume(ctxr, "codex", folder)["path"])
+    assert resume(ctxr, "codex", folder, "--undo")["removed"] == [str(path)]
+    assert not path.exists()
+    assert ctxr("resume", "1", "--in", "codex", "--undo").exit_code == 3
+    written = resume(ctxr, "codex", folder)
+    goes_on("codex", Path(written["path"]), written["session_id"], "Go on")
+    refused = ctxr("resume", "1", "--in", "codex", "--undo")
+    assert refused.exit_code == 2
+    assert "gone on there" in refused.output
+    assert Path(written["path"]).exists()
+
+
+def test_a_client_whose_files_we_do_not_know_gets_none(ctxr: Ctxr, folder: Path, installed: Path) -> None:
+    says(installed / "codex", "codex-cli 9.0.0")
+    refused = ctxr("resume", "1", "--in", "codex")
+    assert refused.exit_code == 2
+    assert "tested: 0.169.0" in refused.output
+    (installed / "gemini").unlink()
+    assert "isn't installed here" in ctxr("resume", "1", "--in", "gemini-cli").output
+    assert not list((installed.parent / ".codex").glob("**/*.jsonl"))
+
+
+def test_a_session_of_the_client_s_own_is_just_opened(ctxr: Ctxr, folder: Path, installed: Path) -> None:
+    written = resume(ctxr, "claude-code", folder)
+    Path(written["path"]).rename(folder.parent / "kept.jsonl")
+    with closing(sqlite3.connect(folder.parent / "ctxr" / "registry.db")) as registry, registry:
+        registry.execute("DELETE FROM channel_alias")
+    own = Path(written["path"])
+    own.write_text((folder.parent / "kept.jsonl").read_text().replace("결제를", "배송을"))
+    assert ctxr("sync").exit_code == 0
+    opened = json.loads(ctxr("resume", written["session_id"], "--in", "claude-code", "--json").output)
+    assert opened["command"] == ["claude", "--resume", written["session_id"]]
+    assert "path" not in opened
