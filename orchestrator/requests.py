@@ -124,6 +124,9 @@ EndInstant = Annotated[
 ChannelName = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_visible)]
 RoleName = Literal["user", "assistant", "system", "tool", "thinking", "error"]
 Limit = Annotated[int, Field(ge=1, le=1000)]
+MOST_COUNTED = 2**31 - 1
+"""No channel and no list is longer, and every database can count so far."""
+Offset = Annotated[int, Field(ge=0, le=MOST_COUNTED)]
 Mode = Literal["raw", "summary", "digest"]
 Order = Literal["asc", "desc"]
 UtcOffset = Annotated[int, Field(ge=-14 * 60, le=14 * 60, description="whose days 'yesterday' means")]
@@ -218,7 +221,7 @@ class ListQuery(BaseModel):
 
     text: str | None = Field(None, min_length=1, max_length=4000)
     limit: Limit = 20
-    offset: int = Field(0, ge=0)
+    offset: Offset = 0
     project: str | None = None
     source: str | None = None
     tag: str | None = None
@@ -237,7 +240,7 @@ class FetchQuery(BaseModel):
 
     session_id: str = Field(min_length=1, max_length=300)
     message_limit: Limit | None = None
-    before: int | None = Field(None, ge=1)
+    before: int | None = Field(None, ge=1, le=MOST_COUNTED)
     message_id: str | None = Field(None, description="that message, whole")
     max_tokens: int | None = Field(None, ge=1, description="what is longer comes in pages, or shortened")
     cursor: str | None = Field(None, description='next_cursor of the last answer; "" for the beginning')
@@ -252,7 +255,7 @@ class SessionsQuery(BaseModel):
     text: Annotated[str, Field(min_length=1, max_length=4000)]
     also: Also = []
     limit: Limit = 10
-    offset: int = Field(0, ge=0)
+    offset: Offset = 0
     source: str | None = None
     project: str | None = Field(None, description="path or folder name")
     tag: str | None = None

@@ -24,6 +24,7 @@ from registry.ingest.same_conversation_lookup import (
 )
 from registry.ingest.save import TOOL, Saved, save_messages
 from registry.ingest.session_channel import channel_of_session
+from registry.ingest.sound_times import with_sound_times
 from registry.storage.aliases import add_alias, drop_link, find_settled_channel, linked_sessions, set_links
 from registry.storage.channels import ChannelRow, find_channel, lock_channel, open_channel
 from registry.storage.database import WriteTransaction
@@ -51,7 +52,7 @@ def ingest_from_tool(
     received_at: datetime,
 ) -> tuple[str, Saved]:
     """Store what is new of a conversation sent under a name; the channel's own name, and what became of it."""
-    call = _Call(messages, source, metadata, received_at)
+    call = _Call(with_sound_times(messages, received_at), source, metadata, received_at)
     settled = find_settled_channel(tx, name)
     if settled is not None:
         return settled.name, _save(tx, settled, call)

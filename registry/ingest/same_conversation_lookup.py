@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import ColumnElement, func, select
 
-from registry.domain import Message, Project, Role, Session, now
+from registry.domain import Message, Project, Role, Session, now, parse_time
 from registry.ingest.alignment import Utterance
 from registry.ingest.dedup import Sent, stored_texts
 from registry.ingest.same_conversation import Evidence, Verdict, compare
@@ -56,7 +56,7 @@ class Circumstances:
         """Those of a client's session, and of its channel if it has one."""
         moments = [message.timestamp for message in session.messages if message.timestamp]
         if known and known.message_count:
-            moments += [known.created_at, known.updated_at]
+            moments += [parse_time(known.created_at), parse_time(known.updated_at)]
         moments = moments or [now()]
         return cls(source, session.project or (known.project_path if known else None), min(moments), max(moments))
 
