@@ -30,7 +30,9 @@ from registry.storage.channels import ChannelRow, find_channel, lock_channel, op
 from registry.storage.database import WriteTransaction
 from registry.storage.messages import current_ids
 
-_OF_THE_SESSION = ("session_id", "title", "project", "summary")
+CLAIMED = "claimed"
+"""In a message's payload: what its caller said of it that only the client's own store can know. The key is stored."""
+_OF_THE_SESSION = ("session_id", "title", "project", "summary", "parent", "relation")
 """What a session knows of itself, and a tool does not change."""
 
 
@@ -52,7 +54,7 @@ def ingest_from_tool(
     received_at: datetime,
 ) -> tuple[str, Saved]:
     """Store what is new of a conversation sent under a name; the channel's own name, and what became of it."""
-    call = _Call(with_sound_times(messages, received_at), source, metadata, received_at)
+    call = _Call(with_sound_times([_as_claimed(one) for one in messages], received_at), source, metadata, received_at)
     settled = find_settled_channel(tx, name)
     if settled is not None:
         return settled.name, _save(tx, settled, call)
@@ -61,16 +63,34 @@ def ingest_from_tool(
     return _ingest_linked(tx, known, call) if known else _ingest_new(tx, name, call)
 
 
+def _as_claimed(message: Message) -> Message:
+    """The client's own id is only what the caller says it is: by it nobody gets at what the client itself has told."""
+    if "native_id" not in message.more:
+        return message
+    more = {key: value for key, value in message.more.items() if key != "native_id"}
+    return replace(message, more={**more, CLAIMED: {"native_id": message.more["native_id"]}})
+
+
 def _save(tx: WriteTransaction, into: ChannelRow, call: _Call) -> Saved:
     return save_messages(
         tx,
         into,
-        call.messages,
+        _of_source(call, into),
         source=into.source,
         metadata=_describing(into, call.metadata),
         actor=TOOL,
         received_at=call.received_at,
     )
+
+
+def _of_source(call: _Call, into: ChannelRow) -> Sequence[Message]:
+    """The messages; those sent in the name of another client than the channel's say so."""
+    if call.source == "unknown" or into.source in family_of(call.source):
+        return call.messages
+    return [
+        replace(one, more={**one.more, CLAIMED: {**one.more.get(CLAIMED, {}), "source": call.source}})
+        for one in call.messages
+    ]
 
 
 def _describing(into: ChannelRow, metadata: Mapping[str, Any]) -> Mapping[str, Any]:
