@@ -8,11 +8,13 @@ import logging
 import os
 import signal
 import socket
+import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -36,6 +38,8 @@ from sources.readers import READERS
 
 GRACE_S = 2
 """How long a stop waits for answers under way; event streams never end by themselves."""
+END_S = 4.5
+"""A database or a disk that does not answer holds up the end no longer."""
 MAX_BODY = 64 * 1024 * 1024
 
 
@@ -111,7 +115,18 @@ async def _serve(settings: Settings, listener: socket.socket, audience: Audience
         # uvicorn stops at a signal, then raises it again: it must not end us before the registry is closed.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         async with _keeping_up(app.state.orchestrator, settings, audience):
-            await uvicorn.Server(config).serve(sockets=[listener])
+            await _Server(config).serve(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """Ends soon after the signal that ends it, whatever is stuck: what was acknowledged is stored."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to end."""
+        at_last = threading.Timer(END_S, os._exit, (1,))
+        at_last.daemon = True
+        at_last.start()
+        super().handle_exit(sig, frame)
 
 
 def _keeping_up(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import ColumnElement, select, text
 
 from registry.domain import Message, Project, Role, Session, now, parse_time
 from registry.ingest.alignment import Utterance
@@ -40,6 +40,12 @@ FAMILIES = {"cursor-agent": "cursor"}
 
 _COMPARED = [conversation.c[name] for name in ("number", "role", "digest", "seq", "turn", "place")]
 _LOCK = 0x63747873
+PATIENCE = "2s"
+"""Who decides alone waits no longer for a channel that somebody holds, where there is a limit at all."""
+_ALONE = """
+SELECT pg_advisory_xact_lock(:lock, :key), CASE current_setting('lock_timeout')
+    WHEN '0' THEN '' ELSE set_config('lock_timeout', :patience, true) END
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +88,7 @@ def decide_alone(tx: WriteTransaction, source: str) -> None:
     """
     if tx.dialect.name == "postgresql":
         key = zlib.crc32(family_of(source)[0].encode()) - 2**31
-        tx.execute(select(func.pg_advisory_xact_lock(_LOCK, key)))
+        tx.execute(text(_ALONE), {"lock": _LOCK, "key": key, "patience": PATIENCE})
 
 
 def transcript_of(messages: Sequence[Message]) -> Transcript:

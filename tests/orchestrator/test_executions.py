@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator import service
+from orchestrator import records
 from orchestrator.service import Orchestrator
 from registry.errors import StorageError
 from registry.registry import Registry
@@ -205,7 +205,7 @@ async def test_langsmith_is_never_told(orchestrator: Orchestrator, monkeypatch: 
 async def test_an_answer_does_not_wait_for_its_record_where_storage_is_stuck(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service, "RECORDING_S", 0.5)
+    monkeypatch.setattr(records, "RECORDING_S", 0.5)
     registry = Registry(database_url)
     hurried = Orchestrator(registry, timeout_s=0.1)
     try:

@@ -1,4 +1,4 @@
-"""Times that cannot be: of the year 9999, of 1, or of 2099. Nothing is lost by them, and nothing stands on top by them."""
+"""Times that cannot be: of the year 9999, of 1, or of 2099. Nothing is lost by them, or stands on top by them."""
 
 from __future__ import annotations
 
@@ -99,7 +99,8 @@ async def test_a_search_at_the_end_of_time_finds_nothing(orchestrator: Orchestra
     for operation in ("search", "search_sessions", "extract"):
         answer = await orchestrator.run({"operation": operation, "query": query})
         assert answer.get("error", {"code": "NOT_FOUND"})["code"] == "NOT_FOUND"
-        assert not answer.get("messages") and not answer.get("sessions")
+        assert not answer.get("messages")
+        assert not answer.get("sessions")
 
 
 @pytest.mark.parametrize("operation", ["list", "search_sessions"])

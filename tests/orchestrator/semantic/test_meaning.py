@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
+from orchestrator.requests import ImportRequest
 from orchestrator.semantic import embedding
 from orchestrator.semantic.embedders import Endpoint, Unavailable
 from orchestrator.semantic.embedding import Embedding, embed_all
 from orchestrator.semantic.meaning import FIRST_PAUSE_S, Meaning
-from orchestrator.requests import ImportRequest
 from orchestrator.service import Orchestrator
 from registry.domain import Message, Role, Session
 from registry.registry import Registry
