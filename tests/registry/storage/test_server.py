@@ -117,9 +117,7 @@ def test_an_address_may_name_several_hosts(postgres_url: str) -> None:
     engine.dispose()
 
 
-@pytest.mark.parametrize(
-    "url", ["postgresql://a:x/ctxr", "postgresql://[a,b/ctxr", "postgresql"]
-)
+@pytest.mark.parametrize("url", ["postgresql://a:x/ctxr", "postgresql://[a,b/ctxr", "postgresql"])
 def test_an_address_that_is_none_is_called_so(url: str) -> None:
     with pytest.raises(InvalidRequest, match="address is not usable"):
         create_database_engine(url)
