@@ -22,6 +22,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PrivateAttr,
     StringConstraints,
     ValidationError,
     model_validator,
@@ -327,6 +328,28 @@ class LogRequest(Request):
     operation = Operation.CONVERSATION_LOG
     channel: ChannelName
     messages: Annotated[list[MessageIn], Field(min_length=1)]
+    _known: Sequence[str] = PrivateAttr(())
+    _whole: Callable[[], Request] | None = PrivateAttr(None)
+
+    @property
+    def known(self) -> Sequence[str]:
+        """The ids of messages that were sent before these, and have been stored already."""
+        return self._known
+
+    @property
+    def count(self) -> int:
+        """How many messages were sent."""
+        return len(self._known) + len(self.messages)
+
+    def behind(self, known: Sequence[str], whole: Callable[[], Request]) -> LogRequest:
+        """The request, of which that much is known; `whole` makes the one that has all messages."""
+        self._known, self._whole = known, whole
+        return self
+
+    def whole(self) -> LogRequest:
+        """The request with all that was sent."""
+        found = self._whole() if self._whole else self
+        return found if isinstance(found, LogRequest) else self
 
 
 class ExtractRequest(Request):

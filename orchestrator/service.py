@@ -15,6 +15,7 @@ from orchestrator.nodes import WRITE
 from orchestrator.recorder import Recorder, request_summary, result_summary
 from orchestrator.records import Records
 from orchestrator.requests import Operation, Refusal, Request, full_name, parse_request
+from orchestrator.resends import Resends
 from orchestrator.state import ExternalAction, Run, State
 from registry.domain import DEEPEST, is_too_deep, storable
 from registry.errors import InternalError, InvalidRequest, OperationTimeout, RegistryError
@@ -47,6 +48,7 @@ class Orchestrator:
         self.meaning = meaning
         self._graph = build_graph()
         self._records = Records(registry)
+        self._resends = Resends()
         self.observers: list[Callable[[Execution], None]] = []
         """Told of every run when it has ended, for the counts of this process."""
         self.syncing = asyncio.Lock()
@@ -65,7 +67,8 @@ class Orchestrator:
         recorder = _recorder_for(given, client)
         recorder.id = execution_id or recorder.id
         try:
-            request = _request_of(given)
+            sent = self._resends.look(given)
+            request = sent.request(_request_of) if sent else _request_of(given)
             recorder.request = request_summary(request)
             result = await self._run(request, recorder)
         except asyncio.CancelledError:
@@ -76,6 +79,8 @@ class Orchestrator:
             error = _failure(exc, recorder.id)
             await self._records.store(self._observed(recorder.finished(None, error.as_dict())))
             return {"success": False, "error": error.as_dict()}
+        if sent:
+            self._resends.note(sent, result["stored_ids"])
         if self.observers:
             self._observed(recorder.finished(None))
         self._records.retry()

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from sqlalchemy import select
+
 from registry.domain import Message
 from registry.ingest.merge_channels import merge_channels
 from registry.ingest.same_conversation import Verdict
@@ -29,6 +31,7 @@ from registry.storage.aliases import add_alias, drop_link, find_settled_channel,
 from registry.storage.channels import ChannelRow, find_channel, lock_channel, open_channel
 from registry.storage.database import WriteTransaction
 from registry.storage.messages import current_ids
+from registry.storage.tables import conversation
 
 CLAIMED = "claimed"
 """In a message's payload: what its caller said of it that only the client's own store can know. The key is stored."""
@@ -42,6 +45,7 @@ class _Call:
     source: str
     metadata: Mapping[str, Any]
     received_at: datetime
+    is_end: bool = False
 
 
 def ingest_from_tool(
@@ -52,15 +56,30 @@ def ingest_from_tool(
     source: str,
     metadata: Mapping[str, Any],
     received_at: datetime,
+    is_end: bool = False,
 ) -> tuple[str, Saved]:
-    """Store what is new of a conversation sent under a name; the channel's own name, and what became of it."""
-    call = _Call(with_sound_times([_as_claimed(one) for one in messages], received_at), source, metadata, received_at)
+    """Store what is new of a conversation sent under a name; the channel's own name, and what became of it.
+
+    `is_end`: all of it is known to come behind what the channel ends with (`ends_with`).
+    """
+    sound = with_sound_times([_as_claimed(one) for one in messages], received_at)
+    call = _Call(sound, source, metadata, received_at, is_end)
     settled = find_settled_channel(tx, name)
     if settled is not None:
         return settled.name, _save(tx, settled, call)
     decide_alone(tx, source)
     known = find_channel(tx, name, lock=True)  # somebody else may have made or merged it meanwhile
     return _ingest_linked(tx, known, call) if known else _ingest_new(tx, name, call)
+
+
+def ends_with(tx: WriteTransaction, name: str, message_id: str) -> bool:
+    """Whether that message is the last one of the conversation. A channel that is found so is locked from then on."""
+    settled = find_settled_channel(tx, name)
+    if settled is None:
+        return False
+    query = select(conversation.c.id).where(conversation.c.channel_number == settled.number)
+    last = tx.execute(query.order_by(conversation.c.place.desc(), conversation.c.number.desc()).limit(1)).scalar()
+    return bool(last == message_id)
 
 
 def _as_claimed(message: Message) -> Message:
@@ -80,6 +99,7 @@ def _save(tx: WriteTransaction, into: ChannelRow, call: _Call) -> Saved:
         metadata=_describing(into, call.metadata),
         actor=TOOL,
         received_at=call.received_at,
+        is_end=call.is_end,
     )
 
 

@@ -23,6 +23,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from registry.errors import InvalidRequest, OperationTimeout, StorageError
+from registry.private_files import keep_private, make_private_file
 
 ReadTransaction = NewType("ReadTransaction", Connection)
 WriteTransaction = NewType("WriteTransaction", ReadTransaction)
@@ -99,8 +100,10 @@ def begin_on_server(isolation: str = "READ COMMITTED", **limits_s: float) -> str
 
 def _sqlite_engine(url: str) -> Engine:
     file = make_url(url).database
-    if file:
+    if file and file != ":memory:":
         _make_private_folder(Path(file).parent)
+        make_private_file(Path(file))  # what SQLite makes beside it may be read by whom this may be
+        keep_private(Path(f"{file}{end}") for end in ("", "-wal", "-shm"))
     engine = create_engine(url, json_serializer=_dump, connect_args={"check_same_thread": False})
 
     @event.listens_for(engine, "connect")
