@@ -33,8 +33,11 @@ from orchestrator.sync.grown_channels import grown_channels
 from orchestrator.sync.sync import Progress
 from orchestrator.sync.watch import Told, watching
 from registry.settings import Settings
+from registry.storage.integrity import is_sound, was_left_open
 from sources.base import Places
 from sources.readers import READERS
+
+logger = logging.getLogger(__name__)
 
 GRACE_S = 2
 """How long a stop waits for answers under way; event streams never end by themselves."""
@@ -96,7 +99,14 @@ def serve_registry(settings: Settings, audience: Audience) -> None:
         asyncio.run(_serve(settings, listener, audience))
 
 
+async def _look_over(orchestrator: Orchestrator) -> None:
+    """After a program was killed: tell of a registry that was damaged then."""
+    if not await is_sound(orchestrator.registry):
+        logger.error("The registry is damaged. `ctxr doctor --deep` says what, `ctxr db salvage` saves what it can.")
+
+
 async def _serve(settings: Settings, listener: socket.socket, audience: Audience) -> None:
+    left_open = settings.url.startswith("sqlite") and was_left_open(Path(settings.url.removeprefix("sqlite:///")))
     app = build_app(settings)
     logging.getLogger("uvicorn.error").addFilter(_is_error)
     config = uvicorn.Config(
@@ -114,8 +124,11 @@ async def _serve(settings: Settings, listener: socket.socket, audience: Audience
         audience.ready()
         # uvicorn stops at a signal, then raises it again: it must not end us before the registry is closed.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        look = asyncio.create_task(_look_over(app.state.orchestrator)) if left_open else None
         async with _keeping_up(app.state.orchestrator, settings, audience):
             await _Server(config).serve(sockets=[listener])
+        if look:
+            look.cancel()
 
 
 class _Server(uvicorn.Server):
