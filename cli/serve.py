@@ -25,6 +25,7 @@ from backoffice.app import create_app
 from cli.addresses import is_registry, local_address
 from cli.connect.connections import connections_from
 from cli.output import TerminalError
+from cli.patience import PatientProtocol
 from mcp_server.server import create_server
 from orchestrator.requests import Refusal, Request
 from orchestrator.retention import forgetting
@@ -112,7 +113,7 @@ async def _serve(settings: Settings, listener: socket.socket, audience: Audience
     config = uvicorn.Config(
         app,
         lifespan="off",  # we run it, so that what goes wrong in it reaches the caller as it is
-        http="h11",  # httptools keeps spaces around header values, which MCP forbids
+        http=PatientProtocol,  # of h11: httptools keeps spaces around header values, which MCP forbids
         ws="none",
         log_config=None,
         access_log=False,

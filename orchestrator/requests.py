@@ -125,6 +125,8 @@ EndInstant = Annotated[
 ChannelName = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_visible)]
 RoleName = Literal["user", "assistant", "system", "tool", "thinking", "error"]
 Limit = Annotated[int, Field(ge=1, le=1000)]
+MOST_MESSAGES = 20_000
+"""In one call: more would hold up all others while they are stored. A conversation may be longer."""
 MOST_COUNTED = 2**31 - 1
 """No channel and no list is longer, and every database can count so far."""
 Offset = Annotated[int, Field(ge=0, le=MOST_COUNTED)]
@@ -327,7 +329,7 @@ class Request(BaseModel):
 class LogRequest(Request):
     operation = Operation.CONVERSATION_LOG
     channel: ChannelName
-    messages: Annotated[list[MessageIn], Field(min_length=1)]
+    messages: Annotated[list[MessageIn], Field(min_length=1, max_length=MOST_MESSAGES)]
     _known: Sequence[str] = PrivateAttr(())
     _whole: Callable[[], Request] | None = PrivateAttr(None)
 

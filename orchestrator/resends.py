@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from orchestrator.requests import ALIASES, LogRequest, Operation, Request
+from orchestrator.requests import ALIASES, MOST_MESSAGES, LogRequest, Operation, Request
 from registry.errors import InvalidRequest
 
 MOST = 64
@@ -58,7 +58,7 @@ class Resends:
         if not isinstance(given, LogRequest | Mapping) or not _is_log(given):
             return None
         messages = _messages(given)
-        if not isinstance(messages, list) or len(messages) < FEWEST:
+        if not isinstance(messages, list) or not FEWEST <= len(messages) <= MOST_MESSAGES:
             return None
         digest, ids = self._told.get(_key(given), (b"", ()))
         try:

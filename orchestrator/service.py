@@ -14,7 +14,7 @@ from orchestrator.graph import build_graph
 from orchestrator.nodes import WRITE
 from orchestrator.recorder import Recorder, request_summary, result_summary
 from orchestrator.records import Records
-from orchestrator.requests import Operation, Refusal, Request, full_name, parse_request
+from orchestrator.requests import MOST_MESSAGES, Operation, Refusal, Request, full_name, parse_request
 from orchestrator.resends import Resends
 from orchestrator.state import ExternalAction, Run, State
 from registry.domain import DEEPEST, is_too_deep, storable
@@ -136,6 +136,10 @@ def _request_of(given: Mapping[str, Any] | Request | Refusal) -> Request:
 
 
 def _followable(given: Mapping[str, Any]) -> Any:
+    messages = given.get("messages")
+    if isinstance(messages, list) and len(messages) > MOST_MESSAGES:
+        allowed = f"at most {MOST_MESSAGES} in one call, more in several: the next ones follow on those before"
+        raise InvalidRequest("Too many messages at once.", f"messages: given {len(messages)}; allowed: {allowed}")
     if is_too_deep(given):
         raise InvalidRequest("The request is not valid.", f"allowed: lists and objects nested at most {DEEPEST} deep")
     return storable(given)

@@ -11,7 +11,6 @@ from click.testing import Result
 
 from tests.cli.conftest import FIBONACCI, Ctxr
 
-
 SOUND = "structure, messages, counts and index are as they should be"
 
 
