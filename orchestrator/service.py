@@ -14,7 +14,7 @@ from orchestrator.graph import build_graph
 from orchestrator.nodes import WRITE
 from orchestrator.recorder import Recorder, request_summary, result_summary
 from orchestrator.records import Records
-from orchestrator.requests import MOST_MESSAGES, Operation, Refusal, Request, full_name, parse_request
+from orchestrator.requests import MOST_MESSAGES, READING, Operation, Refusal, Request, full_name, parse_request
 from orchestrator.resends import Resends
 from orchestrator.state import ExternalAction, Run, State
 from registry.domain import DEEPEST, is_too_deep, storable
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from orchestrator.semantic.meaning import Meaning
 
 logger = logging.getLogger(__name__)
+
+
+ASKING = 8
+"""So many questions are worked on at a time; what is to be stored comes between them."""
 
 
 class Orchestrator:
@@ -49,6 +53,7 @@ class Orchestrator:
         self._graph = build_graph()
         self._records = Records(registry)
         self._resends = Resends()
+        self._asking = asyncio.Semaphore(ASKING)
         self.observers: list[Callable[[Execution], None]] = []
         """Told of every run when it has ended, for the counts of this process."""
         self.syncing = asyncio.Lock()
@@ -86,6 +91,9 @@ class Orchestrator:
         self._records.retry()
         return {"success": True, **result}
 
+    def _turn(self, request: Request) -> AbstractAsyncContextManager[None]:
+        return self._asking if request.operation in READING else nullcontext()
+
     def embedding(self) -> AbstractAsyncContextManager[None]:
         """Meanwhile messages are embedded, where a model is configured: for a process that lives for a while."""
         return self.meaning.embedding() if self.meaning else nullcontext()
@@ -114,7 +122,7 @@ class Orchestrator:
             # LangSmith, which LangGraph brings along, would send every state to its servers if the host
             # program's environment tells it to.
             with langsmith.tracing_context(enabled=False):
-                async with asyncio.timeout(self._timeout_s):
+                async with asyncio.timeout(self._timeout_s), self._turn(request):
                     ended = await self._graph.ainvoke(asked, context=run)
         except TimeoutError as exc:
             raise OperationTimeout(
