@@ -6,7 +6,7 @@ The next minor version may change them, so pyproject.toml caps the SDK below it.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from mcp.server import MCPServer, ServerRequestContext
 from mcp.server.connection import Connection
@@ -50,6 +50,10 @@ class AnsweredStream(ContextReceiveStream[SessionMessage | Exception]):
     ) -> None:
         super().__init__(read._inner)
         self._write = write
+
+    async def __aenter__(self) -> Self:
+        await super().__aenter__()
+        return self
 
     async def receive(self) -> SessionMessage | Exception:
         """The next message that can be read."""

@@ -184,10 +184,10 @@ class Database:
         self.dialect = self.engine.dialect.name
         self._file = _file_of(self.engine)
         self._identity: int | None = None
-        waiting = {"lock_timeout": limits.lock_s, "statement_timeout": limits.statement_s}
-        self._writing = self.engine.execution_options(write=True, begin=begin_on_server(**waiting))
+        begin = partial(begin_on_server, lock_timeout=limits.lock_s, statement_timeout=limits.statement_s)
+        self._writing = self.engine.execution_options(write=True, begin=begin())
         # All that one read sees is of one instant; a reader of SQLite has that anyway.
-        self._reading = self.engine.execution_options(begin=begin_on_server("REPEATABLE READ", **waiting))
+        self._reading = self.engine.execution_options(begin=begin("REPEATABLE READ"))
         self._turns: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="registry-read")
         self._writers = ThreadPoolExecutor(WRITERS[self.dialect], thread_name_prefix="registry-write")
