@@ -133,7 +133,7 @@ async def test_a_body_too_large_is_refused_before_it_is_read(
 async def test_a_registry_out_of_reach_is_a_storage_error(
     http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def lost(*_: Any) -> Any:
+    async def lost(*_: Any, **_of: object) -> Any:
         raise StorageError("Could not read the registry.", "disk on fire")
 
     monkeypatch.setattr(Registry, "read", lost)

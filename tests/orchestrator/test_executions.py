@@ -120,7 +120,7 @@ async def test_an_operation_past_its_limit_is_a_timeout_and_what_was_begun_is_wh
 async def test_a_run_that_failed_because_storage_failed_is_recorded_when_storage_is_back(
     orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def broken(_: object) -> None:
+    async def broken(_: object, **_of: object) -> None:
         raise StorageError("Could not write the registry.", "OperationalError: disk I/O error")
 
     with monkeypatch.context() as outage:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from orchestrator.operations import log
 from orchestrator.requests import ImportRequest
 from orchestrator.service import Orchestrator
 from registry.domain import Message, Role, Session
+from registry.ingest.from_tool import ingest_from_tool
 from registry.registry import Registry
 from sources.base import FoundSession
 
@@ -31,13 +31,12 @@ async def other(database_url: str) -> AsyncIterator[Orchestrator]:
 def recognised(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many messages of each call were looked at one by one."""
     seen: list[int] = []
-    ingest = log.ingest_from_tool
 
     def counted(tx: Any, name: str, messages: Any, **more: Any) -> Any:
         seen.append(len(messages))
-        return ingest(tx, name, messages, **more)
+        return ingest_from_tool(tx, name, messages, **more)
 
-    monkeypatch.setattr(log, "ingest_from_tool", counted)
+    monkeypatch.setattr("orchestrator.operations.log.ingest_from_tool", counted)
     return seen
 
 
