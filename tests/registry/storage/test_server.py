@@ -25,7 +25,7 @@ WRITERS = 12
 
 @pytest.fixture
 async def orchestrator(postgres_url: str) -> AsyncIterator[Orchestrator]:
-    registry = Registry(postgres_url, Limits(lock_s=1.0, statement_s=5.0))
+    registry = Registry(postgres_url, Limits(lock_s=60.0, statement_s=60.0))
     yield Orchestrator(registry)
     registry.close()
 
@@ -61,8 +61,10 @@ async def test_a_channel_that_somebody_holds_keeps_no_other_channel_waiting(
 
 
 async def test_who_waits_too_long_for_a_channel_is_told_that_nothing_was_stored(
-    orchestrator: Orchestrator, postgres_url: str
+    postgres_url: str,
 ) -> None:
+    registry = Registry(postgres_url, Limits(lock_s=0.2))
+    orchestrator = Orchestrator(registry)
     await log(orchestrator, "held")
     with locked(postgres_url, "held"):
         error = (await log(orchestrator, "held", "Too late?"))["error"]
@@ -70,6 +72,7 @@ async def test_who_waits_too_long_for_a_channel_is_told_that_nothing_was_stored(
     assert "nothing was stored" in error["details"]
     assert [message["text"] for message in await orchestrator.registry.get_conversations("held")] == ["Hello?"]
     assert (await log(orchestrator, "held", "Too late?"))["new_count"] == 1
+    registry.close()
 
 
 async def test_nothing_is_left_in_a_session_of_the_server_after_a_transaction(
