@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import time
 from collections.abc import AsyncIterator
 from typing import Annotated
+from weakref import WeakKeyDictionary
 
 from fastapi import APIRouter, Depends, Header
 from fastapi.responses import StreamingResponse
@@ -63,7 +65,7 @@ async def _stream(registry: Registry, place: Place) -> AsyncIterator[bytes]:
     listener = Listener(place)
     quiet_s = 0.0
     while True:
-        wait_s, events = await _news(registry, listener)
+        wait_s, events = await _news(registry, listener, _glance_of(registry))
         for event in events:
             yield _written(event)
         quiet_s = 0.0 if events else quiet_s + wait_s
@@ -74,10 +76,39 @@ async def _stream(registry: Registry, place: Place) -> AsyncIterator[bytes]:
             await asyncio.sleep(wait_s)
 
 
-async def _news(registry: Registry, listener: Listener) -> tuple[float, list[Event]]:
+class _Glance:
+    """Whether anything has happened: one look for all listeners of this process, and one of them reads at a time.
+
+    However many there are, they never take more than one of the threads that read.
+    """
+
+    def __init__(self) -> None:
+        self.turn = asyncio.Lock()
+        self._place = Place()
+        self._looked_at = float("-inf")
+
+    async def newest(self, registry: Registry) -> Place:
+        """The place where nothing has happened since, as of a moment ago."""
+        if time.monotonic() - self._looked_at >= POLL_S:
+            self._place = await registry.read(newest_place)
+            self._looked_at = time.monotonic()
+        return self._place
+
+
+_GLANCES: WeakKeyDictionary[Registry, _Glance] = WeakKeyDictionary()
+
+
+def _glance_of(registry: Registry) -> _Glance:
+    return _GLANCES.setdefault(registry, _Glance())
+
+
+async def _news(registry: Registry, listener: Listener, glance: _Glance) -> tuple[float, list[Event]]:
     """What has happened, and how long to wait if it was nothing."""
     try:
-        return POLL_S, await registry.read(listener.news)
+        async with glance.turn:
+            if listener.has_all_up_to(await glance.newest(registry)):
+                return POLL_S, []
+            return POLL_S, await registry.read(listener.news)
     except StorageError as exc:
         logger.warning("The event stream could not read the registry: %s", exc.details)
         return RETRY_S, []

@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import Callable
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -71,15 +72,38 @@ def reindex(everything: bool) -> None:
     click.echo(f"{count} messages were indexed anew." if count else "The search index is up to date.")
 
 
-async def _reindex(everything: bool, show: Callable[[int, int], None]) -> int:
+async def _reindex(everything: bool, show: Callable[[int, int], None], url: str = "") -> int:
     from registry.registry import Registry
     from registry.storage.rebuild_index import reindex
 
-    registry = Registry(read_settings().url)
+    registry = Registry(url or read_settings().url)
     try:
         return await reindex(registry, show, everything=everything)
     finally:
         registry.close()
+
+
+@db.command()
+@click.argument("file", type=click.Path(path_type=Path), help="The new registry; there must be no such file.")
+def salvage(file: Path) -> None:
+    """Write all that can be read of a damaged registry to a new one.
+
+    For a registry on SQLite. The damaged one stays as it is; put the new one in
+    its place when you have looked at it: CTXR_DATABASE_URL=sqlite:///FILE.
+    """
+    from registry.storage.salvage import salvage as save_rows
+
+    address = read_settings().url
+    if not address.startswith("sqlite:///"):
+        raise InvalidRequest("Only a registry on SQLite is a file.", "PostgreSQL has tools of its own")
+    saved = save_rows(Path(address.removeprefix("sqlite:///")), file)
+    asyncio.run(_reindex(True, lambda *_: None, f"sqlite:///{file}"))
+    for name, count in saved.rows.items():
+        lost = saved.unreadable[name]
+        if count or lost:
+            click.echo(f"{name}: {count} rows" + (f", {lost} could not be read" if lost else ""))
+    if any(saved.unreadable.values()):
+        sys.exit(1)
 
 
 @db.command()

@@ -33,8 +33,9 @@ LIBRARIES = ("mcp", "langgraph", "sqlalchemy", "fastapi", "uvicorn")
 
 
 @click.command()
+@click.option("--deep", is_flag=True, help="Also read all of the registry, and say what of it is damaged.")
 @as_json_option
-def doctor(as_json: bool) -> None:
+def doctor(deep: bool, as_json: bool) -> None:
     """Say what is configured, what is reachable, and what to do.
 
     Changes nothing. Exit status 1 if something is broken.
@@ -44,6 +45,8 @@ def doctor(as_json: bool) -> None:
         configured = read_settings()
         settings = origins(configured)
         findings = list(check_all(configured, Path.home()))
+        if deep:
+            findings += check_deeply(configured.url)
     except RegistryError as exc:
         findings = [Finding("broken", "configuration", exc.message, exc.details)]
     is_healthy = all(finding.state != "broken" for finding in findings)
@@ -167,6 +170,20 @@ def check_database(url: str) -> Iterator[Finding]:
     else:
         counts = f"channels: {seen.channels}, messages: {seen.messages}"
         yield Finding("ok", "database", f"{where}, revision {seen.revision}, {counts}")
+
+
+def check_deeply(url: str) -> Iterator[Finding]:
+    """Whether all of the registry is as it was stored."""
+    from registry.storage.integrity import damage_of  # SQLAlchemy
+
+    try:
+        damage = damage_of(url)
+    except Exception as exc:
+        damage = [str(exc)]
+    for line in damage:
+        yield Finding("broken", "integrity", line, "ctxr db salvage NEW_FILE writes what can be read to a new registry")
+    if not damage:
+        yield Finding("ok", "integrity", "structure, messages, counts and index are as they should be")
 
 
 def check_meaning(settings: Settings) -> Iterator[Finding]:

@@ -37,12 +37,15 @@ def import_files(files: Sequence[Path], as_json: bool) -> None:
 
     FILE says itself which of the two it is of, and nothing in it is changed.
     Import a newer export whenever you like: only what is new is added, and what
-    is missing in it stays in the registry.
+    is missing in it stays in the registry. What could not be imported is named,
+    and the exit status is 1 then.
     """
     with ExitStack() as stack:
         found = [(file, export) for file in files for export in exports_in(file, stack)]
         reports = asyncio.run(_import(found, shows_progress=sys.stderr.isatty() and not as_json))
     show_reports(reports, as_json=as_json)
+    if any(report.skipped_count for report in reports):
+        sys.exit(1)
 
 
 async def _import(found: Sequence[tuple[Path, AccountExport]], *, shows_progress: bool) -> list[StoreReport]:

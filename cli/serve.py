@@ -8,11 +8,13 @@ import logging
 import os
 import signal
 import socket
+import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -23,6 +25,7 @@ from backoffice.app import create_app
 from cli.addresses import is_registry, local_address
 from cli.connect.connections import connections_from
 from cli.output import TerminalError
+from cli.patience import PatientProtocol
 from mcp_server.server import create_server
 from orchestrator.requests import Refusal, Request
 from orchestrator.retention import forgetting
@@ -31,11 +34,16 @@ from orchestrator.sync.grown_channels import grown_channels
 from orchestrator.sync.sync import Progress
 from orchestrator.sync.watch import Told, watching
 from registry.settings import Settings
+from registry.storage.integrity import is_sound, was_left_open
 from sources.base import Places
 from sources.readers import READERS
 
+logger = logging.getLogger(__name__)
+
 GRACE_S = 2
 """How long a stop waits for answers under way; event streams never end by themselves."""
+END_S = 4.5
+"""A database or a disk that does not answer holds up the end no longer."""
 MAX_BODY = 64 * 1024 * 1024
 
 
@@ -92,13 +100,20 @@ def serve_registry(settings: Settings, audience: Audience) -> None:
         asyncio.run(_serve(settings, listener, audience))
 
 
+async def _look_over(orchestrator: Orchestrator) -> None:
+    """After a program was killed: tell of a registry that was damaged then."""
+    if not await is_sound(orchestrator.registry):
+        logger.error("The registry is damaged. `ctxr doctor --deep` says what, `ctxr db salvage` saves what it can.")
+
+
 async def _serve(settings: Settings, listener: socket.socket, audience: Audience) -> None:
+    left_open = settings.url.startswith("sqlite") and was_left_open(Path(settings.url.removeprefix("sqlite:///")))
     app = build_app(settings)
     logging.getLogger("uvicorn.error").addFilter(_is_error)
     config = uvicorn.Config(
         app,
         lifespan="off",  # we run it, so that what goes wrong in it reaches the caller as it is
-        http="h11",  # httptools keeps spaces around header values, which MCP forbids
+        http=PatientProtocol,  # of h11: httptools keeps spaces around header values, which MCP forbids
         ws="none",
         log_config=None,
         access_log=False,
@@ -110,8 +125,22 @@ async def _serve(settings: Settings, listener: socket.socket, audience: Audience
         audience.ready()
         # uvicorn stops at a signal, then raises it again: it must not end us before the registry is closed.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        look = asyncio.create_task(_look_over(app.state.orchestrator)) if left_open else None
         async with _keeping_up(app.state.orchestrator, settings, audience):
-            await uvicorn.Server(config).serve(sockets=[listener])
+            await _Server(config).serve(sockets=[listener])
+        if look:
+            look.cancel()
+
+
+class _Server(uvicorn.Server):
+    """Ends soon after the signal that ends it, whatever is stuck: what was acknowledged is stored."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to end."""
+        at_last = threading.Timer(END_S, os._exit, (1,))
+        at_last.daemon = True
+        at_last.start()
+        super().handle_exit(sig, frame)
 
 
 def _keeping_up(

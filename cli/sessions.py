@@ -17,11 +17,14 @@ from orchestrator.export.files import write_new_file
 from orchestrator.export.texts import ExportFormat
 from orchestrator.export.texts import export as render
 from orchestrator.nicknames import suggest_nickname
+from orchestrator.requests import MOST_COUNTED
 
 limit_option = click.option(
     "--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="Sessions at most."
 )
-offset_option = click.option("--offset", type=click.IntRange(0), default=0, help="Leave out so many, the latest ones.")
+offset_option = click.option(
+    "--offset", type=click.IntRange(0, MOST_COUNTED), default=0, help="Leave out so many, the latest ones."
+)
 MOST_NAMED = 1000
 
 

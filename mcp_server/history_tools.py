@@ -21,6 +21,7 @@ from orchestrator.requests import (
     Limit,
     ListQuery,
     ListRequest,
+    Offset,
     Tag,
     TagQuery,
     TagRequest,
@@ -87,7 +88,7 @@ def add_history_tools(server: MCPServer[Any], run: RunOperation, project: str | 
     async def list_sessions(
         ctx: Context[Any, Any],
         limit: Limit = 20,
-        offset: Annotated[int, Field(ge=0)] = 0,
+        offset: Offset = 0,
         project: ProjectName = "current",
         source: str | None = None,
         tag: str | None = None,

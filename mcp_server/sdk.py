@@ -6,12 +6,17 @@ The next minor version may change them, so pyproject.toml caps the SDK below it.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from mcp.server import MCPServer, ServerRequestContext
 from mcp.server.connection import Connection
 from mcp.server.mcpserver.tools import Tool
+from mcp.server.stdio import stdio_server
+from mcp.shared._context_streams import ContextReceiveStream, ContextSendStream
+from mcp.shared.message import SessionMessage
 from pydantic import BaseModel
+
+from mcp_server.unreadable import answer_to
 
 Params = TypeVar("Params", bound=BaseModel)
 Handler = Callable[[ServerRequestContext[Any, Any], Params], Awaitable[Any]]
@@ -35,3 +40,31 @@ def answer_method(server: MCPServer[Any], method: str, params: type[Params], han
 def connection_of(context: ServerRequestContext[Any, Any]) -> Connection:
     """The client's connection: it lasts longer than the session object of a single request."""
     return context.session._connection
+
+
+class AnsweredStream(ContextReceiveStream[SessionMessage | Exception]):
+    """What a client sends. What cannot be read is answered here: the SDK itself passes it over in silence."""
+
+    def __init__(
+        self, read: ContextReceiveStream[SessionMessage | Exception], write: ContextSendStream[SessionMessage]
+    ) -> None:
+        super().__init__(read._inner)
+        self._write = write
+
+    async def __aenter__(self) -> Self:
+        await super().__aenter__()
+        return self
+
+    async def receive(self) -> SessionMessage | Exception:
+        """The next message that can be read."""
+        while isinstance(item := await super().receive(), Exception):
+            if answer := answer_to(item):
+                await self._write.send(SessionMessage(answer))
+        return item
+
+
+async def serve_stdio_streams(server: MCPServer[Any]) -> None:
+    """Serve one client on stdin and stdout until stdin closes."""
+    protocol = server._lowlevel_server
+    async with stdio_server() as (read, write):
+        await protocol.run(AnsweredStream(read, write), write, protocol.create_initialization_options())

@@ -14,7 +14,7 @@ from mcp_server.history_tools import READING, Pagination, ProjectName, Since
 from mcp_server.identity import client_name
 from orchestrator.calls import ALL, note_on, project_of, refusal, source_of, utc_offset_minutes
 from orchestrator.lazy import RunOperation
-from orchestrator.requests import Also, EndInstant, Limit, SessionsQuery, SessionsRequest
+from orchestrator.requests import Also, EndInstant, Limit, Offset, SessionsQuery, SessionsRequest
 from registry.errors import InvalidRequest
 
 SEARCH = """\
@@ -45,7 +45,7 @@ def add_search_tool(server: MCPServer[Any], run: RunOperation, project: str | No
         query: Annotated[str, Field(min_length=1, max_length=4000)],
         also: Also | None = None,
         limit: Limit = 10,
-        offset: Annotated[int, Field(ge=0)] = 0,
+        offset: Offset = 0,
         project: ProjectName = "current",
         source: str | None = None,
         tag: str | None = None,

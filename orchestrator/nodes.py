@@ -9,7 +9,7 @@ from typing import Any
 from orchestrator.elsewhere import elsewhere, with_known_source
 from orchestrator.operations import briefing, extract, history, log, manage, resume, search
 from orchestrator.recorder import result_summary
-from orchestrator.requests import READING, Operation, Request
+from orchestrator.requests import READING, HookRequest, ImportRequest, Operation, Request
 from orchestrator.state import Run, State, Steps
 from registry.storage.database import WriteTransaction
 from registry.storage.executions import save_execution
@@ -88,7 +88,17 @@ async def cr_write(state: State, run: Run) -> State:
         save_execution(tx, run.recorder.finished(result_summary(result)))
         return result
 
-    return {"result": await run.registry.write(work)}
+    return {"result": await run.registry.write(work, of=_written_to(state["query"]))}
+
+
+def _written_to(request: Request) -> str | None:
+    """What a request stores into, as far as it says so."""
+    match request:
+        case HookRequest():
+            return request.session.session_id
+        case ImportRequest():
+            return request.store
+    return request.channel
 
 
 Work = Callable[[State, Run], Awaitable[State]]

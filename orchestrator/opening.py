@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 from orchestrator.service import Orchestrator
 from orchestrator.sync.drain import drain
 from orchestrator.sync.freshness import Freshness
+from registry.private_files import keep_private, private_files_of
 from registry.registry import Registry
 from registry.settings import Settings
+from registry.storage.database import Limits
 from sources.base import Places
 from sources.readers import READERS
 
@@ -28,7 +30,9 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
     An embedded registry is this machine's own, so it keeps up with the stores on it. A shared one does not: what
     a person's clients keep comes into it only by `ctxr sync`.
     """
-    registry = await asyncio.to_thread(Registry, settings.url)
+    keep_private(private_files_of(settings.home))
+    limits = Limits(lock_s=settings.lock_timeout_s, statement_s=settings.timeout_s)
+    registry = await asyncio.to_thread(Registry, settings.url, limits)
     meaning = _meaning(settings, registry)
     orchestrator = Orchestrator(
         registry,

@@ -129,7 +129,7 @@ def request_summary(request: Request) -> dict[str, Any]:
     if isinstance(request, LogRequest):
         return {
             "channel": request.channel,
-            "messages": len(request.messages),
+            "messages": request.count,
             "characters": sum(len(message.text) for message in request.messages),
         }
     if isinstance(request, HookRequest):

@@ -22,6 +22,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PrivateAttr,
     StringConstraints,
     ValidationError,
     model_validator,
@@ -125,6 +126,11 @@ EndInstant = Annotated[
 ChannelName = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_visible)]
 RoleName = Literal["user", "assistant", "system", "tool", "thinking", "error"]
 Limit = Annotated[int, Field(ge=1, le=1000)]
+MOST_MESSAGES = 20_000
+"""In one call: more would hold up all others while they are stored. A conversation may be longer."""
+MOST_COUNTED = 2**31 - 1
+"""No channel and no list is longer, and every database can count so far."""
+Offset = Annotated[int, Field(ge=0, le=MOST_COUNTED)]
 Mode = Literal["raw", "summary", "digest"]
 Order = Literal["asc", "desc"]
 UtcOffset = Annotated[int, Field(ge=-14 * 60, le=14 * 60, description="whose days 'yesterday' means")]
@@ -219,7 +225,7 @@ class ListQuery(BaseModel):
 
     text: str | None = Field(None, min_length=1, max_length=4000)
     limit: Limit = 20
-    offset: int = Field(0, ge=0)
+    offset: Offset = 0
     project: str | None = None
     source: str | None = None
     tag: str | None = None
@@ -238,7 +244,7 @@ class FetchQuery(BaseModel):
 
     session_id: str = Field(min_length=1, max_length=300)
     message_limit: Limit | None = None
-    before: int | None = Field(None, ge=1)
+    before: int | None = Field(None, ge=1, le=MOST_COUNTED)
     message_id: str | None = Field(None, description="that message, whole")
     max_tokens: int | None = Field(None, ge=1, description="what is longer comes in pages, or shortened")
     cursor: str | None = Field(None, description='next_cursor of the last answer; "" for the beginning')
@@ -253,7 +259,7 @@ class SessionsQuery(BaseModel):
     text: Annotated[str, Field(min_length=1, max_length=4000)]
     also: Also = []
     limit: Limit = 10
-    offset: int = Field(0, ge=0)
+    offset: Offset = 0
     source: str | None = None
     project: str | None = Field(None, description="path or folder name")
     tag: str | None = None
@@ -338,7 +344,29 @@ class Request(BaseModel):
 class LogRequest(Request):
     operation = Operation.CONVERSATION_LOG
     channel: ChannelName
-    messages: Annotated[list[MessageIn], Field(min_length=1)]
+    messages: Annotated[list[MessageIn], Field(min_length=1, max_length=MOST_MESSAGES)]
+    _known: Sequence[str] = PrivateAttr(())
+    _whole: Callable[[], Request] | None = PrivateAttr(None)
+
+    @property
+    def known(self) -> Sequence[str]:
+        """The ids of messages that were sent before these, and have been stored already."""
+        return self._known
+
+    @property
+    def count(self) -> int:
+        """How many messages were sent."""
+        return len(self._known) + len(self.messages)
+
+    def behind(self, known: Sequence[str], whole: Callable[[], Request]) -> LogRequest:
+        """The request, of which that much is known; `whole` makes the one that has all messages."""
+        self._known, self._whole = known, whole
+        return self
+
+    def whole(self) -> LogRequest:
+        """The request with all that was sent."""
+        found = self._whole() if self._whole else self
+        return found if isinstance(found, LogRequest) else self
 
 
 class ExtractRequest(Request):

@@ -13,25 +13,23 @@ import langsmith
 from orchestrator.graph import build_graph
 from orchestrator.nodes import WRITE
 from orchestrator.recorder import Recorder, request_summary, result_summary
-from orchestrator.requests import Operation, Refusal, Request, full_name, parse_request
+from orchestrator.records import Records
+from orchestrator.requests import MOST_MESSAGES, READING, Operation, Refusal, Request, full_name, parse_request
+from orchestrator.resends import Resends
 from orchestrator.state import ExternalAction, Run, State
 from registry.domain import DEEPEST, is_too_deep, storable
-from registry.errors import InternalError, InvalidRequest, OperationTimeout, RegistryError, StorageError
+from registry.errors import InternalError, InvalidRequest, OperationTimeout, RegistryError
 from registry.registry import Registry
-from registry.storage.database import WriteTransaction
-from registry.storage.executions import Execution, save_execution
+from registry.storage.executions import Execution
 
 if TYPE_CHECKING:
     from orchestrator.semantic.meaning import Meaning
 
 logger = logging.getLogger(__name__)
 
-UNRECORDED = 1000
-"""Runs whose record could not be stored are held back, at most so many, until the registry is there again."""
-RECORDING_S = 0.5
-"""An answer waits no longer for its record."""
-SETTLING_S = 2.0
-"""The end of a program waits no longer for records."""
+
+ASKING = 8
+"""So many questions are worked on at a time; what is to be stored comes between them."""
 
 
 class Orchestrator:
@@ -53,8 +51,9 @@ class Orchestrator:
         self._actions = actions
         self.meaning = meaning
         self._graph = build_graph()
-        self._unrecorded: dict[str, Execution] = {}
-        self._recording: set[asyncio.Task[None]] = set()
+        self._records = Records(registry)
+        self._resends = Resends()
+        self._asking = asyncio.Semaphore(ASKING)
         self.observers: list[Callable[[Execution], None]] = []
         """Told of every run when it has ended, for the counts of this process."""
         self.syncing = asyncio.Lock()
@@ -73,22 +72,27 @@ class Orchestrator:
         recorder = _recorder_for(given, client)
         recorder.id = execution_id or recorder.id
         try:
-            request = _request_of(given)
+            sent = self._resends.look(given)
+            request = sent.request(_request_of) if sent else _request_of(given)
             recorder.request = request_summary(request)
             result = await self._run(request, recorder)
         except asyncio.CancelledError:
             gone = OperationTimeout("The caller stopped waiting.", "what was begun to be stored may be stored")
-            self._record_soon(self._observed(recorder.finished(None, gone.as_dict())))
+            self._records.add(self._observed(recorder.finished(None, gone.as_dict())))
             raise
         except Exception as exc:
             error = _failure(exc, recorder.id)
-            await self._record(self._observed(recorder.finished(None, error.as_dict())))
+            await self._records.store(self._observed(recorder.finished(None, error.as_dict())))
             return {"success": False, "error": error.as_dict()}
+        if sent:
+            self._resends.note(sent, result["stored_ids"])
         if self.observers:
             self._observed(recorder.finished(None))
-        if self._unrecorded:
-            self._record_soon()
+        self._records.retry()
         return {"success": True, **result}
+
+    def _turn(self, request: Request) -> AbstractAsyncContextManager[None]:
+        return self._asking if request.operation in READING else nullcontext()
 
     def embedding(self) -> AbstractAsyncContextManager[None]:
         """Meanwhile messages are embedded, where a model is configured: for a process that lives for a while."""
@@ -96,8 +100,7 @@ class Orchestrator:
 
     async def settle(self) -> None:
         """Wait for the records on their way; what cannot be stored now is lost with this process."""
-        if self._recording:
-            await asyncio.wait(self._recording, timeout=SETTLING_S)
+        await self._records.settle()
 
     def _observed(self, run: Execution) -> Execution:
         for observe in self.observers:
@@ -119,7 +122,7 @@ class Orchestrator:
             # LangSmith, which LangGraph brings along, would send every state to its servers if the host
             # program's environment tells it to.
             with langsmith.tracing_context(enabled=False):
-                async with asyncio.timeout(self._timeout_s):
+                async with asyncio.timeout(self._timeout_s), self._turn(request):
                     ended = await self._graph.ainvoke(asked, context=run)
         except TimeoutError as exc:
             raise OperationTimeout(
@@ -130,38 +133,8 @@ class Orchestrator:
             raise ended["error"]
         result: dict[str, Any] = ended["result"]
         if request.operation not in WRITE:
-            await self._record(recorder.finished(result_summary(result)))
+            await self._records.store(recorder.finished(result_summary(result)))
         return result
-
-    async def _record(self, run: Execution) -> None:
-        """Store a run's record; where storage is stuck nobody waits long for that."""
-        await asyncio.wait([self._record_soon(run)], timeout=RECORDING_S)
-
-    def _record_soon(self, run: Execution | None = None) -> asyncio.Task[None]:
-        """Store a run's record, and those held back before."""
-        if run:
-            self._unrecorded[run.id] = run
-            if len(self._unrecorded) > UNRECORDED:
-                self._unrecorded.pop(next(iter(self._unrecorded)))
-        recording = asyncio.create_task(self._store_records())
-        self._recording.add(recording)
-        recording.add_done_callback(self._recording.discard)
-        return recording
-
-    async def _store_records(self) -> None:
-        waiting = list(self._unrecorded.values())
-
-        def work(tx: WriteTransaction) -> None:
-            for execution in waiting:
-                save_execution(tx, execution)
-
-        try:
-            await self.registry.write(work)
-        except StorageError as exc:
-            logger.error("%d records could not be stored: %s", len(waiting), exc.details)
-            return
-        for execution in waiting:
-            self._unrecorded.pop(execution.id, None)
 
 
 def _request_of(given: Mapping[str, Any] | Request | Refusal) -> Request:
@@ -171,6 +144,10 @@ def _request_of(given: Mapping[str, Any] | Request | Refusal) -> Request:
 
 
 def _followable(given: Mapping[str, Any]) -> Any:
+    messages = given.get("messages")
+    if isinstance(messages, list) and len(messages) > MOST_MESSAGES:
+        allowed = f"at most {MOST_MESSAGES} in one call, more in several: the next ones follow on those before"
+        raise InvalidRequest("Too many messages at once.", f"messages: given {len(messages)}; allowed: {allowed}")
     if is_too_deep(given):
         raise InvalidRequest("The request is not valid.", f"allowed: lists and objects nested at most {DEEPEST} deep")
     return storable(given)

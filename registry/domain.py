@@ -86,6 +86,15 @@ class Project:
         return cls(path=str(path), name=path.name or str(path))
 
 
+EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)
+"""No client is older: an earlier time of a message is a mistake."""
+
+
+def reckonable(moment: datetime) -> datetime:
+    """The moment, or the same of the nearest year that can be reckoned with: the years 1 and 9999 have an end."""
+    return moment.replace(year=min(max(moment.year, 2), 9998))
+
+
 def parse_time(given: str | datetime) -> datetime:
     """ISO 8601, naive means UTC; cut to milliseconds, so that what we answer equals what we stored."""
     moment = datetime.fromisoformat(given.strip()) if isinstance(given, str) else given
@@ -93,7 +102,7 @@ def parse_time(given: str | datetime) -> datetime:
         moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except OverflowError as exc:
         raise ValueError("outside the years 1 to 9999 in UTC") from exc
-    return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+    return reckonable(moment.replace(microsecond=moment.microsecond // 1000 * 1000))
 
 
 def format_time(moment: datetime) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from registry.domain import Message, now
 from registry.ingest.from_tool import ingest_from_tool
 from registry.storage.channels import find_channel
-from registry.storage.database import Database
+from registry.storage.database import UNLIMITED, Database, Limits
 from registry.storage.messages import delete_message, message_item, messages_of
 from registry.storage.migrate import migrate_engine
 
@@ -20,8 +20,8 @@ class Registry(Database):
     Raises StorageError if the database cannot be opened or comes from a newer release.
     """
 
-    def __init__(self, url: str) -> None:
-        super().__init__(url)
+    def __init__(self, url: str, limits: Limits = UNLIMITED) -> None:
+        super().__init__(url, limits)
         try:
             migrate_engine(self.engine)
         except BaseException:

@@ -37,6 +37,9 @@ class Settings(BaseSettings):
     host: str = Field(default="127.0.0.1", description="Address that `ctxr serve` listens on.")
     port: int = Field(default=8765, ge=1, le=65535, description="Port that `ctxr serve` listens on.")
     timeout_s: float = Field(default=30.0, gt=0, description="Seconds an operation may take.")
+    lock_timeout_s: float = Field(
+        default=10.0, gt=0, description="Seconds an operation may wait on PostgreSQL for what another is writing."
+    )
     answer_characters: int = Field(
         0,
         ge=0,

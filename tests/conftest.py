@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from orchestrator import service
+from orchestrator import records
 from registry.storage.migrate import migrate
 from tests.databases import TEMPLATE, PostgresServer, SpareDatabases, running_postgres
 from tests.embedding_server import EmbeddingServer, running_server
@@ -56,8 +56,8 @@ def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(autouse=True)
 def answers_wait_for_their_records(monkeypatch: pytest.MonkeyPatch) -> None:
     """A test reads the record right after the answer, also on a machine whose disk takes its time."""
-    monkeypatch.setattr(service, "RECORDING_S", 30.0)
-    monkeypatch.setattr(service, "SETTLING_S", 30.0)
+    monkeypatch.setattr(records, "RECORDING_S", 30.0)
+    monkeypatch.setattr(records, "SETTLING_S", 30.0)
 
 
 @pytest.fixture(scope="session")

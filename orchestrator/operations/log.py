@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from orchestrator.requests import HookRequest, ImportRequest, LogRequest
@@ -9,7 +10,7 @@ from orchestrator.state import Run, State, Steps
 from registry.domain import Message, Role, format_time, now
 from registry.ingest.from_client import ingest_from_client
 from registry.ingest.from_hook import ingest_from_hook
-from registry.ingest.from_tool import ingest_from_tool
+from registry.ingest.from_tool import ends_with, ingest_from_tool
 from registry.ingest.save import Saved
 from registry.storage.client_stores import SeenSession, save_seen_sessions
 from registry.storage.database import WriteTransaction
@@ -22,19 +23,33 @@ def conversation_log(
     if isinstance(request, HookRequest):
         channel, saved = ingest_from_hook(tx, request.source, request.session)
         return _logged(run, channel, saved, len(request.session.messages))
+    stored = _store_rest(tx, request) if request.known else None
+    channel, saved = stored or _ingest(tx, request.whole())
+    return {**_logged(run, channel, saved, request.count), "channel": request.channel}
+
+
+def _store_rest(tx: WriteTransaction, request: LogRequest) -> tuple[str, Saved] | None:
+    """Store what comes behind messages that are known; None where the channel does not end with these."""
+    if not ends_with(tx, request.channel, request.known[-1]):
+        return None
+    channel, saved = _ingest(tx, request, is_end=True)
+    return channel, replace(saved, ids=[*request.known, *saved.ids])
+
+
+def _ingest(tx: WriteTransaction, request: LogRequest, *, is_end: bool = False) -> tuple[str, Saved]:
     messages = [
         Message(Role(sent.role), sent.text, sent.timestamp, sent.context, sent.model_extra or {})
         for sent in request.messages
     ]
-    channel, saved = ingest_from_tool(
+    return ingest_from_tool(
         tx,
         request.channel,
         messages,
         source=request.source,
         metadata=request.metadata.model_dump(exclude_none=True),
         received_at=now(),
+        is_end=is_end,
     )
-    return {**_logged(run, channel, saved, len(messages)), "channel": request.channel}
 
 
 def _logged(run: Run, channel: str, saved: Saved, count: int) -> dict[str, Any]:

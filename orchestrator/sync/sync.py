@@ -103,15 +103,11 @@ async def _sync_store(
     tell = await _teller(reader, store, report, progress)
     batches = _batches(_findings(reader, store, seen, report), report)
     while (batch := await asyncio.to_thread(next, batches, None)) is not None:
-        answer = await orchestrator.run(ImportRequest(source=report.source, store=report.path, found=batch), CLIENT)
-        if answer["success"]:
-            read_again.update(one.key for one in batch)
-            report.new_messages += answer["new_count"]
-            report.parsed += len(batch)
-            report.seen += sum(one.key not in seen for one in batch)
-        else:
-            report.is_complete = False
-            report.skip(Skipped(one.key, answer["error"]["details"]) for one in batch)
+        for stored, new_count in await _stored(orchestrator, batch, report):
+            read_again.update(one.key for one in stored)
+            report.new_messages += new_count
+            report.parsed += len(stored)
+            report.seen += sum(one.key not in seen for one in stored)
         tell()
     report.keep(left_skipped, read_again)
     state = StoreState(
@@ -126,6 +122,33 @@ async def _sync_store(
     report.has_news = report.parsed > 0 or any(one not in left_skipped for one in state.skipped)
     if report.has_news or state.stamp != left_stamp or not report.is_as_left(left_skipped):
         await orchestrator.registry.write(lambda tx: save_store(tx, state))
+
+
+async def _stored(
+    orchestrator: Orchestrator, batch: list[FoundSession], report: StoreReport
+) -> list[tuple[list[FoundSession], int]]:
+    """What of a batch could be stored, and how many messages of it were new.
+
+    A session that cannot be stored never takes its neighbours with it: they are stored one by one then. Not where the
+    registry itself is away.
+    """
+    answer = await orchestrator.run(ImportRequest(source=report.source, store=report.path, found=batch), CLIENT)
+    if answer["success"]:
+        return [(batch, answer["new_count"])]
+    if len(batch) > 1 and await _is_there(orchestrator):
+        return [stored for one in batch for stored in await _stored(orchestrator, [one], report)]
+    report.is_complete = False
+    error = answer["error"]
+    report.skip(Skipped(one.key, error["details"] or error["message"]) for one in batch)
+    return []
+
+
+async def _is_there(orchestrator: Orchestrator) -> bool:
+    try:
+        await orchestrator.registry.read(lambda tx: None)
+    except RegistryError:
+        return False
+    return True
 
 
 async def _teller(reader: Source, store: Path, report: StoreReport, progress: Progress | None) -> Callable[[], None]:

@@ -20,6 +20,7 @@ from registry.ingest.from_hook import take_store_ids
 from registry.ingest.same_conversation_lookup import Circumstances
 from registry.ingest.save import COPY, READER, Saved, save_messages
 from registry.ingest.session_channel import bring_together, channel_for, describing, open_for
+from registry.ingest.sound_times import with_sound_times
 from registry.storage.channels import ChannelRow, recount_channel
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.messages import MessageRow, remove, revise
@@ -35,6 +36,7 @@ _IS_WHOLE = or_(conversation.c.native_id.is_(None), and_(not_(_IS_COPIED), not_(
 
 def ingest_from_client(tx: WriteTransaction, source: str, session: Session) -> Saved:
     """Store what is new of a session in a client's own store; a message that a tool sent before keeps its actor."""
+    session = replace(session, messages=tuple(with_sound_times(session.messages, now())))
     found = channel_for(tx, source, session)
     known = found.known
     if session.is_copy:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from registry.domain import Message, Session, digest_of, now, storable
 from registry.ingest.same_conversation_lookup import Circumstances
 from registry.ingest.save import HOOK, Saved, save_messages
 from registry.ingest.session_channel import bring_together, channel_for, describing, open_for
+from registry.ingest.sound_times import with_sound_times
 from registry.storage.channels import recount_channel
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.messages import MessageRow, replace_messages, revise
@@ -33,6 +35,7 @@ REPEATED = timedelta(seconds=5)
 
 def ingest_from_hook(tx: WriteTransaction, source: str, session: Session) -> tuple[str, Saved]:
     """Store what is new of what a client's hooks sent of a session; the channel, and what became of it."""
+    session = replace(session, messages=tuple(with_sound_times(session.messages, now())))
     found = channel_for(tx, source, session)
     metadata = {} if found.is_carried_on else describing(session)
     if found.known and found.known.project_path:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from sqlalchemy import select
+
 from registry.domain import Message
 from registry.ingest.merge_channels import merge_channels
 from registry.ingest.same_conversation import Verdict
@@ -24,12 +26,16 @@ from registry.ingest.same_conversation_lookup import (
 )
 from registry.ingest.save import TOOL, Saved, save_messages
 from registry.ingest.session_channel import channel_of_session
+from registry.ingest.sound_times import with_sound_times
 from registry.storage.aliases import add_alias, drop_link, find_settled_channel, linked_sessions, set_links
 from registry.storage.channels import ChannelRow, find_channel, lock_channel, open_channel
 from registry.storage.database import WriteTransaction
 from registry.storage.messages import current_ids
+from registry.storage.tables import conversation
 
-_OF_THE_SESSION = ("session_id", "title", "project", "summary")
+CLAIMED = "claimed"
+"""In a message's payload: what its caller said of it that only the client's own store can know. The key is stored."""
+_OF_THE_SESSION = ("session_id", "title", "project", "summary", "parent", "relation")
 """What a session knows of itself, and a tool does not change."""
 
 
@@ -39,6 +45,7 @@ class _Call:
     source: str
     metadata: Mapping[str, Any]
     received_at: datetime
+    is_end: bool = False
 
 
 def ingest_from_tool(
@@ -49,9 +56,14 @@ def ingest_from_tool(
     source: str,
     metadata: Mapping[str, Any],
     received_at: datetime,
+    is_end: bool = False,
 ) -> tuple[str, Saved]:
-    """Store what is new of a conversation sent under a name; the channel's own name, and what became of it."""
-    call = _Call(messages, source, metadata, received_at)
+    """Store what is new of a conversation sent under a name; the channel's own name, and what became of it.
+
+    `is_end`: all of it is known to come behind what the channel ends with (`ends_with`).
+    """
+    sound = with_sound_times([_as_claimed(one) for one in messages], received_at)
+    call = _Call(sound, source, metadata, received_at, is_end)
     settled = find_settled_channel(tx, name)
     if settled is not None:
         return settled.name, _save(tx, settled, call)
@@ -60,16 +72,45 @@ def ingest_from_tool(
     return _ingest_linked(tx, known, call) if known else _ingest_new(tx, name, call)
 
 
+def ends_with(tx: WriteTransaction, name: str, message_id: str) -> bool:
+    """Whether that message is the last one of the conversation. A channel that is found so is locked from then on."""
+    settled = find_settled_channel(tx, name)
+    if settled is None:
+        return False
+    query = select(conversation.c.id).where(conversation.c.channel_number == settled.number)
+    last = tx.execute(query.order_by(conversation.c.place.desc(), conversation.c.number.desc()).limit(1)).scalar()
+    return bool(last == message_id)
+
+
+def _as_claimed(message: Message) -> Message:
+    """The client's own id is only what the caller says it is: by it nobody gets at what the client itself has told."""
+    if "native_id" not in message.more:
+        return message
+    more = {key: value for key, value in message.more.items() if key != "native_id"}
+    return replace(message, more={**more, CLAIMED: {"native_id": message.more["native_id"]}})
+
+
 def _save(tx: WriteTransaction, into: ChannelRow, call: _Call) -> Saved:
     return save_messages(
         tx,
         into,
-        call.messages,
+        _of_source(call, into),
         source=into.source,
         metadata=_describing(into, call.metadata),
         actor=TOOL,
         received_at=call.received_at,
+        is_end=call.is_end,
     )
+
+
+def _of_source(call: _Call, into: ChannelRow) -> Sequence[Message]:
+    """The messages; those sent in the name of another client than the channel's say so."""
+    if call.source == "unknown" or into.source in family_of(call.source):
+        return call.messages
+    return [
+        replace(one, more={**one.more, CLAIMED: {**one.more.get(CLAIMED, {}), "source": call.source}})
+        for one in call.messages
+    ]
 
 
 def _describing(into: ChannelRow, metadata: Mapping[str, Any]) -> Mapping[str, Any]:

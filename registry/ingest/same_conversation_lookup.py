@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import ColumnElement, select, text
 
-from registry.domain import Message, Project, Role, Session, now
+from registry.domain import Message, Project, Role, Session, now, parse_time
 from registry.ingest.alignment import Utterance
 from registry.ingest.dedup import Sent, stored_texts
 from registry.ingest.same_conversation import Evidence, Verdict, compare
@@ -40,6 +40,12 @@ FAMILIES = {"cursor-agent": "cursor"}
 
 _COMPARED = [conversation.c[name] for name in ("number", "role", "digest", "seq", "turn", "place")]
 _LOCK = 0x63747873
+PATIENCE = "2s"
+"""Who decides alone waits no longer for a channel that somebody holds, where there is a limit at all."""
+_ALONE = """
+SELECT pg_advisory_xact_lock(:lock, :key), CASE current_setting('lock_timeout')
+    WHEN '0' THEN '' ELSE set_config('lock_timeout', :patience, true) END
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +62,7 @@ class Circumstances:
         """Those of a client's session, and of its channel if it has one."""
         moments = [message.timestamp for message in session.messages if message.timestamp]
         if known and known.message_count:
-            moments += [known.created_at, known.updated_at]
+            moments += [parse_time(known.created_at), parse_time(known.updated_at)]
         moments = moments or [now()]
         return cls(source, session.project or (known.project_path if known else None), min(moments), max(moments))
 
@@ -82,7 +88,7 @@ def decide_alone(tx: WriteTransaction, source: str) -> None:
     """
     if tx.dialect.name == "postgresql":
         key = zlib.crc32(family_of(source)[0].encode()) - 2**31
-        tx.execute(select(func.pg_advisory_xact_lock(_LOCK, key)))
+        tx.execute(text(_ALONE), {"lock": _LOCK, "key": key, "patience": PATIENCE})
 
 
 def transcript_of(messages: Sequence[Message]) -> Transcript:

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import bindparam, insert, select, text, update
 
 from registry.domain import Message, Role, new_id, preview_of, storable
-from registry.ingest.dedup import Known, Recognised, Sent, recognise_stored
+from registry.ingest.dedup import Known, Recognised, Sent, all_new, recognise_stored
 from registry.ingest.own_calls import LONGEST_QUESTION, QUESTION, as_kept, is_recall
 from registry.storage.channels import ChannelRow, describe_channel, recount_channel
 from registry.storage.database import ReadTransaction, WriteTransaction
@@ -46,14 +46,16 @@ def save_messages(
     metadata: Mapping[str, Any],
     actor: str,
     received_at: datetime,
+    is_end: bool = False,
 ) -> Saved:
     """Store those of the messages that an open channel does not hold yet; all, or none if the transaction fails.
 
+    `is_end`: they are known to come behind all that is stored.
     A message that a client names by a `native_id` is the stored one of that name, whatever became of its text.
     """
     describe_channel(tx, into, metadata)
     sent = [Sent.of(as_kept(message)) for message in messages]
-    recognised = recognise_stored(tx, into, sent)
+    recognised = all_new(tx, into, sent) if is_end else recognise_stored(tx, into, sent)
     common = {"source": source, "actor": actor, "received_at": received_at}
     rows = [{**row, **common} for row in _new_rows(tx, into, sent, recognised, metadata, received_at)]
     if rows:

@@ -76,6 +76,11 @@ class Listener:
             events.append(Event("execution", self._place(), execution_item(row)))
         return events
 
+    def has_all_up_to(self, newest: Place) -> bool:
+        """Whether nothing is newer, and nothing is missing."""
+        is_whole = self._messages.is_whole and self._executions.is_whole
+        return is_whole and self._messages.last >= newest.message and self._executions.last >= newest.execution
+
     def _place(self) -> Place:
         return Place(self._messages.last, self._executions.last)
 
@@ -106,6 +111,11 @@ class _Numbers:
         self._table = table
         self._columns = columns or (table,)
         self._missing: dict[int, float] = {}  # number: until when it is looked for
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no number is missing that may still come."""
+        return not self._missing
 
     def news(self, tx: ReadTransaction) -> Iterator[Row[Any]]:
         number = self._table.c.number

@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NewType, TypeVar
+from urllib.parse import unquote
+from weakref import WeakValueDictionary
 
-from sqlalchemy import Connection, Engine, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
-from registry.errors import InvalidRequest, StorageError
+from registry.errors import InvalidRequest, OperationTimeout, StorageError
+from registry.private_files import keep_private, make_private_file
 
 ReadTransaction = NewType("ReadTransaction", Connection)
 WriteTransaction = NewType("WriteTransaction", ReadTransaction)
@@ -28,6 +33,8 @@ T = TypeVar("T")
 
 BUSY_TIMEOUT_MS = 10_000
 CONNECT_TIMEOUT_S = 5
+IDLE_S = 60.0
+"""On PostgreSQL a transaction may be idle so long: a process that stands still must not hold its locks for ever."""
 READERS = 4
 WRITERS = {"sqlite": 1, "postgresql": 8}
 """SQLite has one writer at a time; one thread in a queue is faster and fairer than many at its lock."""
@@ -38,19 +45,12 @@ _dump = partial(json.dumps, ensure_ascii=False, separators=(",", ":"))
 def create_database_engine(url: str) -> Engine:
     """An engine for `sqlite:///path` or `postgresql://…`; InvalidRequest for any other address."""
     try:
-        address = make_url(url)
+        address = _address_of(url)
         if address.get_backend_name() == "postgresql":
-            return create_engine(
-                address.set(drivername="postgresql+psycopg"),
-                json_serializer=_dump,
-                pool_size=READERS + WRITERS["postgresql"],
-                pool_pre_ping=True,
-                # A server of another time zone would show years that Python has not.
-                connect_args={"connect_timeout": CONNECT_TIMEOUT_S, "options": "-c timezone=UTC"},
-            )
+            return _server_engine(address)
         if address.get_backend_name() == "sqlite":
             return _sqlite_engine(url)
-    except (ArgumentError, NoSuchModuleError, ImportError) as exc:
+    except (ArgumentError, NoSuchModuleError, ImportError, ValueError) as exc:
         raise InvalidRequest("The database address is not usable.", f"CTXR_DATABASE_URL: {exc}") from exc
     raise InvalidRequest(
         "The database address is not usable.",
@@ -58,10 +58,52 @@ def create_database_engine(url: str) -> Engine:
     )
 
 
+def _address_of(url: str) -> URL:
+    """The parts of an address; several hosts (`a:5432,b:5433`) as SQLAlchemy writes them."""
+    several = _SEVERAL_HOSTS.match(url)
+    if several is None:
+        return make_url(url)
+    address = make_url(several["before"] + several["after"])
+    return address.update_query_dict({"host": list(map(unquote, several["hosts"].split(",")))})
+
+
+_SEVERAL_HOSTS = re.compile(r"(?P<before>\w[\w+]*://(?:[^/?#]*@)?)(?P<hosts>[^/?#@]*,[^/?#@]*)(?P<after>.*)", re.DOTALL)
+
+
+def _server_engine(address: URL) -> Engine:
+    """Nothing outlives a transaction in a session of the server's: a pooler may hand each one to another session."""
+    engine = create_engine(
+        address.set(drivername="postgresql+psycopg"),
+        json_serializer=_dump,
+        pool_size=READERS + WRITERS["postgresql"],
+        pool_pre_ping=True,
+        connect_args={"connect_timeout": CONNECT_TIMEOUT_S, "prepare_threshold": None, "autocommit": True},
+    )
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:  # in one go with what holds in this transaction
+        chosen = connection.get_execution_options().get("begin", "BEGIN")
+        connection.exec_driver_sql(chosen, execution_options={"no_parameters": True})
+
+    return engine
+
+
+def begin_on_server(isolation: str = "READ COMMITTED", **limits_s: float) -> str:
+    """How a transaction begins on PostgreSQL: its isolation, and its time limits in seconds; 0 is none.
+
+    A limit of its own on how long it may be idle, because the server's may be shorter than we need to think.
+    """
+    limits = {"idle_in_transaction_session_timeout": IDLE_S, **limits_s}
+    settings = [f"SET LOCAL {name} = {round(seconds * 1000)}" for name, seconds in limits.items()]
+    return "; ".join([f"BEGIN ISOLATION LEVEL {isolation}", *settings])
+
+
 def _sqlite_engine(url: str) -> Engine:
     file = make_url(url).database
-    if file:
+    if file and file != ":memory:":
         _make_private_folder(Path(file).parent)
+        make_private_file(Path(file))  # what SQLite makes beside it may be read by whom this may be
+        keep_private(Path(f"{file}{end}") for end in ("", "-wal", "-shm"))
     engine = create_engine(url, json_serializer=_dump, connect_args={"check_same_thread": False})
 
     @event.listens_for(engine, "connect")
@@ -107,21 +149,46 @@ def storage_errors(doing: str) -> Iterator[None]:
         yield
     except SQLAlchemyError as exc:
         cause = getattr(exc, "orig", None) or exc
+        if getattr(cause, "sqlstate", None) in _RAN_OUT_OF_TIME:
+            raise OperationTimeout(_BUSY, f"{str(cause).strip()}; nothing was stored, asking again is safe") from exc
         raise StorageError(f"Could not {doing} the registry.", f"{type(cause).__name__}: {str(cause).strip()}") from exc
+
+
+_RAN_OUT_OF_TIME = ("55P03", "57014")
+"""PostgreSQL's states for a lock, and for a statement, that took too long."""
+_BUSY = "The registry's database took too long, or somebody else is writing there."
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long a server may take, in seconds: to get a lock that another has, and for one statement. 0: no limit."""
+
+    lock_s: float = 0.0
+    statement_s: float = 0.0
+
+
+UNLIMITED = Limits()
+
+
+def _tell(loop: asyncio.AbstractEventLoop, what: Callable[[], None]) -> None:
+    """Have a loop do something, from a thread; one that has ended meanwhile needs nothing."""
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(what)
 
 
 class Database:
     """An engine with its reader and writer threads. Close it when done."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, limits: Limits = UNLIMITED) -> None:
         self.engine = create_database_engine(url)
         self.dialect = self.engine.dialect.name
         self._file = _file_of(self.engine)
         self._identity: int | None = None
-        self._writing = self.engine.execution_options(write=True)
+        begin = partial(begin_on_server, lock_timeout=limits.lock_s, statement_timeout=limits.statement_s)
+        self._writing = self.engine.execution_options(write=True, begin=begin())
         # All that one read sees is of one instant; a reader of SQLite has that anyway.
-        is_server = self.dialect == "postgresql"
-        self._reading = self.engine.execution_options(isolation_level="REPEATABLE READ") if is_server else self.engine
+        self._reading = self.engine.execution_options(begin=begin("REPEATABLE READ"))
+        self._turns: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="registry-read")
         self._writers = ThreadPoolExecutor(WRITERS[self.dialect], thread_name_prefix="registry-write")
 
@@ -135,10 +202,11 @@ class Database:
 
         return await asyncio.get_running_loop().run_in_executor(self._readers, run)
 
-    async def write(self, work: Callable[[WriteTransaction], T]) -> T:
+    async def write(self, work: Callable[[WriteTransaction], T], of: Hashable = None) -> T:
         """Run `work` in one write transaction: all of it is stored, or nothing; StorageError if it cannot.
 
-        A cancelled caller stops waiting; work not begun is dropped, work begun comes to its end.
+        A cancelled caller stops waiting; work not begun is dropped, work begun comes to its end. `of`: what is written
+        to. Those who write to the same take turns, so that who waits there for a lock never takes the others' threads.
         """
 
         def run() -> T:
@@ -146,7 +214,18 @@ class Database:
             with storage_errors("write"), self._writing.begin() as connection:
                 return work(WriteTransaction(ReadTransaction(connection)))
 
-        return await asyncio.get_running_loop().run_in_executor(self._writers, run)
+        if of is None or self.is_embedded:  # one thread is a queue already
+            return await asyncio.get_running_loop().run_in_executor(self._writers, run)
+        return await self._in_turn(run, of)
+
+    async def _in_turn(self, run: Callable[[], T], of: Hashable) -> T:
+        """Run it when all who came before have ended, also those whose callers have gone."""
+        turn = self._turns.setdefault(of, asyncio.Lock())
+        await turn.acquire()
+        loop = asyncio.get_running_loop()
+        running = self._writers.submit(run)
+        running.add_done_callback(lambda _: _tell(loop, turn.release))
+        return await asyncio.wrap_future(running)
 
     def _check_file(self) -> None:
         """SQLite goes on writing into a file that is no longer in its folder: nothing of it would be left."""

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, inspect, text
 from sqlalchemy.engine import Engine
 
 from registry.errors import StorageError
-from registry.storage.database import create_database_engine, storage_errors
+from registry.storage.database import begin_on_server, create_database_engine, storage_errors
 from registry.storage.migrations import HEAD
 
 _LOCK = 0x63747872
@@ -44,7 +44,8 @@ def migrate_engine(engine: Engine, revision: str = HEAD) -> str | None:
                 "The registry was written by a newer version of Context Registry.",
                 f"Its tables are at revision {before}, this version knows {HEAD}: update Context Registry",
             )
-        with engine.execution_options(write=True).begin() as connection:
+        begin = begin_on_server(idle_in_transaction_session_timeout=0, statement_timeout=0, lock_timeout=0)
+        with engine.execution_options(write=True, begin=begin).begin() as connection:
             if connection.dialect.name == "postgresql":
                 connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
             if current_revision(connection) != revision:  # nobody else did it while we waited

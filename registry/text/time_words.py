@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from registry.domain import reckonable
 from registry.text.dates import DATE_RULES
 from registry.text.spans import (
     TICK,
@@ -249,6 +250,7 @@ def parse_span(value: str, now: datetime) -> Span | None:
     value = value.strip()
     if match := _DATE.fullmatch(value):
         year, month, day = (int(part) if part else 1 for part in match.groups())
+        year = min(max(year, 2), 9998)
         whole = day_of if match[3] else month_of if match[2] else year_of
         try:
             return whole(now.replace(year=year, month=month, day=day))
@@ -261,7 +263,7 @@ def parse_span(value: str, now: datetime) -> Span | None:
     if word and (word.begin, word.end) == (0, len(value)):
         return word.span
     try:
-        moment = datetime.fromisoformat(value)
+        moment = reckonable(datetime.fromisoformat(value))
     except (ValueError, OverflowError):
         return None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=now.tzinfo)

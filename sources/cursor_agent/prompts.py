@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 
-from registry.domain import Role, parse_time
+from registry.domain import EARLIEST, Role, parse_time
 
 _QUERY, _QUERY_END = "<user_query>", "</user_query>"
 _STAMP = re.compile(r"<timestamp>([^<]{1,100})</timestamp>\s*")
@@ -48,9 +48,10 @@ def told_at(text: str) -> datetime | None:
         zone = timezone(offset) if offset else UTC
         at = int(hour) % 12 + (12 if half == "PM" else 0) if half else int(hour)
         place = _MONTHS.index(month) + 1
-        return parse_time(datetime(int(year), place, int(day), at, int(minute), int(second or 0), tzinfo=zone))
+        told = parse_time(datetime(int(year), place, int(day), at, int(minute), int(second or 0), tzinfo=zone))
     except (ValueError, OverflowError):
         return None
+    return told if told >= EARLIEST else None
 
 
 def attachments_of(context: str) -> list[str]:

@@ -13,7 +13,7 @@ from math import isfinite
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
-from registry.domain import Message, Role, Session, parse_time
+from registry.domain import EARLIEST, Message, Role, Session, parse_time
 from sources.kit.jsonl import items, mapping, string
 
 COMPLETED, FAILED, REJECTED, PENDING = "completed", "failed", "rejected", "pending"
@@ -81,7 +81,12 @@ def _text(draft: Draft) -> str:
 
 
 def moment(value: object) -> datetime | None:
-    """A client's time: ISO 8601, or a number of seconds or milliseconds since 1970; None if it is neither."""
+    """A client's time: ISO 8601, or a number of seconds or milliseconds since 1970; None if it cannot be one."""
+    at = _instant(value)
+    return at if at and at >= EARLIEST else None
+
+
+def _instant(value: object) -> datetime | None:
     with suppress(ValueError, OverflowError, OSError):
         if isinstance(value, str):
             return parse_time(value)

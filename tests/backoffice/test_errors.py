@@ -34,7 +34,6 @@ def database_url(sqlite_url: str) -> str:
         ("conversations?role=bot", "role.0"),
         ("conversations?from=soon", "from"),
         ("conversations?to=2025-13-01", "to"),
-        ("conversations?to=0001-01-01T00:00:00%2B23:00", "to"),
         ("conversations?include_deleted=perhaps", "include_deleted"),
         ("conversations?color=red", "color"),
         ("conversations?source=", "source"),
@@ -134,7 +133,7 @@ async def test_a_body_too_large_is_refused_before_it_is_read(
 async def test_a_registry_out_of_reach_is_a_storage_error(
     http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def lost(*_: Any) -> Any:
+    async def lost(*_: Any, **_of: object) -> Any:
         raise StorageError("Could not read the registry.", "disk on fire")
 
     monkeypatch.setattr(Registry, "read", lost)

@@ -49,7 +49,7 @@ def test_a_damaged_export_says_what_was_passed_over(ctxr: Ctxr, tmp_path: Path) 
     whole = claude_files(claude_chat(1), claude_chat(2))["conversations.json"]
     (tmp_path / "conversations.json").write_bytes(whole[:-10])
     done = ctxr("import", str(tmp_path))
-    assert done.exit_code == 0
+    assert done.exit_code == 1
     assert "claude: 10 new messages in 1 sessions, 2 passed over" in done.output
     assert "passed over: conversations.json, conversation 2: cut off or damaged" in done.output
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -66,8 +68,47 @@ async def test_what_another_process_logs_is_told_to_who_subscribed(tmp_path: Pat
 
 
 def test_the_handshake_waits_for_no_graph_and_no_database() -> None:
-    import subprocess
-
     code = f"import sys, mcp_server.stdio; print([name for name in {HEAVY} if name in sys.modules])"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert loaded.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("line", "request_id"),
+    [
+        (
+            r'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"list","arguments":{"q":"\ud800"}}}',
+            7,
+        ),
+        (r'{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"\udfff"}}', "a"),
+        ('{"id":8,"method":"ping"}', 8),
+        ('{"jsonrpc":"2.0","id":9,', None),
+        ("[" * 5000, None),
+    ],
+)
+def test_a_line_that_cannot_be_read_gets_an_error_and_the_next_one_its_answer(
+    tmp_path: Path, line: str, request_id: int | str | None
+) -> None:
+    first = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    lines = [
+        json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": first}),
+        "",
+        line,
+        json.dumps({"jsonrpc": "2.0", "id": 2, "method": "ping"}),
+    ]
+    with subprocess.Popen(
+        [sys.executable, "-m", "mcp_server"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "CTXR_HOME": str(tmp_path)},
+        text=True,
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write("\n".join(lines) + "\n")
+        process.stdin.flush()
+        answers = [json.loads(process.stdout.readline()) for _ in range(3)]
+        process.stdin.close()
+    [error] = [answer["error"] for answer in answers if answer["id"] == request_id]
+    assert error["code"] in (-32700, -32600)
+    assert {answer["id"] for answer in answers} == {1, 2, request_id}

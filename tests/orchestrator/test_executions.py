@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator import service
+from orchestrator import records
 from orchestrator.service import Orchestrator
 from registry.errors import StorageError
 from registry.registry import Registry
@@ -120,7 +120,7 @@ async def test_an_operation_past_its_limit_is_a_timeout_and_what_was_begun_is_wh
 async def test_a_run_that_failed_because_storage_failed_is_recorded_when_storage_is_back(
     orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def broken(_: object) -> None:
+    async def broken(_: object, **_of: object) -> None:
         raise StorageError("Could not write the registry.", "OperationalError: disk I/O error")
 
     with monkeypatch.context() as outage:
@@ -205,7 +205,7 @@ async def test_langsmith_is_never_told(orchestrator: Orchestrator, monkeypatch: 
 async def test_an_answer_does_not_wait_for_its_record_where_storage_is_stuck(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service, "RECORDING_S", 0.5)
+    monkeypatch.setattr(records, "RECORDING_S", 0.5)
     registry = Registry(database_url)
     hurried = Orchestrator(registry, timeout_s=0.1)
     try:

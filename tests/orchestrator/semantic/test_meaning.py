@@ -10,14 +10,17 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
+from orchestrator.requests import ImportRequest
 from orchestrator.semantic import embedding
 from orchestrator.semantic.embedders import Endpoint, Unavailable
 from orchestrator.semantic.embedding import Embedding, embed_all
 from orchestrator.semantic.meaning import FIRST_PAUSE_S, Meaning
 from orchestrator.service import Orchestrator
+from registry.domain import Message, Role, Session
 from registry.registry import Registry
 from registry.storage.executions import Execution
 from registry.storage.tables import embedding_model, message_vector
+from sources.base import FoundSession
 from tests.embedding_server import EmbeddingServer
 
 pytestmark = pytest.mark.anyio
@@ -426,10 +429,13 @@ async def test_all_is_embedded_again_on_demand(orchestrator: Orchestrator) -> No
 
 async def test_a_corrected_text_is_embedded_again(orchestrator: Orchestrator) -> None:
     async def say(text: str) -> None:
-        message = {"role": "user", "text": text, "native_id": "m1"}
-        saved = await orchestrator.run({"operation": "save", "channel": "live", "messages": [message]})
+        said = Message(Role.USER, text, more={"native_id": "m1"})
+        found = FoundSession("live", text, Session("live", (said,)))
+        saved = await orchestrator.run(ImportRequest(source="cursor", store="/s", found=[found]))
         assert saved["success"], saved
 
+    named = {"channel": "live", "source": "cursor", "metadata": {"session_id": "live"}}
+    await orchestrator.run({"operation": "save", "messages": [{"role": "user", "text": "A kitten"}], **named})
     await say("A kitten")
     await embed(orchestrator)
     assert "live" in await found(orchestrator, "cat")

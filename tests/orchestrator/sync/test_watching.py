@@ -194,7 +194,7 @@ async def test_a_registry_that_fails_for_a_moment_has_it_all_later(
     watcher, write_it = Watcher(), orchestrator.registry.write
     write(empty_home / ".claude", talk("Is the basket kept?"))
 
-    async def fail(_work: object) -> None:
+    async def fail(_work: object, **_of: object) -> None:
         monkeypatch.setattr(orchestrator.registry, "write", write_it)
         raise StorageError("Could not write the registry.", "disk full")
 

@@ -1,0 +1,59 @@
+"""HTTP connections whose clients take for ever: who sends a request byte by byte keeps it no longer than this."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+HEAD_S = 15.0
+"""From the first byte of a request, or the opening of the connection, to the end of its headers."""
+BODY_S = 120.0
+"""From there to the end of its body: 64 MiB in that time are half a megabyte a second."""
+
+TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+
+
+class PatientProtocol(H11Protocol):
+    """HTTP with an end to the waiting for a request."""
+
+    _awaited: Any = None
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for a request."""
+        super().connection_made(transport)
+        self._wait_on()
+
+    def data_received(self, data: bytes) -> None:
+        """Take in a part of a request."""
+        super().data_received(data)
+        self._wait_on()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no longer."""
+        self._stop()
+        super().connection_lost(exc)
+
+    def _wait_on(self) -> None:
+        """Time what is missing of the request, from when it began to be missing."""
+        state = self.conn.their_state
+        if state is self._awaited:
+            return
+        self._stop()
+        limit_s = {h11.IDLE: HEAD_S, h11.SEND_BODY: BODY_S}.get(state)
+        if limit_s is not None:
+            self._awaited = state
+            self._timer = self.loop.call_later(limit_s, self._give_up)
+
+    def _stop(self) -> None:
+        self._awaited = None
+        if self._timer:
+            self._timer.cancel()
+
+    def _give_up(self) -> None:
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            self.transport.write(TOO_SLOW)
+        self.transport.close()

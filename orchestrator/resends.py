@@ -1,0 +1,112 @@
+"""Conversations that were sent a moment ago, so that one that comes again with a new end costs only its end.
+
+Clients send the whole conversation every turn. What a call begins with, exactly as the last one was, is known by one
+digest; whether the registry still ends with it, is asked when the rest is stored (`registry.ingest.from_tool`).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+from pydantic_core import to_json
+
+from orchestrator.requests import ALIASES, MOST_MESSAGES, LogRequest, Operation, Request
+from registry.errors import InvalidRequest
+
+MOST = 64
+"""So many conversations are remembered."""
+FEWEST = 20
+"""Messages. Shorter ones are recognised as quickly as they are looked up."""
+
+_LOGS = {Operation.CONVERSATION_LOG.value, *(name for name, of in ALIASES.items() if of is Operation.CONVERSATION_LOG)}
+
+
+Given = Mapping[str, Any] | LogRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A call: what it begins with that is known, by ids, and the digest of all its messages."""
+
+    given: Given
+    digest: bytes
+    known: Sequence[str] = ()
+
+    def request(self, parse: Callable[[Any], Request]) -> Request:
+        """The call as a request; where its beginning is known, with nothing but what comes behind that."""
+        if not self.known:
+            return parse(self.given)
+        try:
+            rest = parse(_with_messages(self.given, _messages(self.given)[len(self.known) :]))
+        except InvalidRequest:
+            return parse(self.given)  # to name the message by its own place
+        return rest.behind(self.known, lambda: parse(self.given)) if isinstance(rest, LogRequest) else rest
+
+
+class Resends:
+    """What was last sent of each conversation, as digests and ids."""
+
+    def __init__(self) -> None:
+        self._told: OrderedDict[tuple[str, str], tuple[bytes, Sequence[str]]] = OrderedDict()
+
+    def look(self, given: object) -> Sent | None:
+        """What is known of a call; None for one that is no conversation, or a short one."""
+        if not isinstance(given, LogRequest | Mapping) or not _is_log(given):
+            return None
+        messages = _messages(given)
+        if not isinstance(messages, list) or not FEWEST <= len(messages) <= MOST_MESSAGES:
+            return None
+        digest, ids = self._told.get(_key(given), (b"", ()))
+        try:
+            begun = _Digest(messages[: len(ids)]) if 0 < len(ids) < len(messages) else None
+            if begun and begun.value == digest:
+                return Sent(given, begun.with_more(messages[len(ids) :]), ids)
+            return Sent(given, _Digest(messages).value)
+        except (TypeError, ValueError, RecursionError):  # no JSON: the check of the request will say so
+            return None
+
+    def note(self, sent: Sent, ids: Sequence[str]) -> None:
+        """The call was stored: its messages have these ids."""
+        self._told[_key(sent.given)] = sent.digest, ids
+        self._told.move_to_end(_key(sent.given))
+        if len(self._told) > MOST:
+            self._told.popitem(last=False)
+
+
+class _Digest:
+    """Of a list of messages, so that it goes on with more of them."""
+
+    def __init__(self, messages: Sequence[Any]) -> None:
+        self._state = blake2b(to_json(messages)[:-1], digest_size=16)
+
+    @property
+    def value(self) -> bytes:
+        return self._state.digest()
+
+    def with_more(self, messages: Sequence[Any]) -> bytes:
+        self._state.update(b"," + to_json(messages)[1:-1])
+        return self.value
+
+
+def _is_log(given: Given) -> bool:
+    return isinstance(given, LogRequest) or given.get("operation") in _LOGS
+
+
+def _messages(given: Given) -> Any:
+    return given.messages if isinstance(given, LogRequest) else given.get("messages")
+
+
+def _key(given: Given) -> tuple[str, str]:
+    if isinstance(given, LogRequest):
+        return given.channel, given.source
+    return str(given.get("channel")), str(given.get("source"))
+
+
+def _with_messages(given: Given, messages: Any) -> Given:
+    if isinstance(given, LogRequest):
+        return given.model_copy(update={"messages": messages})
+    return {**given, "messages": messages}

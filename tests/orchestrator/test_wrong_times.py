@@ -1,0 +1,136 @@
+"""Times that cannot be: of the year 9999, of 1, or of 2099. Nothing is lost by them, or stands on top by them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.service import Orchestrator
+from orchestrator.sync.sync import sync
+from registry.domain import Message, Role, Session
+from sources.base import FoundSession, Places, Skipped
+from sources.exports.reader import exports_in
+from sources.readers import READERS
+from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
+from tests.sources.exports.export_files import claude_chat, claude_files
+
+pytestmark = pytest.mark.anyio
+
+WRONG = ["9999-12-31T23:59:59.999Z", "0001-01-01T00:00:00.000Z", "2099-05-04T09:00:00.000Z"]
+
+
+def log(*messages: tuple[str, str | None], channel: str = "chat") -> dict[str, Any]:
+    sent = [{"role": "user", "text": text, **({"timestamp": at} if at else {})} for text, at in messages]
+    return {"operation": "conversation_log", "channel": channel, "messages": sent}
+
+
+async def newest(orchestrator: Orchestrator) -> list[str]:
+    answer = await orchestrator.run({"operation": "list", "query": {}})
+    return [session["channel"] for session in answer["sessions"]]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+async def test_a_conversation_with_a_wrong_time_is_imported_with_its_neighbours(
+    orchestrator: Orchestrator, empty_home: Path, wrong: str
+) -> None:
+    for number in (1, 2, 3):
+        talk = Dialogue(session_id(number))
+        talk.user(f"Question {number}?")
+        talk.says("Answer.", "msg_1")
+        talk.user("Thanks.")
+        if number == 2:
+            talk.records[1]["timestamp"] = wrong
+        write(empty_home / ".claude", talk)
+    [report] = await sync(orchestrator, READERS, Places(empty_home, {}))
+    assert (report.parsed, report.new_messages, report.is_complete) == (3, 9, True)
+    sessions = (await orchestrator.run({"operation": "list", "query": {}}))["sessions"]
+    channel = next(session for session in sessions if session["session_id"] == session_id(2))
+    [_, answer, _] = await orchestrator.registry.get_conversations(channel["channel"])
+    assert (answer["timestamp"], answer["payload"]["time"]) == ("2026-05-04T09:00:10.000Z", "inferred")
+    [report] = await sync(orchestrator, READERS, Places(empty_home, {}))
+    assert report.new_messages == 0
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+async def test_an_export_with_a_wrong_time_is_imported_whole(
+    orchestrator: Orchestrator, tmp_path: Path, wrong: str
+) -> None:
+    content = claude_files(claude_chat())["conversations.json"].decode()
+    chats = json.loads(content)
+    for told in (chats[0], *chats[0]["chat_messages"]):
+        told["created_at"] = told["updated_at"] = wrong
+    (tmp_path / "conversations.json").write_text(json.dumps(chats))
+    with ExitStack() as stack:
+        [report] = await sync(orchestrator, exports_in(tmp_path, stack), Places(tmp_path, {}))
+    assert (report.new_messages, report.skipped) == (10, [])
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+async def test_what_is_logged_with_a_wrong_time_was_said_when_it_came(orchestrator: Orchestrator, wrong: str) -> None:
+    chat = log(("What is a monad?", wrong), ("And a functor?", wrong), channel="ahead")
+    first = await orchestrator.run(chat)
+    await orchestrator.run(log(("Hello?", None), channel="later"))
+    assert await newest(orchestrator) == ["later", "ahead"]
+    again = await orchestrator.run(chat)
+    assert (again["stored_ids"], again["new_count"]) == (first["stored_ids"], 0)
+    [message, _] = await orchestrator.registry.get_conversations("ahead")
+    assert message["timestamp"] == message["received_at"]
+    assert message["payload"]["said_at"][4:] == wrong[4:]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"text": "monad before:0001-01-01"},
+        {"text": "monad after:9999-12-31"},
+        {"text": "monad before:0001-01-01T00:00:00+14:00"},
+        {"text": "monad", "from": "9999-12-31T23:59:59Z"},
+        {"text": "monad", "to": "0001-01-01"},
+    ],
+)
+async def test_a_search_at_the_end_of_time_finds_nothing(orchestrator: Orchestrator, query: dict[str, str]) -> None:
+    await orchestrator.run(log(("What is a monad?", None)))
+    for operation in ("search", "search_sessions", "extract"):
+        answer = await orchestrator.run({"operation": operation, "query": query})
+        assert answer.get("error", {"code": "NOT_FOUND"})["code"] == "NOT_FOUND"
+        assert not answer.get("messages")
+        assert not answer.get("sessions")
+
+
+@pytest.mark.parametrize("operation", ["list", "search_sessions"])
+async def test_an_offset_that_no_database_can_count_to_is_refused(orchestrator: Orchestrator, operation: str) -> None:
+    answer = await orchestrator.run({"operation": operation, "query": {"text": "monad", "offset": 2**63}})
+    assert answer["error"]["code"] == "INVALID_REQUEST"
+    assert "offset: given 9223372036854775808" in answer["error"]["details"]
+
+
+class OneBad:
+    """A reader that finds three conversations, the second of which nothing can be done with."""
+
+    name = "one-bad"
+
+    def find(self, places: Places) -> Iterator[Path]:
+        yield places.home
+
+    def stamp(self, store: Path) -> str:
+        return ""
+
+    def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
+        for number in (1, 2, 3):
+            at = datetime(2026, 5, 4) if number == 2 else None  # a time without a zone compares with no other
+            said = Message(Role.USER, f"Question {number}?", at, more={"native_id": f"m-{number}"})
+            yield FoundSession(f"s-{number}", "1", Session(f"s-{number}", (said,)))
+
+
+async def test_a_conversation_that_cannot_be_stored_does_not_take_its_neighbours_with_it(
+    orchestrator: Orchestrator, tmp_path: Path
+) -> None:
+    [report] = await sync(orchestrator, [OneBad()], Places(tmp_path, {}))
+    assert (report.parsed, report.new_messages, report.is_complete) == (2, 2, False)
+    assert [one.what for one in report.skipped] == ["s-2"]

@@ -1,0 +1,126 @@
+"""A PostgreSQL that is away, slow, or behind a pooler, and rows of it that somebody else holds."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+
+from orchestrator.service import Orchestrator
+from registry.errors import InvalidRequest
+from registry.registry import Registry
+from registry.storage.database import Limits, create_database_engine
+from registry.storage.migrate import migrate
+
+pytestmark = pytest.mark.anyio
+
+WRITERS = 12
+"""More than there are threads that write."""
+
+
+@pytest.fixture
+async def orchestrator(postgres_url: str) -> AsyncIterator[Orchestrator]:
+    registry = Registry(postgres_url, Limits(lock_s=60.0, statement_s=60.0))
+    yield Orchestrator(registry)
+    registry.close()
+
+
+async def log(orchestrator: Orchestrator, channel: str, text: str = "Hello?") -> dict[str, Any]:
+    message = {"role": "user", "text": text}
+    return await orchestrator.run(
+        {"operation": "conversation_log", "channel": channel, "source": "cursor", "messages": [message]}
+    )
+
+
+@contextmanager
+def locked(url: str, channel: str) -> Iterator[None]:
+    """Somebody else holds the row of a channel meanwhile."""
+    with psycopg.connect(url) as connection:
+        connection.execute("SELECT * FROM channel WHERE name = %s FOR UPDATE", [channel])
+        yield
+
+
+async def test_a_channel_that_somebody_holds_keeps_no_other_channel_waiting(
+    orchestrator: Orchestrator, postgres_url: str
+) -> None:
+    for name in ("held", "old"):
+        await log(orchestrator, name)
+    with locked(postgres_url, "held"):
+        waiting = [asyncio.create_task(log(orchestrator, "held", f"Question {n}?")) for n in range(WRITERS)]
+        await asyncio.sleep(0.1)
+        others = [log(orchestrator, "old", "Still there?"), *(log(orchestrator, f"new {n}") for n in range(WRITERS))]
+        answers = await asyncio.gather(*others)
+        assert not any(task.done() for task in waiting)
+        assert [answer["new_count"] for answer in answers] == [1] * (WRITERS + 1)
+    assert all(answer["success"] for answer in await asyncio.gather(*waiting))
+
+
+async def test_who_waits_too_long_for_a_channel_is_told_that_nothing_was_stored(
+    postgres_url: str,
+) -> None:
+    registry = Registry(postgres_url, Limits(lock_s=0.2))
+    orchestrator = Orchestrator(registry)
+    await log(orchestrator, "held")
+    with locked(postgres_url, "held"):
+        error = (await log(orchestrator, "held", "Too late?"))["error"]
+    assert error["code"] == "TIMEOUT"
+    assert "nothing was stored" in error["details"]
+    assert [message["text"] for message in await orchestrator.registry.get_conversations("held")] == ["Hello?"]
+    assert (await log(orchestrator, "held", "Too late?"))["new_count"] == 1
+    registry.close()
+
+
+async def test_nothing_is_left_in_a_session_of_the_server_after_a_transaction(
+    orchestrator: Orchestrator, postgres_url: str
+) -> None:
+    await log(orchestrator, "chat")
+    await orchestrator.run({"operation": "search", "query": {"text": "hello"}})
+    with psycopg.connect(postgres_url) as connection:
+        usual = connection.execute("SHOW lock_timeout").fetchone()
+
+    def state(tx: Any) -> list[Any]:
+        connection = tx.connection.driver_connection
+        connection.execute("COMMIT")
+        prepared = connection.execute("SELECT count(*) FROM pg_prepared_statements").fetchone()
+        return [connection.execute("SHOW lock_timeout").fetchone(), prepared]
+
+    assert await orchestrator.registry.read(state) == [usual, (0,)]
+
+
+def test_a_migration_takes_its_time_however_short_the_server_lets_a_transaction_be_idle(
+    empty_postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with psycopg.connect(empty_postgres_url, autocommit=True) as connection:
+        name = connection.info.dbname
+        connection.execute(f"ALTER DATABASE {name} SET idle_in_transaction_session_timeout = '50ms'")
+        connection.execute(f"ALTER DATABASE {name} SET lock_timeout = '50ms'")
+    from registry.storage import migrate as module
+
+    upgrade = module._upgrade
+
+    def slowly(*given: Any) -> None:
+        time.sleep(0.2)
+        upgrade(*given)
+
+    monkeypatch.setattr(module, "_upgrade", slowly)
+    migrate(empty_postgres_url)
+
+
+def test_an_address_may_name_several_hosts(postgres_url: str) -> None:
+    url = psycopg.conninfo.conninfo_to_dict(postgres_url)
+    several = f"postgresql://{url['user']}@%2Fnowhere:5432,{str(url['host']).replace('/', '%2F')}:5432/{url['dbname']}"
+    engine = create_database_engine(several)
+    with engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT 1").scalar() == 1
+    engine.dispose()
+
+
+@pytest.mark.parametrize("url", ["postgresql://a:x/ctxr", "postgresql"])
+def test_an_address_that_is_none_is_called_so(url: str) -> None:
+    with pytest.raises(InvalidRequest, match="address is not usable"):
+        create_database_engine(url)
