@@ -184,10 +184,11 @@ def project_of(asked: str, current: str | None) -> str | None:
     return {CURRENT: current, ALL: None}.get(asked, asked)
 
 
-def note_on(asked: str, current: str | None) -> dict[str, str]:
-    """What to say where `current` was asked for and is not known; nothing where it is."""
+def looked_in(asked: str, current: str | None) -> dict[str, str]:
+    """The folder that was looked in, as an answer tells it; and where `current` is not known, a note that says so."""
     unknown = "The folder this client works in is not known: these are all projects; pass project to narrow."
-    return {"note": unknown} if asked == CURRENT and current is None else {}
+    note = {"note": unknown} if asked == CURRENT and current is None else {}
+    return {"project": project_of(asked, current) or ALL, **note}
 
 
 def working_folder() -> str | None:

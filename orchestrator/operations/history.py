@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from orchestrator.answer.how_read import understood
 from orchestrator.answer.pages import page_within, tokens_for
 from orchestrator.delivery import MessageDict, delivered, message_dict
-from orchestrator.operations.search import ask, find, pagination, understood
+from orchestrator.looking_up import ask, find
+from orchestrator.operations.search import pagination
 from orchestrator.relevance import best_channels, explanation
 from orchestrator.requests import FetchQuery, FetchRequest, ListQuery, ListRequest
 from orchestrator.state import Run, Steps
