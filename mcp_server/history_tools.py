@@ -36,6 +36,7 @@ PROJECT = "current (the folder this client works in), all, or a folder's path or
 SESSION_ID = "id or unique beginning of one, channel, nickname, or #3 for the third most recent"
 WHEN = "ISO 8601 or words: yesterday, 7d, last week, 지난주"
 
+Offset = Annotated[int, Field(ge=0)]
 ProjectName = Annotated[str, Field(description=PROJECT)]
 Since = Annotated[Instant, Field(description=WHEN)]
 SessionId = Annotated[str, Field(min_length=1, max_length=300, description=SESSION_ID)]
@@ -48,6 +49,7 @@ class Pagination(BaseModel):
     limit: int
     offset: int
     has_more: bool
+    next_offset: int | None = None
 
 
 class Sessions(BaseModel):
@@ -87,7 +89,7 @@ def add_history_tools(server: MCPServer[Any], run: RunOperation, project: str | 
     async def list_sessions(
         ctx: Context[Any, Any],
         limit: Limit = 20,
-        offset: Annotated[int, Field(ge=0)] = 0,
+        offset: Offset = 0,
         project: ProjectName = "current",
         source: str | None = None,
         tag: str | None = None,
@@ -108,10 +110,11 @@ def add_history_tools(server: MCPServer[Any], run: RunOperation, project: str | 
     async def list_recent_sessions(
         ctx: Context[Any, Any],
         limit: Limit = 20,
+        offset: Offset = 0,
         project: ProjectName = "all",
         since: Since | None = None,
     ) -> Annotated[CallToolResult, Envelope[Sessions]]:
-        return await _listed("list_recent_sessions", ListQuery(limit=limit, since=since), project, ctx)
+        return await _listed("list_recent_sessions", ListQuery(limit=limit, offset=offset, since=since), project, ctx)
 
     @server.tool(
         title="Find sessions by tag",
@@ -119,13 +122,13 @@ def add_history_tools(server: MCPServer[Any], run: RunOperation, project: str | 
         description="All PAST sessions that carry a tag.",
     )
     async def find_sessions_by_tag(
-        ctx: Context[Any, Any], tag: Annotated[str, Field(min_length=1)], limit: Limit = 20
+        ctx: Context[Any, Any], tag: Annotated[str, Field(min_length=1)], limit: Limit = 20, offset: Offset = 0
     ) -> Annotated[CallToolResult, Envelope[Sessions]]:
-        return await _listed("find_sessions_by_tag", ListQuery(limit=limit, tag=tag), "all", ctx)
+        return await _listed("find_sessions_by_tag", ListQuery(limit=limit, offset=offset, tag=tag), "all", ctx)
 
     async def _listed(tool: str, query: ListQuery, asked: str, ctx: Context[Any, Any]) -> CallToolResult:
         client = client_name(ctx)
-        within = query.model_copy(update={"project": project_of(asked, server_project)})
+        within = query.model_copy(update={"project": project_of(asked, server_project), "is_sized": True})
         outcome = await run(ListRequest(query=within, source=source_of(None, client)), client)
         return reply(tool, {**outcome, **looked_in(asked, server_project)})
 

@@ -10,7 +10,7 @@ from mcp.types import CallToolResult
 from pydantic import BaseModel, Field
 
 from mcp_server.envelope import Envelope, reply
-from mcp_server.history_tools import READING, Pagination, ProjectName, Since
+from mcp_server.history_tools import READING, Offset, Pagination, ProjectName, Since
 from mcp_server.identity import client_name
 from orchestrator.calls import looked_in, project_of, refusal, source_of, utc_offset_minutes
 from orchestrator.lazy import RunOperation
@@ -45,7 +45,7 @@ def add_search_tool(server: MCPServer[Any], run: RunOperation, project: str | No
         query: Annotated[str, Field(min_length=1, max_length=4000)],
         also: Also | None = None,
         limit: Limit = 10,
-        offset: Annotated[int, Field(ge=0)] = 0,
+        offset: Offset = 0,
         project: ProjectName = "current",
         source: str | None = None,
         tag: str | None = None,

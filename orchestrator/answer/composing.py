@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from orchestrator.answer.extraction import Extraction
@@ -11,7 +10,7 @@ from orchestrator.answer.other_channels import about
 from orchestrator.answer.passages import Weigh
 from orchestrator.answer.reversals import Said, taken_back
 from orchestrator.answer.selection import Budget, MessageDict, Selection, select, whole, with_gaps
-from orchestrator.answer.size import DEFAULT_TOKENS, length_for, room_for
+from orchestrator.answer.size import DEFAULT_TOKENS, fits
 from orchestrator.answer.where_it_stands import where_it_stands
 from orchestrator.delivery import FirstSentences, cut_text, delivered, digest
 from orchestrator.requests import ExtractQuery
@@ -22,8 +21,6 @@ from registry.text.matching import matching_tokens
 
 GUESS_TOKENS = 800
 """A guess is short."""
-ENVELOPE = 400
-"""Characters that the envelope and the record of the answer take."""
 GUESS = "A guess: little of what was asked stands in this conversation. Say so, or ask which one is meant (candidates)."
 TOKENS_PER_WORD = 1.5
 """A model's tokens for each of the analyzer's, about."""
@@ -39,9 +36,8 @@ def composed(query: ExtractQuery, data: Extraction, client: str | None, setting:
     tokens = query.max_tokens or DEFAULT_TOKENS
     if data.confidence is Confidence.LOW:
         tokens = min(tokens, GUESS_TOKENS)
-    most = room_for(client, setting) - ENVELOPE
     result = _answer(query, data, tokens)
-    while length_for(client, json.dumps(_as_shown(result), ensure_ascii=False)) > most and tokens > 1:
+    while tokens > 1 and not fits(client, setting, _as_shown(result)):
         tokens = tokens * 3 // 4
         result = _answer(query, data, tokens)
     return result, tokens

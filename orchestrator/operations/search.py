@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from orchestrator.answer.how_read import understood
-from orchestrator.answer.search_size import fitted
+from orchestrator.answer.pages import tokens_for
+from orchestrator.answer.search_size import as_many_as_fit, fitted
+from orchestrator.answer.size import fits
 from orchestrator.delivery import delivered, message_dict
 from orchestrator.looking_up import ask, find, local_time, without_the_asking_chat
 from orchestrator.relevance import Judged, best_channels, explanation, judge, outcome
@@ -174,8 +176,9 @@ async def keep_sessions(run: Run, request: SessionsRequest, data: SessionsFound)
     shown, total = await run.registry.read(
         lambda tx: _latest(tx, run, data) if data.latest else _best_sessions(tx, run, request.query, data.found)
     )
+    tokens = tokens_for(run.recorder.client, request.query.max_tokens, run.answer_characters)
+    shown = within_client(run, fitted(shown, tokens))
     place = pagination(total, request.query.limit, request.query.offset, len(shown))
-    shown = fitted(shown, request.query.max_tokens)
     return {"sessions": shown, "pagination": place, "understood": _understood(data)}
 
 
@@ -259,8 +262,15 @@ def _line(row: Any) -> dict[str, Any]:
 
 
 def pagination(total: int, limit: int, offset: int, shown: int) -> dict[str, Any]:
-    """Where a part stands in the whole."""
-    return {"total": total, "limit": limit, "offset": offset, "has_more": offset + shown < total}
+    """Where a part stands in the whole; `next_offset` where fewer were shown than there was room for."""
+    place = {"total": total, "limit": limit, "offset": offset, "has_more": offset + shown < total}
+    return place | ({"next_offset": offset + shown} if place["has_more"] and shown < limit else {})
+
+
+def within_client(run: Run, sessions: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """As many of the sessions as reach the model behind the asking client."""
+    client, setting = run.recorder.client, run.answer_characters
+    return as_many_as_fit(sessions, lambda some: fits(client, setting, {"sessions": some}))
 
 
 def _best_wording(result: SearchResult, number: int) -> ParsedQuery:
