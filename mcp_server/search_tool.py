@@ -20,13 +20,16 @@ from registry.errors import InvalidRequest
 SEARCH = """\
 Search PAST conversations with any AI client by what was said in them. Use it for "how did I implement…", "we \
 discussed…", "지난번에 얘기한…". Always give other wordings as also. query may hold "a phrase", -word, word*, tag:api, \
-source:codex, after:2026-01 and times in words (yesterday, 지난주). Then read one with fetch_session_by_id."""
+source:codex, after:2026-01 and times in words (yesterday, 지난주). Then read one with fetch_session_by_id. \
+Confidence low: guesses, say so."""
 
 
 class SessionsFound(BaseModel):
     """Sessions, best first, each with match_count and up to 3 matches."""
 
     quoted: str
+    confidence: str | None = None
+    guess: str | None = None
     sessions: list[dict[str, Any]]
     pagination: Pagination
     project: str

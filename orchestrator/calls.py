@@ -78,7 +78,7 @@ def sessions_result(outcome: Mapping[str, Any]) -> dict[str, Any]:
 
 def search_result(outcome: Mapping[str, Any]) -> dict[str, Any]:
     """search_sessions' result; `understood` says how the query was read."""
-    names = ("sessions", "pagination", "project", "note", "understood", "elsewhere", "left_out", "syncing")
+    names = ("sessions", "confidence", "guess", "pagination", "project", "note", "understood", "elsewhere", "syncing")
     return _present(outcome, *names)
 
 

@@ -52,8 +52,7 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction:
     given = Scope(channel_number=row.number if row else None, roles=query.roles, from_=query.from_, to=query.to)
     said, scope = ask(tx, query.text or "", query.utc_offset_minutes, given)
     scope = without_the_asking_chat(tx, run, request.source, scope)
-    is_narrowed = bool(said.search.when_words or said.sources or said.search.project)
-    if query.cursor or not (said.has_words or (query.also and not is_narrowed)):
+    if query.cursor or not (said.has_words or (query.also and not said.is_narrowed)):
         return _without_words(tx, run, query, said, scope, row)
     found = find(tx, run, said, scope, query.also)
     run.recorder.explain(channel=row.name if row else None, **explanation(found), understood=understood(said, found))
@@ -73,7 +72,7 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction:
         return _without_words(tx, run, query, said, scope, row, relaxed=True)
     if not kept:
         raise _nothing_found(query.text)
-    sure = confidence_of(found.evidence(row.number), is_chosen=bool(candidates), is_narrowed=is_narrowed)
+    sure = confidence_of(found.evidence(row.number), is_chosen=bool(candidates), is_narrowed=said.is_narrowed)
     run.recorder.explain(confidence=sure.value)
     turns = turns_in(kept)
     return Extraction(

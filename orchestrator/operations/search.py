@@ -26,6 +26,7 @@ from registry.storage.database import ReadTransaction
 from registry.storage.messages import MessageFilter, by_numbers, list_messages
 from registry.storage.paging import Order, Page, decode_cursor, encode_cursor
 from registry.storage.references import resolve_session
+from registry.text.confidence import Confidence, confidence_of
 from registry.text.matching import matched_words
 from registry.text.query import ParsedQuery
 from registry.text.snippets import snippet
@@ -179,7 +180,22 @@ async def keep_sessions(run: Run, request: SessionsRequest, data: SessionsFound)
     tokens = tokens_for(run.recorder.client, request.query.max_tokens, run.answer_characters)
     shown = within_client(run, fitted(shown, tokens))
     place = pagination(total, request.query.limit, request.query.offset, len(shown))
-    return {"sessions": shown, "pagination": place, "understood": _understood(data)}
+    return {"sessions": shown, "pagination": place, "understood": _understood(data), **_trust(run, data)}
+
+
+def _trust(run: Run, data: SessionsFound) -> dict[str, Any]:
+    """How sure it is that the best session answers; nothing where no words were looked for."""
+    best = [] if data.latest else best_channels(data.found.result)[:1]
+    if not best:
+        return {}
+    read = data.found.read
+    evidence = data.found.result.evidence(best[0][0])
+    sure = confidence_of(evidence, is_chosen=True, is_narrowed=read.is_narrowed)
+    run.recorder.explain(confidence=sure.value)
+    return {"confidence": sure.value} | ({"guess": GUESS} if sure is Confidence.LOW else {})
+
+
+GUESS = "These are guesses: little of what was asked stands in any session. Say so, or ask with other wordings (also)."
 
 
 def _latest(tx: ReadTransaction, run: Run, data: SessionsFound) -> tuple[list[dict[str, Any]], int]:
