@@ -60,6 +60,7 @@ class Sessions(BaseModel):
     project: str
     note: str | None = None
     elsewhere: dict[str, Any] | None = None
+    syncing: dict[str, int] | None = None
 
 
 class SessionDetail(BaseModel):

@@ -36,6 +36,7 @@ class SessionsFound(BaseModel):
     note: str | None = None
     understood: dict[str, Any]
     elsewhere: dict[str, Any] | None = None
+    syncing: dict[str, int] | None = None
 
 
 def add_search_tool(server: MCPServer[Any], run: RunOperation, project: str | None) -> None:

@@ -73,7 +73,7 @@ MORE_COUNTS = ("next_cursor", "understood", "newer_messages", "left_out", "synci
 
 def sessions_result(outcome: Mapping[str, Any]) -> dict[str, Any]:
     """The result of a tool that lists sessions; `project` says where it looked, `elsewhere` where there are some."""
-    return _present(outcome, "sessions", "pagination", "project", "note", "elsewhere")
+    return _present(outcome, "sessions", "pagination", "project", "note", "elsewhere", "syncing")
 
 
 def search_result(outcome: Mapping[str, Any]) -> dict[str, Any]:
