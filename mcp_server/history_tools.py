@@ -43,13 +43,12 @@ SessionId = Annotated[str, Field(min_length=1, max_length=300, description=SESSI
 
 
 class Pagination(BaseModel):
-    """Where this part stands in the whole."""
+    """Where this part stands in the whole; next_offset where the client lets no more through."""
 
     total: int
     limit: int
     offset: int
     has_more: bool
-    next_offset: int | None = None
 
 
 class Sessions(BaseModel):
@@ -60,7 +59,6 @@ class Sessions(BaseModel):
     project: str
     note: str | None = None
     elsewhere: dict[str, Any] | None = None
-    syncing: dict[str, int] | None = None
 
 
 class SessionDetail(BaseModel):

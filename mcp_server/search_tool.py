@@ -20,23 +20,19 @@ from registry.errors import InvalidRequest
 SEARCH = """\
 Search PAST conversations with any AI client by what was said in them. Use it for "how did I implement…", "we \
 discussed…", "지난번에 얘기한…". Always give other wordings as also. query may hold "a phrase", -word, word*, tag:api, \
-source:codex, after:2026-01 and times in words (yesterday, 지난주). Then read one with fetch_session_by_id. \
-Confidence low: guesses, say so."""
+source:codex, after:2026-01 and times in words (yesterday, 지난주). Then read one with fetch_session_by_id."""
 
 
 class SessionsFound(BaseModel):
-    """Sessions, best first, each with match_count and up to 3 matches."""
+    """Sessions, best first, each with match_count and up to 3 matches; perhaps also confidence, guess, syncing."""
 
     quoted: str
-    confidence: str | None = None
-    guess: str | None = None
     sessions: list[dict[str, Any]]
     pagination: Pagination
     project: str
     note: str | None = None
     understood: dict[str, Any]
     elsewhere: dict[str, Any] | None = None
-    syncing: dict[str, int] | None = None
 
 
 def add_search_tool(server: MCPServer[Any], run: RunOperation, project: str | None) -> None:

@@ -19,7 +19,7 @@ from registry.storage.paging import cursor_of, encode_cursor
 from registry.text.confidence import Confidence
 from registry.text.matching import matching_tokens
 
-GUESS_TOKENS = 800
+GUESS_TOKENS = 1_200
 """A guess is short."""
 GUESS = "A guess: little of what was asked stands in this conversation. Say so, or ask which one is meant (candidates)."
 TOKENS_PER_WORD = 1.5
