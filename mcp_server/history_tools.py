@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from mcp_server.envelope import Envelope, reply
 from mcp_server.identity import client_name
-from orchestrator.calls import ALL, note_on, project_of, source_of
+from orchestrator.calls import looked_in, project_of, source_of
 from orchestrator.lazy import RunOperation
 from orchestrator.requests import (
     EndInstant,
@@ -37,13 +37,14 @@ PROJECT = "current (the folder this client works in), all, or a folder's path or
 SESSION_ID = "id or unique beginning of one, channel, nickname, or #3 for the third most recent"
 WHEN = "ISO 8601 or words: yesterday, 7d, last week, 지난주"
 
+Offset = Annotated[int, Field(ge=0)]
 ProjectName = Annotated[str, Field(description=PROJECT)]
 Since = Annotated[Instant, Field(description=WHEN)]
 SessionId = Annotated[str, Field(min_length=1, max_length=300, description=SESSION_ID)]
 
 
 class Pagination(BaseModel):
-    """Where this part stands in the whole."""
+    """Where this part stands in the whole; next_offset where the client lets no more through."""
 
     total: int
     limit: int
@@ -109,10 +110,11 @@ def add_history_tools(server: MCPServer[Any], run: RunOperation, project: str | 
     async def list_recent_sessions(
         ctx: Context[Any, Any],
         limit: Limit = 20,
+        offset: Offset = 0,
         project: ProjectName = "all",
         since: Since | None = None,
     ) -> Annotated[CallToolResult, Envelope[Sessions]]:
-        return await _listed("list_recent_sessions", ListQuery(limit=limit, since=since), project, ctx)
+        return await _listed("list_recent_sessions", ListQuery(limit=limit, offset=offset, since=since), project, ctx)
 
     @server.tool(
         title="Find sessions by tag",
@@ -120,16 +122,15 @@ def add_history_tools(server: MCPServer[Any], run: RunOperation, project: str | 
         description="All PAST sessions that carry a tag.",
     )
     async def find_sessions_by_tag(
-        ctx: Context[Any, Any], tag: Annotated[str, Field(min_length=1)], limit: Limit = 20
+        ctx: Context[Any, Any], tag: Annotated[str, Field(min_length=1)], limit: Limit = 20, offset: Offset = 0
     ) -> Annotated[CallToolResult, Envelope[Sessions]]:
-        return await _listed("find_sessions_by_tag", ListQuery(limit=limit, tag=tag), "all", ctx)
+        return await _listed("find_sessions_by_tag", ListQuery(limit=limit, offset=offset, tag=tag), "all", ctx)
 
     async def _listed(tool: str, query: ListQuery, asked: str, ctx: Context[Any, Any]) -> CallToolResult:
         client = client_name(ctx)
-        within = project_of(asked, server_project)
-        request = ListRequest(query=query.model_copy(update={"project": within}), source=source_of(None, client))
-        outcome = await run(request, client)
-        return reply(tool, {**outcome, "project": within or ALL, **note_on(asked, server_project)})
+        within = query.model_copy(update={"project": project_of(asked, server_project), "is_sized": True})
+        outcome = await run(ListRequest(query=within, source=source_of(None, client)), client)
+        return reply(tool, {**outcome, **looked_in(asked, server_project)})
 
     @server.tool(
         title="Read a past session",
@@ -146,15 +147,8 @@ def add_history_tools(server: MCPServer[Any], run: RunOperation, project: str | 
         message_id: Annotated[str | None, Field(min_length=1)] = None,
         max_tokens: Annotated[int, Field(ge=1)] = FETCHED_TOKENS,
     ) -> Annotated[CallToolResult, Envelope[SessionDetail]]:
-        query = FetchQuery(
-            session_id=session_id,
-            message_limit=message_limit,
-            before=before,
-            message_id=message_id,
-            max_tokens=max_tokens,
-            is_folded=True,
-        )
-        return await _fetched("fetch_session_by_id", query, ctx)
+        query = FetchQuery(session_id=session_id, message_limit=message_limit, before=before, message_id=message_id)
+        return await _fetched("fetch_session_by_id", query, ctx, max_tokens, is_folded=True)
 
     @server.tool(
         title="Read a past session by nickname",
@@ -167,14 +161,8 @@ def add_history_tools(server: MCPServer[Any], run: RunOperation, project: str | 
         message_limit: Limit = 50,
         before: Annotated[int | None, Field(ge=1)] = None,
     ) -> Annotated[CallToolResult, Envelope[SessionDetail]]:
-        query = FetchQuery(
-            session_id=nickname,
-            message_limit=message_limit,
-            before=before,
-            max_tokens=FETCHED_TOKENS,
-            is_folded=True,
-        )
-        return await _fetched("fetch_session_by_nickname", query, ctx)
+        query = FetchQuery(session_id=nickname, message_limit=message_limit, before=before)
+        return await _fetched("fetch_session_by_nickname", query, ctx, is_folded=True)
 
     @server.tool(
         title="Read a whole past session",
@@ -185,12 +173,19 @@ def add_history_tools(server: MCPServer[Any], run: RunOperation, project: str | 
     async def get_session_detail(
         ctx: Context[Any, Any], session_id: SessionId, cursor: str = ""
     ) -> Annotated[CallToolResult, Envelope[SessionDetail]]:
-        query = FetchQuery(session_id=session_id, cursor=cursor, max_tokens=FETCHED_TOKENS)
-        return await _fetched("get_session_detail", query, ctx)
+        return await _fetched("get_session_detail", FetchQuery(session_id=session_id, cursor=cursor), ctx)
 
-    async def _fetched(tool: str, query: FetchQuery, ctx: Context[Any, Any]) -> CallToolResult:
+    async def _fetched(
+        tool: str,
+        query: FetchQuery,
+        ctx: Context[Any, Any],
+        max_tokens: int = FETCHED_TOKENS,
+        *,
+        is_folded: bool = False,
+    ) -> CallToolResult:
         client = client_name(ctx)
-        return reply(tool, await run(FetchRequest(query=query, source=source_of(None, client)), client))
+        sized = query.model_copy(update={"max_tokens": max_tokens, "is_folded": is_folded})
+        return reply(tool, await run(FetchRequest(query=sized, source=source_of(None, client)), client))
 
     @server.tool(
         title="Name this session",

@@ -10,9 +10,9 @@ from mcp.types import CallToolResult
 from pydantic import BaseModel, Field
 
 from mcp_server.envelope import Envelope, reply
-from mcp_server.history_tools import READING, Pagination, ProjectName, Since
+from mcp_server.history_tools import READING, Offset, Pagination, ProjectName, Since
 from mcp_server.identity import client_name
-from orchestrator.calls import ALL, note_on, project_of, refusal, source_of, utc_offset_minutes
+from orchestrator.calls import looked_in, project_of, refusal, source_of, utc_offset_minutes
 from orchestrator.lazy import RunOperation
 from orchestrator.requests import Also, EndInstant, Limit, Offset, SessionsQuery, SessionsRequest
 from registry.errors import InvalidRequest
@@ -24,7 +24,7 @@ source:codex, after:2026-01 and times in words (yesterday, 지난주). Then read
 
 
 class SessionsFound(BaseModel):
-    """Sessions, best first, each with match_count and up to 3 matches."""
+    """Sessions, best first, each with match_count and up to 3 matches; perhaps also confidence, guess, syncing."""
 
     quoted: str
     sessions: list[dict[str, Any]]
@@ -63,13 +63,12 @@ def add_search_tool(server: MCPServer[Any], run: RunOperation, project: str | No
                 "current_session_id: missing; allowed: the id or channel of this chat, with exclude_current",
             )
             return reply("search_sessions", await run(refusal("search_sessions", missing, client), client))
-        within = project_of(project, server_project)
         asked = SessionsQuery(
             text=query,
             also=also or [],
             limit=limit,
             offset=offset,
-            project=within,
+            project=project_of(project, server_project),
             source=source,
             tag=tag,
             context_window=context_window,
@@ -81,4 +80,4 @@ def add_search_tool(server: MCPServer[Any], run: RunOperation, project: str | No
         )
         only = None if exclude_current else current_session_id
         outcome = await run(SessionsRequest(channel=only, query=asked, source=source_of(None, client)), client)
-        return reply("search_sessions", {**outcome, "project": within or ALL, **note_on(project, server_project)})
+        return reply("search_sessions", {**outcome, **looked_in(project, server_project)})

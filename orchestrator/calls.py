@@ -73,12 +73,12 @@ MORE_COUNTS = ("next_cursor", "understood", "newer_messages", "left_out", "synci
 
 def sessions_result(outcome: Mapping[str, Any]) -> dict[str, Any]:
     """The result of a tool that lists sessions; `project` says where it looked, `elsewhere` where there are some."""
-    return _present(outcome, "sessions", "pagination", "project", "note", "elsewhere")
+    return _present(outcome, "sessions", "pagination", "project", "note", "elsewhere", "syncing")
 
 
 def search_result(outcome: Mapping[str, Any]) -> dict[str, Any]:
     """search_sessions' result; `understood` says how the query was read."""
-    names = ("sessions", "pagination", "project", "note", "understood", "elsewhere", "left_out", "syncing")
+    names = ("sessions", "confidence", "guess", "pagination", "project", "note", "understood", "elsewhere", "syncing")
     return _present(outcome, *names)
 
 
@@ -184,10 +184,11 @@ def project_of(asked: str, current: str | None) -> str | None:
     return {CURRENT: current, ALL: None}.get(asked, asked)
 
 
-def note_on(asked: str, current: str | None) -> dict[str, str]:
-    """What to say where `current` was asked for and is not known; nothing where it is."""
+def looked_in(asked: str, current: str | None) -> dict[str, str]:
+    """The folder that was looked in, as an answer tells it; and where `current` is not known, a note that says so."""
     unknown = "The folder this client works in is not known: these are all projects; pass project to narrow."
-    return {"note": unknown} if asked == CURRENT and current is None else {}
+    note = {"note": unknown} if asked == CURRENT and current is None else {}
+    return {"project": project_of(asked, current) or ALL, **note}
 
 
 def working_folder() -> str | None:

@@ -10,8 +10,6 @@ from orchestrator.answer.size import within
 from registry.domain import format_time, preview_of
 from registry.storage.messages import MessageRow
 
-LONG_TURN = 8
-"""A longer turn is shown by its question, its hits and its last answer."""
 DIGEST_WIDTH = 240
 
 Turn = tuple[int, int]

@@ -40,7 +40,10 @@ async def plan(state: State, run: Run) -> State:
     name = f"{state['operation']}, shortened" if state["query"].is_shortened else state["operation"]
     run.recorder.explain(path=PATHS[name], why=f"the path of {name}")
     if run.before_reading and state["operation"] in READING:
-        await run.before_reading()
+        syncing = await run.before_reading()
+        if syncing:
+            run.recorder.explain(syncing=syncing)
+            return {"syncing": syncing}
     return {}
 
 

@@ -19,16 +19,7 @@ REASONS = {
     "parts": "contains parts of words only, or what sounds like them, and stands beside nothing better",
     "beside": "holds nothing of the request, and stands two places from what does",
 }
-"""Why a message that was found is not shown: a code in the record, words where it is read."""
-
-
-class Reason(NamedTuple):
-    """One of REASONS."""
-
-    code: str
-
-    def __str__(self) -> str:
-        return REASONS[self.code]
+"""Why a message that was found is not shown."""
 
 
 class Judged(NamedTuple):
@@ -40,7 +31,7 @@ class Judged(NamedTuple):
     ranked: Ranked
     coverage: float
     wording: int
-    reason: Reason | None
+    reason: str | None
     similarity: float | None = None
 
     @property
@@ -62,8 +53,7 @@ class Judged(NamedTuple):
             "coverage": round(self.coverage, 3),
             "wording": self.wording,
             "kept": self.reason is None,
-            "reason": str(self.reason) if self.reason else None,
-            "because": self.reason._asdict() if self.reason else None,
+            "reason": self.reason,
         }
 
 
@@ -86,7 +76,7 @@ def _judged(
     beside = (places.get((candidate.channel_id, candidate.seq + step)) for step in (-1, 0, 1))
     covered = [coverage(_weight(wording, candidate.number), wording.full) for wording in found.wordings]
     best = max(range(len(covered)), key=covered.__getitem__)
-    dropped = Reason("parts" if covered[best] > 0 else "beside")
+    dropped = REASONS["parts" if covered[best] > 0 else "beside"]
     reason = None if any(number in matched for number in beside) else dropped
     return Judged(one, covered[best], best, reason, similarity)
 

@@ -235,6 +235,7 @@ class ListQuery(BaseModel):
     cursor: str | None = Field(None, description="next_cursor of the last answer")
     order: Order = "desc"
     utc_offset_minutes: UtcOffset = 0
+    is_sized: bool = Field(False, description="no more sessions than the asking client lets through")
 
 
 class FetchQuery(BaseModel):

@@ -16,9 +16,9 @@ from orchestrator.recorder import Recorder, request_summary, result_summary
 from orchestrator.records import Records
 from orchestrator.requests import MOST_MESSAGES, READING, Operation, Refusal, Request, full_name, parse_request
 from orchestrator.resends import Resends
-from orchestrator.state import ExternalAction, Run, State
+from orchestrator.state import ExternalAction, Run, State, Syncing
 from registry.domain import DEEPEST, is_too_deep, storable
-from registry.errors import InternalError, InvalidRequest, OperationTimeout, RegistryError
+from registry.errors import InternalError, InvalidRequest, NotFound, OperationTimeout, RegistryError
 from registry.registry import Registry
 from registry.storage.executions import Execution
 
@@ -58,7 +58,7 @@ class Orchestrator:
         """Told of every run when it has ended, for the counts of this process."""
         self.syncing = asyncio.Lock()
         """Held by whoever syncs: two would do the same work twice."""
-        self.before_reading: Callable[[], Awaitable[None]] | None = None
+        self.before_reading: Callable[[], Awaitable[Syncing | None]] | None = None
         """What brings the registry up to date before it is asked."""
 
     async def run(
@@ -129,12 +129,21 @@ class Orchestrator:
                 f"The operation took longer than {self._timeout_s:g} s.",
                 "It may still be completed; asking again is safe. The limit is CTXR_TIMEOUT_S",
             ) from exc
+        syncing: Syncing | None = ended.get("syncing")
         if "error" in ended:
-            raise ended["error"]
+            raise _not_yet(ended["error"], syncing) if syncing else ended["error"]
         result: dict[str, Any] = ended["result"]
+        if syncing:
+            result.get("metadata", result)["syncing"] = syncing
         if request.operation not in WRITE:
             await self._records.store(recorder.finished(result_summary(result)))
         return result
+
+
+def _not_yet(nothing: NotFound, syncing: Syncing) -> NotFound:
+    """Nothing found, while not everything is there yet."""
+    stores = f"{syncing['left']} of {syncing['left'] + syncing['done']} histories on this machine"
+    return NotFound(nothing.message, f"{nothing.details}; {stores} are still being read for the first time: ask again")
 
 
 def _request_of(given: Mapping[str, Any] | Request | Refusal) -> Request:

@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from orchestrator.semantic.meaning import Meaning, Meant
 
 
+class Syncing(TypedDict):
+    """How many of this machine's stores were read, and how many are still to be read for the first time."""
+
+    done: int
+    left: int
+
+
 class State(TypedDict, total=False):
     """What the nodes read and write; the edges are decided by it. Source and channel are the query's."""
 
@@ -27,6 +34,8 @@ class State(TypedDict, total=False):
     """What is answered: kept by `filter`, or made by `cr_write`."""
     transformed_data: str
     """The text that `transform` made for others to read."""
+    syncing: Syncing
+    """Not everything is there yet: the first import is still running."""
     error: NotFound
     """Nothing was found."""
 
@@ -36,6 +45,7 @@ class Answered(TypedDict, total=False):
 
     result: dict[str, Any]
     error: NotFound
+    syncing: Syncing
 
 
 class ExternalAction(Protocol):
@@ -57,7 +67,7 @@ class Run:
     answer_characters: int = 0
     """How long an answer may be; 0: what the asking client lets through."""
     actions: Sequence[ExternalAction] = ()
-    before_reading: Callable[[], Awaitable[None]] | None = None
+    before_reading: Callable[[], Awaitable[Syncing | None]] | None = None
     """What brings the registry up to date before it is asked."""
     meaning: Meaning | None = None
     meant: Meant | None = None

@@ -51,7 +51,7 @@ def fate_of(verdict: Mapping[str, Any] | None, unseen: str) -> str:
     """What a recorded verdict on a message says; `unseen` where there is none."""
     if verdict is None:
         return unseen
-    return f"cut by {verdict['because']['code']}" if verdict.get("because") else RANKED_LOW
+    return f"cut: {verdict['reason']}" if verdict.get("reason") else RANKED_LOW
 
 
 def _verdicts(details: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:

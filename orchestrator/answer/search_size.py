@@ -1,9 +1,9 @@
-"""Sessions found, within a number of tokens: each one named, then the best passages, then what stands around. Pure."""
+"""Sessions listed or found, as many and as much of each as an answer holds: names first, then passages. Pure."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from orchestrator.answer.size import tokens_in
@@ -28,6 +28,21 @@ def fitted(sessions: Sequence[Found], max_tokens: int) -> list[Found]:
             _add(shown[place], piece)
             left -= cost
     return shown
+
+
+def as_many_as_fit(sessions: Sequence[Found], fits: Callable[[Sequence[Found]], bool]) -> list[Found]:
+    """The sessions, or the first of them that fit; those with a title without their beginnings before any is left out.
+
+    The first one is always there.
+    """
+    if fits(sessions):
+        return list(sessions)
+    brief = [{**one, "first_message_preview": None, "summary": None} if one.get("title") else one for one in sessions]
+    least, most = 1, len(brief)
+    while least < most:
+        middle = (least + most + 1) // 2
+        least, most = (middle, most) if fits(brief[:middle]) else (least, middle - 1)
+    return brief[:least]
 
 
 def _pieces(sessions: Sequence[Found], shown: Sequence[Found]) -> Iterator[tuple[int, Found]]:

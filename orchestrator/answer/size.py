@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from typing import Any
 
 DEFAULT_TOKENS = 3_000
 """What `extract` gives unless the caller asks for another size."""
@@ -13,6 +15,8 @@ Measured with the real clients: Codex cuts at about 12 000 bytes, Copilot CLI be
 50 998, all of which count bytes; Gemini CLI at 40 000 characters, Claude Code at 49 645.
 """
 OTHERS = 40_000
+ENVELOPE = 600
+"""Characters that stand around a result: the envelope, where it was looked, the mark of quoted material."""
 COUNTS_BYTES = ("codex", "copilot", "opencode")
 
 
@@ -28,6 +32,12 @@ def length_for(client: str | None, text: str) -> int:
     """How long a text is as the client counts it: in bytes, or in characters."""
     counts_bytes = any(known in (client or "").lower() for known in COUNTS_BYTES)
     return len(text.encode()) if counts_bytes else len(text)
+
+
+def fits(client: str | None, setting: int, result: Mapping[str, Any]) -> bool:
+    """Whether a result, written as it goes out, reaches the model behind the client."""
+    text = json.dumps(result, ensure_ascii=False, separators=(",", ":"), default=str)
+    return length_for(client, text) <= room_for(client, setting) - ENVELOPE
 
 
 def tokens_in(text: str) -> int:

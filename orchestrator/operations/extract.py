@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from orchestrator.answer.reversals import Said, taken_back
-from orchestrator.answer.selection import Budget, MessageDict, Selection, select, whole, with_gaps
-from orchestrator.answer.size import DEFAULT_TOKENS, length_for, room_for, tokens_in
-from orchestrator.answer.where_it_stands import where_it_stands
-from orchestrator.delivery import FirstSentences, Turn, cut_text, delivered, digest, message_dict
-from orchestrator.operations.search import ask, find, understood, without_the_asking_chat
-from orchestrator.relevance import Judged, best_channels, explanation, judge, outcome, turns_in
+from orchestrator.answer.composing import composed, shortened_answer, summarizer
+from orchestrator.answer.extraction import Extraction, KeptRanking
+from orchestrator.answer.how_read import understood
+from orchestrator.answer.other_channels import beside, candidate
+from orchestrator.answer.selection import MessageDict
+from orchestrator.answer.size import tokens_in
+from orchestrator.delivery import Turn, delivered, message_dict
+from orchestrator.looking_up import ask, find, without_the_asking_chat
+from orchestrator.relevance import best_channels, explanation, judge, outcome, turns_in
 from orchestrator.requests import ExtractQuery, ExtractRequest
 from orchestrator.state import Run, State, Steps
-from registry.domain import format_time, new_id, now, parse_time, preview_of, storable
+from registry.domain import now, storable
 from registry.errors import InvalidRequest, NotFound
 from registry.search.candidates import CANDIDATES
 from registry.search.retrieval import SearchResult
@@ -25,68 +26,20 @@ from registry.search.sessions import latest_sessions, nearest_times
 from registry.storage.channels import ChannelRow, channels_by_number, get_channel, recent_channels
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.extract_results import get_result, save_result
-from registry.storage.messages import by_numbers, messages_of, seqs_of, turns_of
-from registry.storage.paging import cursor_of, decode_cursor, encode_cursor, place_of
+from registry.storage.messages import messages_of, seqs_of, turns_of
+from registry.storage.paging import decode_cursor, place_of
 from registry.storage.references import existing_channel
-from registry.text.confidence import Confidence, confidence_of
-from registry.text.matching import matching_tokens
-from registry.text.snippets import snippet
+from registry.text.confidence import confidence_of
 from registry.text.understanding import Understood
 
 OTHER_CHANNELS = 5
 """How many further channels are offered where one had to be chosen."""
-CLOSE = 0.85
-"""A channel that scores so much of the best one may as well be meant: its best passages are given, too."""
-PASSAGES_OF, LINES_OF, OTHER_TOKENS = 2, 2, 150
-"""So many other channels give passages, so many each, of so many tokens."""
-EVIDENCE = 160
-"""Characters of the line that speaks for a candidate."""
 LEAST_GUESS = 0.15
 """Where no word of the request stands in a channel, parts of words that cover so much of it are a guess."""
-GUESS_TOKENS = 800
-"""A guess is short."""
 END = 80
 """So many of a channel's last messages say where it stands."""
 WHOLE = 400
 """A conversation of more messages is not tried whole."""
-ENVELOPE = 400
-"""Characters that the envelope and the record of the answer take."""
-
-_summarizer = FirstSentences()
-
-
-@dataclass(frozen=True, slots=True)
-class Extraction:
-    """What was read of one channel: `ranked` turns best first, and its last turns in order.
-
-    `seqs` are the places of all its messages of the roles asked for. Where nothing was asked by words, `ranked` is
-    empty and `has_older` says whether there is more before `end`.
-    """
-
-    channel: ChannelRow
-    read: Understood
-    ranked: list[list[MessageDict]] = field(default_factory=list)
-    turns: list[Turn] = field(default_factory=list)
-    hits: frozenset[int] = frozenset()
-    end: list[list[MessageDict]] = field(default_factory=list)
-    recent: list[MessageDict] = field(default_factory=list)
-    seqs: Sequence[int] = ()
-    result: SearchResult | None = None
-    verdicts: list[Judged] = field(default_factory=list)
-    confidence: Confidence | None = None
-    candidates: list[dict[str, Any]] = field(default_factory=list)
-    others: list[dict[str, Any]] = field(default_factory=list)
-    relaxed: bool = False
-    has_older: bool = False
-    kept: KeptRanking | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class KeptRanking:
-    """Where an earlier extraction's ranking goes on, so that its next page is what it would have been then."""
-
-    result_id: str
-    offset: int
 
 
 def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction:
@@ -99,8 +52,7 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction:
     given = Scope(channel_number=row.number if row else None, roles=query.roles, from_=query.from_, to=query.to)
     said, scope = ask(tx, query.text or "", query.utc_offset_minutes, given)
     scope = without_the_asking_chat(tx, run, request.source, scope)
-    is_narrowed = bool(said.search.when_words or said.sources or said.search.project)
-    if query.cursor or not (said.has_words or (query.also and not is_narrowed)):
+    if query.cursor or not (said.has_words or (query.also and not said.is_narrowed)):
         return _without_words(tx, run, query, said, scope, row)
     found = find(tx, run, said, scope, query.also)
     run.recorder.explain(channel=row.name if row else None, **explanation(found), understood=understood(said, found))
@@ -120,7 +72,7 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction:
         return _without_words(tx, run, query, said, scope, row, relaxed=True)
     if not kept:
         raise _nothing_found(query.text)
-    sure = confidence_of(found.evidence(row.number), is_chosen=bool(candidates), is_narrowed=is_narrowed)
+    sure = confidence_of(found.evidence(row.number), is_chosen=bool(candidates), is_narrowed=said.is_narrowed)
     run.recorder.explain(confidence=sure.value)
     turns = turns_in(kept)
     return Extraction(
@@ -133,7 +85,7 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction:
         result=found,
         verdicts=verdicts,
         confidence=sure,
-        **_beside(tx, candidates, found, sure),
+        **beside(tx, candidates, found, sure),
     )
 
 
@@ -176,7 +128,7 @@ def _without_words(
         end=_in_turns(shown),
         recent=recent,
         seqs=seqs_of(tx, row.number, query.roles),
-        candidates=[_candidate(one) for one in others],
+        candidates=[candidate(one) for one in others],
         relaxed=relaxed,
         has_older=len(rows) > query.limit,
     )
@@ -229,64 +181,6 @@ def _in_turns(messages: Sequence[MessageDict]) -> list[list[MessageDict]]:
     return list(turns.values())
 
 
-def _beside(
-    tx: ReadTransaction, candidates: Sequence[tuple[ChannelRow, float]], found: SearchResult, sure: Confidence
-) -> dict[str, Any]:
-    """The channels the user may have meant instead, and the best passages of those that may as well be meant."""
-    if not candidates:
-        return {}
-    further = candidates[1:]
-    lines = _best_lines(tx, [row.number for row, _ in further], found)
-    least = CLOSE * candidates[0][1]
-    close = [row for row, score in further if score >= least and sure is not Confidence.LOW][:PASSAGES_OF]
-    return {
-        "candidates": [_candidate(row, score, lines[row.number]) for row, score in further],
-        "others": [
-            {**_about(row), "last_activity": format_time(row.updated_at), "messages": lines[row.number]}
-            for row in close
-        ],
-    }
-
-
-def _candidate(row: ChannelRow, score: float | None = None, lines: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
-    """A channel the user may have meant instead, with the line that speaks for it."""
-    evidence = {"evidence": preview_of(lines[0]["text"], EVIDENCE)} if lines else {}
-    scored = {} if score is None else {"score": round(score, 3)}
-    return {**_about(row), "last_activity": format_time(row.updated_at), **evidence, **scored}
-
-
-def _about(row: ChannelRow) -> dict[str, Any]:
-    return {
-        "channel": row.name,
-        "title": row.title or row.first_message_preview or row.name,
-        "project": row.project_name or "General",
-        "source": row.source,
-    }
-
-
-def _best_lines(tx: ReadTransaction, channels: Sequence[int], found: SearchResult) -> dict[int, list[dict[str, Any]]]:
-    """Of each channel its best messages, by their best passages."""
-    best: dict[int, list[int]] = {number: [] for number in channels}
-    for one in found.ranked:
-        of_channel = best.get(one.candidate.channel_id)
-        if of_channel is not None and len(of_channel) < LINES_OF:
-            of_channel.append(one.candidate.number)
-    rows = {row.number: row for row in by_numbers(tx, [number for numbers in best.values() for number in numbers])}
-    return {
-        channel: [
-            {
-                "id": rows[number].id,
-                "role": rows[number].role,
-                "text": cut_text(snippet(rows[number].text, found.query), OTHER_TOKENS),
-                "timestamp": format_time(rows[number].timestamp),
-            }
-            for number in numbers
-            if number in rows
-        ]
-        for channel, numbers in best.items()
-    }
-
-
 def _nothing_found(text: str | None) -> NotFound:
     about = f"for query: '{text}'" if text else "in the registry"
     return NotFound("No matching conversations found", f"No conversations found {about}")
@@ -331,15 +225,7 @@ def _continued(tx: ReadTransaction, run: Run, request: ExtractRequest, place: di
 
 async def keep(run: Run, request: ExtractRequest, data: Extraction) -> dict[str, Any]:
     """The answer, as large as is asked for and as the asking client lets through; NotFound if nothing is left."""
-    tokens = request.query.max_tokens or DEFAULT_TOKENS
-    if data.confidence is Confidence.LOW:
-        tokens = min(tokens, GUESS_TOKENS)
-    most = room_for(run.recorder.client, run.answer_characters) - ENVELOPE
-    client = run.recorder.client
-    result = _answer(request, data, tokens)
-    while length_for(client, json.dumps(_as_shown(result), ensure_ascii=False)) > most and tokens > 1:
-        tokens = tokens * 3 // 4
-        result = _answer(request, data, tokens)
+    result, tokens = composed(request.query, data, run.recorder.client, run.answer_characters)
     if not result["messages"]:
         raise _nothing_found(request.query.text)
     if data.verdicts:
@@ -348,125 +234,10 @@ async def keep(run: Run, request: ExtractRequest, data: Extraction) -> dict[str,
     return result
 
 
-def _as_shown(result: dict[str, Any]) -> dict[str, Any]:
-    return {**result, "messages": [delivered(message) for message in result["messages"]]}
-
-
-def _answer(request: ExtractRequest, data: Extraction, tokens: int) -> dict[str, Any]:
-    query = request.query
-    budget = Budget(query.limit, tokens)
-    goes_on = data.read.goes_on or (not data.ranked and not data.kept)
-    everything = whole(data.end, budget) if goes_on and len(data.seqs) <= sum(map(len, data.end)) else None
-    if everything is not None:
-        selection = Selection(everything, len(data.turns))
-    else:
-        selection = select(data.ranked, data.end, data.hits, budget, _weigher(data), goes_on=goes_on)
-    shown = _marked(data, with_gaps(selection.messages, data.seqs))
-    result = _result(data, shown)
-    _say_what_is_left(result, data, selection, shown, goes_on=goes_on)
-    return result
-
-
-def _weigher(data: Extraction) -> Any:
-    """How much of the request a passage holds: each word by how rare it is."""
-    wordings = data.result.wordings if data.result else ()
-
-    def weigh(text: str) -> float:
-        return sum(
-            sum(term.weight for term in wording.terms if term.token in found)
-            for wording in wordings
-            if (found := matching_tokens(wording.query, text))
-        )
-
-    return weigh
-
-
-def _marked(data: Extraction, messages: list[MessageDict]) -> list[MessageDict]:
-    """Messages that a later one takes back say so."""
-    if data.result is None:
-        return messages
-    said = [
-        Said(
-            message["id"],
-            (message["timestamp"], message["number"]),
-            message["text"],
-            frozenset().union(*(matching_tokens(one.query, message["text"]) for one in data.result.wordings)),
-        )
-        for message in messages
-    ]
-    later = taken_back(said)
-    return [
-        {**message, "superseded_by": later[message["id"]]} if message["id"] in later else message
-        for message in messages
-    ]
-
-
-def _result(data: Extraction, shown: list[MessageDict]) -> dict[str, Any]:
-    row = data.channel
-    about = {
-        "extract_id": new_id("ext"),
-        **_about(row),
-        "first": format_time(row.created_at),
-        "last": format_time(row.updated_at),
-        "confidence": data.confidence.value if data.confidence else None,
-        "note": GUESS if data.confidence is Confidence.LOW else None,
-        "messages": shown,
-        "stands_at": where_it_stands(data.recent) if data.recent else None,
-        "others": data.others or None,
-        "candidates": data.candidates,
-        "metadata": {
-            "total_count": row.message_count,
-            "filtered_count": len(shown),
-            "last_activity": format_time(row.updated_at),
-            "understood": understood(data.read, data.result, relaxed=data.relaxed),
-        },
-    }
-    return {name: value for name, value in about.items() if value is not None}
-
-
-GUESS = "A guess: little of what was asked stands in this conversation. Say so, or ask which one is meant (candidates)."
-
-
-def _say_what_is_left(
-    result: dict[str, Any], data: Extraction, selection: Selection, shown: list[MessageDict], *, goes_on: bool
-) -> None:
-    """What is not shown, and how to get at it."""
-    metadata = result["metadata"]
-    if not shown:
-        return
-    newer = sum(seq > shown[-1]["seq"] for seq in data.seqs)
-    left = len(data.seqs) - len(shown)
-    if newer:
-        metadata["newer_messages"] = newer
-    if left > 0:
-        share = left / max(data.channel.message_count, 1)
-        metadata["left_out"] = {"messages": left, "tokens": round(share * data.channel.token_count * TOKENS_PER_WORD)}
-    if data.turns and selection.taken < len(data.turns):
-        _keep_ranking(result, data, selection.taken)
-    elif not data.turns and (data.has_older or left > 0) and shown[0]["seq"] != (data.seqs[0] if data.seqs else 0):
-        metadata["next_cursor"] = cursor_of(parse_time(shown[0]["timestamp"]), shown[0]["number"])
-
-
-TOKENS_PER_WORD = 1.5
-"""A model's tokens for each of the analyzer's, about."""
-
-
-def _keep_ranking(result: dict[str, Any], data: Extraction, taken: int) -> None:
-    """The first page's record keeps the whole ranking; later pages go on where the one before ended."""
-    if data.kept:
-        place = {"x": data.kept.result_id, "o": data.kept.offset + taken}
-    else:
-        place = {"x": result["extract_id"], "o": taken}
-        result["ranking"] = {"turns": [turn for _, turn in data.turns], "hits": sorted(data.hits)}
-    result["metadata"]["next_cursor"] = encode_cursor(place)
-
-
 def shorten(run: Run, request: ExtractRequest, state: State) -> State:
     """Each message cut to its beginning, and for a summary the first sentences of all."""
-    result = {**state["result"], "messages": digest(state["result"]["messages"])}
-    if request.query.mode == "summary":
-        result["summary"] = cut_text(_summarizer.summarize(result["messages"]), request.query.max_tokens)
-    run.recorder.explain(by=_summarizer.name, messages=len(result["messages"]))
+    result = shortened_answer(request.query, state["result"])
+    run.recorder.explain(by=summarizer.name, messages=len(result["messages"]))
     return {"result": result}
 
 

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from orchestrator.answer.how_read import understood
 from orchestrator.answer.pages import page_within, tokens_for
 from orchestrator.delivery import MessageDict, delivered, message_dict
-from orchestrator.operations.search import ask, find, pagination, understood
+from orchestrator.looking_up import ask, find
+from orchestrator.operations.search import pagination, within_client
 from orchestrator.relevance import best_channels, explanation
 from orchestrator.requests import FetchQuery, FetchRequest, ListQuery, ListRequest
 from orchestrator.state import Run, Steps
@@ -99,13 +101,15 @@ def _hits(tx: ReadTransaction, findings: SearchResult, items: list[dict[str, Any
 
 
 async def keep_list(run: Run, request: ListRequest, data: Listed) -> dict[str, Any]:
-    """The part as it was read, with what there is beside it."""
-    limit, offset, shown = request.query.limit, request.query.offset, len(data.items)
-    run.recorder.explain(kept=shown, dropped=data.total - shown, reason="limit and offset")
-    place = pagination(data.total, limit, offset, shown)
+    """The part as it was read, or as much of it as the client lets through, with what there is beside it."""
+    limit, offset = request.query.limit, request.query.offset
+    items = within_client(run, data.items) if request.query.is_sized else data.items
+    reason = "limit and offset" if len(items) == len(data.items) else "what the client lets through"
+    run.recorder.explain(kept=len(items), dropped=data.total - len(items), reason=reason)
+    place = pagination(data.total, limit, offset, len(items))
     if request.query.text:
         place |= {"has_more": data.next_cursor is not None, "next_cursor": data.next_cursor}
-    return {"sessions": data.items, "pagination": place, **data.found}
+    return {"sessions": items, "pagination": place, **data.found}
 
 
 @dataclass(frozen=True, slots=True)

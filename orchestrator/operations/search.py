@@ -1,80 +1,40 @@
-"""Search: messages by what they say, and sessions by what was said in them. The one road from words to messages."""
+"""Search: messages by what they say, and sessions by what was said in them."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from orchestrator.answer.search_size import fitted
-from orchestrator.calls import UNKNOWN
+from orchestrator.answer.how_read import understood
+from orchestrator.answer.pages import tokens_for
+from orchestrator.answer.search_size import as_many_as_fit, fitted
+from orchestrator.answer.size import fits
 from orchestrator.delivery import delivered, message_dict
+from orchestrator.looking_up import ask, find, local_time, without_the_asking_chat
 from orchestrator.relevance import Judged, best_channels, explanation, judge, outcome
 from orchestrator.requests import SearchQuery, SearchRequest, SessionsQuery, SessionsRequest
 from orchestrator.state import Run, Steps
-from registry.domain import format_time, now, preview_of
+from registry.domain import format_time, preview_of
 from registry.errors import NotFound
-from registry.search.retrieval import SearchResult, Wording, find_messages
-from registry.search.scope import Scope, narrow
-from registry.search.sessions import latest_sessions, surroundings, unanswered_channels
+from registry.search.retrieval import SearchResult, Wording
+from registry.search.scope import Scope
+from registry.search.sessions import latest_sessions, surroundings
 from registry.storage.channels import channel_item, channels_by_number, get_channel, tags_of
 from registry.storage.database import ReadTransaction
-from registry.storage.facets import known_names
 from registry.storage.messages import MessageFilter, by_numbers, list_messages
 from registry.storage.paging import Order, Page, decode_cursor, encode_cursor
 from registry.storage.references import resolve_session
+from registry.text.confidence import Confidence, confidence_of
 from registry.text.matching import matched_words
 from registry.text.query import ParsedQuery
-from registry.text.similar import SimilarMessages
 from registry.text.snippets import snippet
 from registry.text.term_weights import coverage
-from registry.text.understanding import Known, Understood, understand
+from registry.text.understanding import Understood, understand
 
 MATCHES = 3
 """How many matches of a session are shown."""
-
-
-def ask(tx: ReadTransaction, text: str, utc_offset_minutes: int | None, given: Scope) -> tuple[Understood, Scope]:
-    """A request as its writer means it, whose days may not be ours, and where it looks: its filters hold, too."""
-    read = understand(text, local_time(utc_offset_minutes), Known(*known_names(tx)))
-    scope = narrow(given, read.search)
-    if read.sources and not given.sources:
-        scope = replace(scope, sources=read.sources)
-    return read, scope
-
-
-ASKED = timedelta(minutes=10)
-"""A question that has waited longer for its answer is not the one that is being answered."""
-
-
-def without_the_asking_chat(tx: ReadTransaction, run: Run, source: str, scope: Scope) -> Scope:
-    """The scope without the chat in which this is asked: its client may have kept the question already."""
-    if run.recorder.client is None or source == UNKNOWN or scope.channel_number is not None:
-        return scope
-    asking = unanswered_channels(tx, [source], now() - ASKED)
-    return replace(scope, exclude_numbers=asking)
-
-
-def local_time(utc_offset_minutes: int | None) -> datetime:
-    """The present in the zone of who asks; this machine's where that is not said."""
-    zone = None if utc_offset_minutes is None else timezone(timedelta(minutes=utc_offset_minutes))
-    return now().astimezone(zone)
-
-
-def find(tx: ReadTransaction, run: Run, read: Understood, scope: Scope, also: Sequence[str] = ()) -> SearchResult:
-    """The messages and channels in scope that have to do with the request, or are similar to it in meaning."""
-    moment = local_time(None)
-    others = [words for text in also if (words := understand(text, moment).search.words)]
-    found = find_messages(tx, read.search, scope, run.search_budget, also=others, dates=read.dates)
-    if run.meant is None:
-        return found
-    if run.meant.model is None:
-        return replace(found, similar=SimilarMessages(note=run.meant.note))
-    from registry.search.meaning import with_meaning  # numpy, which is there only for who asked for meaning
-
-    return with_meaning(tx, found, read.search, scope, run.meant.model, run.meant.vector)
 
 
 LEAST_COVERAGE = 0.2
@@ -217,9 +177,25 @@ async def keep_sessions(run: Run, request: SessionsRequest, data: SessionsFound)
     shown, total = await run.registry.read(
         lambda tx: _latest(tx, run, data) if data.latest else _best_sessions(tx, run, request.query, data.found)
     )
+    tokens = tokens_for(run.recorder.client, request.query.max_tokens, run.answer_characters)
+    shown = within_client(run, fitted(shown, tokens))
     place = pagination(total, request.query.limit, request.query.offset, len(shown))
-    shown = fitted(shown, request.query.max_tokens)
-    return {"sessions": shown, "pagination": place, "understood": _understood(data)}
+    return {"sessions": shown, "pagination": place, "understood": _understood(data), **_trust(run, data)}
+
+
+def _trust(run: Run, data: SessionsFound) -> dict[str, Any]:
+    """How sure it is that the best session answers; nothing where no words were looked for."""
+    best = [] if data.latest else best_channels(data.found.result)[:1]
+    if not best:
+        return {}
+    read = data.found.read
+    evidence = data.found.result.evidence(best[0][0])
+    sure = confidence_of(evidence, is_chosen=True, is_narrowed=read.is_narrowed)
+    run.recorder.explain(confidence=sure.value)
+    return {"confidence": sure.value} | ({"guess": GUESS} if sure is Confidence.LOW else {})
+
+
+GUESS = "These are guesses: little of what was asked stands in any session. Say so, or ask with other wordings (also)."
 
 
 def _latest(tx: ReadTransaction, run: Run, data: SessionsFound) -> tuple[list[dict[str, Any]], int]:
@@ -302,8 +278,15 @@ def _line(row: Any) -> dict[str, Any]:
 
 
 def pagination(total: int, limit: int, offset: int, shown: int) -> dict[str, Any]:
-    """Where a part stands in the whole."""
-    return {"total": total, "limit": limit, "offset": offset, "has_more": offset + shown < total}
+    """Where a part stands in the whole; `next_offset` where fewer were shown than there was room for."""
+    place = {"total": total, "limit": limit, "offset": offset, "has_more": offset + shown < total}
+    return place | ({"next_offset": offset + shown} if place["has_more"] and shown < limit else {})
+
+
+def within_client(run: Run, sessions: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """As many of the sessions as reach the model behind the asking client."""
+    client, setting = run.recorder.client, run.answer_characters
+    return as_many_as_fit(sessions, lambda some: fits(client, setting, {"sessions": some}))
 
 
 def _best_wording(result: SearchResult, number: int) -> ParsedQuery:
@@ -314,33 +297,6 @@ def _best_wording(result: SearchResult, number: int) -> ParsedQuery:
 def _share(wording: Wording, number: int) -> float:
     held = wording.candidates.get(number)
     return coverage(held.weight, wording.full) if held else 0.0
-
-
-def understood(read: Understood, result: SearchResult | None, *, relaxed: bool = False) -> dict[str, Any]:
-    """How a request was read, for a reader who wonders; what is empty is left out."""
-    search = read.search
-    said = {
-        "words": [word.text for word in result.query.words] if result else [],
-        "also": [wording.text for wording in result.wordings[1:]] if result else [],
-        "phrases": list(search.phrases),
-        "prefixes": list(search.prefixes),
-        "excluded": list(search.excluded),
-        "tags": list(search.tags),
-        "when": search.when_words,
-        "from": _time(search.from_),
-        "to": _time(search.to),
-        "dates": [f"{_time(span.start)}/{_time(span.end)}" for span in read.dates],
-        "sources": list(read.sources),
-        "project": search.project,
-        "continues": read.goes_on,
-        "typos": dict(result.wordings[0].typos) if result else {},
-        "relaxed": "words" if relaxed else "",
-    }
-    return {name: value for name, value in said.items() if value}
-
-
-def _time(given: datetime | None) -> str | None:
-    return format_time(given) if given else None
 
 
 def _understood(data: SessionsFound) -> dict[str, Any]:

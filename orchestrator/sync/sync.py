@@ -81,6 +81,11 @@ async def sync(
         return reports
 
 
+def stores_on(readers: Sequence[Source], places: Places) -> Iterator[tuple[str, str]]:
+    """Source and path of every store that the readers find."""
+    yield from ((reader.name, str(store)) for reader in readers for store in _found(reader, places))
+
+
 def _found(reader: Source, places: Places) -> list[Path]:
     try:
         return list(reader.find(places))

@@ -35,6 +35,11 @@ class Understood:
         """Whether anything is left to look for by words."""
         return bool(parse_query(" ".join([self.search.words, *self.search.phrases])).words)
 
+    @property
+    def is_narrowed(self) -> bool:
+        """Whether the request names a time, a client or a project."""
+        return bool(self.search.when_words or self.sources or self.search.project)
+
 
 class Known(NamedTuple):
     """What the registry holds, which a request may name: its sources, and its projects as (name, path)."""

@@ -265,12 +265,12 @@ def test_other_wordings_are_sent_where_a_tool_takes_them() -> None:
     assert not extract.takes(LIFE.questions[0])
 
 
-CUT = {"message": 7, "because": {"code": "coverage"}}
+CUT = {"message": 7, "reason": "too little"}
 
 
 @pytest.mark.parametrize(
     ("verdict", "fate"),
-    [(CUT, "cut by coverage"), ({"message": 7, "because": None}, RANKED_LOW), (None, NO_CANDIDATE)],
+    [(CUT, "cut: too little"), ({"message": 7, "reason": None}, RANKED_LOW), (None, NO_CANDIDATE)],
 )
 def test_a_lost_message_was_cut_ranked_low_or_no_candidate(verdict: dict[str, Any] | None, fate: str) -> None:
     assert fate_of(verdict, NO_CANDIDATE) == fate

@@ -270,3 +270,50 @@ async def test_what_a_history_tool_refuses_is_recorded(
     [run] = page["items"]
     assert (run["operation"], run["source"], run["client"]) == (operation, "cursor", "cursor-vscode 1.0")
     assert run["error"] == refused["error"]
+
+
+# -- no more than the client lets through
+
+
+async def many(orchestrator: Orchestrator) -> list[str]:
+    """Thirty chats of which each has a long Korean beginning; their names, the latest first."""
+    for number in range(30):
+        text = f"{number}번째 대화입니다. " + "장바구니가 자꾸 비워지는 이유를 찾아야 합니다. " * 8
+        await orchestrator.run(
+            {
+                "operation": "save",
+                "channel": f"cursor_session_{number:02}",
+                "messages": [{"role": "user", "text": text, "timestamp": f"2026-03-01T10:{number:02}:00Z"}],
+                "source": "cursor",
+            }
+        )
+        await orchestrator.run(
+            {"operation": "tag", "channel": f"cursor_session_{number:02}", "query": {"add_tags": ["basket"]}}
+        )
+    return [f"cursor_session_{number:02}" for number in reversed(range(30))]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("list_sessions", {"project": "all"}),
+        ("list_recent_sessions", {}),
+        ("find_sessions_by_tag", {"tag": "basket"}),
+        ("search_sessions", {"query": "장바구니", "project": "all", "max_tokens": 100_000}),
+    ],
+)
+async def test_a_list_is_no_longer_than_the_client_lets_through_and_goes_on_where_it_stopped(
+    orchestrator: Orchestrator, tool: str, arguments: dict[str, Any]
+) -> None:
+    there = await many(orchestrator)
+    codex = Implementation(name="codex-mcp-client", version="1.0")
+    seen: list[str] = []
+    async with Client(create_server(orchestrator.run, ("all",)), client_info=codex) as client:
+        offset: int | None = 0
+        while offset is not None:
+            answer = await client.call_tool(tool, {**arguments, "limit": 30, "offset": offset})
+            assert len("".join(part.text for part in answer.content if part.type == "text").encode()) <= 10_000
+            found = dict((answer.structured_content or {})["result"])
+            seen += names(found)
+            offset = found["pagination"].get("next_offset")
+    assert sorted(seen, reverse=True) == there

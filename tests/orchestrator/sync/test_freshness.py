@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp import Client
 
+from mcp_server.server import create_server
 from orchestrator.opening import open_orchestrator
 from registry.settings import Settings
+from sources.base import FoundSession, Skipped
+from sources.claude_code.reader import ClaudeCode
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
 
 pytestmark = pytest.mark.anyio
@@ -38,6 +44,7 @@ async def test_a_question_does_not_wait_for_a_long_sync_and_the_next_one_has_it(
     empty_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(empty_home / ".claude", talk())
+    monkeypatch.setattr("orchestrator.sync.freshness.FIRST_PATIENCE_S", 0.0)
     monkeypatch.setattr("orchestrator.sync.freshness.PATIENCE_S", 0.0)
     async with open_orchestrator(Settings()) as orchestrator:
         answers: list[dict[str, Any]] = [await orchestrator.run(ASK)]
@@ -53,3 +60,47 @@ async def test_a_shared_registry_takes_nothing_from_a_person_s_folders_by_itself
     write(empty_home / ".claude", talk())
     async with open_orchestrator(Settings(database_url=postgres_url)) as orchestrator:
         assert (await orchestrator.run(ASK))["error"]["code"] == "NOT_FOUND"
+
+
+async def test_what_was_written_after_an_answer_is_in_the_next_one(
+    empty_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestrator.sync.freshness.WORTH", 0)
+    monkeypatch.setattr("orchestrator.sync.freshness.PATIENCE_S", 20.0)
+    async with open_orchestrator(Settings()) as orchestrator:
+        assert not (await orchestrator.run(ASK))["success"]
+        write(empty_home / ".claude", talk())
+        assert (await orchestrator.run(ASK))["success"]
+
+
+async def test_while_the_first_import_runs_every_answer_says_how_far_it_is(
+    empty_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(empty_home / ".claude", talk())
+    go_on = threading.Event()
+
+    class Slow(ClaudeCode):
+        def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
+            go_on.wait(20)
+            yield from super().sessions(store, seen)
+
+    monkeypatch.setattr("orchestrator.opening.READERS", (Slow(),))
+    monkeypatch.setattr("orchestrator.sync.freshness.FIRST_PATIENCE_S", 0.0)
+    monkeypatch.setattr("orchestrator.sync.freshness.WORTH", 0)
+    async with open_orchestrator(Settings()) as orchestrator:
+        say = {"role": "user", "text": "The basket items"}
+        await orchestrator.run({"operation": "save", "channel": "c", "messages": [say]})
+        async with Client(create_server(orchestrator.run, ("all",))) as client:
+
+            async def call(tool: str, **arguments: Any) -> dict[str, Any]:
+                return (await client.call_tool(tool, arguments)).structured_content or {}
+
+            early = await call("extract", query="basket items")
+            listed = await call("list_sessions")
+            nothing = await call("extract", query="zebra")
+            go_on.set()
+            monkeypatch.setattr("orchestrator.sync.freshness.FIRST_PATIENCE_S", 20.0)
+            later = await call("extract", query="basket items")
+    assert early["result"]["metadata"]["syncing"] == listed["result"]["syncing"] == {"done": 0, "left": 1}
+    assert "1 of 1 histories on this machine are still being read" in nothing["error"]["details"]
+    assert "syncing" not in later["result"]["metadata"]

@@ -1,0 +1,156 @@
+"""An extraction's answer: the messages that fit, what is told of the conversation, and what is left. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from orchestrator.answer.extraction import Extraction
+from orchestrator.answer.how_read import understood
+from orchestrator.answer.other_channels import about
+from orchestrator.answer.passages import Weigh
+from orchestrator.answer.reversals import Said, taken_back
+from orchestrator.answer.selection import Budget, MessageDict, Selection, select, whole, with_gaps
+from orchestrator.answer.size import DEFAULT_TOKENS, fits
+from orchestrator.answer.where_it_stands import where_it_stands
+from orchestrator.delivery import FirstSentences, cut_text, delivered, digest
+from orchestrator.requests import ExtractQuery
+from registry.domain import format_time, new_id, parse_time
+from registry.storage.paging import cursor_of, encode_cursor
+from registry.text.confidence import Confidence
+from registry.text.matching import matching_tokens
+
+GUESS_TOKENS = 1_200
+"""A guess is short."""
+GUESS = "A guess: little of what was asked stands in this conversation. Say so, or ask which one is meant (candidates)."
+TOKENS_PER_WORD = 1.5
+"""A model's tokens for each of the analyzer's, about."""
+
+summarizer = FirstSentences()
+
+
+def composed(query: ExtractQuery, data: Extraction, client: str | None, setting: int) -> tuple[dict[str, Any], int]:
+    """The answer, within the tokens asked for and what the client lets through; and how many tokens it was given.
+
+    `setting`: how long an answer may be, in place of what is known of the client; 0: none.
+    """
+    tokens = query.max_tokens or DEFAULT_TOKENS
+    if data.confidence is Confidence.LOW:
+        tokens = min(tokens, GUESS_TOKENS)
+    result = _answer(query, data, tokens)
+    while tokens > 1 and not fits(client, setting, _as_shown(result)):
+        tokens = tokens * 3 // 4
+        result = _answer(query, data, tokens)
+    return result, tokens
+
+
+def shortened_answer(query: ExtractQuery, result: dict[str, Any]) -> dict[str, Any]:
+    """The same answer with each message cut to its beginning; a summary has the first sentences of all."""
+    shorter = {**result, "messages": digest(result["messages"])}
+    if query.mode == "summary":
+        shorter["summary"] = cut_text(summarizer.summarize(shorter["messages"]), query.max_tokens)
+    return shorter
+
+
+def _as_shown(result: dict[str, Any]) -> dict[str, Any]:
+    return {**result, "messages": [delivered(message) for message in result["messages"]]}
+
+
+def _answer(query: ExtractQuery, data: Extraction, tokens: int) -> dict[str, Any]:
+    budget = Budget(query.limit, tokens)
+    goes_on = data.read.goes_on or (not data.ranked and not data.kept)
+    everything = whole(data.end, budget) if goes_on and len(data.seqs) <= sum(map(len, data.end)) else None
+    if everything is not None:
+        selection = Selection(everything, len(data.turns))
+    else:
+        selection = select(data.ranked, data.end, data.hits, budget, _weigher(data), goes_on=goes_on)
+    shown = _marked(data, with_gaps(selection.messages, data.seqs))
+    result = _result(data, shown)
+    _say_what_is_left(result, data, selection, shown, goes_on=goes_on)
+    return result
+
+
+def _weigher(data: Extraction) -> Weigh:
+    """How much of the request a passage holds: each word by how rare it is."""
+    wordings = data.result.wordings if data.result else ()
+
+    def weigh(text: str) -> float:
+        return sum(
+            sum(term.weight for term in wording.terms if term.token in found)
+            for wording in wordings
+            if (found := matching_tokens(wording.query, text))
+        )
+
+    return weigh
+
+
+def _marked(data: Extraction, messages: list[MessageDict]) -> list[MessageDict]:
+    """Messages that a later one takes back say so."""
+    if data.result is None:
+        return messages
+    said = [
+        Said(
+            message["id"],
+            (message["timestamp"], message["number"]),
+            message["text"],
+            frozenset().union(*(matching_tokens(one.query, message["text"]) for one in data.result.wordings)),
+        )
+        for message in messages
+    ]
+    later = taken_back(said)
+    return [
+        {**message, "superseded_by": later[message["id"]]} if message["id"] in later else message
+        for message in messages
+    ]
+
+
+def _result(data: Extraction, shown: list[MessageDict]) -> dict[str, Any]:
+    row = data.channel
+    told = {
+        "extract_id": new_id("ext"),
+        **about(row),
+        "first": format_time(row.created_at),
+        "last": format_time(row.updated_at),
+        "confidence": data.confidence.value if data.confidence else None,
+        "note": GUESS if data.confidence is Confidence.LOW else None,
+        "messages": shown,
+        "stands_at": where_it_stands(data.recent) if data.recent else None,
+        "others": data.others or None,
+        "candidates": data.candidates,
+        "metadata": {
+            "total_count": row.message_count,
+            "filtered_count": len(shown),
+            "last_activity": format_time(row.updated_at),
+            "understood": understood(data.read, data.result, relaxed=data.relaxed),
+        },
+    }
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def _say_what_is_left(
+    result: dict[str, Any], data: Extraction, selection: Selection, shown: list[MessageDict], *, goes_on: bool
+) -> None:
+    """What is not shown, and how to get at it."""
+    metadata = result["metadata"]
+    if not shown:
+        return
+    newer = sum(seq > shown[-1]["seq"] for seq in data.seqs)
+    left = len(data.seqs) - len(shown)
+    if newer:
+        metadata["newer_messages"] = newer
+    if left > 0:
+        share = left / max(data.channel.message_count, 1)
+        metadata["left_out"] = {"messages": left, "tokens": round(share * data.channel.token_count * TOKENS_PER_WORD)}
+    if data.turns and selection.taken < len(data.turns):
+        _keep_ranking(result, data, selection.taken)
+    elif not data.turns and (data.has_older or left > 0) and shown[0]["seq"] != (data.seqs[0] if data.seqs else 0):
+        metadata["next_cursor"] = cursor_of(parse_time(shown[0]["timestamp"]), shown[0]["number"])
+
+
+def _keep_ranking(result: dict[str, Any], data: Extraction, taken: int) -> None:
+    """The first page's record keeps the whole ranking; later pages go on where the one before ended."""
+    if data.kept:
+        place = {"x": data.kept.result_id, "o": data.kept.offset + taken}
+    else:
+        place = {"x": result["extract_id"], "o": taken}
+        result["ranking"] = {"turns": [turn for _, turn in data.turns], "hits": sorted(data.hits)}
+    result["metadata"]["next_cursor"] = encode_cursor(place)

@@ -1,0 +1,49 @@
+"""What was read for one extraction: the values that pass from the reading of a registry to the writing of an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from orchestrator.answer.selection import MessageDict
+from orchestrator.delivery import Turn
+from orchestrator.relevance import Judged
+from registry.search.retrieval import SearchResult
+from registry.storage.channels import ChannelRow
+from registry.text.confidence import Confidence
+from registry.text.understanding import Understood
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRanking:
+    """Where an earlier extraction's ranking goes on, so that its next page is what it would have been then."""
+
+    result_id: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """What was read of one channel: `ranked` turns best first, and its last turns in order.
+
+    `seqs` are the places of all its messages of the roles asked for. Where nothing was asked by words, `ranked` is
+    empty and `has_older` says whether there is more before `end`.
+    """
+
+    channel: ChannelRow
+    read: Understood
+    ranked: list[list[MessageDict]] = field(default_factory=list)
+    turns: list[Turn] = field(default_factory=list)
+    hits: frozenset[int] = frozenset()
+    end: list[list[MessageDict]] = field(default_factory=list)
+    recent: list[MessageDict] = field(default_factory=list)
+    seqs: Sequence[int] = ()
+    result: SearchResult | None = None
+    verdicts: list[Judged] = field(default_factory=list)
+    confidence: Confidence | None = None
+    candidates: list[dict[str, Any]] = field(default_factory=list)
+    others: list[dict[str, Any]] = field(default_factory=list)
+    relaxed: bool = False
+    has_older: bool = False
+    kept: KeptRanking | None = None

@@ -1,0 +1,79 @@
+"""The channels that the user may have meant instead, each with the line that speaks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from orchestrator.delivery import cut_text
+from registry.domain import format_time, preview_of
+from registry.search.retrieval import SearchResult
+from registry.storage.channels import ChannelRow
+from registry.storage.database import ReadTransaction
+from registry.storage.messages import by_numbers
+from registry.text.confidence import Confidence
+from registry.text.snippets import snippet
+
+CLOSE = 0.85
+"""A channel that scores so much of the best one may as well be meant: its best passages are given, too."""
+PASSAGES_OF, LINES_OF, OTHER_TOKENS = 2, 2, 150
+"""So many other channels give passages, so many each, of so many tokens."""
+EVIDENCE = 160
+"""Characters of the line that speaks for a candidate."""
+
+
+def beside(
+    tx: ReadTransaction, candidates: Sequence[tuple[ChannelRow, float]], found: SearchResult, sure: Confidence
+) -> dict[str, Any]:
+    """The channels the user may have meant instead, and the best passages of those that may as well be meant."""
+    if not candidates:
+        return {}
+    further = candidates[1:]
+    lines = _best_lines(tx, [row.number for row, _ in further], found)
+    least = CLOSE * candidates[0][1]
+    close = [row for row, score in further if score >= least and sure is not Confidence.LOW][:PASSAGES_OF]
+    return {
+        "candidates": [candidate(row, score, lines[row.number]) for row, score in further],
+        "others": [
+            {**about(row), "last_activity": format_time(row.updated_at), "messages": lines[row.number]} for row in close
+        ],
+    }
+
+
+def candidate(row: ChannelRow, score: float | None = None, lines: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
+    """A channel the user may have meant instead, with the line that speaks for it."""
+    evidence = {"evidence": preview_of(lines[0]["text"], EVIDENCE)} if lines else {}
+    scored = {} if score is None else {"score": round(score, 3)}
+    return {**about(row), "last_activity": format_time(row.updated_at), **evidence, **scored}
+
+
+def about(row: ChannelRow) -> dict[str, Any]:
+    return {
+        "channel": row.name,
+        "title": row.title or row.first_message_preview or row.name,
+        "project": row.project_name or "General",
+        "source": row.source,
+    }
+
+
+def _best_lines(tx: ReadTransaction, channels: Sequence[int], found: SearchResult) -> dict[int, list[dict[str, Any]]]:
+    """Of each channel its best messages, by their best passages."""
+    best: dict[int, list[int]] = {number: [] for number in channels}
+    for one in found.ranked:
+        of_channel = best.get(one.candidate.channel_id)
+        if of_channel is not None and len(of_channel) < LINES_OF:
+            of_channel.append(one.candidate.number)
+    rows = {row.number: row for row in by_numbers(tx, [number for numbers in best.values() for number in numbers])}
+    return {
+        channel: [
+            {
+                "id": rows[number].id,
+                "role": rows[number].role,
+                "text": cut_text(snippet(rows[number].text, found.query), OTHER_TOKENS),
+                "timestamp": format_time(rows[number].timestamp),
+            }
+            for number in numbers
+            if number in rows
+        ]
+        for channel, numbers in best.items()
+    }

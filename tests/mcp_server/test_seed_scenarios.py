@@ -1,0 +1,228 @@
+"""What people first wanted of this product, each as its client would call it, over chats logged through the tools."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp.types import Implementation
+
+from benchmarks.retrieval.product import clock_at
+from mcp_server.server import create_server
+from orchestrator.service import Orchestrator
+
+pytestmark = pytest.mark.anyio
+
+NOW = datetime.fromisoformat("2025-10-02T10:00:00+09:00")
+"""A Thursday."""
+SHOP, API, MOBILE = "/home/ann/shop", "/home/ann/my-api-project", "/home/ann/mobile-app"
+
+CHATS: dict[str, tuple[str, int, list[tuple[str, str]]]] = {
+    "cursor_session_auth": (
+        SHOP,
+        1,
+        [
+            ("We need authentication for the API. JWT or sessions?", "JWT access tokens, fifteen minutes."),
+            ("And the refresh tokens?", "Keep refresh tokens in httpOnly cookies and rotate them."),
+        ],
+    ),
+    "cursor_session_payment": (
+        SHOP,
+        1,
+        [("The Stripe webhook is delivered twice", "Store the event id, answer the second one with 200.")],
+    ),
+    "cursor_session_schema": (
+        SHOP,
+        3,
+        [("Let us design the database migrations with Prisma", "One migration for each table, named by date.")],
+    ),
+    "cursor_session_rollback": (
+        SHOP,
+        8,
+        [("The rollback of the last database migration fails", "The down script drops a column that is in use.")],
+    ),
+    "cursor_session_profile": (
+        SHOP,
+        12,
+        [("Design the user profile system: which fields?", "Avatar, display name, locale; settings as JSON.")],
+    ),
+    "cursor_session_cors": (
+        SHOP,
+        7,
+        [("CORS error: the browser blocks the preflight request", "Allow the origin and OPTIONS in the gateway.")],
+    ),
+    "cursor_session_oauth": (
+        API,
+        4,
+        [("How shall authentication work here?", "OAuth with the authorization code flow and PKCE.")],
+    ),
+    "cursor_session_biometric": (
+        MOBILE,
+        2,
+        [("Add biometric authentication to the login screen", "Use the keychain, with the passcode as fallback.")],
+    ),
+}
+"""By channel: project, days ago, turns. Two days ago was a Tuesday."""
+
+FIBONACCI = "cursor_session_20250929_1430"
+FIBONACCI_TEXTS = [
+    "이 함수의 시간복잡도를 개선하려면 어떻게 해야 할까요?",
+    "현재 O(2^n)의 시간복잡도를 가진 재귀 피보나치는 동적 프로그래밍으로 개선 가능합니다.",
+    "메모리 사용량도 O(1)로 줄일 수 있을까요?",
+    "네, 두 개의 변수만 사용하여 이전 두 값을 저장하는 방식으로 공간복잡도를 O(1)로 최적화할 수 있습니다.",
+]
+
+
+@pytest.fixture
+def clock() -> Iterator[None]:
+    with clock_at(NOW, "Asia/Seoul"):
+        yield
+
+
+@pytest.fixture
+async def cursor(clock: None, orchestrator: Orchestrator) -> AsyncIterator[Client]:
+    """Cursor, opened in the shop's folder."""
+    server = create_server(orchestrator.run, ("all",), SHOP)
+    async with Client(server, client_info=Implementation(name="cursor-vscode", version="1.0")) as client:
+        for channel, (project, days, turns) in CHATS.items():
+            texts = [text for turn in turns for text in turn]
+            await _log(client, channel, texts, NOW - timedelta(days=days), project=project)
+        fibonacci = datetime.fromisoformat("2025-09-29T14:30:15+00:00")
+        await _log(client, FIBONACCI, FIBONACCI_TEXTS, fibonacci, project="/home/ann/algorithms")
+        yield client
+
+
+async def _log(client: Client, channel: str, texts: list[str], at: datetime, **meta: str) -> None:
+    messages = [
+        {
+            "role": ("user", "assistant")[place % 2],
+            "text": text,
+            "timestamp": (at + timedelta(minutes=place)).isoformat(),
+        }
+        for place, text in enumerate(texts)
+    ]
+    await ask(client, "conversation_log", channel=channel, messages=messages, meta=meta)
+
+
+async def ask(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+    answer = (await client.call_tool(tool, arguments)).structured_content or {}
+    assert answer["ok"], answer
+    return dict(answer["result"])
+
+
+def channels(found: dict[str, Any]) -> list[str]:
+    return [session["channel"].removeprefix("cursor_session_") for session in found["sessions"]]
+
+
+def texts(found: dict[str, Any]) -> list[str]:
+    return [message["text"] for message in found["messages"]]
+
+
+async def test_tag_this_session_and_load_it_by_its_nickname(cursor: Client) -> None:
+    tagged = await ask(
+        cursor,
+        "tag_current_session",
+        nickname="auth-design",
+        tags=["authentication", "api"],
+        session_id="cursor_session_auth",
+    )
+    assert (tagged["session"]["nickname"], sorted(tagged["session"]["tags"])) == (
+        "auth-design",
+        ["api", "authentication"],
+    )
+    loaded = await ask(cursor, "fetch_session_by_nickname", nickname="auth-design")
+    assert len(loaded["messages"]) == 4
+    assert "Keep refresh tokens in httpOnly cookies and rotate them." in texts(loaded)
+
+
+async def test_find_sessions_where_we_discussed_database_migrations(cursor: Client) -> None:
+    found = await ask(cursor, "search_sessions", query="database migrations", project="current")
+    assert set(channels(found)[:2]) == {"schema", "rollback"}
+    assert {session["project_path"] for session in found["sessions"] if "project_path" in session} <= {SHOP}
+
+
+@pytest.mark.parametrize("since", ["yesterday", "어제"])
+async def test_what_did_i_work_on_yesterday(cursor: Client, since: str) -> None:
+    listed = await ask(cursor, "list_sessions", limit=10, project="current", since=since, until=since)
+    assert set(channels(listed)) == {"auth", "payment"}
+
+
+@pytest.mark.parametrize(
+    ("words", "days"),
+    [
+        ("What did I work on yesterday?", {"auth", "payment"}),
+        ("어제 작업한 거 정리해줘", {"auth", "payment"}),
+        ("What did I work on last Tuesday?", {"biometric"}),
+    ],
+)
+async def test_a_day_in_the_words_lists_the_sessions_of_that_day(cursor: Client, words: str, days: set[str]) -> None:
+    assert set(channels(await ask(cursor, "search_sessions", query=words, project="all"))) == days
+
+
+async def test_how_did_we_handle_authentication_in_my_other_project(cursor: Client) -> None:
+    found = await ask(cursor, "search_sessions", query="authentication", project="all")
+    assert set(channels(found)[:3]) == {"auth", "oauth", "biometric"}
+
+
+@pytest.mark.parametrize(
+    ("words", "channel", "answer"),
+    [
+        (
+            "Pull in the context from when we designed the user profile system",
+            "profile",
+            "Avatar, display name, locale; settings as JSON.",
+        ),
+        (
+            "What was the solution to the CORS issue we fixed last week?",
+            "cors",
+            "Allow the origin and OPTIONS in the gateway.",
+        ),
+        (
+            "Pull in the context from when we worked on the authentication system in the shop project",
+            "auth",
+            "Keep refresh tokens in httpOnly cookies and rotate them.",
+        ),
+        (
+            "How did we solve authentication in my-api-project?",
+            "oauth",
+            "OAuth with the authorization code flow and PKCE.",
+        ),
+    ],
+)
+async def test_the_context_of_an_earlier_chat_is_pulled_in(
+    cursor: Client, words: str, channel: str, answer: str
+) -> None:
+    found = await ask(cursor, "extract", query=words)
+    assert found["channel"] == f"cursor_session_{channel}"
+    assert answer in texts(found)
+    assert found["confidence"] in ("high", "medium")
+
+
+@pytest.mark.parametrize("channel", [{"channel": FIBONACCI}, {}], ids=["named", "found"])
+@pytest.mark.parametrize("words", ["피보나치 함수 시간복잡도 개선 관련 대화", "피보나치 최적화 대화 이어가기"])
+async def test_another_client_gets_the_whole_conversation_about_fibonacci(
+    cursor: Client, orchestrator: Orchestrator, channel: dict[str, str], words: str
+) -> None:
+    desktop = Implementation(name="claude-ai", version="1.0")
+    async with Client(create_server(orchestrator.run), client_info=desktop) as claude:
+        found = await ask(claude, "extract", query={"text": words, "limit": 20}, meta={"source": "claude"}, **channel)
+    assert found["channel"] == FIBONACCI
+    assert texts(found) == FIBONACCI_TEXTS
+    assert (found["metadata"]["filtered_messages"], found["metadata"]["last_activity"]) == (
+        4,
+        "2025-09-29T14:33:15.000Z",
+    )
+
+
+async def test_what_nobody_spoke_of_is_not_found(cursor: Client) -> None:
+    answer = await cursor.call_tool(
+        "extract", {"channel": FIBONACCI, "query": {"text": "kubernetes ingress certificate"}}
+    )
+    assert (answer.structured_content or {})["error"] == {
+        "code": "NOT_FOUND",
+        "message": "No matching conversations found",
+        "details": "No conversations found for query: 'kubernetes ingress certificate'",
+    }
