@@ -23,6 +23,7 @@ from backoffice.app import create_app
 from cli.addresses import is_registry, local_address
 from cli.connect.connections import connections_from
 from cli.output import TerminalError
+from cli.shared.process import sharing
 from mcp_server.server import create_server
 from orchestrator.requests import Refusal, Request
 from orchestrator.retention import forgetting
@@ -71,6 +72,7 @@ def build_app(settings: Settings) -> FastAPI:
 
     app = create_app(settings, run_beside=run_beside, connections=connections_from(Path.home()))
     app.router.routes.append(Route("/mcp", mcp_app))
+    app.state.shared = run, grown
     return app
 
 
@@ -110,7 +112,7 @@ async def _serve(settings: Settings, listener: socket.socket, audience: Audience
         audience.ready()
         # uvicorn stops at a signal, then raises it again: it must not end us before the registry is closed.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        async with _keeping_up(app.state.orchestrator, settings, audience):
+        async with _keeping_up(app.state.orchestrator, settings, audience), sharing(*app.state.shared, GRACE_S):
             await uvicorn.Server(config).serve(sockets=[listener])
 
 

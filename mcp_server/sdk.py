@@ -5,16 +5,27 @@ The next minor version may change them, so pyproject.toml caps the SDK below it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, Protocol, TypeVar, cast
 
 from mcp.server import MCPServer, ServerRequestContext
 from mcp.server.connection import Connection
 from mcp.server.mcpserver.tools import Tool
+from mcp.server.stdio import stdio_server
 from pydantic import BaseModel
 
 Params = TypeVar("Params", bound=BaseModel)
 Handler = Callable[[ServerRequestContext[Any, Any], Params], Awaitable[Any]]
+
+
+class TextSink(Protocol):
+    """Where the lines of a connection go."""
+
+    async def write(self, text: str) -> object:
+        """Take some text."""
+
+    async def flush(self) -> None:
+        """Send what was taken."""
 
 
 def tool_named(server: MCPServer[Any], name: str) -> Tool | None:
@@ -35,3 +46,11 @@ def answer_method(server: MCPServer[Any], method: str, params: type[Params], han
 def connection_of(context: ServerRequestContext[Any, Any]) -> Connection:
     """The client's connection: it lasts longer than the session object of a single request."""
     return context.session._connection
+
+
+async def serve_lines(server: MCPServer[Any], incoming: AsyncIterator[str], outgoing: TextSink) -> None:
+    """Serve one connection over lines of text until they end; a server may have several at a time."""
+    protocol = server._lowlevel_server
+    # The SDK names files here, and asks of them only this.
+    async with stdio_server(cast("Any", incoming), cast("Any", outgoing)) as (read, write):
+        await protocol.run(read, write, protocol.create_initialization_options())

@@ -47,6 +47,7 @@ def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         if name.startswith(LEAKING):
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("CTXR_SHARED", "off")  # no process outlives its test; those that share one say so
     monkeypatch.setenv("CTXR_HOME", str(home / "ctxr"))
     for kind in ("CONFIG", "DATA", "STATE", "CACHE"):
         monkeypatch.setenv(f"XDG_{kind}_HOME", str(home / kind.lower()))
