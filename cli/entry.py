@@ -1,5 +1,5 @@
-"""Where the installed program begins. Who is waited for, a hook, a chat window, a command that reads, is spared the rest
-of the command line, and lets the one local process work where it can."""
+"""Where the installed program begins. What somebody waits for is spared the rest of the command line: a hook, and the
+chat windows and reading commands that the local process serves."""
 
 from __future__ import annotations
 

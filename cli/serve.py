@@ -112,7 +112,8 @@ async def _serve(settings: Settings, listener: socket.socket, audience: Audience
         audience.ready()
         # uvicorn stops at a signal, then raises it again: it must not end us before the registry is closed.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        async with _keeping_up(app.state.orchestrator, settings, audience), sharing(*app.state.shared, GRACE_S):
+        run, grown = app.state.shared
+        async with _keeping_up(app.state.orchestrator, settings, audience), sharing(run, grown, GRACE_S):
             await uvicorn.Server(config).serve(sockets=[listener])
 
 

@@ -62,10 +62,10 @@ def _answer(connection: socket, place: Place) -> bytes:
 def _show(answer: dict[str, Any] | None) -> int | None:
     if answer is None:
         return None
-    streams = (sys.stdout, sys.stderr)
+    streams: tuple[Any, Any] = (sys.stdout, sys.stderr)
     try:
         for which, text in answer["said"]:
-            streams[which].reconfigure(errors="replace")  # type: ignore[attr-defined]
+            streams[which].reconfigure(errors="replace")
             streams[which].write(text)
             streams[which].flush()
     except BrokenPipeError:

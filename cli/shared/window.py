@@ -6,7 +6,6 @@ A client starts one for every window and waits for it, so it imports next to not
 
 from __future__ import annotations
 
-import _signal
 import os
 import select
 
@@ -48,9 +47,11 @@ def run_window(words: list[str]) -> bool:
     process = place.reach(hello)
     if process is None:
         return False
-    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
-    with Streams(place.is_loopback) as streams:
-        Window(place, hello, process, streams).run()
+    try:
+        with Streams(place.is_loopback) as streams:
+            Window(place, hello, process, streams).run()
+    except KeyboardInterrupt:
+        os._exit(130)
     return True
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,19 @@ import anyio
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.subscriptions import ResourceUpdated
+from mcp.types import Tool
 
+from cli.shared import process as local_process
 from cli.shared.place import Place
+from cli.shared.process import LocalProcess
+from cli.shared.window import NOT_REPEATED
 from tests.cli.conftest import CTXR, bare_ctxr
 
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "cursor-vscode", "version": "1"}}
 HEAVY = ("click", "pydantic", "mcp", "json", "re", "socket", "subprocess", "threading", "asyncio", "sqlalchemy")
 PATIENT = 30
+ROOT = Path(__file__).parents[2]
+VARIABLE = re.compile(r'"([A-Z][A-Z_]+(?:_DIR|_HOME|DATA))"')
 
 
 class Home:
@@ -139,8 +146,9 @@ async def test_windows_share_a_process_and_each_has_its_own_tools_and_project(ho
         Client(home.server(), mode=mode) as one,
         Client(home.server("--toolsets", "all", "--project", "/elsewhere"), mode=mode) as other,
     ):
-        few, all_ = len((await one.list_tools()).tools), len((await other.list_tools()).tools)
-        assert few < all_
+        few, every = (await one.list_tools()).tools, (await other.list_tools()).tools
+        assert len(few) < len(every)
+        assert {tool.name for tool in every if must_not_be_repeated(tool)} <= NOT_REPEATED
         meta = {"project": project}
         await other.call_tool("conversation_log", {"channel": f"basket-{mode}", "messages": said("hi"), "meta": meta})
         seen = (await one.call_tool("list_sessions", {})).structured_content
@@ -149,6 +157,18 @@ async def test_windows_share_a_process_and_each_has_its_own_tools_and_project(ho
     assert not_seen is not None
     assert f"basket-{mode}" in [session["channel"] for session in seen["result"]["sessions"]]
     assert not_seen["result"]["sessions"] == []
+
+
+def must_not_be_repeated(tool: Tool) -> bool:
+    """What the tool says of itself."""
+    assert tool.annotations is not None
+    return not (tool.annotations.read_only_hint or tool.annotations.idempotent_hint)
+
+
+def test_who_is_told_of_other_stores_gets_a_process_of_its_own() -> None:
+    read = {name for file in (ROOT / "sources").rglob("*.py") for name in VARIABLE.findall(file.read_text("utf-8"))}
+    assert read
+    assert {Place("/home", {}).name}.isdisjoint(Place("/home", {name: "x"}).name for name in read)
 
 
 @pytest.mark.anyio
@@ -243,8 +263,8 @@ def test_where_there_are_no_sockets_a_port_and_a_secret_do(own_home: Callable[..
     with Window(home) as window:
         window.call("conversation_log", channel="c", messages=said("hello " * 50_000))
         assert window.hear()["result"]["structuredContent"]["ok"]
-        window.call("fetch_session_by_id", session_id="#1", max_tokens=200_000)
-        assert len(window.hear()["result"]["content"][0]["text"]) > 200_000
+        window.call("fetch_session_by_id", session_id="#1")
+        assert len(window.hear()["result"]["content"][0]["text"]) > 10_000
     file = Path(home.place.path("port"))
     assert file.stat().st_mode & 0o777 == 0o600
     file.write_text(f"{file.read_text().split()[0]} guessed")
@@ -259,3 +279,26 @@ def test_the_socket_and_its_folder_are_the_users_alone(home: Home) -> None:
     home.run("list")
     assert Path(home.place.folder).stat().st_mode & 0o777 == 0o700
     assert Path(home.place.path("sock")).stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.anyio
+async def test_a_process_ends_when_nobody_has_come_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_process, "TICK_S", 0.01)
+    monkeypatch.setattr(local_process, "IDLE_S", 0.02)
+    place = Place(str(tmp_path), {})
+    place.open_folder()
+    lock = place.lock()
+    assert lock is not None
+    with anyio.fail_after(PATIENT):
+        await LocalProcess(place, no_operation, no_news).serve(lock)
+    assert os.listdir(place.folder) == [f"{place.name}.lock"]
+    assert place.lock() is not None
+
+
+async def no_operation(*_: object) -> dict[str, Any]:
+    raise AssertionError("nobody asks")
+
+
+async def no_news(_: object) -> AsyncIterator[set[str]]:
+    for _ in range(0):
+        yield set()
