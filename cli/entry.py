@@ -19,7 +19,9 @@ def main() -> None:
         client, event, *_ = [*words[1:], "", ""]
         run_hook(client, event)
         os._exit(0)  # there is nothing to tidy up, and a client waits
-    if words[:1] == ["mcp"]:
+    if {"-h", "--help"} & set(words):
+        pass  # nobody starts a process for that
+    elif words[:1] == ["mcp"]:
         from cli.shared.window import run_window
 
         if run_window(words[1:]):

@@ -271,7 +271,18 @@ def _identity(home: str, environment: Mapping[str, str]) -> str:
         name for name in environment if (name in IDENTITY or name.startswith("CTXR_")) and name not in NOT_IDENTITY
     )
     given = [f"{name}={environment[name]}" for name in names if name != "CTXR_HOME"]
-    return "\0".join([sys.executable, ROOT, home, *given])
+    return "\0".join([*_machine(), sys.executable, ROOT, home, *given])
+
+
+def _machine() -> list[str]:
+    """What a process id means something in: machines and containers may share a home folder, not processes."""
+    if sys.platform == "win32":
+        return []
+    try:
+        container = os.readlink("/proc/self/ns/pid")
+    except OSError:
+        container = ""
+    return [os.uname().nodename, container]
 
 
 def _content(file: str) -> bytes:

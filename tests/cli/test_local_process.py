@@ -231,7 +231,7 @@ def test_commands_say_the_same_as_in_a_process_of_their_own(home: Home, monkeypa
     for words in (
         *(("list",), ("list", "--json", "--project", "."), ("recent", "--days", "3"), ("show", "1"), ("sync",)),
         *(("search", "two"), ("search", "unheard-of"), ("show", "nothing"), ("list", "--limit", "x")),
-        *(("extract", "two"), ("list", "-h")),
+        *(("extract", "two")),
     ):
         alone = bare_ctxr(*words)
         assert home.run(*words) == (alone.exit_code, alone.stdout, alone.stderr), words

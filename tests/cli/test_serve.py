@@ -233,15 +233,6 @@ def test_listening_for_other_machines_is_warned_of(ctxr: Ctxr, port: int) -> Non
     assert said.startswith("warning: 0.0.0.0 can be reached from other machines")
 
 
-@pytest.mark.anyio
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_a_client_starts_the_stdio_server_by_the_printed_command(ctxr: Ctxr, mode: str) -> None:
-    ctxr_mcp = StdioServerParameters(command=CTXR, args=["mcp"], env=dict(os.environ), cwd="/")
-    async with Client(ctxr_mcp, mode=mode) as client:
-        assert {tool.name for tool in (await client.list_tools()).tools} >= {"conversation_log", "extract"}
-        assert not (await client.call_tool("conversation_log", FIBONACCI)).is_error
-
-
 def test_a_terminal_that_has_no_korean_letters_is_no_reason_to_fail(ctxr: Ctxr) -> None:
     ctxr("log", "-", given=FIBONACCI)
     ascii_only = {"LC_ALL": "C", "PYTHONIOENCODING": "ascii"}
