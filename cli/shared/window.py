@@ -33,6 +33,7 @@ NOT_REPEATED = frozenset({"export_session", "create_backup", "restore_backup", "
 TRIES = 2
 """A request that two processes did not live to answer is not given to a third."""
 
+INTERRUPTED = 130
 DIED = "The local process of Context Registry ended before it answered. "
 AGAIN = "Asking again is safe."
 PERHAPS = "Whether it was done is not known: look before you ask again."
@@ -44,14 +45,14 @@ def run_window(words: list[str]) -> bool:
     if place is None or os.isatty(0):
         return False
     hello = hello_of(words)
-    process = place.reach(hello)
-    if process is None:
-        return False
     try:
+        process = place.reach(hello)
+        if process is None:
+            return False
         with Streams(place.is_loopback) as streams:
             Window(place, hello, process, streams).run()
     except KeyboardInterrupt:
-        os._exit(130)
+        os._exit(INTERRUPTED)
     return True
 
 
