@@ -63,7 +63,8 @@ class Place:
 
     def open_folder(self) -> None:
         """Make the folder, for this user only; OSError where it cannot be made or others may look into it."""
-        os.makedirs(self.folder, mode=0o700, exist_ok=True)
+        for folder in (self.home, self.folder):
+            os.makedirs(folder, mode=0o700, exist_ok=True)
         self._check_folder()
 
     def _check_folder(self) -> None:
@@ -134,9 +135,10 @@ class Place:
         if (holder := self._holder()) is not None:
             try:
                 os.kill(holder, 9 if sys.platform != "win32" else 15)
-            except ProcessLookupError:
-                return
-            while self._holder() == holder:
+            except OSError:
+                return  # it is gone already, or not ours to end
+            deadline = time.monotonic() + PATIENCE_S
+            while self._holder() == holder and time.monotonic() < deadline:
                 time.sleep(POLL_S)
 
     def connect(self) -> socket | None:

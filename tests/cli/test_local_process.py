@@ -277,7 +277,7 @@ def test_where_there_are_no_sockets_a_port_and_a_secret_do(own_home: Callable[..
 
 def test_the_socket_and_its_folder_are_the_users_alone(home: Home) -> None:
     home.run("list")
-    assert Path(home.place.folder).stat().st_mode & 0o777 == 0o700
+    assert {Path(folder).stat().st_mode & 0o777 for folder in (home.place.home, home.place.folder)} == {0o700}
     assert Path(home.place.path("sock")).stat().st_mode & 0o777 == 0o600
 
 
