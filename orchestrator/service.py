@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ import langsmith
 from orchestrator.graph import build_graph
 from orchestrator.nodes import WRITE
 from orchestrator.recorder import Recorder, request_summary, result_summary
-from orchestrator.requests import Operation, Refusal, Request, full_name, parse_request
+from orchestrator.requests import ImportRequest, Operation, Refusal, Request, full_name, parse_request
 from orchestrator.state import ExternalAction, Run, State
 from registry.domain import DEEPEST, is_too_deep, storable
 from registry.errors import InternalError, InvalidRequest, OperationTimeout, RegistryError, StorageError
@@ -53,6 +54,7 @@ class Orchestrator:
         self._actions = actions
         self.meaning = meaning
         self._graph = build_graph()
+        self._asked_at = float("-inf")
         self._unrecorded: dict[str, Execution] = {}
         self._recording: set[asyncio.Task[None]] = set()
         self.observers: list[Callable[[Execution], None]] = []
@@ -70,6 +72,8 @@ class Orchestrator:
         `client`: name and version of the program that asks, for the record. `execution_id`: a new id, given by
         a caller who will look the record up.
         """
+        if not isinstance(given, ImportRequest):
+            self._asked_at = time.monotonic()
         recorder = _recorder_for(given, client)
         recorder.id = execution_id or recorder.id
         try:
@@ -89,6 +93,11 @@ class Orchestrator:
         if self._unrecorded:
             self._record_soon()
         return {"success": True, **result}
+
+    @property
+    def seconds_since_asked(self) -> float:
+        """How long nobody has asked for anything; what a sync stores nobody has asked for."""
+        return time.monotonic() - self._asked_at
 
     def embedding(self) -> AbstractAsyncContextManager[None]:
         """Meanwhile messages are embedded, where a model is configured: for a process that lives for a while."""

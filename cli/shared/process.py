@@ -126,6 +126,8 @@ class LocalProcess:
             return
         await _say(writer, b"yes\n")
         self._windows.add(writer)
+        if self._over.is_set():  # just now
+            await _say(writer, LEAVE)
         from mcp_server.sdk import serve_lines
 
         server = self._server(*chosen)
@@ -190,7 +192,7 @@ class LocalProcess:
             os.unlink(self._place.path(_kind(self._place)))
 
     async def _see_off(self) -> None:
-        for writer in self._windows:
+        for writer in list(self._windows):
             with suppress(OSError):
                 await _say(writer, LEAVE)
         if self._connections:
