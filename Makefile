@@ -12,6 +12,7 @@ INSTALL := @./.ci/install $(VENV)
 up: $(VENV)/.runtime
 	$(if $(EXTRAS),$(INSTALL) --editable '.[$(EXTRAS)]')
 	@./.ci/link-program $(CURDIR)/$(BIN)/ctxr
+	@$(BIN)/python -m compileall -q registry sources orchestrator mcp_server backoffice cli
 	@$(BIN)/ctxr up
 
 quick: $(VENV)/.dev

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from benchmarks import calls, graph_overhead, load, peers, startup, sync
+from benchmarks import calls, graph_overhead, load, peers, startup, sync, windows
 from benchmarks.breakdown import DIVISION_HEADS
 from benchmarks.figures import COMPARISON_HEADS, table
 
@@ -29,6 +29,14 @@ def report_startup(_: argparse.Namespace) -> Report:
     """Cold start."""
     comparison = startup.measure()
     return table(COMPARISON_HEADS, [comparison.row()]), {"startup": comparison.as_json()}
+
+
+def report_windows(_: argparse.Namespace) -> Report:
+    """Chat windows and commands over the local process."""
+    figures = windows.measure()
+    return table(windows.HEADS, [figure.row() for figure in figures]), {
+        "windows": [asdict(figure) for figure in figures]
+    }
 
 
 def report_load(options: argparse.Namespace) -> Report:
@@ -66,6 +74,7 @@ def report_peers(options: argparse.Namespace) -> Report:
 
 REPORTS: dict[str, Callable[[argparse.Namespace], Report]] = {
     "startup": report_startup,
+    "windows": report_windows,
     "calls": report_calls,
     "load": report_load,
     "sync": report_sync,

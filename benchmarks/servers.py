@@ -29,9 +29,12 @@ START_SECONDS = 30
 
 
 def environment(home: Path) -> dict[str, str]:
-    """This process's environment with the registry in `home` and no other setting of the product."""
+    """This process's environment with the registry in `home` and no other setting of the product.
+
+    A server that is measured works alone; what the local process makes of it is a measurement of its own.
+    """
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("CTXR_")}
-    return inherited | {"CTXR_HOME": str(home)}
+    return inherited | {"CTXR_HOME": str(home), "CTXR_SHARED": "off"}
 
 
 def stdio(command: Command, home: Path) -> StdioServerParameters:

@@ -6,6 +6,7 @@ import json
 import subprocess
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,21 +40,27 @@ def measure(pairs: int = PAIRS) -> Comparison:
 def seconds_to_tools(command: servers.Command, home: Path) -> float:
     """Start a server, ask for its tools as a client does, and end it."""
     started = time.perf_counter()
+    process = open_window(command, servers.environment(home))
+    try:
+        return time.perf_counter() - started
+    finally:
+        leave(process)
+
+
+def open_window(command: servers.Command, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Start a server, greet it and ask for its tools."""
     process = subprocess.Popen(
         command,
         cwd=servers.ROOT,
-        env=servers.environment(home),
+        env=env,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
-    try:
-        ask(process, "initialize", HELLO)
-        say(process, {"method": "notifications/initialized"})
-        ask(process, "tools/list", {})
-        return time.perf_counter() - started
-    finally:
-        leave(process)
+    ask(process, "initialize", HELLO)
+    say(process, {"method": "notifications/initialized"})
+    ask(process, "tools/list", {})
+    return process
 
 
 def leave(process: subprocess.Popen[bytes]) -> None:

@@ -1,9 +1,13 @@
-"""Where the installed program begins. A hook, which a client waits for, is spared the rest of the command line."""
+"""Where the installed program begins. What somebody waits for is spared the rest of the command line: a hook, and the
+chat windows and reading commands that the local process serves."""
 
 from __future__ import annotations
 
 import os
 import sys
+
+SHARED = ("extract", "list", "recent", "search", "show", "sync")
+"""The commands that the local process runs for a user."""
 
 
 def main() -> None:
@@ -15,6 +19,19 @@ def main() -> None:
         client, event, *_ = [*words[1:], "", ""]
         run_hook(client, event)
         os._exit(0)  # there is nothing to tidy up, and a client waits
+    if {"-h", "--help"} & set(words):
+        pass  # nobody starts a process for that
+    elif words[:1] == ["mcp"]:
+        from cli.shared.window import run_window
+
+        if run_window(words[1:]):
+            return
+    elif words and words[0] in SHARED:
+        from cli.shared.command import run_shared
+
+        status = run_shared(words)
+        if status is not None:
+            sys.exit(status)
     from cli.main import main as command_line
 
     command_line()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.terminal import NotHere, terminal
 from orchestrator.calls import project_of, working_folder
 from registry.errors import (
     InternalError,
@@ -52,8 +53,8 @@ class ProjectFolder(click.ParamType[str | None]):
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str | None:
         """The folder's path or name; None for all."""
         if value.startswith((".", "~", os.sep)):
-            return os.path.abspath(Path(value).expanduser())
-        return project_of(value, working_folder())
+            return os.path.abspath(os.path.join(terminal().folder, Path(value).expanduser()))
+        return project_of(value, working_folder(terminal().folder))
 
 
 id_argument = click.argument(
@@ -82,11 +83,21 @@ def run_operation(request: Mapping[str, Any], observe: Callable[[Execution], Non
 
     `observe` is told of the run when it has ended, failed or not.
     """
-    outcome = asyncio.run(_run(read_settings(), request, observe))
+    if run := terminal().run:
+        if observe:
+            raise NotHere
+        outcome = run(request)
+    else:
+        outcome = asyncio.run(_run(read_settings(), request, observe))
     if outcome["success"]:
         return outcome
     error = outcome["error"]
     raise _ERRORS[error["code"]](error["message"], error["details"])
+
+
+def this_client() -> str:
+    """How commands name themselves in the records."""
+    return f"ctxr {version('context-registry')}"
 
 
 async def _run(
@@ -97,4 +108,4 @@ async def _run(
     async with open_orchestrator(settings) as orchestrator:
         if observe:
             orchestrator.observers.append(observe)
-        return await orchestrator.run(request, f"ctxr {version('context-registry')}")
+        return await orchestrator.run(request, this_client())

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import sys
 import unicodedata
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
 import click
+
+from cli.terminal import terminal
 
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, for scripts.")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -32,12 +32,12 @@ def print_json_line(value: Any) -> None:
 
 def is_utf8() -> bool:
     """Whether stdout can carry every letter."""
-    return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    return terminal().is_utf8
 
 
 def line_width() -> int:
     """The columns to fill: the terminal's, at most 100, and 80 where there is none."""
-    return min(shutil.get_terminal_size().columns, 100)
+    return min(terminal().columns, 100)
 
 
 def printable(text: str) -> str:

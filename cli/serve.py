@@ -26,6 +26,7 @@ from cli.addresses import is_registry, local_address
 from cli.connect.connections import connections_from
 from cli.output import TerminalError
 from cli.patience import PatientProtocol
+from cli.shared.process import sharing
 from mcp_server.server import create_server
 from orchestrator.requests import Refusal, Request
 from orchestrator.retention import forgetting
@@ -79,6 +80,7 @@ def build_app(settings: Settings) -> FastAPI:
 
     app = create_app(settings, run_beside=run_beside, connections=connections_from(Path.home()))
     app.router.routes.append(Route("/mcp", mcp_app))
+    app.state.shared = run, grown
     return app
 
 
@@ -126,7 +128,8 @@ async def _serve(settings: Settings, listener: socket.socket, audience: Audience
         # uvicorn stops at a signal, then raises it again: it must not end us before the registry is closed.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         look = asyncio.create_task(_look_over(app.state.orchestrator)) if left_open else None
-        async with _keeping_up(app.state.orchestrator, settings, audience):
+        run, grown = app.state.shared
+        async with _keeping_up(app.state.orchestrator, settings, audience), sharing(run, grown, GRACE_S):
             await _Server(config).serve(sockets=[listener])
         if look:
             look.cancel()

@@ -82,15 +82,26 @@ def mcp(toolsets: str, project: str | None) -> None:
 
     Clients are told of this command by what `ctxr up` prints.
     """
-    from mcp_server.server import toolsets_named
     from mcp_server.stdio import run_stdio
 
-    chosen = toolsets_named(toolsets)
+    chosen, folder = window_options(toolsets, project)
     # Waiting for stdin cannot be interrupted otherwise, and what was answered is stored already.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if sys.stdin.isatty():
         click.echo("Waiting for an MCP client on stdin; Ctrl-C ends this. Clients start it themselves.", err=True)
-    run_stdio(chosen, os.path.abspath(project) if project else None)
+    run_stdio(chosen, folder)
+
+
+def window_options(toolsets: str, project: str | None, folder: str | None = None) -> tuple[tuple[str, ...], str | None]:
+    """The chosen toolsets, and the folder that `current` means for who is started in `folder`.
+
+    Raises InvalidRequest if there is no such toolset.
+    """
+    from mcp_server.server import toolsets_named
+    from orchestrator.calls import working_folder
+
+    named = os.path.abspath(os.path.join(folder or "", project)) if project else None
+    return toolsets_named(toolsets), named or working_folder(folder)
 
 
 def _settings(given: dict[str, Any]) -> Settings:

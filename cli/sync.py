@@ -11,6 +11,7 @@ import click
 
 from cli.output import as_json_option, print_json, print_json_line
 from cli.progress import Bars, lines_of
+from cli.terminal import SERVED, NotHere
 from orchestrator.sync.nothing_new import nothing_new
 from orchestrator.sync.store_report import StoreReport
 from sources.base import Places, Source
@@ -38,10 +39,14 @@ def sync(source: str | None, watch: bool, as_json: bool) -> None:
     """
     readers, places = [reader for reader in READERS if source in (None, reader.name)], Places(Path.home(), os.environ)
     if watch:
+        if SERVED.get():
+            raise NotHere
         _watch(readers, places, as_json=as_json)
         return
     reports = nothing_new(readers, places)
     if reports is None:
+        if SERVED.get():
+            raise NotHere  # it may take a while, and is to be seen
         reports = _sync(readers, places)
     show_reports(reports, as_json=as_json)
     if not reports and not as_json:

@@ -37,7 +37,6 @@ PROJECT = "current (the folder this client works in), all, or a folder's path or
 SESSION_ID = "id or unique beginning of one, channel, nickname, or #3 for the third most recent"
 WHEN = "ISO 8601 or words: yesterday, 7d, last week, 지난주"
 
-Offset = Annotated[int, Field(ge=0)]
 ProjectName = Annotated[str, Field(description=PROJECT)]
 Since = Annotated[Instant, Field(description=WHEN)]
 SessionId = Annotated[str, Field(min_length=1, max_length=300, description=SESSION_ID)]

@@ -5,8 +5,8 @@ The next minor version may change them, so pyproject.toml caps the SDK below it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, Self, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, Protocol, Self, TypeVar, cast
 
 from mcp.server import MCPServer, ServerRequestContext
 from mcp.server.connection import Connection
@@ -20,6 +20,16 @@ from mcp_server.unreadable import answer_to
 
 Params = TypeVar("Params", bound=BaseModel)
 Handler = Callable[[ServerRequestContext[Any, Any], Params], Awaitable[Any]]
+
+
+class TextSink(Protocol):
+    """Where the lines of a connection go."""
+
+    async def write(self, text: str) -> object:
+        """Take some text."""
+
+    async def flush(self) -> None:
+        """Send what was taken."""
 
 
 def tool_named(server: MCPServer[Any], name: str) -> Tool | None:
@@ -63,8 +73,11 @@ class AnsweredStream(ContextReceiveStream[SessionMessage | Exception]):
         return item
 
 
-async def serve_stdio_streams(server: MCPServer[Any]) -> None:
-    """Serve one client on stdin and stdout until stdin closes."""
+async def serve_lines(
+    server: MCPServer[Any], incoming: AsyncIterator[str] | None = None, outgoing: TextSink | None = None
+) -> None:
+    """Serve one connection over lines of text until they end: stdin and stdout, or others, several at a time."""
     protocol = server._lowlevel_server
-    async with stdio_server() as (read, write):
+    # The SDK names files here, and asks of them only this.
+    async with stdio_server(cast("Any", incoming), cast("Any", outgoing)) as (read, write):
         await protocol.run(AnsweredStream(read, write), write, protocol.create_initialization_options())

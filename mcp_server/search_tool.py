@@ -10,7 +10,7 @@ from mcp.types import CallToolResult
 from pydantic import BaseModel, Field
 
 from mcp_server.envelope import Envelope, reply
-from mcp_server.history_tools import READING, Offset, Pagination, ProjectName, Since
+from mcp_server.history_tools import READING, Pagination, ProjectName, Since
 from mcp_server.identity import client_name
 from orchestrator.calls import looked_in, project_of, refusal, source_of, utc_offset_minutes
 from orchestrator.lazy import RunOperation

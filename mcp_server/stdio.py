@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import anyio
 
-from mcp_server.sdk import serve_stdio_streams
+from mcp_server.sdk import serve_lines
 from mcp_server.server import DEFAULT, create_server
 from orchestrator.calls import working_folder
 from orchestrator.lazy import LazyOrchestrator
@@ -30,7 +30,7 @@ async def serve_stdio(settings: Settings, toolsets: Collection[str], project: st
     try:
         async with anyio.create_task_group() as background:
             background.start_soon(orchestrator.warm_up)
-            await serve_stdio_streams(server)
+            await serve_lines(server)
             background.cancel_scope.cancel()
     finally:
         with anyio.CancelScope(shield=True):

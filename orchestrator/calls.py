@@ -191,13 +191,14 @@ def looked_in(asked: str, current: str | None) -> dict[str, str]:
     return {"project": project_of(asked, current) or ALL, **note}
 
 
-def working_folder() -> str | None:
-    """The folder a stdio server was started in, unless that says nothing: the home folder, the root, or none."""
+def working_folder(folder: str | None = None) -> str | None:
+    """The folder a program was started in (this one, if it is not said), unless that tells nothing: the home folder,
+    the root, or none ("")."""
     try:
-        here = Path.cwd()
+        here = Path.cwd() if folder is None else Path(folder)
     except OSError:
         return None
-    return None if here in (Path.home(), Path(here.anchor)) else str(here)
+    return None if folder == "" or here in (Path.home(), Path(here.anchor)) else str(here)
 
 
 def utc_offset_minutes() -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,16 @@ from orchestrator.graph import build_graph
 from orchestrator.nodes import WRITE
 from orchestrator.recorder import Recorder, request_summary, result_summary
 from orchestrator.records import Records
-from orchestrator.requests import MOST_MESSAGES, READING, Operation, Refusal, Request, full_name, parse_request
+from orchestrator.requests import (
+    MOST_MESSAGES,
+    READING,
+    ImportRequest,
+    Operation,
+    Refusal,
+    Request,
+    full_name,
+    parse_request,
+)
 from orchestrator.resends import Resends
 from orchestrator.state import ExternalAction, Run, State, Syncing
 from registry.domain import DEEPEST, is_too_deep, storable
@@ -54,6 +64,7 @@ class Orchestrator:
         self._records = Records(registry)
         self._resends = Resends()
         self._asking = asyncio.Semaphore(ASKING)
+        self._asked_at = float("-inf")
         self.observers: list[Callable[[Execution], None]] = []
         """Told of every run when it has ended, for the counts of this process."""
         self.syncing = asyncio.Lock()
@@ -69,6 +80,8 @@ class Orchestrator:
         `client`: name and version of the program that asks, for the record. `execution_id`: a new id, given by
         a caller who will look the record up.
         """
+        if not isinstance(given, ImportRequest):
+            self._asked_at = time.monotonic()
         recorder = _recorder_for(given, client)
         recorder.id = execution_id or recorder.id
         try:
@@ -93,6 +106,11 @@ class Orchestrator:
 
     def _turn(self, request: Request) -> AbstractAsyncContextManager[None]:
         return self._asking if request.operation in READING else nullcontext()
+
+    @property
+    def seconds_since_asked(self) -> float:
+        """How long nobody has asked for anything; what a sync stores nobody has asked for."""
+        return time.monotonic() - self._asked_at
 
     def embedding(self) -> AbstractAsyncContextManager[None]:
         """Meanwhile messages are embedded, where a model is configured: for a process that lives for a while."""

@@ -23,6 +23,10 @@ SLOW_NAMES = re.compile(
 )
 SLOW_FIXTURES = {"postgres_server", "browser", "node"}
 
+os.environ["CTXR_SHARED"] = "off"
+"""No process outlives what started it, also where a fixture starts a program before a test has its home. Tests of the
+local process say otherwise, and end it."""
+
 # The workers share the cores: a slow example is no failure.
 settings.register_profile("ctxr", deadline=None)
 settings.register_profile("quick", deadline=None, max_examples=10)
@@ -47,6 +51,7 @@ def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         if name.startswith(LEAKING):
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("CTXR_SHARED", "off")
     monkeypatch.setenv("CTXR_HOME", str(home / "ctxr"))
     for kind in ("CONFIG", "DATA", "STATE", "CACHE"):
         monkeypatch.setenv(f"XDG_{kind}_HOME", str(home / kind.lower()))

@@ -46,8 +46,7 @@ class StdioServer:
 
     def hook_command(self, client: str, event: str) -> str:
         """The shell command for a client's hook. Its program is the one that also serves MCP."""
-        program = self.command[:-1] if self.command[-1] == "mcp" else (self.command[0], "-m", "cli.entry")
-        words = [*program, "hook", client, event]
+        words = [*self.command[:-1], "hook", client, event]
         if os.name == "nt":
             return subprocess.list2cmdline(words)
         home = self.env.get("CTXR_HOME")
@@ -74,7 +73,7 @@ def _this_command() -> tuple[str, ...]:
     program = shutil.which(sys.argv[0])
     if program and Path(program).stem == "ctxr":
         return os.path.abspath(program), "mcp"
-    return sys.executable, "-m", "mcp_server"
+    return sys.executable, "-m", "cli.entry", "mcp"
 
 
 def _this_environment() -> dict[str, str]:

@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-BATCH_MESSAGES = 1000
-"""About so many messages are stored in one transaction."""
+BATCH_MESSAGES, SHARED_BATCH_MESSAGES = 1000, 50
+"""About so many messages are stored in one transaction, and while others ask something: they wait for its end."""
+OTHERS_S = 10.0
+"""Who asked something may ask again, for so long."""
 BATCH_CHARACTERS = 8 * 2**20
 """And about so much of what they say and carry: a few sessions full of long results fill the memory, too."""
 
@@ -106,7 +108,7 @@ async def _sync_store(
         return
     read_again: set[str] = set()
     tell = await _teller(reader, store, report, progress)
-    batches = _batches(_findings(reader, store, seen, report), report)
+    batches = _batches(_findings(reader, store, seen, report), report, orchestrator)
     while (batch := await asyncio.to_thread(next, batches, None)) is not None:
         for stored, new_count in await _stored(orchestrator, batch, report):
             read_again.update(one.key for one in stored)
@@ -202,7 +204,9 @@ def _findings(
         yield Skipped(str(store), f"the reader failed: {type(exc).__name__}: {exc}")
 
 
-def _batches(findings: Iterator[FoundSession | Skipped], report: StoreReport) -> Iterator[list[FoundSession]]:
+def _batches(
+    findings: Iterator[FoundSession | Skipped], report: StoreReport, orchestrator: Orchestrator
+) -> Iterator[list[FoundSession]]:
     batch: list[FoundSession] = []
     messages = characters = 0
     for finding in findings:
@@ -213,7 +217,8 @@ def _batches(findings: Iterator[FoundSession | Skipped], report: StoreReport) ->
         batch.append(finding)
         messages += len(finding.session.messages)
         characters += sum(_length(message.text) + _length(message.more) for message in finding.session.messages)
-        if messages >= BATCH_MESSAGES or characters >= BATCH_CHARACTERS:
+        most = SHARED_BATCH_MESSAGES if orchestrator.seconds_since_asked < OTHERS_S else BATCH_MESSAGES
+        if messages >= most or characters >= BATCH_CHARACTERS:
             yield batch
             batch, messages, characters = [], 0, 0
     if batch:

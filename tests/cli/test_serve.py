@@ -63,7 +63,10 @@ def failure_of(*words: str, **options: Any) -> str:
 
 
 @pytest.mark.anyio
-async def test_mcp_and_the_api_share_one_port_and_a_polite_end_is_status_0(ctxr: Ctxr, port: int) -> None:
+async def test_mcp_the_api_and_chat_windows_share_one_process_and_a_polite_end_is_status_0(
+    ctxr: Ctxr, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CTXR_SHARED", "on")
     with running("serve", port=port) as server:
         for mode in ("auto", "legacy"):
             async with Client(f"http://127.0.0.1:{port}/mcp", mode=mode) as client:
@@ -74,12 +77,22 @@ async def test_mcp_and_the_api_share_one_port_and_a_polite_end_is_status_0(ctxr:
             assert (await browser.get("/health")).status_code == 200
             assert (await browser.get("/bo/channels")).json()["total"] == 1
             unknown = await browser.get("/nonsense")
+        async with Client(StdioServerParameters(command=CTXR, args=["mcp"], env=dict(os.environ))) as window:
+            found = await window.call_tool("extract", {"query": {"text": "피보나치"}})
+            assert found.structured_content is not None
+            assert found.structured_content["result"]["channel"] == FIBONACCI["channel"]
+        assert ctxr_processes() == [server.pid]
         assert unknown.status_code == 404
         assert unknown.json()["error"]["code"] == "NOT_FOUND"
         server.terminate()
         _, said = server.communicate(timeout=START_SECONDS)
     assert server.returncode == 0
     assert said == f"Context Registry at http://127.0.0.1:{port}, MCP at /mcp. Ctrl-C ends it.\n"
+
+
+def ctxr_processes() -> list[int]:
+    """The local processes of the test's home."""
+    return [int(lock.read_text()) for lock in Path(os.environ["CTXR_HOME"]).glob("local/*.lock")]
 
 
 @pytest.mark.anyio
@@ -218,15 +231,6 @@ def test_listening_for_other_machines_is_warned_of(ctxr: Ctxr, port: int) -> Non
         server.terminate()
         _, said = server.communicate(timeout=START_SECONDS)
     assert said.startswith("warning: 0.0.0.0 can be reached from other machines")
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_a_client_starts_the_stdio_server_by_the_printed_command(ctxr: Ctxr, mode: str) -> None:
-    ctxr_mcp = StdioServerParameters(command=CTXR, args=["mcp"], env=dict(os.environ), cwd="/")
-    async with Client(ctxr_mcp, mode=mode) as client:
-        assert {tool.name for tool in (await client.list_tools()).tools} >= {"conversation_log", "extract"}
-        assert not (await client.call_tool("conversation_log", FIBONACCI)).is_error
 
 
 def test_a_terminal_that_has_no_korean_letters_is_no_reason_to_fail(ctxr: Ctxr) -> None:

@@ -30,7 +30,7 @@ def test_the_command_to_paste_works_from_anywhere() -> None:
 
 def test_without_a_ctxr_program_python_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["-c"])
-    assert this_server().command == (sys.executable, "-m", "mcp_server")
+    assert this_server().command == (sys.executable, "-m", "cli.entry", "mcp")
 
 
 def test_what_only_this_terminal_knows_is_passed_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -13,8 +13,6 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.subscriptions import ResourceUpdated
 
-from registry.registry import Registry
-
 pytestmark = pytest.mark.anyio
 
 HEAVY = ("numpy", "orchestrator.semantic.meaning", "sqlalchemy", "langgraph", "fastapi", "alembic", "httpx")
@@ -27,13 +25,18 @@ def server(home: Path) -> StdioServerParameters:
     )
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_what_one_process_logs_another_finds(tmp_path: Path, mode: str) -> None:
-    async with Client(server(tmp_path), mode=mode) as cursor:
-        logged = await cursor.call_tool("conversation_log", {"channel": "c", "messages": MESSAGES})
-        assert not logged.is_error
-        async with Client(server(tmp_path), mode=mode) as claude:
-            found = await claude.call_tool("extract", {"query": {"text": "fibonacci"}})
+async def test_what_one_process_logs_another_finds_and_is_told_of(tmp_path: Path) -> None:
+    uri = "registry://channels/c"
+    async with (
+        Client(server(tmp_path)) as claude,
+        claude.listen(resource_subscriptions=[uri]) as news,
+    ):
+        async with Client(server(tmp_path), mode="legacy") as cursor:
+            logged = await cursor.call_tool("conversation_log", {"channel": "c", "messages": MESSAGES})
+            assert not logged.is_error
+            with anyio.fail_after(20):
+                assert await anext(aiter(news)) == ResourceUpdated(uri)
+        found = await claude.call_tool("extract", {"query": {"text": "fibonacci"}})
     assert found.structured_content is not None
     assert [m["text"] for m in found.structured_content["result"]["messages"]] == ["fibonacci?", "memoize"]
 
@@ -45,26 +48,6 @@ async def test_a_registry_that_cannot_be_opened_is_an_answer_not_a_crash(tmp_pat
             answer = await client.call_tool("extract", {"query": {"text": "fibonacci"}})
             assert answer.structured_content is not None
             assert answer.structured_content["error"]["code"] == "STORAGE_ERROR"
-
-
-async def test_a_write_that_was_answered_is_there_when_the_process_is_gone(tmp_path: Path) -> None:
-    async with Client(server(tmp_path)) as client:
-        await client.call_tool("conversation_log", {"channel": "c", "messages": MESSAGES})
-    registry = Registry(f"sqlite:///{tmp_path / 'registry.db'}")
-    assert len(await registry.get_conversations("c")) == 2
-    registry.close()
-
-
-async def test_what_another_process_logs_is_told_to_who_subscribed(tmp_path: Path) -> None:
-    uri = "registry://channels/c"
-    async with (
-        Client(server(tmp_path)) as claude,
-        claude.listen(resource_subscriptions=[uri]) as news,
-        Client(server(tmp_path), mode="legacy") as cursor,
-    ):
-        await cursor.call_tool("conversation_log", {"channel": "c", "messages": MESSAGES})
-        with anyio.fail_after(20):
-            assert await anext(aiter(news)) == ResourceUpdated(uri)
 
 
 def test_the_handshake_waits_for_no_graph_and_no_database() -> None:

@@ -166,7 +166,7 @@ def test_the_hook_knows_a_registry_that_stands_elsewhere() -> None:
     server = StdioServer(("/opt/my programs/ctxr", "mcp"), {"CTXR_HOME": "/my data"})
     words = shlex.split(server.hook_command("codex", "Stop"))
     assert words == ["env", "CTXR_HOME=/my data", "/opt/my programs/ctxr", "hook", "codex", "Stop"]
-    fallback = StdioServer((sys.executable, "-m", "mcp_server")).hook_command("codex", "Stop")
+    fallback = StdioServer((sys.executable, "-m", "cli.entry", "mcp")).hook_command("codex", "Stop")
     assert shlex.split(fallback)[1:] == ["-m", "cli.entry", "hook", "codex", "Stop"]
 
 

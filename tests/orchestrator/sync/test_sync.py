@@ -223,6 +223,25 @@ async def test_sessions_full_of_long_results_are_stored_a_few_at_a_time(
     assert runs["total"] == 2
 
 
+@pytest.mark.parametrize(("asks", "batches"), [(True, 3), (False, 1)])
+async def test_while_somebody_asks_a_sync_stores_little_at_a_time(
+    orchestrator: Orchestrator,
+    empty_home: Path,
+    claude: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    asks: bool,
+    batches: int,
+) -> None:
+    monkeypatch.setattr("orchestrator.sync.sync.SHARED_BATCH_MESSAGES", 1)
+    for number in range(3):
+        write(claude, two_turns(number))
+    if asks:
+        await orchestrator.run({"operation": "list", "query": {}})
+    await run_sync(orchestrator, empty_home)
+    runs = await orchestrator.registry.read(lambda tx: list_executions(tx, ExecutionFilter(operation="import"), Page()))
+    assert runs["total"] == batches
+
+
 async def test_two_sub_agents_with_the_same_short_id_stay_two_and_both_can_be_opened(
     orchestrator: Orchestrator, empty_home: Path, claude: Path
 ) -> None:

@@ -1,0 +1,85 @@
+"""Chat windows and reading commands over the local process: how soon they answer, and what a window holds."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from benchmarks import servers
+from benchmarks.startup import ask, leave, open_window
+from cli.shared.place import Place
+
+ROUNDS = 10
+HEADS = ("over the local process", "", "aim", "")
+EXTRACT = {"name": "extract", "arguments": {"query": {"text": "fibonacci"}}}
+COMMANDS = (("list",), ("search", "fibonacci"), ("show", "1"), ("extract", "fibonacci"), ("sync",))
+COMMAND_MS = {"sync": 100.0}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A median, its unit and the most it should be."""
+
+    what: str
+    value: float
+    unit: str
+    aim: float
+
+    def row(self) -> tuple[str, ...]:
+        """The figure as a line of a table."""
+        verdict = "ok" if self.value <= self.aim else "MISSED"
+        return (self.what, f"{self.value:.1f} {self.unit}", f"{self.aim:g}", verdict)
+
+
+def measure() -> list[Figure]:
+    """A home with one conversation, its local process started before the clock is."""
+    with tempfile.TemporaryDirectory() as folder:
+        env = servers.environment(Path(folder)) | {"CTXR_SHARED": "on"}
+        place = Place(folder, env)
+        try:
+            leave(open_window(servers.PRODUCT_STDIO, env))
+            return [*_windows(env), *(_command(words, env) for words in COMMANDS)]
+        finally:
+            place.end()
+
+
+def _windows(env: dict[str, str]) -> list[Figure]:
+    tools, calls, sizes = [], [], []
+    for _ in range(1 + ROUNDS):
+        started = time.perf_counter()
+        window = open_window(servers.PRODUCT_STDIO, env)
+        tools.append(time.perf_counter() - started)
+        started = time.perf_counter()
+        ask(window, "tools/call", EXTRACT)
+        calls.append(time.perf_counter() - started)
+        sizes.append(_resident_mb(window.pid))
+        leave(window)
+    return [
+        Figure("a window's tools", _ms(tools[1:]), "ms", 100),
+        Figure("its first call", _ms(calls[1:]), "ms", 50),
+        Figure("its memory", median(sizes), "MB", 15),
+    ]
+
+
+def _command(words: Sequence[str], env: dict[str, str]) -> Figure:
+    seconds = []
+    for _ in range(1 + ROUNDS):
+        started = time.perf_counter()
+        subprocess.run([servers.CTXR, *words], env=env, capture_output=True, check=False)
+        seconds.append(time.perf_counter() - started)
+    return Figure(f"ctxr {words[0]}", _ms(seconds[1:]), "ms", COMMAND_MS.get(words[0], 200.0))
+
+
+def _ms(seconds: Sequence[float]) -> float:
+    return 1000 * median(seconds)
+
+
+def _resident_mb(pid: int) -> float:
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    [line] = [line for line in status.splitlines() if line.startswith("VmRSS")]
+    return int(line.split()[1]) / 1024

@@ -1,0 +1,87 @@
+"""A reading command from the user's side: asked of the local process, shown here. Imports next to nothing."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from cli.shared.place import Place, current_folder, this_place
+from orchestrator.sync.spool import loads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _socket import socket
+    from typing import Any
+
+_CHUNK = 1 << 16
+_COLUMNS = 80
+
+
+def run_shared(words: list[str]) -> int | None:
+    """Let the local process run a command, show what it says, and return its exit status; None if it does not."""
+    place = this_place()
+    if place is None or "_CTXR_COMPLETE" in os.environ:
+        return None
+    connection = place.reach(
+        {
+            "want": "command",
+            "words": words,
+            "folder": current_folder(),
+            "columns": _columns(),
+            "is_utf8": (sys.stdout.encoding or "").lower().replace("-", "") == "utf8",
+            "are_shown": [sys.stdout.isatty(), sys.stderr.isatty()],
+        }
+    )
+    answer = _answer(connection, place) if connection else b""
+    if not answer.endswith(b"\n"):
+        return None  # it died in the middle: what reads may be done again
+    return _show(loads(answer.decode()))
+
+
+def _answer(connection: socket, place: Place) -> bytes:
+    """All that comes; cut off where the process ends or hangs."""
+    answer = bytearray()
+    try:
+        while True:
+            try:
+                chunk = connection.recv(_CHUNK)
+            except TimeoutError:
+                if place.answers():
+                    continue
+                place.end_hung()
+                return b""
+            if not chunk:
+                return bytes(answer)
+            answer += chunk
+    except OSError:
+        return b""
+    finally:
+        connection.close()
+
+
+def _show(answer: dict[str, Any] | None) -> int | None:
+    if answer is None:
+        return None
+    streams: tuple[Any, Any] = (sys.stdout, sys.stderr)
+    try:
+        for which, text in answer["said"]:
+            streams[which].reconfigure(errors="replace")
+            streams[which].write(text)
+            streams[which].flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader has gone: no word of it at exit either
+        return 1
+    status: int = answer["status"]
+    return status
+
+
+def _columns() -> int:
+    """As `shutil.get_terminal_size`, which takes long to import."""
+    try:
+        return int(os.environ.get("COLUMNS", "")) or os.get_terminal_size(1).columns
+    except (ValueError, OSError):
+        pass
+    try:
+        return os.get_terminal_size(1).columns or _COLUMNS
+    except (ValueError, OSError):
+        return _COLUMNS
