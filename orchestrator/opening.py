@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from orchestrator.service import Orchestrator
 from orchestrator.sync.drain import drain
 from orchestrator.sync.freshness import Freshness
+from registry.ingest.let_in import Keeping
 from registry.registry import Registry
 from registry.settings import Settings
 from sources.base import Places
@@ -28,7 +29,7 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
     An embedded registry is this machine's own, so it keeps up with the stores on it. A shared one does not: what
     a person's clients keep comes into it only by `ctxr sync`.
     """
-    registry = await asyncio.to_thread(Registry, settings.url)
+    registry = await asyncio.to_thread(Registry, settings.url, Keeping(settings.unmasked_projects, settings.never_keep))
     meaning = _meaning(settings, registry)
     orchestrator = Orchestrator(
         registry,

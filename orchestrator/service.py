@@ -20,6 +20,7 @@ from registry.errors import InternalError, InvalidRequest, OperationTimeout, Reg
 from registry.registry import Registry
 from registry.storage.database import WriteTransaction
 from registry.storage.executions import Execution, save_execution
+from registry.storage.masking import holds_secret
 
 if TYPE_CHECKING:
     from orchestrator.semantic.meaning import Meaning
@@ -75,6 +76,7 @@ class Orchestrator:
         try:
             request = _request_of(given)
             recorder.request = request_summary(request)
+            request = await self._without_secrets(request)
             result = await self._run(request, recorder)
         except asyncio.CancelledError:
             gone = OperationTimeout("The caller stopped waiting.", "what was begun to be stored may be stored")
@@ -89,6 +91,16 @@ class Orchestrator:
         if self._unrecorded:
             self._record_soon()
         return {"success": True, **result}
+
+    async def _without_secrets(self, request: Request) -> Request:
+        """A secret that is asked for is looked for by its mark, and no step of the record takes it apart."""
+        query = getattr(request, "query", None)
+        said = {name: getattr(query, name, None) for name in ("text", "also")}
+        if not any(map(holds_secret, said.values())):
+            return request
+        masked = await self.registry.masked(said)
+        shown = query.model_copy(update={name: value for name, value in masked.items() if value})
+        return request.model_copy(update={"query": shown})
 
     def embedding(self) -> AbstractAsyncContextManager[None]:
         """Meanwhile messages are embedded, where a model is configured: for a process that lives for a while."""

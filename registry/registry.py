@@ -8,8 +8,10 @@ from typing import Any
 
 from registry.domain import Message, now
 from registry.ingest.from_tool import ingest_from_tool
+from registry.ingest.let_in import Keeping
 from registry.storage.channels import find_channel
 from registry.storage.database import Database
+from registry.storage.masking import masked
 from registry.storage.messages import delete_message, message_item, messages_of
 from registry.storage.migrate import migrate_engine
 
@@ -20,8 +22,9 @@ class Registry(Database):
     Raises StorageError if the database cannot be opened or comes from a newer release.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, keeping: Keeping | None = None) -> None:
         super().__init__(url)
+        self._writing = self._writing.execution_options(keeping=keeping or Keeping())
         try:
             migrate_engine(self.engine)
         except BaseException:
@@ -70,6 +73,10 @@ class Registry(Database):
             return [message_item(row) for row in rows]
 
         return await self.read(work)
+
+    async def masked(self, value: Any) -> Any:
+        """The value with a mark in the place of each secret."""
+        return await self.write(lambda tx: masked(tx, value))
 
     async def delete_conversation(self, id: str, soft: bool = True) -> dict[str, Any]:
         """Delete one message; softly it can be restored. Returns it as it now is; NotFound if there is none."""

@@ -39,6 +39,9 @@ def conversation_log(
 
 def _logged(run: Run, channel: str, saved: Saved, count: int) -> dict[str, Any]:
     run.recorder.channel = channel
+    if saved.kept_out:
+        run.recorder.explain(channel=channel, kept_out=saved.kept_out)
+        return _not_kept(channel, saved, count)
     run.recorder.explain(channel=channel, new=saved.new, duplicates=count - saved.new)
     return {
         "stored_ids": saved.ids,
@@ -47,6 +50,18 @@ def _logged(run: Run, channel: str, saved: Saved, count: int) -> dict[str, Any]:
         "message_count": count,
         "new_count": saved.new,
         "duplicate_count": count - saved.new,
+    }
+
+
+def _not_kept(channel: str, saved: Saved, count: int) -> dict[str, Any]:
+    return {
+        "stored_ids": [],
+        "timestamp": format_time(saved.received_at),
+        "channel": channel,
+        "message_count": count,
+        "new_count": 0,
+        "duplicate_count": 0,
+        "not_kept": f"Nothing of this conversation is kept: {saved.kept_out}.",
     }
 
 

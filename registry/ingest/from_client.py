@@ -16,6 +16,7 @@ from sqlalchemy import ColumnElement, and_, not_, or_, select, update
 from registry.domain import Message, Role, Session, digest_of, now, storable
 from registry.ingest.from_hook import PREFIX as HOOK_PREFIX
 from registry.ingest.from_hook import take_store_ids
+from registry.ingest.let_in import let_in_session
 from registry.ingest.same_conversation_lookup import Circumstances
 from registry.ingest.save import COPY, READER, Saved, save_messages
 from registry.ingest.session_channel import bring_together, channel_for, describing, open_for
@@ -34,6 +35,9 @@ _IS_WHOLE = or_(conversation.c.native_id.is_(None), and_(not_(_IS_COPIED), not_(
 
 def ingest_from_client(tx: WriteTransaction, source: str, session: Session) -> Saved:
     """Store what is new of a session in a client's own store; a message that a tool sent before keeps its actor."""
+    session, kept_out = let_in_session(tx, source, session)
+    if kept_out:
+        return Saved([], 0, now(), None, kept_out)
     found = channel_for(tx, source, session)
     known = found.known
     if session.is_copy:

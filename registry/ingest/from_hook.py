@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, bindparam, select, update
 
 from registry.domain import Message, Session, digest_of, now, storable
+from registry.ingest.let_in import let_in_session
 from registry.ingest.same_conversation_lookup import Circumstances
 from registry.ingest.save import HOOK, Saved, save_messages
 from registry.ingest.session_channel import bring_together, channel_for, describing, open_for
@@ -33,6 +35,10 @@ REPEATED = timedelta(seconds=5)
 
 def ingest_from_hook(tx: WriteTransaction, source: str, session: Session) -> tuple[str, Saved]:
     """Store what is new of what a client's hooks sent of a session; the channel, and what became of it."""
+    session, kept_out = let_in_session(tx, source, session)
+    if kept_out:
+        return session.session_id, Saved([], 0, now(), None, kept_out)
+    session = replace(session, messages=tuple(map(_named, session.messages)))
     found = channel_for(tx, source, session)
     metadata = describing(session)
     if found.known and found.known.project_path:
@@ -42,6 +48,12 @@ def ingest_from_hook(tx: WriteTransaction, source: str, session: Session) -> tup
     saved = save_messages(tx, into, new, source=source, metadata=metadata, actor=HOOK, received_at=now())
     bring_together(tx, Circumstances.of(source, into, session), saved, found)
     return into.name, saved
+
+
+def _named(message: Message) -> Message:
+    if message.more.get("native_id"):
+        return message
+    return replace(message, more={**message.more, "native_id": hook_id(message, message.more.get("request_id"))})
 
 
 def hook_id(message: Message, request: str | None) -> str:

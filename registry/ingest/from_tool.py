@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from registry.domain import Message
+from registry.ingest.let_in import let_in
 from registry.ingest.merge_channels import merge_channels
 from registry.ingest.same_conversation import Verdict
 from registry.ingest.same_conversation_lookup import (
@@ -51,8 +52,12 @@ def ingest_from_tool(
     received_at: datetime,
 ) -> tuple[str, Saved]:
     """Store what is new of a conversation sent under a name; the channel's own name, and what became of it."""
-    call = _Call(messages, source, metadata, received_at)
     settled = find_settled_channel(tx, name)
+    project = settled.project_path if settled else None
+    found = let_in(tx, messages, metadata, source=source, channel=name, project=project)
+    if found.kept_out:
+        return name, Saved([], 0, received_at, None, found.kept_out)
+    call = _Call(found.messages, source, found.about, received_at)
     if settled is not None:
         return settled.name, _save(tx, settled, call)
     decide_alone(tx, source)

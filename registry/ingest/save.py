@@ -24,12 +24,16 @@ from registry.text.analyzer import ANALYZER_VERSION
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What became of one call: `ids` one per message sent, in order; `new` of them were not stored before."""
+    """What became of one call: `ids` one per message sent, in order; `new` of them were not stored before.
+
+    `kept_out`: why nothing of it was stored; then it has no ids, and no channel.
+    """
 
     ids: list[str]
     new: int
     received_at: datetime
-    channel_number: int
+    channel_number: int | None
+    kept_out: str | None = None
 
 
 TOOL, HOOK, READER, COPY = "ao", "hook", "reader", "copy"

@@ -43,6 +43,7 @@ def create_database_engine(url: str) -> Engine:
             return create_engine(
                 address.set(drivername="postgresql+psycopg"),
                 json_serializer=_dump,
+                hide_parameters=True,
                 pool_size=READERS + WRITERS["postgresql"],
                 pool_pre_ping=True,
                 # A server of another time zone would show years that Python has not.
@@ -62,7 +63,7 @@ def _sqlite_engine(url: str) -> Engine:
     file = make_url(url).database
     if file:
         _make_private_folder(Path(file).parent)
-    engine = create_engine(url, json_serializer=_dump, connect_args={"check_same_thread": False})
+    engine = create_engine(url, json_serializer=_dump, hide_parameters=True, connect_args={"check_same_thread": False})
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _record: Any) -> None:
