@@ -87,7 +87,10 @@ async def cr_write(state: State, run: Run) -> State:
         save_execution(tx, run.recorder.finished(result_summary(result)))
         return result
 
-    return {"result": await run.registry.write(work)}
+    result = await run.registry.write(work)
+    if afterwards := OPERATIONS[state["operation"]].afterwards:
+        await afterwards(run, state["query"])
+    return {"result": result}
 
 
 Work = Callable[[State, Run], Awaitable[State]]

@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, not_, or_, select, update
 
 from registry.domain import Message, Role, Session, digest_of, now, storable
+from registry.ingest.forgotten import FORGOTTEN, is_forgotten
 from registry.ingest.from_hook import PREFIX as HOOK_PREFIX
 from registry.ingest.from_hook import take_store_ids
 from registry.ingest.let_in import let_in_session
@@ -40,6 +41,8 @@ def ingest_from_client(tx: WriteTransaction, source: str, session: Session) -> S
         return Saved([], 0, now(), None, kept_out)
     found = channel_for(tx, source, session)
     known = found.known
+    if known is None and is_forgotten(tx, session.messages, session_id=session.session_id):
+        return Saved([], 0, now(), None, FORGOTTEN)
     if session.is_copy:
         return _ingest_copy(tx, source, session, known)
     messages: Sequence[Message] = session.messages
@@ -130,6 +133,8 @@ def _offered(tx: ReadTransaction, channel_number: int, messages: Iterable[Messag
 
 def _as_whole(row: MessageRow, message: Message) -> dict[str, Any]:
     """The same words with all that the whole knows of them."""
+    if row.forgotten:
+        return {"native_id": message.more.get("native_id")}
     payload = {**row.payload, **storable(message.more)}
     if "time" not in message.more:
         payload.pop("time", None)

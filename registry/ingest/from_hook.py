@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, bindparam, select, update
 
 from registry.domain import Message, Session, digest_of, now, storable
+from registry.ingest.forgotten import FORGOTTEN, is_forgotten
 from registry.ingest.let_in import let_in_session
 from registry.ingest.same_conversation_lookup import Circumstances
 from registry.ingest.save import HOOK, Saved, save_messages
@@ -40,6 +41,8 @@ def ingest_from_hook(tx: WriteTransaction, source: str, session: Session) -> tup
         return session.session_id, Saved([], 0, now(), None, kept_out)
     session = replace(session, messages=tuple(map(_named, session.messages)))
     found = channel_for(tx, source, session)
+    if found.known is None and is_forgotten(tx, session.messages, session_id=session.session_id):
+        return session.session_id, Saved([], 0, now(), None, FORGOTTEN)
     metadata = describing(session)
     if found.known and found.known.project_path:
         metadata.pop("project", None)  # a hook knows the folder of the moment, the store that of the session

@@ -11,7 +11,8 @@ from datetime import datetime
 from typing import Any
 
 from registry.domain import Message
-from registry.ingest.let_in import let_in
+from registry.ingest.forgotten import FORGOTTEN, is_forgotten
+from registry.ingest.let_in import LetIn, let_in
 from registry.ingest.merge_channels import merge_channels
 from registry.ingest.same_conversation import Verdict
 from registry.ingest.same_conversation_lookup import (
@@ -57,12 +58,20 @@ def ingest_from_tool(
     found = let_in(tx, messages, metadata, source=source, channel=name, project=project)
     if found.kept_out:
         return name, Saved([], 0, received_at, None, found.kept_out)
+    if settled is None and _is_forgotten(tx, name, found):
+        return name, Saved([], 0, received_at, None, FORGOTTEN)
     call = _Call(found.messages, source, found.about, received_at)
     if settled is not None:
         return settled.name, _save(tx, settled, call)
     decide_alone(tx, source)
     known = find_channel(tx, name, lock=True)  # somebody else may have made or merged it meanwhile
     return _ingest_linked(tx, known, call) if known else _ingest_new(tx, name, call)
+
+
+def _is_forgotten(tx: WriteTransaction, name: str, found: LetIn) -> bool:
+    session_id = found.about.get("session_id")
+    named = session_id if isinstance(session_id, str) else None
+    return find_channel(tx, name) is None and is_forgotten(tx, found.messages, channel=name, session_id=named)
 
 
 def _save(tx: WriteTransaction, into: ChannelRow, call: _Call) -> Saved:

@@ -109,7 +109,10 @@ def _correct(tx: WriteTransaction, sent: Sequence[Sent], old: Known) -> None:
     }
     if not touched:
         return
-    held = tx.execute(select(conversation).where(conversation.c.number.in_(touched))).all()
+    alive = conversation.c.number.in_(touched), conversation.c.forgotten.is_(False)
+    held = tx.execute(select(conversation).where(*alive)).all()
+    if not held:
+        return
     revise(tx, [(row, _correction(row, touched[row.number][1])) for row in held])
     recount_channel(tx, held[0].channel_number)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -75,6 +75,7 @@ def _sqlite_engine(url: str) -> Engine:
             "journal_mode=WAL",
             "synchronous=FULL",
             "foreign_keys=ON",
+            "secure_delete=ON",  # what is deleted is overwritten
             "cache_size=-32000",
         ):
             cursor.execute(f"PRAGMA {pragma}")
@@ -146,6 +147,18 @@ class Database:
             self._check_file()
             with storage_errors("write"), self._writing.begin() as connection:
                 return work(WriteTransaction(ReadTransaction(connection)))
+
+        return await asyncio.get_running_loop().run_in_executor(self._writers, run)
+
+    async def maintain(self, statements: Sequence[str]) -> list[Any]:
+        """Run statements that no transaction may hold, one after the other; the rows of the last one."""
+
+        def run() -> list[Any]:
+            self._check_file()
+            with storage_errors("maintain"), self.engine.connect() as pooled:
+                connection = pooled.execution_options(isolation_level="AUTOCOMMIT")
+                found = [connection.exec_driver_sql(statement) for statement in statements][-1]
+                return list(found.all()) if found.returns_rows else []
 
         return await asyncio.get_running_loop().run_in_executor(self._writers, run)
 

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 from sqlalchemy import Engine, select
 
-from registry.storage.database import WriteTransaction
+from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.tables import registry_key
 
 _KEYS: WeakKeyDictionary[Engine, bytes] = WeakKeyDictionary()
@@ -20,13 +20,17 @@ _MOST_CLEAN = 200_000
 
 def key_of(tx: WriteTransaction) -> bytes:
     """The registry's random key, made when it is first needed: no mark and no digest can be guessed without it."""
-    if tx.engine in _KEYS:
-        return _KEYS[tx.engine]
-    query = select(registry_key.c.key).where(registry_key.c.number == 1)
-    held = tx.execute(query).scalar()
-    if held is not None:
-        return _KEYS.setdefault(tx.engine, bytes(held))
-    return _make_key(tx)
+    return find_key(tx) or _make_key(tx)
+
+
+def find_key(tx: ReadTransaction) -> bytes | None:
+    """The same, without making one."""
+    if tx.engine not in _KEYS:
+        held = tx.execute(select(registry_key.c.key).where(registry_key.c.number == 1)).scalar()
+        if held is None:
+            return None
+        _KEYS[tx.engine] = bytes(held)
+    return _KEYS[tx.engine]
 
 
 def _make_key(tx: WriteTransaction) -> bytes:
