@@ -83,7 +83,10 @@ def _sqlite_engine(url: str) -> Engine:
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        is_write = connection.get_execution_options().get("write", False)
+        options = connection.get_execution_options()
+        if options.get("maintenance"):
+            return
+        is_write = options.get("write", False)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if is_write else "BEGIN")
 
     return engine
@@ -155,8 +158,9 @@ class Database:
 
         def run() -> list[Any]:
             self._check_file()
-            with storage_errors("maintain"), self.engine.connect() as pooled:
-                connection = pooled.execution_options(isolation_level="AUTOCOMMIT")
+            is_server = self.dialect == "postgresql"
+            options = {"isolation_level": "AUTOCOMMIT"} if is_server else {"maintenance": True}
+            with storage_errors("maintain"), self.engine.execution_options(**options).connect() as connection:
                 found = [connection.exec_driver_sql(statement) for statement in statements][-1]
                 return list(found.all()) if found.returns_rows else []
 

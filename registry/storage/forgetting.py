@@ -22,6 +22,7 @@ from registry.storage.conditions import is_of_project
 from registry.storage.database import Database, ReadTransaction, WriteTransaction
 from registry.storage.masking import key_of
 from registry.storage.messages import MessageRow, delete_channel, get_message, unindex
+from registry.storage.references import resolve_session
 from registry.storage.tables import (
     channel,
     conversation,
@@ -102,9 +103,7 @@ def _is_over(row: ChannelRow, before: datetime) -> bool:
 def _channels_meant(tx: ReadTransaction, wanted: Wanted) -> list[ColumnElement[bool]]:
     conditions: list[ColumnElement[bool]] = []
     if wanted.channel:
-        row = find_channel(tx, wanted.channel)
-        if row is None:
-            raise NotFound("No such channel", f"No channel {wanted.channel!r} in the registry")
+        row = find_channel(tx, wanted.channel) or resolve_session(tx, wanted.channel)
         conditions.append(channel.c.number == row.number)
     if wanted.project:
         conditions.append(is_of_project(channel.c.project_path, wanted.project))
