@@ -96,7 +96,7 @@ class Orchestrator:
         """A secret that is asked for is looked for by its mark, and no step of the record takes it apart."""
         query = getattr(request, "query", None)
         said = {name: getattr(query, name, None) for name in ("text", "also")}
-        if not any(map(holds_secret, said.values())):
+        if query is None or not any(map(holds_secret, said.values())):
             return request
         masked = await self.registry.masked(said)
         shown = query.model_copy(update={name: value for name, value in masked.items() if value})

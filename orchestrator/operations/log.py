@@ -73,7 +73,7 @@ def import_sessions(tx: WriteTransaction, run: Run, request: ImportRequest, _sta
         number = None
         if found.session.messages:
             saved = ingest_from_client(tx, request.source, found.session)
-            new, sent, number = new + saved.new, sent + len(saved.ids), saved.channel_number
+            new, sent, number = new + saved.new, sent + len(saved.ids), saved.channel_number or None
         seen.append(SeenSession(found.key, found.fingerprint, number))
     save_seen_sessions(tx, request.source, request.store, seen)
     run.recorder.explain(store=request.store, sessions=len(request.found), new=new, duplicates=sent - new)

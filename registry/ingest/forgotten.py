@@ -34,10 +34,10 @@ def is_forgotten(
     for digest, (_, receipt) in noted.items():
         known[receipt].append(said[digest])
     asked = sum(_is_question(each) for each in said.values())
-    receipt = next((receipt for receipt, some in known.items() if _is_enough(some, asked)), None)
-    if receipt:
-        note_forgotten(tx, names, receipt, now())
-    return receipt is not None
+    enough = [receipt for receipt, some in known.items() if _is_enough(some, asked)]
+    if enough:
+        note_forgotten(tx, names, enough[0], now())
+    return bool(enough)
 
 
 def _is_enough(known: Sequence[Message], asked: int) -> bool:

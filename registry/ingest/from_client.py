@@ -38,11 +38,11 @@ def ingest_from_client(tx: WriteTransaction, source: str, session: Session) -> S
     """Store what is new of a session in a client's own store; a message that a tool sent before keeps its actor."""
     session, kept_out = let_in_session(tx, source, session)
     if kept_out:
-        return Saved([], 0, now(), None, kept_out)
+        return Saved([], 0, now(), 0, kept_out)
     found = channel_for(tx, source, session)
     known = found.known
     if known is None and is_forgotten(tx, session.messages, session_id=session.session_id):
-        return Saved([], 0, now(), None, FORGOTTEN)
+        return Saved([], 0, now(), 0, FORGOTTEN)
     if session.is_copy:
         return _ingest_copy(tx, source, session, known)
     messages: Sequence[Message] = session.messages

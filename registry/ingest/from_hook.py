@@ -38,11 +38,11 @@ def ingest_from_hook(tx: WriteTransaction, source: str, session: Session) -> tup
     """Store what is new of what a client's hooks sent of a session; the channel, and what became of it."""
     session, kept_out = let_in_session(tx, source, session)
     if kept_out:
-        return session.session_id, Saved([], 0, now(), None, kept_out)
+        return session.session_id, Saved([], 0, now(), 0, kept_out)
     session = replace(session, messages=tuple(map(_named, session.messages)))
     found = channel_for(tx, source, session)
     if found.known is None and is_forgotten(tx, session.messages, session_id=session.session_id):
-        return session.session_id, Saved([], 0, now(), None, FORGOTTEN)
+        return session.session_id, Saved([], 0, now(), 0, FORGOTTEN)
     metadata = describing(session)
     if found.known and found.known.project_path:
         metadata.pop("project", None)  # a hook knows the folder of the moment, the store that of the session

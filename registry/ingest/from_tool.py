@@ -57,9 +57,9 @@ def ingest_from_tool(
     project = settled.project_path if settled else None
     found = let_in(tx, messages, metadata, source=source, channel=name, project=project)
     if found.kept_out:
-        return name, Saved([], 0, received_at, None, found.kept_out)
+        return name, Saved([], 0, received_at, 0, found.kept_out)
     if settled is None and _is_forgotten(tx, name, found):
-        return name, Saved([], 0, received_at, None, FORGOTTEN)
+        return name, Saved([], 0, received_at, 0, FORGOTTEN)
     call = _Call(found.messages, source, found.about, received_at)
     if settled is not None:
         return settled.name, _save(tx, settled, call)

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Table, delete, func, select, update
@@ -70,7 +71,7 @@ async def _walk(database: Database, on_progress: Progress, *, is_dry: bool) -> H
     done = 0
     for table in _TEXTS:
         last = 0
-        while found := await database.write(lambda tx, table=table, last=last: _batch(tx, table, last, held, is_dry)):
+        while found := await database.write(partial(_batch, table=table, last=last, held=held, is_dry=is_dry)):
             last, count = found
             done += count
             on_progress(min(done, total), total)

@@ -26,13 +26,13 @@ from registry.text.analyzer import ANALYZER_VERSION
 class Saved:
     """What became of one call: `ids` one per message sent, in order; `new` of them were not stored before.
 
-    `kept_out`: why nothing of it was stored; then it has no ids, and no channel.
+    `kept_out`: why nothing of it was stored; then it has no ids, and its channel is 0.
     """
 
     ids: list[str]
     new: int
     received_at: datetime
-    channel_number: int | None
+    channel_number: int
     kept_out: str | None = None
 
 

@@ -290,7 +290,7 @@ async def wipe(database: Database) -> None:
     if database.dialect == "postgresql":
         await database.maintain(_VACUUM)
         return
-    await database.write(lambda tx: tx.exec_driver_sql(_MERGE, (-_PAGES,)) and None)
+    await database.write(_begin_merge)
     while await database.write(_merge_on):
         pass
     for _ in range(_TRIES):
@@ -305,6 +305,10 @@ _MERGE = "INSERT INTO message_index(message_index, rank) VALUES ('merge', ?)"
 _PAGES = 500
 """Of the index in one transaction, so that others come in between."""
 _TRIES = 5
+
+
+def _begin_merge(tx: WriteTransaction) -> None:
+    tx.exec_driver_sql(_MERGE, (-_PAGES,))
 
 
 def _merge_on(tx: WriteTransaction) -> bool:
