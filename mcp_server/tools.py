@@ -47,7 +47,7 @@ class Logged(BaseModel):
     timestamp: str
     new_count: int
     duplicate_count: int
-    not_kept: str | None = Field(None, description="why nothing is kept; then no ids")
+    not_kept: str | None = None
 
 
 class ExtractedMessage(BaseModel):
