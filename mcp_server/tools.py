@@ -43,7 +43,7 @@ class Logged(BaseModel):
 
     stored_ids: list[str] = Field(description="one per message sent, in order")
     channel: str
-    message_count: int = Field(description="messages sent")
+    message_count: int
     timestamp: str
     new_count: int
     duplicate_count: int
