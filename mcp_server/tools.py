@@ -39,15 +39,14 @@ do not guess. What has full_length is shortened: fetch_session_by_id with its me
 
 
 class Logged(BaseModel):
-    """What was saved."""
+    """What was saved; perhaps also not_kept, why nothing is."""
 
     stored_ids: list[str] = Field(description="one per message sent, in order")
     channel: str
-    message_count: int
+    message_count: int = Field(description="messages sent")
     timestamp: str
     new_count: int
     duplicate_count: int
-    not_kept: str | None = None
 
 
 class ExtractedMessage(BaseModel):
