@@ -41,6 +41,7 @@ def _page(answer: Mapping[str, Any]) -> dict[str, Any]:
 @router.post(
     "/conversations",
     response_model=Logged,
+    response_model_exclude_none=True,
     status_code=201,
     dependencies=[without_parameters],
     openapi_extra=shaped(LogBody),

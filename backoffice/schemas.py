@@ -138,6 +138,7 @@ class Logged(BaseModel):
         stored_ids=[MESSAGE_ID], channel=CHANNEL, message_count=1, timestamp=TIME, new_count=1, duplicate_count=0
     )
 
+    not_kept: str | None = Field(None, description="why nothing of it is kept; then there are no ids")
     stored_ids: list[str] = Field(description="one per message sent, in order")
     channel: str
     message_count: int

@@ -40,7 +40,8 @@ def log(file: IO[bytes], as_json: bool) -> None:
     if as_json:
         print_json(result)
     else:
-        click.echo(f"{result['channel']}: {result['new_count']} new, {result['duplicate_count']} stored before")
+        told = f"{result['new_count']} new, {result['duplicate_count']} stored before"
+        click.echo(f"{result['channel']}: {result.get('not_kept', told)}")
 
 
 def _parse(content: bytes) -> dict[str, Any]:

@@ -39,7 +39,7 @@ do not guess. What has full_length is shortened: fetch_session_by_id with its me
 
 
 class Logged(BaseModel):
-    """What was saved."""
+    """What was saved; perhaps also not_kept, why nothing is."""
 
     stored_ids: list[str] = Field(description="one per message sent, in order")
     channel: str

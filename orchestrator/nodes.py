@@ -91,7 +91,10 @@ async def cr_write(state: State, run: Run) -> State:
         save_execution(tx, run.recorder.finished(result_summary(result)))
         return result
 
-    return {"result": await run.registry.write(work, of=_written_to(state["query"]))}
+    result = await run.registry.write(work, of=_written_to(state["query"]))
+    if afterwards := OPERATIONS[state["operation"]].afterwards:
+        await afterwards(run, state["query"])
+    return {"result": result}
 
 
 def _written_to(request: Request) -> str | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from orchestrator.service import Orchestrator
 from orchestrator.sync.drain import drain
 from orchestrator.sync.freshness import Freshness
+from registry.ingest.let_in import Keeping
 from registry.private_files import keep_private, private_files_of
 from registry.registry import Registry
 from registry.settings import Settings
@@ -32,7 +33,8 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
     """
     keep_private(private_files_of(settings.home))
     limits = Limits(lock_s=settings.lock_timeout_s, statement_s=settings.timeout_s)
-    registry = await asyncio.to_thread(Registry, settings.url, limits)
+    keeping = Keeping(settings.unmasked_projects, settings.never_keep)
+    registry = await asyncio.to_thread(Registry, settings.url, limits, keeping)
     meaning = _meaning(settings, registry)
     orchestrator = Orchestrator(
         registry,

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from orchestrator.requests import HookRequest, ImportRequest, LogRequest, Request
+from orchestrator.requests import DeleteRequest, HookRequest, ImportRequest, LogRequest, Request
 from registry.domain import format_time, new_id, now, preview_of
 from registry.errors import ErrorCode, RegistryError
 from registry.storage.executions import Execution
@@ -140,6 +140,8 @@ def request_summary(request: Request) -> dict[str, Any]:
             "sessions": len(request.found),
             "messages": sum(len(found.session.messages) for found in request.found),
         }
+    if isinstance(request, DeleteRequest) and not request.query.soft:  # a record would name what is forgotten
+        return {"soft": False, "by": sorted(request.query.model_fields_set), "dry_run": request.query.dry_run}
     return request.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"metadata", "source"})
 
 
@@ -152,7 +154,7 @@ def result_summary(result: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-_TEXTS = ("stands_at", "title")
+_TEXTS = ("stands_at", "title", "text", "summary", "first_message_preview")
 """Parts of an answer that may repeat what messages say: a deleted message must not live on in a record."""
 
 
@@ -165,5 +167,5 @@ def _short(value: Any) -> Any:
         case list():
             return len(value) if value and not isinstance(value[0], str) else value[:KEPT_ITEMS]
         case dict():
-            return {key: item for key, item in value.items() if key != "text" and not isinstance(item, dict)}
+            return {key: item for key, item in value.items() if key not in _TEXTS and not isinstance(item, dict)}
     return value

@@ -286,12 +286,25 @@ class TagQuery(BaseModel):
 
 
 class DeleteQuery(BaseModel):
-    """One message by its id, or the whole channel of the request when there is none."""
+    """One message by its id, or the whole channel of the request when there is none.
+
+    For good (`soft` false) also a project, what is older, what holds some words: all that is given must hold.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
     id: str | None = None
     soft: bool = True
+    project: str | None = Field(None, min_length=1)
+    before: Instant | None = None
+    matching: str | None = Field(None, min_length=1, max_length=4000)
+    dry_run: bool = Field(False, description="only say what would be forgotten")
+
+    @model_validator(mode="after")
+    def _for_good(self) -> DeleteQuery:
+        if self.soft and self.model_fields_set & {"project", "before", "matching", "dry_run"}:
+            raise ValueError("project, before, matching and dry_run with soft = false")
+        return self
 
 
 class RestoreQuery(BaseModel):

@@ -31,6 +31,7 @@ from registry.domain import DEEPEST, is_too_deep, storable
 from registry.errors import InternalError, InvalidRequest, NotFound, OperationTimeout, RegistryError
 from registry.registry import Registry
 from registry.storage.executions import Execution
+from registry.storage.masking import holds_secret
 
 if TYPE_CHECKING:
     from orchestrator.semantic.meaning import Meaning
@@ -88,6 +89,7 @@ class Orchestrator:
             sent = self._resends.look(given)
             request = sent.request(_request_of) if sent else _request_of(given)
             recorder.request = request_summary(request)
+            request = await self._without_secrets(request)
             result = await self._run(request, recorder)
         except asyncio.CancelledError:
             gone = OperationTimeout("The caller stopped waiting.", "what was begun to be stored may be stored")
@@ -111,6 +113,16 @@ class Orchestrator:
     def seconds_since_asked(self) -> float:
         """How long nobody has asked for anything; what a sync stores nobody has asked for."""
         return time.monotonic() - self._asked_at
+
+    async def _without_secrets(self, request: Request) -> Request:
+        """A secret that is asked for is looked for by its mark, and no step of the record takes it apart."""
+        query = getattr(request, "query", None)
+        said = {name: getattr(query, name, None) for name in ("text", "also")}
+        if query is None or not any(map(holds_secret, said.values())):
+            return request
+        masked = await self.registry.masked(said)
+        shown = query.model_copy(update={name: value for name, value in masked.items() if value})
+        return request.model_copy(update={"query": shown})
 
     def embedding(self) -> AbstractAsyncContextManager[None]:
         """Meanwhile messages are embedded, where a model is configured: for a process that lives for a while."""

@@ -90,6 +90,8 @@ class Steps(Generic[Asked, Read]):
     """`transform`: a shorter form; where `filter` has kept something, only if one is asked for."""
     write: Callable[[WriteTransaction, Run, Asked, State], dict[str, Any]] | None = None
     """`cr_write`: what is stored, in one write transaction."""
+    afterwards: Callable[[Run, Asked], Awaitable[None]] | None = None
+    """What `cr_write` does when that transaction stands."""
     is_published: bool = False
     """Whether `external_action` hands the text that was made to the outside systems that are configured."""
     subject: Callable[[Asked], str] | None = None

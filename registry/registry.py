@@ -8,8 +8,11 @@ from typing import Any
 
 from registry.domain import Message, now
 from registry.ingest.from_tool import ingest_from_tool
+from registry.ingest.let_in import Keeping
 from registry.storage.channels import find_channel
-from registry.storage.database import UNLIMITED, Database, Limits
+from registry.storage.database import UNLIMITED, Database, Limits, ReadTransaction, WriteTransaction, storage_errors
+from registry.storage.forgetting import Wanted, affected_by, forget
+from registry.storage.masking import find_key, key_of, masked
 from registry.storage.messages import delete_message, message_item, messages_of
 from registry.storage.migrate import migrate_engine
 
@@ -20,13 +23,23 @@ class Registry(Database):
     Raises StorageError if the database cannot be opened or comes from a newer release.
     """
 
-    def __init__(self, url: str, limits: Limits = UNLIMITED) -> None:
+    def __init__(self, url: str, limits: Limits = UNLIMITED, keeping: Keeping | None = None) -> None:
         super().__init__(url, limits)
+        self._writing = self._writing.execution_options(keeping=keeping or Keeping())
         try:
             migrate_engine(self.engine)
+            self._make_key()
         except BaseException:
             self.close()
             raise
+
+    def _make_key(self) -> None:
+        """Once for a registry; from then on it is known from the start."""
+        with storage_errors("open"), self.engine.connect() as connection:
+            if find_key(ReadTransaction(connection)):
+                return
+        with storage_errors("open"), self._writing.begin() as connection:
+            key_of(WriteTransaction(ReadTransaction(connection)))
 
     async def save_conversation(
         self,
@@ -71,6 +84,18 @@ class Registry(Database):
 
         return await self.read(work)
 
+    async def masked(self, value: Any) -> Any:
+        """The value with a mark in the place of each secret."""
+        return await self.write(lambda tx: masked(tx, value))
+
     async def delete_conversation(self, id: str, soft: bool = True) -> dict[str, Any]:
         """Delete one message; softly it can be restored. Returns it as it now is; NotFound if there is none."""
-        return await self.write(lambda tx: delete_message(tx, id, soft=soft))
+
+        def work(tx: WriteTransaction) -> dict[str, Any]:
+            if soft:
+                return delete_message(tx, id)
+            found = affected_by(tx, Wanted(id=id))
+            forget(tx, found)
+            return {**message_item(found.messages[0]), "deleted": True}
+
+        return await self.write(work)

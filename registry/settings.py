@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from platformdirs import user_data_path
 from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
+    NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     TomlConfigSettingsSource,
@@ -17,6 +19,7 @@ from pydantic_settings import (
 
 from registry.errors import InvalidRequest
 
+_RULE = re.compile("(source|project|channel|path):.")
 HOME_VARIABLE = "CTXR_HOME"
 
 
@@ -64,6 +67,27 @@ class Settings(BaseSettings):
     keep_executions_days: int = Field(
         default=90, ge=0, le=36_500, description="Days executions are kept in full, then only as figures; 0: for ever."
     )
+
+    never_keep: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="What is never kept: `source:NAME`, `project:FOLDER`, `channel:NAME`, `path:FILE`, with `*` and"
+        " `?`; separated by commas, in config.toml a list. Channels called `private` or `private_…` never are.",
+    )
+    unmasked_projects: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(), description="Folders whose secrets are kept as they are; listed in the same way."
+    )
+
+    @field_validator("never_keep", "unmasked_projects", mode="before")
+    @classmethod
+    def _listed(cls, given: object) -> object:
+        return [one.strip() for one in given.split(",") if one.strip()] if isinstance(given, str) else given
+
+    @field_validator("never_keep")
+    @classmethod
+    def _rules(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        if wrong := [rule for rule in given if not _RULE.match(rule)]:
+            raise ValueError(f"{wrong[0]!r} is no rule; allowed: source:NAME, project:FOLDER, channel:NAME, path:FILE")
+        return given
 
     @field_validator("home")
     @classmethod

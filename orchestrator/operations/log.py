@@ -54,6 +54,9 @@ def _ingest(tx: WriteTransaction, request: LogRequest, *, is_end: bool = False) 
 
 def _logged(run: Run, channel: str, saved: Saved, count: int) -> dict[str, Any]:
     run.recorder.channel = channel
+    if saved.kept_out:
+        run.recorder.explain(channel=channel, kept_out=saved.kept_out)
+        return _not_kept(channel, saved, count)
     run.recorder.explain(channel=channel, new=saved.new, duplicates=count - saved.new)
     return {
         "stored_ids": saved.ids,
@@ -65,6 +68,18 @@ def _logged(run: Run, channel: str, saved: Saved, count: int) -> dict[str, Any]:
     }
 
 
+def _not_kept(channel: str, saved: Saved, count: int) -> dict[str, Any]:
+    return {
+        "stored_ids": [],
+        "timestamp": format_time(saved.received_at),
+        "channel": channel,
+        "message_count": count,
+        "new_count": 0,
+        "duplicate_count": 0,
+        "not_kept": f"Nothing of this conversation is kept: {saved.kept_out}.",
+    }
+
+
 def import_sessions(tx: WriteTransaction, run: Run, request: ImportRequest, _state: State) -> dict[str, Any]:
     """Store what is new in some sessions of a client's own store, and that they were read."""
     new = sent = 0
@@ -73,7 +88,7 @@ def import_sessions(tx: WriteTransaction, run: Run, request: ImportRequest, _sta
         number = None
         if found.session.messages:
             saved = ingest_from_client(tx, request.source, found.session)
-            new, sent, number = new + saved.new, sent + len(saved.ids), saved.channel_number
+            new, sent, number = new + saved.new, sent + len(saved.ids), saved.channel_number or None
         seen.append(SeenSession(found.key, found.fingerprint, number))
     save_seen_sessions(tx, request.source, request.store, seen)
     run.recorder.explain(store=request.store, sessions=len(request.found), new=new, duplicates=sent - new)

@@ -9,7 +9,8 @@ from orchestrator.state import Run, State, Steps
 from registry.errors import InvalidRequest
 from registry.storage.channels import ChannelRow, channel_item, edit_channel, get_channel, tags_of
 from registry.storage.database import WriteTransaction
-from registry.storage.messages import delete_channel, delete_message, restore_channel, restore_message
+from registry.storage.forgetting import Affected, Wanted, affected_by, dry_receipt, forget, wipe
+from registry.storage.messages import delete_channel, delete_message, message_item, restore_channel, restore_message
 from registry.storage.references import latest_channel, resolve_session
 
 
@@ -33,15 +34,47 @@ def _tags_after(tx: WriteTransaction, row: ChannelRow, query: TagQuery) -> list[
 
 def delete(tx: WriteTransaction, run: Run, request: DeleteRequest, _state: State) -> dict[str, Any]:
     """Delete a message, or a whole channel."""
+    if not request.query.soft:
+        return _forget(tx, run, request)
     run.recorder.explain(id=request.query.id, channel=request.channel, soft=request.query.soft)
     if request.query.id:
-        return _one_message(run, delete_message(tx, request.query.id, soft=request.query.soft))
+        return _one_message(run, delete_message(tx, request.query.id))
     if request.channel is None:
         raise InvalidRequest("Nothing to delete was named.", "query.id: missing; allowed: an id, or a channel")
     row = get_channel(tx, request.channel)
     item = channel_item(row, tags_of(tx, [row.number])[row.number])
-    delete_channel(tx, row, soft=request.query.soft)
+    delete_channel(tx, row, soft=True)
     return {"channel": {**item, "deleted": True}}
+
+
+def _forget(tx: WriteTransaction, run: Run, request: DeleteRequest) -> dict[str, Any]:
+    """For good. The record names nothing of it but its receipt."""
+    query = request.query
+    run.recorder.channel = None
+    wanted = Wanted(query.id, request.channel, query.project, query.before, query.matching)
+    if wanted == Wanted():
+        raise InvalidRequest("Nothing to forget was named.", "allowed: query.id, channel, project, before, matching")
+    found = affected_by(tx, wanted)
+    shown = _shown(tx, found, wanted)
+    receipt = dry_receipt(found) if query.dry_run else forget(tx, found, query.matching)
+    run.recorder.explain(receipt=receipt.as_dict())
+    return {**shown, "receipt": receipt.as_dict()}
+
+
+def _shown(tx: WriteTransaction, found: Affected, wanted: Wanted) -> dict[str, Any]:
+    """The one thing that was named, as it was."""
+    if wanted.id:
+        return {"message": {**message_item(found.messages[0]), "deleted": True}}
+    if wanted == Wanted(channel=wanted.channel):
+        [row] = found.channels
+        return {"channel": {**channel_item(row, tags_of(tx, [row.number])[row.number]), "deleted": True}}
+    return {}
+
+
+async def _wiped(run: Run, request: DeleteRequest) -> None:
+    """What was forgotten is overwritten, too."""
+    if not (request.query.soft or request.query.dry_run):
+        await wipe(run.registry)
 
 
 def restore(tx: WriteTransaction, run: Run, request: RestoreRequest, _state: State) -> dict[str, Any]:
@@ -63,5 +96,5 @@ def _one_message(run: Run, item: dict[str, Any]) -> dict[str, Any]:
 
 
 TAG = Steps[TagRequest, None](write=tag)
-DELETE = Steps[DeleteRequest, None](write=delete)
+DELETE = Steps[DeleteRequest, None](write=delete, afterwards=_wiped)
 RESTORE = Steps[RestoreRequest, None](write=restore)

@@ -18,7 +18,6 @@ from orchestrator.requests import HookRequest
 from orchestrator.sync.spool import take
 from registry.domain import Message, Role, Session, now, parse_time
 from registry.errors import ErrorCode
-from registry.ingest.from_hook import hook_id
 from sources.clients import CLIENTS
 from sources.kit.drafts import project_of
 from sources.kit.jsonl import items, mapping, string
@@ -96,7 +95,7 @@ def _messages(source: str, event: str, payload: Mapping[str, Any], at: datetime)
         return
     hooks = _HOOKS.get(source)
     for each in hooks.typed(text) if hooks and hooks.typed and role is Role.USER else [text]:
-        yield _named(Message(role, each, at, more=_more(role, payload)))
+        yield Message(role, each, at, more=_more(role, payload))
 
 
 def _more(role: Role, payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -107,11 +106,6 @@ def _more(role: Role, payload: Mapping[str, Any]) -> dict[str, Any]:
         "attachments": list(filter(None, attached)),
     }
     return {key: value for key, value in known.items() if value}
-
-
-def _named(message: Message) -> Message:
-    name = hook_id(message, message.more.get("request_id"))
-    return Message(message.role, message.text, message.timestamp, more={**message.more, "native_id": name})
 
 
 def _moment(at: object) -> datetime:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property, partial
 from itertools import pairwise
@@ -39,6 +39,7 @@ _COLUMNS = (
     conversation.c.timestamp,
     conversation.c.native_id,
     conversation.c.received_at,
+    conversation.c.forgotten,
 )
 _FEW = 1000
 """More values than this are not put into one statement: the whole channel is read instead."""
@@ -136,7 +137,25 @@ def recognise_stored(tx: ReadTransaction, into: ChannelRow, sent: Sequence[Sent]
     if into.seq_count == 0 or not sent:
         return Recognised([None] * len(sent))
     stored = _Stored(tx, into)
-    return next(found for step in STEPS if (found := step(stored, sent)))
+    found = next(found for step in STEPS if (found := step(stored, sent)))
+    return replace(found, old=_with_forgotten(found, sent))
+
+
+def _with_forgotten(found: Recognised, sent: Sequence[Sent]) -> Known:
+    """What was forgotten has no words to compare: sent in others by a tool, it is known by role and turn."""
+    known = {row.number for row in found.old if row is not None}
+    gone = [row for row in found.order if row.forgotten and row.number not in known]
+    old = list(found.old)
+    turn = None
+    for at, one in enumerate(sent if gone else ()):
+        if (row := old[at]) is not None:
+            turn = row.turn
+        elif one.message.role is Role.USER:
+            turn = None
+        elif one.native_id is None:
+            old[at] = next((row for row in gone if row.turn == turn and row.role == one.message.role), None)
+            gone = [row for row in gone if row is not old[at]]
+    return old
 
 
 def all_new(tx: ReadTransaction, into: ChannelRow, sent: Sequence[Sent]) -> Recognised:

@@ -15,8 +15,10 @@ from sqlalchemy import ColumnElement, and_, not_, or_, select, update
 
 from registry.domain import Message, Role, Session, digest_of, now, storable
 from registry.ingest.carried_on import new_in
+from registry.ingest.forgotten import FORGOTTEN, is_forgotten
 from registry.ingest.from_hook import PREFIX as HOOK_PREFIX
 from registry.ingest.from_hook import take_store_ids
+from registry.ingest.let_in import let_in_session
 from registry.ingest.same_conversation_lookup import Circumstances
 from registry.ingest.save import COPY, READER, Saved, save_messages
 from registry.ingest.session_channel import bring_together, channel_for, describing, open_for
@@ -37,8 +39,13 @@ _IS_WHOLE = or_(conversation.c.native_id.is_(None), and_(not_(_IS_COPIED), not_(
 def ingest_from_client(tx: WriteTransaction, source: str, session: Session) -> Saved:
     """Store what is new of a session in a client's own store; a message that a tool sent before keeps its actor."""
     session = replace(session, messages=tuple(with_sound_times(session.messages, now())))
+    session, kept_out = let_in_session(tx, source, session)
+    if kept_out:
+        return Saved([], 0, now(), 0, kept_out)
     found = channel_for(tx, source, session)
     known = found.known
+    if known is None and is_forgotten(tx, session.messages, session_id=session.session_id):
+        return Saved([], 0, now(), 0, FORGOTTEN)
     if session.is_copy:
         return _ingest_copy(tx, source, session, known)
     messages: Sequence[Message] = session.messages
@@ -139,6 +146,8 @@ def _offered(tx: ReadTransaction, channel_number: int, messages: Iterable[Messag
 
 def _as_whole(row: MessageRow, message: Message) -> dict[str, Any]:
     """The same words with all that the whole knows of them."""
+    if row.forgotten:
+        return {"native_id": message.more.get("native_id")}
     payload = {**row.payload, **storable(message.more)}
     if "time" not in message.more:
         payload.pop("time", None)

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, bindparam, select, update
 
 from registry.domain import Message, Session, digest_of, now, storable
+from registry.ingest.forgotten import FORGOTTEN, is_forgotten
+from registry.ingest.let_in import let_in_session
 from registry.ingest.same_conversation_lookup import Circumstances
 from registry.ingest.save import HOOK, Saved, save_messages
 from registry.ingest.session_channel import bring_together, channel_for, describing, open_for
@@ -36,7 +38,13 @@ REPEATED = timedelta(seconds=5)
 def ingest_from_hook(tx: WriteTransaction, source: str, session: Session) -> tuple[str, Saved]:
     """Store what is new of what a client's hooks sent of a session; the channel, and what became of it."""
     session = replace(session, messages=tuple(with_sound_times(session.messages, now())))
+    session, kept_out = let_in_session(tx, source, session)
+    if kept_out:
+        return session.session_id, Saved([], 0, now(), 0, kept_out)
+    session = replace(session, messages=tuple(map(_named, session.messages)))
     found = channel_for(tx, source, session)
+    if found.known is None and is_forgotten(tx, session.messages, session_id=session.session_id):
+        return session.session_id, Saved([], 0, now(), 0, FORGOTTEN)
     metadata = {} if found.is_carried_on else describing(session)
     if found.known and found.known.project_path:
         metadata.pop("project", None)  # a hook knows the folder of the moment, the store that of the session
@@ -45,6 +53,12 @@ def ingest_from_hook(tx: WriteTransaction, source: str, session: Session) -> tup
     saved = save_messages(tx, into, new, source=source, metadata=metadata, actor=HOOK, received_at=now())
     bring_together(tx, Circumstances.of(source, into, session), saved, found)
     return into.name, saved
+
+
+def _named(message: Message) -> Message:
+    if message.more.get("native_id"):
+        return message
+    return replace(message, more={**message.more, "native_id": hook_id(message, message.more.get("request_id"))})
 
 
 def hook_id(message: Message, request: str | None) -> str:

@@ -13,6 +13,8 @@ from typing import Any
 from sqlalchemy import select
 
 from registry.domain import Message
+from registry.ingest.forgotten import FORGOTTEN, is_forgotten
+from registry.ingest.let_in import LetIn, let_in
 from registry.ingest.merge_channels import merge_channels
 from registry.ingest.same_conversation import Verdict
 from registry.ingest.same_conversation_lookup import (
@@ -63,8 +65,14 @@ def ingest_from_tool(
     `is_end`: all of it is known to come behind what the channel ends with (`ends_with`).
     """
     sound = with_sound_times([_as_claimed(one) for one in messages], received_at)
-    call = _Call(sound, source, metadata, received_at, is_end)
     settled = find_settled_channel(tx, name)
+    project = settled.project_path if settled else None
+    found = let_in(tx, sound, metadata, source=source, channel=name, project=project)
+    if found.kept_out:
+        return name, Saved([], 0, received_at, 0, found.kept_out)
+    if settled is None and _is_forgotten(tx, name, found):
+        return name, Saved([], 0, received_at, 0, FORGOTTEN)
+    call = _Call(found.messages, source, found.about, received_at, is_end)
     if settled is not None:
         return settled.name, _save(tx, settled, call)
     decide_alone(tx, source)
@@ -88,6 +96,12 @@ def _as_claimed(message: Message) -> Message:
         return message
     more = {key: value for key, value in message.more.items() if key != "native_id"}
     return replace(message, more={**more, CLAIMED: {"native_id": message.more["native_id"]}})
+
+
+def _is_forgotten(tx: WriteTransaction, name: str, found: LetIn) -> bool:
+    session_id = found.about.get("session_id")
+    named = session_id if isinstance(session_id, str) else None
+    return find_channel(tx, name) is None and is_forgotten(tx, found.messages, channel=name, session_id=named)
 
 
 def _save(tx: WriteTransaction, into: ChannelRow, call: _Call) -> Saved:

@@ -22,6 +22,7 @@ from registry.storage.channels import (
     unindex_title,
 )
 from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.forgetting import forget_messages
 from registry.storage.index_entries import UNINDEXED
 from registry.storage.messages import MessageRow, delete_softly, in_turns, replace_messages, revise
 from registry.storage.tables import channel, channel_alias, conversation, execution, extract_result, store_session, tag
@@ -106,7 +107,8 @@ def _move(
 
 
 def _unite(tx: WriteTransaction, doubled: Sequence[tuple[MessageRow, MessageRow]]) -> None:
-    """Of a message and its twin the twin stays, deleted if either was."""
+    """Of a message and its twin the twin stays, deleted or forgotten if either was."""
+    forget_messages(tx, [twin for row, twin in doubled if row.forgotten and not twin.forgotten])
     deleted = {twin.number: twin for row, twin in doubled if row.deleted and not twin.deleted}
     delete_softly(tx, list(deleted.values()))
     replace_messages(tx, [(row, twin.number) for row, twin in doubled])

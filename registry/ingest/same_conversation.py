@@ -89,11 +89,12 @@ def _questions(transcript: Transcript, turns: Iterable[Turn]) -> Iterable[str]:
 
 
 def _weight(questions: Iterable[str]) -> int:
-    widths = [_width(question) for question in questions]
+    widths = [width_of(question) for question in questions]
     return sum(min(width, WIDEST) for width in widths if width >= NARROWEST)
 
 
-def _width(text: str) -> int:
+def width_of(text: str) -> int:
+    """Letters, wide ones counting two."""
     return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in " ".join(text[:400].split()))
 
 
@@ -131,8 +132,8 @@ def _best_pair(ours: Iterable[str], theirs: Sequence[str]) -> tuple[float | None
     if not pairs:
         return None, 0
     score, a, b = max(pairs)
-    return score, min(_width(a), _width(b))
+    return score, min(width_of(a), width_of(b))
 
 
 def _has_words(text: str) -> bool:
-    return len(text.split()) >= FEWEST_WORDS or _width(text) >= LONG_ANSWER // 2
+    return len(text.split()) >= FEWEST_WORDS or width_of(text) >= LONG_ANSWER // 2

@@ -24,12 +24,16 @@ from registry.text.analyzer import ANALYZER_VERSION
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What became of one call: `ids` one per message sent, in order; `new` of them were not stored before."""
+    """What became of one call: `ids` one per message sent, in order; `new` of them were not stored before.
+
+    `kept_out`: why nothing of it was stored; then it has no ids, and its channel is 0.
+    """
 
     ids: list[str]
     new: int
     received_at: datetime
     channel_number: int
+    kept_out: str | None = None
 
 
 TOOL, HOOK, READER, COPY = "ao", "hook", "reader", "copy"
@@ -107,7 +111,10 @@ def _correct(tx: WriteTransaction, sent: Sequence[Sent], old: Known) -> None:
     }
     if not touched:
         return
-    held = tx.execute(select(conversation).where(conversation.c.number.in_(touched))).all()
+    alive = conversation.c.number.in_(touched), conversation.c.forgotten.is_(False)
+    held = tx.execute(select(conversation).where(*alive)).all()
+    if not held:
+        return
     revise(tx, [(row, _correction(row, touched[row.number][1])) for row in held])
     recount_channel(tx, held[0].channel_number)
 

@@ -16,6 +16,7 @@ from registry.storage.conditions import given_conditions, is_of_project, is_tagg
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.engines import index_of
 from registry.storage.index_entries import Entry
+from registry.storage.masking import masked
 from registry.storage.message_index import TITLE
 from registry.storage.nicknames import check_nickname
 from registry.storage.paging import Page, read_page
@@ -120,6 +121,7 @@ def describe_channel(tx: WriteTransaction, row: ChannelRow, meta: Mapping[str, A
     """Keep what `meta` says of a channel."""
     changes = _described_by(meta, row)
     if changes:
+        changes = masked(tx, storable(changes))
         tx.execute(update(channel).where(channel.c.number == row.number).values(**changes))
     if "title" in changes or "project_name" in changes:
         reindex_title(tx, row, changes)
@@ -192,11 +194,11 @@ def edit_channel(tx: WriteTransaction, name: str, changes: Mapping[str, Any], ta
     if nickname not in (None, row.nickname):  # one that is stored stays, whatever was allowed then
         check_nickname(tx, nickname, row.number)
     if changes:
-        tx.execute(update(channel).where(channel.c.number == row.number).values(**storable(changes)))
+        tx.execute(update(channel).where(channel.c.number == row.number).values(**changes))
         reindex_title(tx, row, changes)
     if tags is not None:
         tx.execute(delete(tag).where(tag.c.channel_number == row.number))
-        rows = [{"channel_number": row.number, "name": name} for name in dict.fromkeys(tags)]
+        rows = [{"channel_number": row.number, "name": name} for name in dict.fromkeys(masked(tx, tags))]
         if rows:
             tx.execute(insert(tag), rows)
     return get_channel(tx, name)

@@ -11,6 +11,7 @@ from sqlalchemy import Table, select
 
 from registry.domain import format_time
 from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.masking import masked
 from registry.storage.tables import store, store_session
 
 
@@ -63,7 +64,7 @@ def save_store(tx: WriteTransaction, state: StoreState) -> None:
         "stamp": state.stamp,
         "seen": state.seen,
         "parsed": state.parsed,
-        "skipped": list(state.skipped),
+        "skipped": masked(tx, state.skipped),
     }
     _upsert(tx, store, ("source", "path"), [row])
 

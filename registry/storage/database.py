@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -75,6 +75,7 @@ def _server_engine(address: URL) -> Engine:
     engine = create_engine(
         address.set(drivername="postgresql+psycopg"),
         json_serializer=_dump,
+        hide_parameters=True,
         pool_size=READERS + WRITERS["postgresql"],
         pool_pre_ping=True,
         connect_args={"connect_timeout": CONNECT_TIMEOUT_S, "prepare_threshold": None, "autocommit": True},
@@ -82,8 +83,8 @@ def _server_engine(address: URL) -> Engine:
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:  # in one go with what holds in this transaction
-        chosen = connection.get_execution_options().get("begin", "BEGIN")
-        connection.exec_driver_sql(chosen, execution_options={"no_parameters": True})
+        if chosen := connection.get_execution_options().get("begin", "BEGIN"):
+            connection.exec_driver_sql(chosen, execution_options={"no_parameters": True})
 
     return engine
 
@@ -104,7 +105,7 @@ def _sqlite_engine(url: str) -> Engine:
         _make_private_folder(Path(file).parent)
         make_private_file(Path(file))  # what SQLite makes beside it may be read by whom this may be
         keep_private(Path(f"{file}{end}") for end in ("", "-wal", "-shm"))
-    engine = create_engine(url, json_serializer=_dump, connect_args={"check_same_thread": False})
+    engine = create_engine(url, json_serializer=_dump, hide_parameters=True, connect_args={"check_same_thread": False})
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _record: Any) -> None:
@@ -116,6 +117,7 @@ def _sqlite_engine(url: str) -> Engine:
             "journal_mode=WAL",
             "synchronous=FULL",
             "foreign_keys=ON",
+            "secure_delete=ON",  # what is deleted is overwritten
             "cache_size=-32000",
         ):
             cursor.execute(f"PRAGMA {pragma}")
@@ -123,7 +125,10 @@ def _sqlite_engine(url: str) -> Engine:
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        is_write = connection.get_execution_options().get("write", False)
+        options = connection.get_execution_options()
+        if options.get("maintenance"):
+            return
+        is_write = options.get("write", False)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if is_write else "BEGIN")
 
     return engine
@@ -226,6 +231,19 @@ class Database:
         running = self._writers.submit(run)
         running.add_done_callback(lambda _: _tell(loop, turn.release))
         return await asyncio.wrap_future(running)
+
+    async def maintain(self, statements: Sequence[str]) -> list[Any]:
+        """Run statements that no transaction may hold, one after the other; the rows of the last one."""
+
+        def run() -> list[Any]:
+            self._check_file()
+            is_server = self.dialect == "postgresql"
+            options = {"isolation_level": "AUTOCOMMIT", "begin": ""} if is_server else {"maintenance": True}
+            with storage_errors("maintain"), self.engine.execution_options(**options).connect() as connection:
+                found = [connection.exec_driver_sql(statement) for statement in statements][-1]
+                return list(found.all()) if found.returns_rows else []
+
+        return await asyncio.get_running_loop().run_in_executor(self._writers, run)
 
     def _check_file(self) -> None:
         """SQLite goes on writing into a file that is no longer in its folder: nothing of it would be left."""

@@ -15,6 +15,7 @@ from registry.errors import NotFound
 from registry.storage.aliases import canonical_name
 from registry.storage.conditions import given_conditions
 from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.masking import masked
 from registry.storage.paging import Page, read_page
 from registry.storage.tables import execution
 
@@ -74,7 +75,7 @@ def save_execution(tx: WriteTransaction, run: Execution) -> None:
         "result": run.result,
         "steps": list(run.steps),
     }
-    values = storable(values)  # one record that cannot be stored would hold up all that come after it
+    values = masked(tx, storable(values))  # one record that cannot be stored would hold up all that come after it
     outcome = ("status", "error_code", "error", "finished_at", "duration_ms", "duration_rounded")
     tx.execute(
         insert(execution)

@@ -13,6 +13,7 @@ from registry.domain import format_time
 from registry.errors import NotFound
 from registry.storage.aliases import canonical_name
 from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.masking import masked
 from registry.storage.paging import Page, read_page
 from registry.storage.tables import extract_result
 
@@ -36,7 +37,7 @@ def save_result(
             channel=channel,
             result_type=result_type,
             items=list(items),
-            metadata=metadata,
+            metadata=masked(tx, metadata),
             timestamp=timestamp,
             deleted=False,
         )

@@ -165,6 +165,7 @@ def _conditions(wanted: MessageFilter) -> list[ColumnElement[bool]]:
         (le, conversation.c.timestamp, wanted.to),
         (is_in, conversation.c.number, wanted.numbers),
         (eq, conversation.c.deleted, None if wanted.include_deleted else False),
+        (eq, conversation.c.forgotten, False if wanted.include_deleted else None),
     )
 
 
@@ -173,18 +174,15 @@ def get_message(tx: ReadTransaction, message_id: str, *, include_deleted: bool =
     aliased = select(message_alias.c.number).where(message_alias.c.id == message_id).scalar_subquery()
     row = tx.execute(select(conversation).where(conversation.c.id == message_id)).first()
     row = row or tx.execute(select(conversation).where(conversation.c.number == aliased)).first()
-    if row is None or (row.deleted and not include_deleted):
+    if row is None or row.forgotten or (row.deleted and not include_deleted):
         raise NotFound("No such message", f"No message {message_id!r} in the registry")
     return row
 
 
-def delete_message(tx: WriteTransaction, message_id: str, *, soft: bool) -> dict[str, Any]:
-    """Delete a message so that nothing finds it; softly it can be restored. Returns it as it now is."""
+def delete_message(tx: WriteTransaction, message_id: str) -> dict[str, Any]:
+    """Delete a message so that nothing finds it, and it can be restored. Returns it as it now is."""
     row = get_message(tx, message_id, include_deleted=True)
-    if soft:
-        delete_softly(tx, [row])
-    else:
-        remove(tx, [row])
+    delete_softly(tx, [row])
     recount_channel(tx, row.channel_number)
     return {**message_item(row), "deleted": True}
 

@@ -133,6 +133,7 @@ conversation = Table(
     Column("length", Integer, nullable=False),
     Column("analyzer_version", Integer, nullable=False),
     Column("with_channel", Boolean, nullable=False, server_default=false()),  # deleted because its channel was
+    Column("forgotten", Boolean, nullable=False, server_default=false()),  # its words are gone; it is not stored again
     UniqueConstraint("channel_number", "seq"),
     Index("ix_conversation_order", "channel_number", "timestamp", "number"),
     Index("ix_conversation_turn", "channel_number", "turn"),
@@ -149,6 +150,23 @@ message_alias = Table(  # the ids of messages that turned out to be another one 
     Column("id", String(40), primary_key=True),
     Column("number", Number, ForeignKey("conversation.number", ondelete="CASCADE"), nullable=False),
     Index("ix_message_alias_number", "number"),
+)
+
+registry_key = Table(  # what marks of secrets and digests of what was forgotten are made with
+    "registry_key",
+    metadata,
+    Column("number", Integer, primary_key=True),
+    Column("key", LargeBinary, nullable=False),
+)
+
+forgotten = Table(  # what shall not come back: channels and sessions by keyed digests of their names and words
+    "forgotten",
+    metadata,
+    Column("digest", LargeBinary(16), primary_key=True),
+    Column("what", String(16), nullable=False),
+    Column("receipt", String(40), nullable=False),
+    Column("forgotten_at", UtcTime, nullable=False),
+    Index("ix_forgotten_receipt", "receipt"),
 )
 
 store = Table(

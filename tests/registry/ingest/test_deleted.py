@@ -11,6 +11,7 @@ from sqlalchemy import Engine, select
 from registry.storage.channels import get_channel
 from registry.storage.database import ReadTransaction, WriteTransaction, create_database_engine
 from registry.storage.engines import index_of
+from registry.storage.forgetting import Wanted, affected_by, forget
 from registry.storage.index_entries import message_entry
 from registry.storage.messages import delete_channel, delete_message, restore_channel, restore_message
 from registry.storage.tables import conversation
@@ -43,7 +44,11 @@ def assert_index_is_right(engine: Engine, *gone: str) -> None:
 
 def delete(engine: Engine, message_id: str, *, soft: bool = True) -> None:
     with engine.begin() as connection:
-        delete_message(WriteTransaction(ReadTransaction(connection)), message_id, soft=soft)
+        tx = WriteTransaction(ReadTransaction(connection))
+        if soft:
+            delete_message(tx, message_id)
+        else:
+            forget(tx, affected_by(tx, Wanted(id=message_id)))
 
 
 def test_a_deleted_message_is_found_no_more_until_it_is_restored(engine: Engine) -> None:

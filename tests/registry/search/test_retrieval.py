@@ -17,7 +17,7 @@ from registry.search.spelling import correct
 from registry.storage.channels import edit_channel, get_channel
 from registry.storage.database import ReadTransaction
 from registry.storage.engines import index_of
-from registry.storage.messages import delete_channel, delete_message
+from registry.storage.messages import delete_channel
 from registry.text.analyzer import analyze
 from registry.text.confidence import Confidence, confidence_of
 from registry.text.query import parse_query
@@ -330,7 +330,7 @@ async def test_a_budget_leaves_out_the_commonest_words_first(registry: Registry)
 
 async def test_a_message_deleted_for_good_leaves_nothing_to_find(registry: Registry) -> None:
     [first, *_] = [message["id"] for message in await registry.get_conversations("shop")]
-    await registry.write(lambda tx: delete_message(tx, first, soft=False))
+    await registry.delete_conversation(first, soft=False)
     assert sorted(await registry.read(lambda tx: index_of(tx).holders(tx, [["redi"]]))) == [2, 3, 4]
 
 

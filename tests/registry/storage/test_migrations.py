@@ -136,7 +136,7 @@ def fill_first_release(connection: Connection) -> None:
             connection.execute(text(f"SELECT setval(pg_get_serial_sequence('{table}', 'number'), 10)"))
 
 
-FIRST_COLUMNS = [column for column in tables.conversation.c if column.name != "with_channel"]
+FIRST_COLUMNS = [column for column in tables.conversation.c if column.name not in ("with_channel", "forgotten")]
 STORE = {"source": "cursor", "path": "/a/store"}
 RESULT = {
     "id": "r1", "record_type": "extract_result", "channel": "kept", "result_type": "messages", "items": ["m1"],
@@ -204,12 +204,19 @@ def aliases_go_with_what_they_name(connection: Connection) -> None:
         assert connection.execute(text(f"SELECT count(*) FROM {name}")).scalar() == 0  # noqa: S608
 
 
+def nothing_is_forgotten_yet(connection: Connection) -> None:
+    assert connection.execute(text("SELECT count(*) FROM conversation WHERE forgotten")).scalar() == 0
+    for name in ("forgotten", "registry_key"):
+        assert connection.execute(text(f"SELECT count(*) FROM {name}")).scalar() == 0  # noqa: S608
+
+
 CHECKS: dict[str, Callable[[Connection], None]] = {
     "0002": durations_are_rounded,
     "0003": its_scope_is_not_taken_for_indexed,
     "0004": vectors_are_kept_with_their_messages,
     "0005": what_went_with_its_channel_is_known,
     "0006": aliases_go_with_what_they_name,
+    "0007": nothing_is_forgotten_yet,
 }
 
 

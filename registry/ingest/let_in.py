@@ -1,0 +1,158 @@
+"""What is let in: the one place that tool, hook and reader share, before anything is recognised or stored.
+
+Secrets become marks, so that a message sent again is recognised as the masked one. What stands between `<private>` and
+`</private>`, in a private channel, or under a rule of the settings is not kept at all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatch
+from typing import Any
+
+from registry.domain import Message, Session
+from registry.storage.database import WriteTransaction
+from registry.storage.masking import key_of, mask_value
+
+PRIVATE = "[private]"
+"""What stands in the place of what is between the tags."""
+_BETWEEN = re.compile(r"<private>.*?</private>", re.IGNORECASE | re.DOTALL)
+_IDENTITY = frozenset({"native_id", "request_id", "session_id", "parent", "project", "time", "timestamp"})
+"""What a message or a session is known by is not looked through."""
+_PATHS = frozenset({"file", "path", "file_path", "filePath", "filename", "notebook_path", "target_file", "uri"})
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """What a registry keeps of what comes: the settings of who runs it. Names may hold `*` and `?`."""
+
+    unmasked: tuple[str, ...] = ()
+    """Projects whose secrets are kept as they are."""
+    never: tuple[str, ...] = ()
+    """`source:NAME`, `project:FOLDER`, `channel:NAME`, `path:FILE`: what is never kept."""
+
+    def rule_against(self, **about: str | None) -> str | None:
+        """The first rule by which a conversation is not kept at all, if there is one."""
+        for rule in (*_PRIVATE_CHANNELS, *self.never):
+            kind, _, pattern = rule.partition(":")
+            if about.get(kind) and _is_like(about[kind] or "", pattern):
+                return rule
+        return None
+
+    def rule_against_path(self, paths: Sequence[str]) -> str | None:
+        """The first rule by which a message about one of these files is not kept."""
+        rules = [rule for rule in self.never if rule.startswith("path:")] if self.never else []
+        return next((rule for rule in rules for path in paths if _is_like(path, rule.removeprefix("path:"))), None)
+
+    def masks(self, project: str | None) -> bool:
+        """Whether secrets are masked in this project."""
+        return project is None or not any(_is_like(project, pattern) for pattern in self.unmasked)
+
+
+_PRIVATE_CHANNELS = ("channel:private", "channel:private[-_:. ]*")
+
+
+def _is_like(name: str, pattern: str) -> bool:
+    """By the whole, or by the last part of a path; what is below a folder belongs to it."""
+    last = re.split(r"[\\/]", name.rstrip("\\/"))[-1]
+    return fnmatch(name, pattern) or fnmatch(last, pattern) or fnmatch(name, f"{pattern}/*")
+
+
+def keeping_of(tx: WriteTransaction) -> Keeping:
+    """The settings of this registry."""
+    keeping: Keeping = tx.get_execution_options().get("keeping") or Keeping()
+    return keeping
+
+
+@dataclass(frozen=True, slots=True)
+class LetIn:
+    """What of a conversation may be stored; `kept_out` says why nothing of it may."""
+
+    messages: Sequence[Message]
+    about: Mapping[str, Any]
+    kept_out: str | None = None
+
+
+def let_in(
+    tx: WriteTransaction,
+    messages: Sequence[Message],
+    about: Mapping[str, Any],
+    *,
+    source: str,
+    channel: str | None = None,
+    project: str | None = None,
+) -> LetIn:
+    """What of a conversation, and of what is said about it, may be stored. `project`: if `about` names none."""
+    keeping = keeping_of(tx)
+    named = about.get("project")
+    project = named if isinstance(named, str) and named else project
+    if about.get("private") is True:
+        return LetIn([], {}, "it is private")
+    if rule := keeping.rule_against(source=source, project=project, channel=channel):
+        return LetIn([], {}, f"by the rule {rule!r}")
+    key = key_of(tx) if keeping.masks(project) else None
+    return LetIn([_let_in_message(keeping, message, key) for message in messages], _let_in_about(about, key))
+
+
+def let_in_session(tx: WriteTransaction, source: str, session: Session) -> tuple[Session, str | None]:
+    """The same of a session as a client has it."""
+    about = {"title": session.title, "project": session.project, **session.meta}
+    found = let_in(tx, session.messages, about, source=source)
+    title = found.about.get("title")
+    meta = {name: value for name, value in found.about.items() if name in session.meta}
+    return replace(session, messages=tuple(found.messages), title=title, meta=meta), found.kept_out
+
+
+def _let_in_about(about: Mapping[str, Any], key: bytes | None) -> dict[str, Any]:
+    return {name: value if name in _IDENTITY else _let_in_value(value, key, name) for name, value in about.items()}
+
+
+def _let_in_message(keeping: Keeping, message: Message, key: bytes | None) -> Message:
+    rule = keeping.rule_against_path(list(_paths(message))) if keeping.never else None
+    if rule:
+        kept = {name: message.more[name] for name in _IDENTITY & message.more.keys()}
+        return Message(message.role, f"[not kept: {rule}]", message.timestamp, more=kept)
+    text = _let_in_text(message.text, key)
+    more, context = message.more, message.context
+    if more.keys() - _IDENTITY or context:
+        more = _let_in_about(more, key)
+        context = None if context is None else _let_in_value(context, key)
+    return replace(message, text=text, more=more, context=context)
+
+
+def _let_in_value(value: Any, key: bytes | None, name: str = "") -> Any:
+    value = _without_private(value)
+    if key is None:
+        return value
+    return mask_value({name: value}, key)[name] if name else mask_value(value, key)
+
+
+def _let_in_text(text: str, key: bytes | None) -> str:
+    text = _without_private(text)
+    return text if key is None else mask_value(text, key)
+
+
+def _without_private(value: Any) -> Any:
+    match value:
+        case str():
+            return _BETWEEN.sub(PRIVATE, value) if "</" in value else value
+        case Mapping():
+            return {name: _without_private(held) for name, held in value.items()}
+        case list() | tuple():
+            return [_without_private(held) for held in value]
+    return value
+
+
+def _paths(message: Message) -> Iterator[str]:
+    """The files that a message is about: in its context, in what a tool was called with, attached."""
+    tool = message.more.get("tool")
+    params = tool.get("params") if isinstance(tool, Mapping) else None
+    for held in (message.context, message.more, params):
+        if isinstance(held, Mapping):
+            yield from (held[name] for name in _PATHS & held.keys() if isinstance(held[name], str))
+    attached = message.more.get("attachments")
+    for each in attached if isinstance(attached, list) else ():
+        found = each.values() if isinstance(each, Mapping) else [each]
+        yield from (path for path in found if isinstance(path, str))

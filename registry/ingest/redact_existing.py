@@ -1,0 +1,145 @@
+"""Secrets that were stored before they were masked on the way in: counted, and masked where they stand."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from sqlalchemy import Table, delete, func, select, update
+
+from registry.domain import Role, digest_of
+from registry.ingest.let_in import keeping_of
+from registry.storage.channels import recount_channel, reindex_title
+from registry.storage.database import Database, WriteTransaction
+from registry.storage.forgetting import wipe
+from registry.storage.masking import key_of, mask_value
+from registry.storage.messages import MessageRow, revise
+from registry.storage.tables import channel, conversation, execution, extract_result, message_vector
+from registry.text.secrets import MARK
+
+BATCH = 500
+Progress = Callable[[int, int], None]
+"""Told how many rows are done, of how many."""
+
+_TEXTS: dict[Table, tuple[str, ...]] = {
+    conversation: ("text", "payload"),
+    channel: ("title", "summary", "nickname", "meta", "first_message_preview"),
+    execution: ("request", "result", "steps", "error"),
+    extract_result: ("metadata",),
+}
+"""Where words stand that somebody said."""
+
+
+@dataclass(slots=True)
+class Held:
+    """What was found: rows with secrets by table, and secrets by kind."""
+
+    rows: Counter[str] = field(default_factory=Counter)
+    kinds: Counter[str] = field(default_factory=Counter)
+
+    def as_dict(self) -> dict[str, Any]:
+        """As the outside sees it."""
+        names = {"conversation": "messages", "channel": "channels", "execution": "executions"}
+        rows = {shown: self.rows[name] for name, shown in names.items()}
+        return {**rows, "secrets": dict(self.kinds.most_common()), "total": self.kinds.total()}
+
+
+async def scan(database: Database, on_progress: Progress) -> Held:
+    """Which secrets the registry holds; nothing is changed."""
+    return await _walk(database, on_progress, is_dry=True)
+
+
+async def redact(database: Database, on_progress: Progress) -> Held:
+    """Mask them, batch by batch: stopped at any point, the rest is masked the next time."""
+    held = await _walk(database, on_progress, is_dry=False)
+    if held.rows:
+        await wipe(database)
+        if database.is_embedded:
+            await database.maintain(("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"))
+    return held
+
+
+async def _walk(database: Database, on_progress: Progress, *, is_dry: bool) -> Held:
+    held = Held()
+    total = await database.read(
+        lambda tx: sum(tx.execute(select(func.count()).select_from(table)).scalar_one() for table in _TEXTS)
+    )
+    done = 0
+    for table in _TEXTS:
+        last = 0
+        while found := await database.write(partial(_batch, table=table, last=last, held=held, is_dry=is_dry)):
+            last, count = found
+            done += count
+            on_progress(min(done, total), total)
+    return held
+
+
+def _batch(tx: WriteTransaction, table: Table, last: int, held: Held, is_dry: bool) -> tuple[int, int] | None:
+    """The next rows behind `last`: the last number of them, and how many they were."""
+    rows = tx.execute(select(table).where(table.c.number > last).order_by(table.c.number).limit(BATCH)).all()
+    if not rows:
+        return None
+    key, kept = key_of(tx), _unmasked(tx)
+    changed = []
+    for row in rows:
+        if table in (conversation, channel) and row._mapping[_CHANNEL[table]] in kept:
+            continue
+        was = {name: row._mapping[name] for name in _TEXTS[table] if row._mapping[name]}
+        now = mask_value(was, key)
+        if now != was:
+            changed.append((row, {name: now[name] for name in was if now[name] != was[name]}))
+            held.rows[table.name] += 1
+            held.kinds.update(_marks(now) - _marks(was))
+    if changed and not is_dry:
+        _CHANGE.get(table, _change)(tx, changed, table)
+    return rows[-1].number, len(rows)
+
+
+_CHANNEL = {conversation: "channel_number", channel: "number"}
+
+
+def _unmasked(tx: WriteTransaction) -> set[int]:
+    """The channels of projects whose secrets are kept."""
+    keeping = keeping_of(tx)
+    if not keeping.unmasked:
+        return set()
+    rows = tx.execute(select(channel.c.number, channel.c.project_path))
+    return {number for number, project in rows if not keeping.masks(project)}
+
+
+def _marks(value: Any) -> Counter[str]:
+    return Counter(mark.split(":")[1] for mark in MARK.findall(json.dumps(value, ensure_ascii=False)))
+
+
+Changes = Sequence[tuple[MessageRow, Mapping[str, Any]]]
+
+
+def _change(tx: WriteTransaction, changes: Changes, table: Table) -> None:
+    for row, news in changes:
+        tx.execute(
+            update(table).where(table.c.number == row.number).values({table.c[name]: news[name] for name in news})
+        )
+
+
+def _change_messages(tx: WriteTransaction, changes: Changes, _table: Table) -> None:
+    revise(tx, [(row, _with_digest(row, news)) for row, news in changes])
+    tx.execute(delete(message_vector).where(message_vector.c.message_number.in_([row.number for row, _ in changes])))
+    for number in {row.channel_number for row, _ in changes}:
+        recount_channel(tx, number)
+
+
+def _with_digest(row: MessageRow, news: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {**news, "digest": digest_of(Role(row.role), news["text"])} if "text" in news else news
+
+
+def _change_channels(tx: WriteTransaction, changes: Changes, table: Table) -> None:
+    _change(tx, changes, table)
+    for row, news in changes:
+        reindex_title(tx, row, news)
+
+
+_CHANGE = {conversation: _change_messages, channel: _change_channels}

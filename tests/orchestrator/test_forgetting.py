@@ -1,0 +1,156 @@
+"""What was forgotten is gone from wherever it stood, and does not come back by any way in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.service import Orchestrator
+from orchestrator.sync import spool
+from orchestrator.sync.drain import drain
+from orchestrator.sync.sync import sync
+from sources.base import Places
+from sources.readers import READERS
+from tests.orchestrator.test_secrets import bytes_of_registry, rows_of, sent, texts_of
+from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
+
+pytestmark = pytest.mark.anyio
+
+ASKED = "Where does the zanzibarian courier leave the parcels at night?"
+ANSWERED = "Behind the quokkalike statue near the northern gate, under a stone."
+THEN = "And who fetches them in the morning?"
+
+
+def traces(orchestrator: Orchestrator, *words: str) -> list[str]:
+    """Those of the words that still stand somewhere, in rows or in the bytes of the files."""
+    held = "\n".join(rows_of(orchestrator.registry))
+    if orchestrator.registry.is_embedded:
+        held += bytes_of_registry(orchestrator)
+    return [word for word in words if word in held.lower()]
+
+
+async def forget(orchestrator: Orchestrator, channel: str | None = None, **query: Any) -> dict[str, Any]:
+    request = {"operation": "delete", "channel": channel, "query": {"soft": False, **query}}
+    answer = await orchestrator.run(request)
+    assert answer["success"], answer
+    return answer
+
+
+async def channels(orchestrator: Orchestrator) -> list[str]:
+    listed = await orchestrator.run({"operation": "list"})
+    return [session["channel"] for session in listed["sessions"]]
+
+
+async def test_of_a_forgotten_message_no_word_is_left_and_its_resend_is_known(orchestrator: Orchestrator) -> None:
+    first = await orchestrator.run(sent(ASKED, ANSWERED, THEN))
+    await orchestrator.run({"operation": "extract", "query": {"text": "quokkalike statue"}})
+    await forget(orchestrator, id=first["stored_ids"][1])
+    assert traces(orchestrator, "quokkalike") == []
+    again = await orchestrator.run(sent(ASKED, ANSWERED, THEN, "The baker."))
+    assert again["stored_ids"][:3] == first["stored_ids"]
+    assert again["new_count"] == 1
+    assert await texts_of(orchestrator) == [ASKED, THEN, "The baker."]
+    assert traces(orchestrator, "quokkalike") == []
+
+
+async def test_a_forgotten_answer_does_not_come_back_in_fewer_words(orchestrator: Orchestrator) -> None:
+    first = await orchestrator.run(sent(ASKED, ANSWERED, THEN))
+    await forget(orchestrator, id=first["stored_ids"][1])
+    again = await orchestrator.run(sent(ASKED, "Behind the quokkalike statue.", THEN))
+    assert (again["stored_ids"], again["new_count"]) == (first["stored_ids"], 0)
+
+
+async def test_a_forgotten_message_cannot_be_restored_or_listed(orchestrator: Orchestrator) -> None:
+    first = await orchestrator.run(sent(ASKED, ANSWERED))
+    id_ = first["stored_ids"][0]
+    await forget(orchestrator, id=id_)
+    assert not (await orchestrator.run({"operation": "restore", "query": {"id": id_}}))["success"]
+    await orchestrator.run({"operation": "delete", "channel": "c", "query": {}})
+    await orchestrator.run({"operation": "restore", "channel": "c", "query": {}})
+    shown = await orchestrator.registry.get_conversations("c", include_deleted=True)
+    assert [message["text"] for message in shown] == [ANSWERED]
+
+
+async def test_of_a_forgotten_channel_no_word_is_left_not_in_records_either(orchestrator: Orchestrator) -> None:
+    await orchestrator.run({**sent(ASKED, ANSWERED), "metadata": {"title": "Zanzibarian parcels"}})
+    await orchestrator.run({"operation": "extract", "query": {"text": "zanzibarian parcels"}})
+    await orchestrator.run({"operation": "search", "query": {"text": "courier"}})
+    answer = await forget(orchestrator, "c")
+    assert {name: answer["receipt"][name] for name in ("channels", "messages", "results")} == {
+        "channels": 1,
+        "messages": 2,
+        "results": 1,
+    }
+    assert traces(orchestrator, "zanzibarian", "quokkalike") == []
+
+
+@pytest.mark.parametrize(
+    "again",
+    [sent(ASKED, ANSWERED), sent(ASKED, ANSWERED, THEN), sent(THEN), sent(ASKED, ANSWERED, channel="other")],
+    ids=["as it was", "grown", "only what is new", "under another name"],
+)
+async def test_a_forgotten_channel_sent_again_is_not_kept(orchestrator: Orchestrator, again: dict[str, Any]) -> None:
+    await orchestrator.run(sent(ASKED, ANSWERED))
+    await forget(orchestrator, "c")
+    answer = await orchestrator.run(again)
+    assert answer["success"]
+    assert "it was forgotten" in answer["not_kept"]
+    assert await channels(orchestrator) == []
+
+
+async def test_another_conversation_is_kept_though_it_begins_with_a_forgotten_word(orchestrator: Orchestrator) -> None:
+    await orchestrator.run(sent("continue", "Where were we?"))
+    await forget(orchestrator, "c")
+    await orchestrator.run(sent("continue", "I read the tests first.", channel="d"))
+    assert await channels(orchestrator) == ["d"]
+
+
+async def test_a_forgotten_session_stays_forgotten_when_its_file_grows_and_when_a_hook_speaks_of_it(
+    orchestrator: Orchestrator, tmp_path: Path
+) -> None:
+    dialogue = Dialogue(session_id(1))
+    dialogue.user(ASKED, promptSource="typed")
+    dialogue.says(ANSWERED, "msg_1")
+    write(tmp_path / ".claude", dialogue)
+    await sync(orchestrator, READERS, Places(tmp_path, {}))
+    [name] = await channels(orchestrator)
+    await forget(orchestrator, name)
+    dialogue.user(THEN, promptSource="typed")
+    write(tmp_path / ".claude", dialogue)
+    await sync(orchestrator, READERS, Places(tmp_path, {}))
+    payload = {"session_id": session_id(1), "prompt": "Who else knows?"}
+    spool.append(str(tmp_path), {"source": "claude-code", "event": "UserPromptSubmit", "at": 1e9, "payload": payload})
+    await drain(orchestrator, tmp_path)
+    assert await channels(orchestrator) == []
+    assert traces(orchestrator, "zanzibarian", "quokkalike", "fetches them", "who else") == []
+
+
+async def test_a_forgotten_message_of_a_session_is_not_read_again(orchestrator: Orchestrator, tmp_path: Path) -> None:
+    dialogue = Dialogue(session_id(1))
+    dialogue.user(ASKED, promptSource="typed")
+    dialogue.says(ANSWERED, "msg_1")
+    write(tmp_path / ".claude", dialogue)
+    await sync(orchestrator, READERS, Places(tmp_path, {}))
+    [name] = await channels(orchestrator)
+    await forget(orchestrator, name, matching="QUOKKALIKE")
+    dialogue.user(THEN, promptSource="typed")
+    write(tmp_path / ".claude", dialogue)
+    await sync(orchestrator, READERS, Places(tmp_path, {}))
+    assert await texts_of(orchestrator, name) == [ASKED, THEN]
+    assert traces(orchestrator, "quokkalike") == []
+
+
+async def test_forgetting_by_words_time_and_project_says_first_what_it_would_do(orchestrator: Orchestrator) -> None:
+    old = {"timestamp": "2024-01-01T00:00:00Z"}
+    await orchestrator.run({**sent(ASKED, ANSWERED, channel="old", **old), "metadata": {"project": "/a"}})
+    await orchestrator.run({**sent(ASKED, "In the shed.", channel="new"), "metadata": {"project": "/b"}})
+    await orchestrator.run({**sent("Something else", "entirely"), "metadata": {"project": "/c"}})
+    dry = await forget(orchestrator, matching="zanzibarian", dry_run=True)
+    assert (dry["receipt"]["is_dry_run"], dry["receipt"]["messages"]) == (True, 2)
+    assert len(await channels(orchestrator)) == 3
+    assert (await forget(orchestrator, before="2025-01-01T00:00:00Z"))["receipt"]["channels"] == 1
+    assert (await forget(orchestrator, project="/b"))["receipt"]["messages"] == 2
+    assert await channels(orchestrator) == ["c"]
+    assert traces(orchestrator, "zanzibarian", "quokkalike") == []

@@ -1,0 +1,179 @@
+"""Secrets that somebody says to an AI: nothing of what is stored holds them, by whichever way they came."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from orchestrator.service import Orchestrator
+from orchestrator.sync import spool
+from orchestrator.sync.drain import drain
+from orchestrator.sync.sync import sync
+from registry.ingest.let_in import Keeping
+from registry.registry import Registry
+from registry.storage.tables import metadata
+from sources.base import Places
+from sources.readers import READERS
+from tests.sources.claude_code.claude_code_files import BEGIN, Dialogue, session_id, write
+
+pytestmark = pytest.mark.anyio
+
+PLANTED = {
+    "openai-key": "sk-proj-Zb3kQ9vT1xLw7RmY2uHs8NcE5pJd4AfGoXiK6tB0",
+    "aws-access-key": "AKIAQ3EGRTY7WZMNPL2X",
+    "github-token": "ghp_k3JdR8xWq1ZtYv5LmN7bPc2HsFg9QaUe4T6o",
+    "url-password": "Tr0ub4dor-and-3",
+    "secret": "9f2c7ab1e0d84c6fb35a",
+    "resident-number": "900101-1234568",
+    "card-number": "4539 5787 6362 1486",
+}
+SAID = (
+    f"use {PLANTED['openai-key']} and {PLANTED['aws-access-key']}, push with {PLANTED['github-token']},"
+    f" the database is postgresql://app:{PLANTED['url-password']}@db.internal/app, SECRET_KEY = '{PLANTED['secret']}',"
+    f" {PLANTED['resident-number']}, {PLANTED['card-number']}"
+)
+
+
+def talk(asked: str, answered: str) -> Dialogue:
+    """A session as Claude Code keeps it."""
+    dialogue = Dialogue(session_id(1))
+    dialogue.user(asked, promptSource="typed")
+    dialogue.calls("Bash", {"command": asked}, "toolu_1", "msg_1")
+    dialogue.result("toolu_1", answered)
+    dialogue.says(answered, "msg_2")
+    return dialogue
+
+
+def planted_in(found: str) -> list[str]:
+    return [kind for kind, secret in PLANTED.items() if secret in found]
+
+
+def rows_of(registry: Registry) -> Iterator[str]:
+    with registry.engine.connect() as connection:
+        for table in metadata.sorted_tables:
+            yield from (repr(tuple(row)) for row in connection.execute(select(table)))
+
+
+def sent(*texts: str, channel: str = "c", **more: Any) -> dict[str, Any]:
+    roles = ("user", "assistant")
+    messages = [{"role": roles[at % 2], "text": text, **more} for at, text in enumerate(texts)]
+    return {"operation": "conversation_log", "channel": channel, "source": "cursor", "messages": messages}
+
+
+async def texts_of(orchestrator: Orchestrator, channel: str = "c") -> list[str]:
+    return [message["text"] for message in await orchestrator.registry.get_conversations(channel)]
+
+
+@pytest.mark.parametrize("way", ["tool", "hook", "reader"])
+async def test_a_planted_secret_is_nowhere_in_the_registry_whichever_way_it_came(
+    orchestrator: Orchestrator, tmp_path: Path, way: str
+) -> None:
+    home = tmp_path / "registry"
+    if way == "tool":
+        tool = {"name": "Bash", "params": {"env": {"DB_PASSWORD": PLANTED["url-password"]}, "command": SAID}}
+        answer = await orchestrator.run(
+            {**sent(SAID, tool=tool, context={"file": f"/{SAID}"}), "metadata": {"title": SAID, "note": {"a": [SAID]}}}
+        )
+        assert answer["success"]
+    elif way == "hook":
+        payload = {"conversation_id": "c-1", "prompt": SAID, "attachments": [{"file_path": SAID}]}
+        spool.append(str(home), {"source": "cursor", "event": "beforeSubmitPrompt", "at": 1e9, "payload": payload})
+        assert (await drain(orchestrator, home)).new_messages == 1
+    else:
+        user = tmp_path / "user"
+        write(user / ".claude", talk(SAID, f"I see {SAID}"))
+        [report] = await sync(orchestrator, READERS, Places(user, {}))
+        assert report.new_messages == 3
+    await orchestrator.run({"operation": "search", "query": {"text": SAID}})
+    await orchestrator.run({"operation": "extract", "query": {"text": SAID, "limit": 0, "also": SAID}})
+    assert planted_in("\n".join(rows_of(orchestrator.registry))) == []
+    if orchestrator.registry.is_embedded:
+        assert planted_in(bytes_of_registry(orchestrator)) == []
+
+
+def bytes_of_registry(orchestrator: Orchestrator) -> str:
+    file = str(orchestrator.registry.engine.url.database)
+    files = [Path(file + end) for end in ("", "-wal")]
+    return "\n".join(each.read_bytes().decode("latin-1") for each in files if each.exists())
+
+
+async def test_a_masked_text_is_still_readable_and_one_secret_has_one_mark(orchestrator: Orchestrator) -> None:
+    key = PLANTED["aws-access-key"]
+    await orchestrator.run(sent(f"export AWS_KEY={key}  # mine", f"I set {key} in `deploy.sh`."))
+    asked, answered = await texts_of(orchestrator)
+    mark = asked.removeprefix("export AWS_KEY=").removesuffix("  # mine")
+    assert mark.startswith("[secret:aws-access-key:")
+    assert answered == f"I set {mark} in `deploy.sh`."
+
+
+async def test_the_original_sent_again_is_the_stored_masked_message(orchestrator: Orchestrator) -> None:
+    first = await orchestrator.run(sent(SAID, "Noted."))
+    again = await orchestrator.run(sent(SAID, "Noted.", "and now?"))
+    assert again["stored_ids"][:2] == first["stored_ids"]
+    assert again["new_count"] == 1
+
+
+async def test_what_hook_and_store_tell_of_one_secret_is_one_message(
+    orchestrator: Orchestrator, tmp_path: Path
+) -> None:
+    home, user = tmp_path / "registry", tmp_path / "user"
+    dialogue = talk(SAID, "Noted.")
+    write(user / ".claude", dialogue)
+    payload = {"session_id": session_id(1), "prompt": SAID}
+    at = BEGIN.timestamp() + 11
+    spool.append(str(home), {"source": "claude-code", "event": "UserPromptSubmit", "at": at, "payload": payload})
+    await drain(orchestrator, home)
+    await sync(orchestrator, READERS, Places(user, {}))
+    listed = await orchestrator.run({"operation": "list"})
+    assert [session["message_count"] for session in listed["sessions"]] == [3]
+
+
+async def test_what_stands_between_private_tags_is_not_kept(orchestrator: Orchestrator) -> None:
+    text = "My name is <private>Ada\nLovelace</private>, call me <PRIVATE>A.</private> please"
+    first = await orchestrator.run(sent(text))
+    assert await texts_of(orchestrator) == ["My name is [private], call me [private] please"]
+    assert (await orchestrator.run(sent(text)))["stored_ids"] == first["stored_ids"]
+
+
+@pytest.fixture
+async def choosy(database_url: str) -> Any:
+    """A registry with rules of what is never kept."""
+    rules = ("source:chatgpt", "project:/home/me/diary", "channel:hr_*", "path:*.env")
+    registry = Registry(database_url, Keeping(unmasked=("/home/me/lab",), never=rules))
+    yield Orchestrator(registry)
+    registry.close()
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        {"source": "chatgpt"},
+        {"metadata": {"project": "/home/me/diary/2026"}},
+        {"channel": "hr_talks"},
+        {"channel": "private_thoughts"},
+        {"metadata": {"private": True}},
+    ],
+    ids=str,
+)
+async def test_nothing_is_kept_of_what_a_rule_keeps_out(choosy: Orchestrator, about: dict[str, Any]) -> None:
+    answer = await choosy.run({**sent("the offer is 90k", "I see"), **about})
+    assert (answer["success"], answer["stored_ids"], answer["message_count"]) == (True, [], 2)
+    assert "Nothing of this conversation is kept" in answer["not_kept"]
+    assert "90k" not in "\n".join(rows_of(choosy.registry))
+
+
+async def test_of_a_message_about_a_file_that_is_never_kept_only_a_mark_stays(choosy: Orchestrator) -> None:
+    tool = {"name": "Read", "params": {"file_path": "/app/.env"}, "result": "DEBUG=1"}
+    messages = [{"role": "user", "text": "look"}, {"role": "tool", "text": "DEBUG=1", "tool": tool}]
+    await choosy.run({**sent(), "messages": messages})
+    assert await texts_of(choosy) == ["look", "[not kept: path:*.env]"]
+    assert "DEBUG=1" not in "\n".join(rows_of(choosy.registry))
+
+
+async def test_secrets_stay_in_a_project_that_wants_them(choosy: Orchestrator) -> None:
+    await choosy.run({**sent("AKIAQ3EGRTY7WZMNPL2X"), "metadata": {"project": "/home/me/lab"}})
+    assert await texts_of(choosy) == ["AKIAQ3EGRTY7WZMNPL2X"]
