@@ -33,6 +33,7 @@ COMMANDS = {
     "hook": "cli.install",
     "install": "cli.install",
     "uninstall": "cli.install",
+    "backup": "cli.backup",
     "db": "cli.db",
     "doctor": "cli.doctor",
     "completion": "cli.main",

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from orchestrator.calls import project_of, working_folder
-from registry.errors import InvalidRequest, NotFound, OperationTimeout, RegistryError, StorageError, Unauthorized
+from registry.errors import (
+    InternalError,
+    InvalidRequest,
+    NotFound,
+    OperationTimeout,
+    RegistryError,
+    StorageError,
+    Unauthorized,
+)
 from registry.settings import Settings, read_settings
 
 if TYPE_CHECKING:
@@ -22,7 +30,7 @@ if TYPE_CHECKING:
 _ORDINAL = re.compile(r"\d{1,5}")
 source_option = click.option("--source", help="Only this client's: cursor, claude-code, ….")
 _ERRORS: dict[str, type[RegistryError]] = {
-    kind.code: kind for kind in (InvalidRequest, Unauthorized, NotFound, StorageError, OperationTimeout)
+    kind.code: kind for kind in (InvalidRequest, Unauthorized, NotFound, StorageError, OperationTimeout, InternalError)
 }
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from orchestrator.elsewhere import elsewhere, with_known_source
-from orchestrator.operations import briefing, extract, history, log, manage, search
+from orchestrator.operations import backup, briefing, extract, history, log, manage, search
 from orchestrator.recorder import result_summary
 from orchestrator.requests import READING, Operation, Request
 from orchestrator.state import Run, State, Steps
@@ -26,6 +26,10 @@ OPERATIONS: dict[Operation, Steps[Any, Any]] = {
     Operation.RESTORE: manage.RESTORE,
     Operation.IMPORT: log.IMPORT,
     Operation.DAILY_BRIEFING: briefing.BRIEFING,
+    Operation.CREATE_BACKUP: backup.CREATE,
+    Operation.LIST_BACKUPS: backup.LIST,
+    Operation.VALIDATE_BACKUP: backup.VALIDATE,
+    Operation.RESTORE_BACKUP: backup.RESTORE,
 }
 QUERY = {name: steps.query for name, steps in OPERATIONS.items() if steps.query}
 KEEP = {name: steps.keep for name, steps in OPERATIONS.items() if steps.keep}

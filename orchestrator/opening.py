@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestrator.service import Orchestrator
+from orchestrator.state import Shelf
 from orchestrator.sync.drain import drain
 from orchestrator.sync.freshness import Freshness
 from registry.registry import Registry
@@ -30,14 +31,16 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
     """
     registry = await asyncio.to_thread(Registry, settings.url)
     meaning = _meaning(settings, registry)
+    places = Places(Path.home(), os.environ)
     orchestrator = Orchestrator(
         registry,
         timeout_s=settings.timeout_s,
         search_budget=settings.search_budget,
         answer_characters=settings.answer_characters,
         meaning=meaning,
+        shelf=Shelf(settings.home / "backups", READERS, places),
     )
-    freshness = Freshness(orchestrator, settings.home, READERS, Places(Path.home(), os.environ))
+    freshness = Freshness(orchestrator, settings.home, READERS, places)
     if registry.is_embedded:
         orchestrator.before_reading = freshness.refresh
     try:

@@ -49,12 +49,26 @@ class Operation(StrEnum):
     RESTORE = "restore"
     IMPORT = "import"
     DAILY_BRIEFING = "daily_briefing"
+    CREATE_BACKUP = "create_backup"
+    LIST_BACKUPS = "list_backups"
+    VALIDATE_BACKUP = "validate_backup"
+    RESTORE_BACKUP = "restore_backup"
 
 
 ALIASES = {"save": Operation.CONVERSATION_LOG, "retrieve": Operation.EXTRACT}
 """Shorter names, accepted wherever an operation is named."""
 
-READING = frozenset({Operation.EXTRACT, Operation.SEARCH, Operation.SEARCH_SESSIONS, Operation.LIST, Operation.FETCH})
+READING = frozenset(
+    {
+        Operation.EXTRACT,
+        Operation.SEARCH,
+        Operation.SEARCH_SESSIONS,
+        Operation.LIST,
+        Operation.FETCH,
+        Operation.DAILY_BRIEFING,
+        Operation.CREATE_BACKUP,
+    }
+)
 """Operations that answer from what is there, so that it is worth looking first for what has come in."""
 
 
@@ -303,11 +317,44 @@ class BriefingQuery(BaseModel):
     data_types: list[str] = ["conversation_summaries"]
 
 
+class CreateBackupQuery(BaseModel):
+    """What goes into a backup beside the registry, and where it is written."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    path: str | None = Field(None, min_length=1, description="a new file; default: one in the folder of backups")
+    stores: bool = Field(True, description="also the clients' own histories")
+
+
+class ListBackupsQuery(BaseModel):
+    """Nothing is asked but which backups there are."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class ValidateBackupQuery(BaseModel):
+    """Which backup is meant."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    path: str = Field(min_length=1, description="its path, or its name in the folder of backups")
+
+
+class RestoreBackupQuery(ValidateBackupQuery):
+    """Which backup takes the place of what is stored."""
+
+    rest: bool = Field(False, description="of a damaged backup, what is left of it")
+    stores_to: str | None = Field(None, min_length=1, description="a new folder for the clients' own histories")
+    dry_run: bool = Field(False, description="try it in a temporary place, and change nothing")
+
+
 class Request(BaseModel):
     """What every request has, whatever the operation."""
 
     model_config = ConfigDict(extra="forbid")
     operation: ClassVar[Operation]
+    takes_long: ClassVar[bool] = False
+    """Whether the operation may take as long as there is much to copy."""
 
     channel: ChannelName | None = None
     source: SourceName = "unknown"
@@ -397,6 +444,29 @@ class BriefingRequest(Request):
     query: BriefingQuery
 
 
+class CreateBackupRequest(Request):
+    operation = Operation.CREATE_BACKUP
+    takes_long = True
+    query: CreateBackupQuery = CreateBackupQuery()
+
+
+class ListBackupsRequest(Request):
+    operation = Operation.LIST_BACKUPS
+    query: ListBackupsQuery = ListBackupsQuery()
+
+
+class ValidateBackupRequest(Request):
+    operation = Operation.VALIDATE_BACKUP
+    takes_long = True
+    query: ValidateBackupQuery
+
+
+class RestoreBackupRequest(Request):
+    operation = Operation.RESTORE_BACKUP
+    takes_long = True
+    query: RestoreBackupQuery
+
+
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """A call whose arguments a door has refused itself: recorded as the operation that it would have been."""
@@ -420,6 +490,10 @@ REQUESTS: dict[str, type[Request]] = {
         DeleteRequest,
         RestoreRequest,
         BriefingRequest,
+        CreateBackupRequest,
+        ListBackupsRequest,
+        ValidateBackupRequest,
+        RestoreBackupRequest,
     )
 }
 

@@ -14,7 +14,7 @@ from orchestrator.graph import build_graph
 from orchestrator.nodes import WRITE
 from orchestrator.recorder import Recorder, request_summary, result_summary
 from orchestrator.requests import Operation, Refusal, Request, full_name, parse_request
-from orchestrator.state import ExternalAction, Run, State
+from orchestrator.state import ExternalAction, Run, Shelf, State
 from registry.domain import DEEPEST, is_too_deep, storable
 from registry.errors import InternalError, InvalidRequest, OperationTimeout, RegistryError, StorageError
 from registry.registry import Registry
@@ -46,12 +46,14 @@ class Orchestrator:
         answer_characters: int = 0,
         actions: Sequence[ExternalAction] = (),
         meaning: Meaning | None = None,
+        shelf: Shelf | None = None,
     ) -> None:
         self.registry = registry
         self._timeout_s = timeout_s
         self._search_budget, self._answer_characters = search_budget, answer_characters
         self._actions = actions
         self.meaning = meaning
+        self._shelf = shelf
         self._graph = build_graph()
         self._unrecorded: dict[str, Execution] = {}
         self._recording: set[asyncio.Task[None]] = set()
@@ -113,13 +115,14 @@ class Orchestrator:
             actions=self._actions,
             before_reading=self.before_reading,
             meaning=self.meaning,
+            shelf=self._shelf,
         )
         asked: State = {"operation": request.operation, "query": request}
         try:
             # LangSmith, which LangGraph brings along, would send every state to its servers if the host
             # program's environment tells it to.
             with langsmith.tracing_context(enabled=False):
-                async with asyncio.timeout(self._timeout_s):
+                async with asyncio.timeout(None if request.takes_long else self._timeout_s):
                     ended = await self._graph.ainvoke(asked, context=run)
         except TimeoutError as exc:
             raise OperationTimeout(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypedDict, TypeVar
 
 from orchestrator.recorder import Recorder
@@ -11,6 +12,7 @@ from orchestrator.requests import Operation, Request
 from registry.errors import NotFound
 from registry.registry import Registry
 from registry.storage.database import ReadTransaction, WriteTransaction
+from sources.base import Places, Source
 
 if TYPE_CHECKING:
     from orchestrator.semantic.meaning import Meaning, Meant
@@ -38,6 +40,15 @@ class Answered(TypedDict, total=False):
     error: NotFound
 
 
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """Where backups stand, and whose stores go into them."""
+
+    folder: Path
+    readers: Sequence[Source] = ()
+    places: Places | None = None
+
+
 class ExternalAction(Protocol):
     """Something done outside the registry with what an operation produced, such as publishing a briefing."""
 
@@ -60,6 +71,8 @@ class Run:
     before_reading: Callable[[], Awaitable[None]] | None = None
     """What brings the registry up to date before it is asked."""
     meaning: Meaning | None = None
+    shelf: Shelf | None = None
+    """Where backups stand; None where this program keeps none."""
     meant: Meant | None = None
     """What the request means to the model of `meaning`, asked before the registry is read."""
 
