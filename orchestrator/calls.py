@@ -67,7 +67,7 @@ def extract_result(outcome: Mapping[str, Any]) -> dict[str, Any]:
 
 ABOUT = ("title", "source", "project", "first", "last", "confidence", "note", "stands_at")
 """What extract tells of the conversation before its messages: some clients show only the beginning of an answer."""
-BESIDE = ("summary", "others", "candidates")
+BESIDE = ("summary", "summary_by", "others", "candidates")
 MORE_COUNTS = ("next_cursor", "understood", "newer_messages", "left_out", "syncing")
 
 

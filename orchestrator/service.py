@@ -18,6 +18,7 @@ from orchestrator.state import ExternalAction, Run, Shelf, State
 from registry.domain import DEEPEST, is_too_deep, storable
 from registry.errors import InternalError, InvalidRequest, OperationTimeout, RegistryError, StorageError
 from registry.registry import Registry
+from registry.storage.channels import MadeSummary, keep_summaries
 from registry.storage.database import WriteTransaction
 from registry.storage.executions import Execution, save_execution
 
@@ -56,6 +57,7 @@ class Orchestrator:
         self._shelf = shelf
         self._graph = build_graph()
         self._unrecorded: dict[str, Execution] = {}
+        self._unkept: list[MadeSummary] = []
         self._recording: set[asyncio.Task[None]] = set()
         self.observers: list[Callable[[Execution], None]] = []
         """Told of every run when it has ended, for the counts of this process."""
@@ -132,6 +134,7 @@ class Orchestrator:
         if "error" in ended:
             raise ended["error"]
         result: dict[str, Any] = ended["result"]
+        self._unkept += recorder.summaries
         if request.operation not in WRITE:
             await self._record(recorder.finished(result_summary(result)))
         return result
@@ -153,10 +156,12 @@ class Orchestrator:
 
     async def _store_records(self) -> None:
         waiting = list(self._unrecorded.values())
+        made, self._unkept = self._unkept, []
 
         def work(tx: WriteTransaction) -> None:
             for execution in waiting:
                 save_execution(tx, execution)
+            keep_summaries(tx, made)
 
         try:
             await self.registry.write(work)

@@ -10,8 +10,9 @@ from typing import Any
 from orchestrator.answer.reversals import Said, taken_back
 from orchestrator.answer.selection import Budget, MessageDict, Selection, select, whole, with_gaps
 from orchestrator.answer.size import DEFAULT_TOKENS, length_for, room_for, tokens_in
+from orchestrator.answer.summary import SHORT_TOKENS, WRITER, digest_of, read_for, summary_of
 from orchestrator.answer.where_it_stands import where_it_stands
-from orchestrator.delivery import FirstSentences, Turn, cut_text, delivered, digest, message_dict
+from orchestrator.delivery import Turn, cut_text, delivered, message_dict
 from orchestrator.operations.search import ask, find, understood, without_the_asking_chat
 from orchestrator.relevance import Judged, best_channels, explanation, judge, outcome, turns_in
 from orchestrator.requests import ExtractQuery, ExtractRequest
@@ -52,8 +53,6 @@ WHOLE = 400
 ENVELOPE = 400
 """Characters that the envelope and the record of the answer take."""
 
-_summarizer = FirstSentences()
-
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
@@ -91,6 +90,7 @@ class KeptRanking:
 
 def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction:
     """The channel asked for, or the one that fits best, and what may answer in it."""
+    request = read_for(request)
     query = request.query
     ranking = _ranking_place(query.cursor)
     if ranking:
@@ -331,13 +331,18 @@ def _continued(tx: ReadTransaction, run: Run, request: ExtractRequest, place: di
 
 async def keep(run: Run, request: ExtractRequest, data: Extraction) -> dict[str, Any]:
     """The answer, as large as is asked for and as the asking client lets through; NotFound if nothing is left."""
+    request = read_for(request)
     tokens = request.query.max_tokens or DEFAULT_TOKENS
     if data.confidence is Confidence.LOW:
         tokens = min(tokens, GUESS_TOKENS)
     most = room_for(run.recorder.client, run.answer_characters) - ENVELOPE
     client = run.recorder.client
     result = _answer(request, data, tokens)
-    while length_for(client, json.dumps(_as_shown(result), ensure_ascii=False)) > most and tokens > 1:
+    while (
+        not request.is_shortened
+        and length_for(client, json.dumps(_as_shown(result), ensure_ascii=False)) > most
+        and tokens > 1
+    ):
         tokens = tokens * 3 // 4
         result = _answer(request, data, tokens)
     if not result["messages"]:
@@ -462,12 +467,16 @@ def _keep_ranking(result: dict[str, Any], data: Extraction, taken: int) -> None:
 
 
 def shorten(run: Run, request: ExtractRequest, state: State) -> State:
-    """Each message cut to its beginning, and for a summary the first sentences of all."""
-    result = {**state["result"], "messages": digest(state["result"]["messages"])}
-    if request.query.mode == "summary":
-        result["summary"] = cut_text(_summarizer.summarize(result["messages"]), request.query.max_tokens)
-    run.recorder.explain(by=_summarizer.name, messages=len(result["messages"]))
-    return {"result": result}
+    """The part that was asked for as a digest of its messages, or as a summary, within what was asked for."""
+    result, data = state["result"], state["data"]
+    room = room_for(run.recorder.client, run.answer_characters) - ENVELOPE
+    tokens = min(request.query.max_tokens or SHORT_TOKENS, room // 4)
+    run.recorder.explain(by=WRITER, messages=len(result["messages"]), max_tokens=tokens)
+    if request.query.mode == "digest":
+        return {"result": {**result, "messages": digest_of(result["messages"], tokens)}}
+    tools = [message for message in data.recent if message.get("tool")]
+    summary = summary_of([*result["messages"], *tools], tokens)
+    return {"result": {**result, "summary": summary, "summary_by": WRITER}}
 
 
 def write(tx: WriteTransaction, run: Run, request: ExtractRequest, state: State) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from datetime import datetime
 from operator import eq, ge, le
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Row, bindparam, delete, func, insert, or_, select, update
 
 from registry.domain import Project, Role, format_time, preview_of, storable
 from registry.errors import NotFound
@@ -254,8 +254,54 @@ def channel_item(row: ChannelRow, tags: Sequence[str]) -> dict[str, Any]:
         "created_at": format_time(row.created_at),
         "updated_at": format_time(row.updated_at),
         "first_message_preview": row.first_message_preview,
-        "summary": row.summary,
+        "summary": row.summary or made_summary(row),
+        "summary_by": summary_writer(row),
     }
+
+
+CLIENT = "client"
+"""Who made a summary that a client's own store had."""
+
+
+def content_state(row: ChannelRow) -> str:
+    """What changes whenever a channel gains or loses messages."""
+    return f"{row.seq_count}.{row.message_count}"
+
+
+def made_summary(row: ChannelRow) -> str | None:
+    """The summary that was made of the channel as it is now, if one was."""
+    return row.made_summary if row.made_summary_of == content_state(row) else None
+
+
+def summary_writer(row: ChannelRow) -> str | None:
+    """Who made the summary that is shown: the client, "extractive", or a model's name."""
+    return CLIENT if row.summary else row.made_summary_by if made_summary(row) else None
+
+
+@dataclass(frozen=True, slots=True)
+class MadeSummary:
+    """A channel's summary: who made it, of which state of its messages."""
+
+    channel_number: int
+    text: str
+    by: str
+    state: str
+
+
+def keep_summaries(tx: WriteTransaction, made: Sequence[MadeSummary]) -> None:
+    """Keep summaries with their channels, in place of older ones."""
+    statement = update(channel).where(channel.c.number == bindparam("of"))
+    values = {
+        "made_summary": bindparam("text"),
+        "made_summary_by": bindparam("by"),
+        "made_summary_of": bindparam("state"),
+    }
+    rows = {
+        one.channel_number: {"of": one.channel_number, "text": one.text, "by": one.by, "state": one.state}
+        for one in made
+    }
+    if rows:
+        tx.execute(statement.values(values), [rows[number] for number in sorted(rows)])
 
 
 def recount_channel(tx: WriteTransaction, number: int) -> None:
@@ -275,6 +321,7 @@ def recount_channel(tx: WriteTransaction, number: int) -> None:
         "message_count": count,
         "token_count": tokens,
         "first_message_preview": preview_of(asked) if asked else None,
+        "made_summary": None,  # it may tell what is deleted now
     }
     if count:
         changes |= {"created_at": first, "updated_at": last, "deleted": False}
