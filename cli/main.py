@@ -27,6 +27,7 @@ COMMANDS = {
     "tag": "cli.sessions",
     "nickname": "cli.sessions",
     "export": "cli.sessions",
+    "brief": "cli.brief",
     "stats": "cli.stats",
     "sync": "cli.sync",
     "import": "cli.imports:import_files",

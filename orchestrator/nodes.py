@@ -34,6 +34,7 @@ OPERATIONS: dict[Operation, Steps[Any, Any]] = {
 QUERY = {name: steps.query for name, steps in OPERATIONS.items() if steps.query}
 KEEP = {name: steps.keep for name, steps in OPERATIONS.items() if steps.keep}
 SHORTEN = {name: steps.shorten for name, steps in OPERATIONS.items() if steps.shorten}
+PUBLISH = {name: steps.publish for name, steps in OPERATIONS.items() if steps.publish}
 WRITE = {name: steps.write for name, steps in OPERATIONS.items() if steps.write}
 SUBJECT = {name: steps.subject for name, steps in OPERATIONS.items() if steps.subject}
 
@@ -77,9 +78,7 @@ async def transform(state: State, run: Run) -> State:
 
 async def external_action(state: State, run: Run) -> State:
     """Hand the outcome to the outside systems that are configured."""
-    done = {action.name: await action.perform(state["transformed_data"]) for action in run.actions}
-    run.recorder.explain(actions=done, why=None if done else "no outside system is configured")
-    return {}
+    return await PUBLISH[state["operation"]](run, state["query"], state)
 
 
 async def cr_write(state: State, run: Run) -> State:
@@ -114,7 +113,7 @@ def _path(name: Operation, *, is_shortened: bool) -> list[str]:
         "cr_query": steps.query,
         "filter": steps.keep,
         "transform": steps.shorten and (is_shortened or not steps.keep),
-        "external_action": steps.is_published,
+        "external_action": steps.publish,
         "cr_write": steps.write,
     }
     return [node for node in NODES if work[node]]

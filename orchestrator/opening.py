@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestrator.service import Orchestrator
-from orchestrator.state import Shelf
+from orchestrator.state import ExternalAction, Shelf
 from orchestrator.sync.drain import drain
 from orchestrator.sync.freshness import Freshness
 from registry.registry import Registry
@@ -38,6 +38,7 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
         search_budget=settings.search_budget,
         answer_characters=settings.answer_characters,
         meaning=meaning,
+        actions=_actions(settings),
         shelf=Shelf(settings.home / "backups", READERS, places),
     )
     freshness = Freshness(orchestrator, settings.home, READERS, places)
@@ -52,6 +53,14 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
         if meaning:
             await meaning.close()
         await asyncio.to_thread(registry.close)
+
+
+def _actions(settings: Settings) -> list[ExternalAction]:
+    if not settings.actions:
+        return []
+    from orchestrator.outside import McpAction
+
+    return [McpAction(one) for one in settings.actions]
 
 
 def _meaning(settings: Settings, registry: Registry) -> Meaning | None:

@@ -69,7 +69,7 @@ class Recorder:
             step.status, step.error = _outcome(error), error
             raise
         else:
-            step.status = "succeeded"
+            step.status = "failed" if step.error else "succeeded"
         finally:
             step.duration_ms = _ms_since(step.started)
 

@@ -308,13 +308,26 @@ class RestoreQuery(BaseModel):
     id: str | None = None
 
 
+def _day(given: object) -> object:
+    """The day that a word means here; what is a date already stays as it is."""
+    if isinstance(given, str) and not _DAY.fullmatch(given.strip()):
+        here = now().astimezone()
+        span = parse_span(given, here)
+        if span and span.start:
+            return span.start.astimezone(here.tzinfo).date()
+    return given
+
+
 class BriefingQuery(BaseModel):
-    """The day that is reported (UTC)."""
+    """The day that is reported, of the clock that is `utc_offset_minutes` ahead of UTC."""
 
     model_config = ConfigDict(extra="forbid")
 
-    date: date
-    data_types: list[str] = ["conversation_summaries"]
+    date: Annotated[date, BeforeValidator(_day)]
+    data_types: list[Literal["conversation_summaries", "notion_snapshots"]] = ["conversation_summaries"]
+    language: Literal["", "en", "ko"] = ""
+    utc_offset_minutes: UtcOffset = 0
+    again: bool = Field(False, description="hand it also to a system where it is not known whether it has it")
 
 
 class CreateBackupQuery(BaseModel):
@@ -441,6 +454,7 @@ class HookRequest(Request):
 
 class BriefingRequest(Request):
     operation = Operation.DAILY_BRIEFING
+    takes_long = True
     query: BriefingQuery
 
 

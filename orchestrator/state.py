@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypedDict, TypeVar
@@ -54,8 +54,8 @@ class ExternalAction(Protocol):
 
     name: str
 
-    async def perform(self, text: str) -> str:
-        """Do it; returns where the outcome can be seen. After a failure it is called again."""
+    async def perform(self, about: Mapping[str, str]) -> str:
+        """Do it with {id, date, text}; returns what came of it. After a ConnectionError it is called again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Steps(Generic[Asked, Read]):
     """`transform`: a shorter form; where `filter` has kept something, only if one is asked for."""
     write: Callable[[WriteTransaction, Run, Asked, State], dict[str, Any]] | None = None
     """`cr_write`: what is stored, in one write transaction."""
-    is_published: bool = False
-    """Whether `external_action` hands the text that was made to the outside systems that are configured."""
+    publish: Callable[[Run, Asked, State], Awaitable[State]] | None = None
+    """`external_action`: the text that was made is handed to the outside systems that are configured."""
     subject: Callable[[Asked], str] | None = None
     """The words of a request that may be close to something in meaning, where a model is asked."""

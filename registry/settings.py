@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from platformdirs import user_data_path
-from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -23,6 +23,29 @@ HOME_VARIABLE = "CTXR_HOME"
 def default_home() -> Path:
     """The platform's user-data folder for Context Registry."""
     return user_data_path("context-registry", appauthor=False)
+
+
+class ActionSettings(BaseModel):
+    """One tool of an MCP server that gets each briefing: `command` starts it over stdio, or `url` is where it is.
+
+    In `command`, `url` and `env` a $NAME stands for that variable of the environment; in `arguments` {id}, {date} and
+    {text} for the briefing's.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = Field(min_length=1)
+    tool: str = Field(min_length=1)
+    command: list[str] = []
+    url: str = ""
+    env: dict[str, str] = {}
+    arguments: dict[str, Any] = {}
+
+    @model_validator(mode="after")
+    def _one_way(self) -> ActionSettings:
+        if bool(self.command) == bool(self.url):
+            raise ValueError("either a command or a url")
+        return self
 
 
 class Settings(BaseSettings):
@@ -60,6 +83,11 @@ class Settings(BaseSettings):
     embed_api_key: SecretStr = Field(default=SecretStr(""), description="The endpoint's key, where it wants one.")
     keep_executions_days: int = Field(
         default=90, ge=0, le=36_500, description="Days executions are kept in full, then only as figures; 0: for ever."
+    )
+
+    actions: tuple[ActionSettings, ...] = Field(
+        default=(),
+        description="Tools of other MCP servers that get each briefing; best as `[[actions]]` in config.toml.",
     )
 
     @field_validator("home")

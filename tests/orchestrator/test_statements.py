@@ -47,7 +47,7 @@ MOST = {
     "search": ({"text": "memoize fibonacci", "limit": 100}, 14),
     "extract": ({"text": "memoize fibonacci"}, 24),
     "list": ({"limit": 100}, 9),  # four of them only until the summaries are kept
-    "daily_briefing": ({"date": DAY}, 3),
+    "daily_briefing": ({"date": DAY}, 7),
 }
 
 
