@@ -73,7 +73,7 @@ async def _once_more(run: Run, request: Request) -> dict[str, Any]:
 
 async def transform(state: State, run: Run) -> State:
     """Make what was read or kept shorter."""
-    return SHORTEN[state["operation"]](run, state["query"], state)
+    return await SHORTEN[state["operation"]](run, state["query"], state)
 
 
 async def external_action(state: State, run: Run) -> State:

@@ -13,6 +13,7 @@ from orchestrator.service import Orchestrator
 from orchestrator.state import ExternalAction, Shelf
 from orchestrator.sync.drain import drain
 from orchestrator.sync.freshness import Freshness
+from orchestrator.writing import Writer
 from registry.registry import Registry
 from registry.settings import Settings
 from sources.base import Places
@@ -31,6 +32,7 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
     """
     registry = await asyncio.to_thread(Registry, settings.url)
     meaning = _meaning(settings, registry)
+    writer = _writer(settings)
     places = Places(Path.home(), os.environ)
     orchestrator = Orchestrator(
         registry,
@@ -39,6 +41,7 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
         answer_characters=settings.answer_characters,
         meaning=meaning,
         actions=_actions(settings),
+        writer=writer,
         shelf=Shelf(settings.home / "backups", READERS, places),
     )
     freshness = Freshness(orchestrator, settings.home, READERS, places)
@@ -52,6 +55,8 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
         await orchestrator.settle()
         if meaning:
             await meaning.close()
+        if writer:
+            await writer.model.close()
         await asyncio.to_thread(registry.close)
 
 
@@ -61,6 +66,15 @@ def _actions(settings: Settings) -> list[ExternalAction]:
     from orchestrator.outside import McpAction
 
     return [McpAction(one) for one in settings.actions]
+
+
+def _writer(settings: Settings) -> Writer | None:
+    if not settings.llm_base_url:
+        return None
+    from orchestrator.language_model import LanguageModel  # an HTTP client that only who asked for it needs
+
+    model = LanguageModel(settings.llm_base_url, settings.llm_model, settings.llm_api_key.get_secret_value())
+    return Writer(model, settings.llm_timeout_s)
 
 
 def _meaning(settings: Settings, registry: Registry) -> Meaning | None:

@@ -15,6 +15,7 @@ from orchestrator.nodes import WRITE
 from orchestrator.recorder import Recorder, request_summary, result_summary
 from orchestrator.requests import Operation, Refusal, Request, full_name, parse_request
 from orchestrator.state import ExternalAction, Run, Shelf, State
+from orchestrator.writing import Writer
 from registry.domain import DEEPEST, is_too_deep, storable
 from registry.errors import InternalError, InvalidRequest, OperationTimeout, RegistryError, StorageError
 from registry.registry import Registry
@@ -47,6 +48,7 @@ class Orchestrator:
         answer_characters: int = 0,
         actions: Sequence[ExternalAction] = (),
         meaning: Meaning | None = None,
+        writer: Writer | None = None,
         shelf: Shelf | None = None,
     ) -> None:
         self.registry = registry
@@ -54,7 +56,7 @@ class Orchestrator:
         self._search_budget, self._answer_characters = search_budget, answer_characters
         self._actions = actions
         self.meaning = meaning
-        self._shelf = shelf
+        self._writer, self._shelf = writer, shelf
         self._graph = build_graph()
         self._unrecorded: dict[str, Execution] = {}
         self._unkept: list[MadeSummary] = []
@@ -117,6 +119,7 @@ class Orchestrator:
             actions=self._actions,
             before_reading=self.before_reading,
             meaning=self.meaning,
+            writer=self._writer,
             shelf=self._shelf,
         )
         asked: State = {"operation": request.operation, "query": request}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypedDict, TypeVar
 
 from orchestrator.recorder import Recorder
 from orchestrator.requests import Operation, Request
+from orchestrator.writing import Writer
 from registry.errors import NotFound
 from registry.registry import Registry
 from registry.storage.database import ReadTransaction, WriteTransaction
@@ -71,6 +72,8 @@ class Run:
     before_reading: Callable[[], Awaitable[None]] | None = None
     """What brings the registry up to date before it is asked."""
     meaning: Meaning | None = None
+    writer: Writer | None = None
+    """A language model, where one is configured."""
     shelf: Shelf | None = None
     """Where backups stand; None where this program keeps none."""
     meant: Meant | None = None
@@ -89,7 +92,7 @@ class Steps(Generic[Asked, Read]):
     """`cr_query`: what is read from the registry, in one read transaction."""
     keep: Callable[[Run, Asked, Read], Awaitable[dict[str, Any]]] | None = None
     """`filter`: what of it answers the request."""
-    shorten: Callable[[Run, Asked, State], State] | None = None
+    shorten: Callable[[Run, Asked, State], Awaitable[State]] | None = None
     """`transform`: a shorter form; where `filter` has kept something, only if one is asked for."""
     write: Callable[[WriteTransaction, Run, Asked, State], dict[str, Any]] | None = None
     """`cr_write`: what is stored, in one write transaction."""

@@ -81,6 +81,14 @@ class Settings(BaseSettings):
         " model runs here.",
     )
     embed_api_key: SecretStr = Field(default=SecretStr(""), description="The endpoint's key, where it wants one.")
+    llm_base_url: str = Field(
+        default="",
+        description="OpenAI-compatible endpoint, such as http://localhost:11434/v1, that writes summaries and"
+        " briefings; conversations are sent to it. Empty: none does, they are made of what was said.",
+    )
+    llm_model: str = Field(default="", description="The endpoint's name of the model that writes.")
+    llm_api_key: SecretStr = Field(default=SecretStr(""), description="The endpoint's key, where it wants one.")
+    llm_timeout_s: float = Field(default=20.0, gt=0, description="Seconds an answer waits for the model.")
     keep_executions_days: int = Field(
         default=90, ge=0, le=36_500, description="Days executions are kept in full, then only as figures; 0: for ever."
     )
@@ -99,6 +107,8 @@ class Settings(BaseSettings):
     def _endpoint_with_model(self) -> Settings:
         if self.embed_base_url and not self.embed_model:
             raise ValueError("CTXR_EMBED_BASE_URL needs CTXR_EMBED_MODEL, the endpoint's name of a model")
+        if self.llm_base_url and not self.llm_model:
+            raise ValueError("CTXR_LLM_BASE_URL needs CTXR_LLM_MODEL, the endpoint's name of a model")
         return self
 
     @classmethod

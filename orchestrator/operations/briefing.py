@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta, timezone
 from typing import Any
 
@@ -12,6 +12,8 @@ from orchestrator.delivery import MessageDict, message_dict
 from orchestrator.graph_limits import OUTSIDE_ATTEMPTS
 from orchestrator.requests import BriefingRequest
 from orchestrator.state import ExternalAction, Run, State, Steps
+from orchestrator.writing import BRIEFING as TASK
+from orchestrator.writing import transcript
 from registry.domain import new_id, now, preview_of
 from registry.errors import NotFound
 from registry.storage.channels import channels_by_number
@@ -22,6 +24,8 @@ from registry.storage.messages import messages_between
 MOST_OF_CHANNEL = 1000
 """Of a channel that says more in a day, the last so many messages."""
 TITLE = 80
+MOST_TOKENS = 1500
+"""A model's briefing is no longer."""
 WORDS = {
     "en": {
         "title": "Briefing of {date}",
@@ -62,6 +66,7 @@ class Day:
 
     talks: list[Talk]
     earlier: dict[str, Any] | None
+    by: str = WRITER
 
     @property
     def ids(self) -> list[str]:
@@ -99,16 +104,32 @@ def _channel(request: BriefingRequest) -> str:
     return f"briefing_{request.query.date}"
 
 
-def in_short(run: Run, request: BriefingRequest, state: State) -> State:
+async def in_short(run: Run, request: BriefingRequest, state: State) -> State:
     """The day as a text: decisions first, then what is open, then the work, by project and client."""
     day: Day = state["data"]
     if day.earlier:
-        run.recorder.explain(by=day.earlier["metadata"]["by"], why="the same messages have a briefing already")
-        return {"transformed_data": day.earlier["metadata"]["text"]}
+        about = day.earlier["metadata"]
+        run.recorder.explain(by=about["by"], why="the same messages have a briefing already")
+        return {"transformed_data": about["text"]}
+    text = ""
+    if run.writer:
+        text = await run.writer.write(run.recorder, _task(request), _material(day.talks), MOST_TOKENS)
+    by = run.writer.model.name if run.writer and text else WRITER
     language = request.query.language or language_of(message for talk in day.talks for message in talk.messages)
-    text = written(day.talks, str(request.query.date), WORDS[language])
-    run.recorder.explain(by=WRITER, talks=len(day.talks), characters=len(text))
-    return {"transformed_data": text}
+    text = text or written(day.talks, str(request.query.date), WORDS[language])
+    run.recorder.explain(by=by, talks=len(day.talks), characters=len(text))
+    return {"transformed_data": text, "data": replace(day, by=by)}
+
+
+def _task(request: BriefingRequest) -> str:
+    language = {"en": " Write in English.", "ko": " 한국어로 쓰세요.", "": ""}[request.query.language]
+    return f"{TASK} The day is {request.query.date}.{language}"
+
+
+def _material(talks: list[Talk]) -> str:
+    return "\n\n".join(
+        f"# {talk.title} (project {talk.project}, client {talk.source})\n{transcript(talk.messages)}" for talk in talks
+    )
 
 
 def written(talks: list[Talk], date: str, words: Mapping[str, str]) -> str:
@@ -197,7 +218,7 @@ def _kept(tx: WriteTransaction, run: Run, request: BriefingRequest, state: State
         "execution_id": run.recorder.id,
         "date": str(request.query.date),
         "text": text,
-        "by": WRITER,
+        "by": day.by,
         "actions": {},
     }
     save_result(

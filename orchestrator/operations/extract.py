@@ -17,6 +17,7 @@ from orchestrator.operations.search import ask, find, understood, without_the_as
 from orchestrator.relevance import Judged, best_channels, explanation, judge, outcome, turns_in
 from orchestrator.requests import ExtractQuery, ExtractRequest
 from orchestrator.state import Run, State, Steps
+from orchestrator.writing import SUMMARY, transcript
 from registry.domain import format_time, new_id, now, parse_time, preview_of, storable
 from registry.errors import InvalidRequest, NotFound
 from registry.search.candidates import CANDIDATES
@@ -466,17 +467,23 @@ def _keep_ranking(result: dict[str, Any], data: Extraction, taken: int) -> None:
     result["metadata"]["next_cursor"] = encode_cursor(place)
 
 
-def shorten(run: Run, request: ExtractRequest, state: State) -> State:
+async def shorten(run: Run, request: ExtractRequest, state: State) -> State:
     """The part that was asked for as a digest of its messages, or as a summary, within what was asked for."""
     result, data = state["result"], state["data"]
     room = room_for(run.recorder.client, run.answer_characters) - ENVELOPE
     tokens = min(request.query.max_tokens or SHORT_TOKENS, room // 4)
-    run.recorder.explain(by=WRITER, messages=len(result["messages"]), max_tokens=tokens)
+    run.recorder.explain(messages=len(result["messages"]), max_tokens=tokens)
     if request.query.mode == "digest":
         return {"result": {**result, "messages": digest_of(result["messages"], tokens)}}
-    tools = [message for message in data.recent if message.get("tool")]
-    summary = summary_of([*result["messages"], *tools], tokens)
-    return {"result": {**result, "summary": summary, "summary_by": WRITER}}
+    summary, by = "", WRITER
+    if run.writer:
+        summary = await run.writer.write(run.recorder, SUMMARY, transcript(result["messages"]), tokens)
+        by = run.writer.model.name if summary else WRITER
+    if not summary:
+        tools = [message for message in data.recent if message.get("tool")]
+        summary = summary_of([*result["messages"], *tools], tokens)
+    run.recorder.explain(by=by)
+    return {"result": {**result, "summary": summary, "summary_by": by}}
 
 
 def write(tx: WriteTransaction, run: Run, request: ExtractRequest, state: State) -> dict[str, Any]:

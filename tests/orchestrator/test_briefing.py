@@ -122,7 +122,7 @@ async def begun(orchestrator: Orchestrator, pages: Pages) -> Any:
     request = BriefingRequest.model_validate({"query": RUN["query"]})
     with run.recorder.step("external_action"):
         day = await orchestrator.registry.read(lambda tx: briefing.the_day(tx, run, request))
-        return run, request, {"data": day, **briefing.in_short(run, request, {"data": day})}
+        return run, request, {"data": day, **await briefing.in_short(run, request, {"data": day})}
 
 
 NOTES = """
