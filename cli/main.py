@@ -35,6 +35,8 @@ COMMANDS = {
     "install": "cli.install",
     "uninstall": "cli.install",
     "backup": "cli.backup",
+    "migrate": "cli.migrate",
+    "project": "cli.migrate",
     "db": "cli.db",
     "doctor": "cli.doctor",
     "completion": "cli.main",

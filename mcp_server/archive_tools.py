@@ -10,7 +10,7 @@ from mcp.types import CallToolResult, ToolAnnotations
 from pydantic import BaseModel, Field
 
 from mcp_server.envelope import Envelope, reply
-from mcp_server.history_tools import READING
+from mcp_server.history_tools import READING, SessionId
 from mcp_server.identity import client_name
 from orchestrator.calls import refusal, source_of
 from orchestrator.lazy import RunOperation
@@ -18,6 +18,8 @@ from orchestrator.requests import (
     CreateBackupQuery,
     CreateBackupRequest,
     ListBackupsRequest,
+    MigrateQuery,
+    MigrateRequest,
     Request,
     RestoreBackupQuery,
     RestoreBackupRequest,
@@ -30,6 +32,10 @@ ADDING = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempoten
 REPLACING = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
 
 BackupPath = Annotated[str, Field(min_length=1, description="its path, or its name in the folder of backups")]
+
+
+Folder = Annotated[str, Field(min_length=1, description="a folder's full path")]
+DryRun = Annotated[bool, Field(description="only say what would move")]
 
 
 class BackupMade(BaseModel):
@@ -65,6 +71,16 @@ class BackupRestored(BaseModel):
     safety_copy: str | None = None
     dry_run: bool
     damaged: list[dict[str, str]]
+
+
+class Migrated(BaseModel):
+    """How many sessions moved, and each of them: from where, to where."""
+
+    successCount: int
+    failedCount: int
+    errors: list[str]
+    dry_run: bool
+    moves: list[dict[str, Any]]
 
 
 def add_archive_tools(server: MCPServer[Any], run: RunOperation, *, is_local: bool) -> None:
@@ -123,6 +139,32 @@ def add_archive_tools(server: MCPServer[Any], run: RunOperation, *, is_local: bo
             return await _refused("restore_backup", path, ctx)
         query = RestoreBackupQuery(path=path, rest=rest, dry_run=dry_run)
         return await _answered("restore_backup", RestoreBackupRequest(query=query, source=_source(ctx)), ctx)
+
+    @server.tool(
+        title="Move a session to another project",
+        annotations=REPLACING,
+        description="Let one past session belong to another project folder, in this registry; the client's own "
+        "history stays as it is. Only when the user asks for it.",
+    )
+    async def migrate_session(
+        ctx: Context[Any, Any], session_id: SessionId, to: Folder, dry_run: DryRun = False
+    ) -> Annotated[CallToolResult, Envelope[Migrated]]:
+        query = MigrateQuery(to=to, dry_run=dry_run)
+        return await _answered(
+            "migrate_session", MigrateRequest(channel=session_id, query=query, source=_source(ctx)), ctx
+        )
+
+    @server.tool(
+        title="Move a project's sessions",
+        annotations=REPLACING,
+        description="Let all past sessions of a folder that was renamed or moved belong to where it is now, in this "
+        "registry. Only when the user asks for it; try it with dry_run before.",
+    )
+    async def migrate_workspace(
+        ctx: Context[Any, Any], workspace: Folder, to: Folder, dry_run: DryRun = False
+    ) -> Annotated[CallToolResult, Envelope[Migrated]]:
+        query = MigrateQuery(workspace=workspace, to=to, dry_run=dry_run)
+        return await _answered("migrate_workspace", MigrateRequest(query=query, source=_source(ctx)), ctx)
 
     async def _answered(tool: str, request: Request, ctx: Context[Any, Any]) -> CallToolResult:
         return reply(tool, await run(request, client_name(ctx)))

@@ -126,6 +126,8 @@ OPERATIONS = {
     "list_backups": Operation.LIST_BACKUPS,
     "validate_backup": Operation.VALIDATE_BACKUP,
     "restore_backup": Operation.RESTORE_BACKUP,
+    "migrate_session": Operation.MIGRATE,
+    "migrate_workspace": Operation.MIGRATE,
 }
 """The operation that each tool runs, and as which a call with wrong arguments is recorded."""
 
@@ -145,6 +147,8 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "list_backups": {},
     "validate_backup": {"path": "2026-01-31T083000Z.ctxr-backup.zip"},
     "restore_backup": {"path": "2026-01-31T083000Z.ctxr-backup.zip", "dry_run": True},
+    "migrate_session": {"session_id": "auth-design", "to": "/home/me/shop"},
+    "migrate_workspace": {"workspace": "/home/me/shop-old", "to": "/home/me/shop", "dry_run": True},
 }
 """A correct call of each tool, for who made another one."""
 
@@ -164,6 +168,8 @@ RESULTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "list_backups": backup_result,
     "validate_backup": backup_result,
     "restore_backup": backup_result,
+    "migrate_session": backup_result,
+    "migrate_workspace": backup_result,
 }
 """Of each tool, what it shows of an operation that succeeded."""
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from orchestrator.elsewhere import elsewhere, with_known_source
-from orchestrator.operations import backup, briefing, extract, history, log, manage, search
+from orchestrator.operations import backup, briefing, extract, history, log, manage, migrate, search
 from orchestrator.recorder import result_summary
 from orchestrator.requests import READING, Operation, Request
 from orchestrator.state import Run, State, Steps
@@ -30,6 +30,7 @@ OPERATIONS: dict[Operation, Steps[Any, Any]] = {
     Operation.LIST_BACKUPS: backup.LIST,
     Operation.VALIDATE_BACKUP: backup.VALIDATE,
     Operation.RESTORE_BACKUP: backup.RESTORE,
+    Operation.MIGRATE: migrate.MIGRATE,
 }
 QUERY = {name: steps.query for name, steps in OPERATIONS.items() if steps.query}
 KEEP = {name: steps.keep for name, steps in OPERATIONS.items() if steps.keep}

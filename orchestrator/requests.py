@@ -53,6 +53,7 @@ class Operation(StrEnum):
     LIST_BACKUPS = "list_backups"
     VALIDATE_BACKUP = "validate_backup"
     RESTORE_BACKUP = "restore_backup"
+    MIGRATE = "migrate"
 
 
 ALIASES = {"save": Operation.CONVERSATION_LOG, "retrieve": Operation.EXTRACT}
@@ -361,6 +362,16 @@ class RestoreBackupQuery(ValidateBackupQuery):
     dry_run: bool = Field(False, description="try it in a temporary place, and change nothing")
 
 
+class MigrateQuery(BaseModel):
+    """Which sessions belong to another folder: those of the folder `workspace`, or the request's channel alone."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    to: str = Field(min_length=1, description="the folder's path now")
+    workspace: str | None = Field(None, min_length=1, description="the folder's path before")
+    dry_run: bool = Field(False, description="only say which sessions would move")
+
+
 class Request(BaseModel):
     """What every request has, whatever the operation."""
 
@@ -481,6 +492,11 @@ class RestoreBackupRequest(Request):
     query: RestoreBackupQuery
 
 
+class MigrateRequest(Request):
+    operation = Operation.MIGRATE
+    query: MigrateQuery
+
+
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """A call whose arguments a door has refused itself: recorded as the operation that it would have been."""
@@ -508,6 +524,7 @@ REQUESTS: dict[str, type[Request]] = {
         ListBackupsRequest,
         ValidateBackupRequest,
         RestoreBackupRequest,
+        MigrateRequest,
     )
 }
 

@@ -156,10 +156,42 @@ def _described_by(meta: Mapping[str, Any], row: ChannelRow) -> dict[str, Any]:
         if isinstance(news, str) and news and news != row.meta.get(key):
             changes[column] = news
     if isinstance(known.get("project"), str) and known["project"]:
-        project = Project.from_path(known["project"])
+        # Its client goes on saying where it was before the user moved it.
+        moved = known.get(MOVED) or {}
+        project = Project.from_path(moved.get(known["project"], known["project"]))
         if project.path != row.project_path:
             changes |= {"project_path": project.path, "project_name": project.name}
     return changes
+
+
+MOVED = "project_moved"
+"""In a channel's `meta`: the folders it was said to be in, and where the user has moved it since."""
+
+
+def channels_of_project(tx: ReadTransaction, path: str) -> list[ChannelRow]:
+    """The channels of a folder and of the folders in it, deleted ones too: they may come back."""
+    inside = [channel.c.project_path.startswith(path + end, autoescape=True) for end in ("/", "\\")]
+    query = select(channel).where(or_(channel.c.project_path == path, *inside))
+    return list(tx.execute(query.order_by(channel.c.number)))
+
+
+def project_paths(tx: ReadTransaction) -> list[str]:
+    """The folders that channels belong to, those used last first."""
+    query = select(channel.c.project_path).where(channel.c.project_path.is_not(None)).group_by(channel.c.project_path)
+    return list(tx.execute(query.order_by(func.max(channel.c.updated_at).desc())).scalars())
+
+
+def move_channel(tx: WriteTransaction, row: ChannelRow, path: str) -> None:
+    """Let a channel belong to another folder, also when its client names the old one again."""
+    project = Project.from_path(path)
+    before = {**row.meta.get(MOVED, {}), **({row.project_path: project.path} if row.project_path else {})}
+    said = row.meta.get("project")
+    if isinstance(said, str):
+        before[said] = project.path
+    moved = {old: project.path for old in before if old != project.path}
+    changes = {"project_path": project.path, "project_name": project.name, "meta": {**row.meta, MOVED: moved}}
+    tx.execute(update(channel).where(channel.c.number == row.number).values(**changes))
+    reindex_title(tx, row, changes)
 
 
 def title_entry(row: ChannelRow, changes: Mapping[str, Any]) -> Entry:
