@@ -73,6 +73,18 @@ READING = frozenset(
 """Operations that answer from what is there, so that it is worth looking first for what has come in."""
 
 
+LOCAL = frozenset(
+    {
+        Operation.CREATE_BACKUP,
+        Operation.LIST_BACKUPS,
+        Operation.VALIDATE_BACKUP,
+        Operation.RESTORE_BACKUP,
+        Operation.MIGRATE,
+    }
+)
+"""Operations on files of this machine, or on everything that is kept: not for whoever reaches a server's HTTP side."""
+
+
 def full_name(operation: str) -> str:
     """The operation's full name for one of its aliases; any other word as it is."""
     return ALIASES.get(operation, operation)
