@@ -323,7 +323,7 @@ class MadeSummary:
 def keep_summaries(tx: WriteTransaction, made: Sequence[MadeSummary]) -> None:
     """Keep summaries with their channels, in place of older ones."""
     statement = update(channel).where(channel.c.number == bindparam("of"))
-    values = {
+    values: dict[str, Any] = {
         "made_summary": bindparam("text"),
         "made_summary_by": bindparam("by"),
         "made_summary_of": bindparam("state"),

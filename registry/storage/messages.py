@@ -63,12 +63,12 @@ def messages_of(
 def both_ends(tx: ReadTransaction, channel_numbers: Sequence[int], begin: int, end: int) -> dict[int, list[MessageRow]]:
     """Of each channel its first and its last messages in order, by its number; in one statement."""
     order = conversation.c.timestamp, conversation.c.number
-    of_channel = {"partition_by": conversation.c.channel_number}
+    of_channel = conversation.c.channel_number
     places = (
         select(
             conversation.c.number,
-            func.row_number().over(order_by=order, **of_channel).label("place"),
-            func.count().over(**of_channel).label("total"),
+            func.row_number().over(order_by=order, partition_by=of_channel).label("place"),
+            func.count().over(partition_by=of_channel).label("total"),
         )
         .where(conversation.c.channel_number.in_(channel_numbers), conversation.c.deleted.is_(False))
         .subquery()

@@ -89,7 +89,7 @@ def _fill(tx: WriteTransaction, lines: Lines) -> set[int]:
     known: dict[str, set[Any]] = {}
     remade: set[int] = set()
     for table in (table for table in held.sorted_tables if table.name in TABLES):
-        rows = (_typed(table, json.loads(line)) for line in lines(table.name))
+        rows: Iterator[dict[str, Any]] = (_typed(table, json.loads(line)) for line in lines(table.name))
         if table.name == "conversation":
             rows = _with_channels(tx, held.tables["channel"], known["channel"], remade, rows)
         _insert(tx, table, _rooted(table, known, rows), known)

@@ -107,7 +107,9 @@ async def test_a_backup_made_while_others_write_holds_whole_turns(orchestrator: 
         for turn in range(5):
             await log(orchestrator, channel, *(f"{channel} {i}" for i in range(2 * turn + 2)))
 
-    *_, made = await asyncio.gather(*map(write, CHANNELS), run(orchestrator, "create_backup"))
+    backup = asyncio.create_task(run(orchestrator, "create_backup"))
+    await asyncio.gather(*map(write, CHANNELS))
+    made = await backup
     after = await stored(orchestrator)
     await run(orchestrator, "restore_backup", path=made["path"])
     for channel, messages in (await stored(orchestrator)).items():

@@ -10,7 +10,6 @@ from typing import Any
 import httpx
 import pytest
 
-from orchestrator import language_model
 from orchestrator.answer.size import tokens_in
 from orchestrator.language_model import LanguageModel
 from orchestrator.service import Orchestrator
@@ -47,9 +46,7 @@ class Endpoint:
 @pytest.fixture
 def endpoint(monkeypatch: pytest.MonkeyPatch) -> Endpoint:
     endpoint, client = Endpoint(), httpx.AsyncClient
-    monkeypatch.setattr(
-        language_model.httpx, "AsyncClient", lambda **given: client(transport=httpx.MockTransport(endpoint), **given)
-    )
+    monkeypatch.setattr(httpx, "AsyncClient", lambda **given: client(transport=httpx.MockTransport(endpoint), **given))
     return endpoint
 
 
