@@ -204,12 +204,17 @@ def aliases_go_with_what_they_name(connection: Connection) -> None:
         assert connection.execute(text(f"SELECT count(*) FROM {name}")).scalar() == 0  # noqa: S608
 
 
+def no_summary_is_made_up(connection: Connection) -> None:
+    assert set(connection.execute(text("SELECT made_summary FROM channel")).scalars()) == {None}
+
+
 CHECKS: dict[str, Callable[[Connection], None]] = {
     "0002": durations_are_rounded,
     "0003": its_scope_is_not_taken_for_indexed,
     "0004": vectors_are_kept_with_their_messages,
     "0005": what_went_with_its_channel_is_known,
     "0006": aliases_go_with_what_they_name,
+    "0007": no_summary_is_made_up,
 }
 
 
