@@ -13,6 +13,7 @@ from pydantic.json_schema import models_json_schema
 from backoffice.schemas import CHANNEL, TIME
 from orchestrator.requests import (
     ALIASES,
+    LOCAL,
     REQUESTS,
     BriefingQuery,
     ChannelName,
@@ -45,7 +46,7 @@ class LogBody(BaseModel):
 class RunBody(BaseModel):
     """An operation of the orchestrator."""
 
-    operation: str = Field(json_schema_extra={"enum": [*REQUESTS, *ALIASES]})
+    operation: str = Field(json_schema_extra={"enum": [*(name for name in REQUESTS if name not in LOCAL), *ALIASES]})
     channel: ChannelName | None = None
     source: str | None = None
     messages: list[MessageIn] | None = None

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from backoffice.errors import OperationFailed
 from backoffice.machine import Machine
+from orchestrator.requests import Refusal
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
 
@@ -25,7 +26,7 @@ class Client:
     orchestrator: Orchestrator
     name: str | None
 
-    async def run(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    async def run(self, given: Mapping[str, Any] | Refusal) -> dict[str, Any]:
         """Run an operation; a failed one raises OperationFailed."""
         answer = await self.orchestrator.run(given, self.name)
         if not answer["success"]:

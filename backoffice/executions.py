@@ -12,11 +12,17 @@ from backoffice.execution_schemas import ExecutionDetail, ExecutionItem, Graph, 
 from backoffice.queries import ExecutionsQuery, StatisticsQuery, Word
 from backoffice.schemas import EXECUTION_ID, ItemPage
 from orchestrator.graph import describe_graph
+from orchestrator.requests import LOCAL, Operation, Refusal
 from registry.domain import now
+from registry.errors import InvalidRequest
 from registry.monitor.statistics import execution_statistics
 from registry.storage.executions import get_execution, list_executions
 
 router = APIRouter(prefix="/bo/ao", tags=["orchestrator"])
+
+NOT_HERE = InvalidRequest(
+    "That is done on the machine of the registry.", "operation: allowed there: ctxr backup, ctxr migrate"
+)
 
 Id = Annotated[Word, Path(examples=[EXECUTION_ID])]
 
@@ -54,4 +60,6 @@ async def run_operation(
     client: Asking, given: Annotated[dict[str, Any], Body(openapi_examples=RUN_EXAMPLES)]
 ) -> dict[str, Any]:
     """Run an operation and wait for its answer; each run is an execution."""
+    if given.get("operation") in LOCAL:
+        return await client.run(Refusal(Operation(given["operation"]), "backoffice", NOT_HERE))
     return await client.run(given)

@@ -59,7 +59,7 @@ def add_resources(server: MCPServer[Any], run: RunOperation) -> None:
 
     @server.resource(CHANNELS + "/{channel}/summary", name="summary", title="A channel's summary", security=FREE_NAMES)
     async def summary(channel: str, ctx: Context) -> str:
-        """A conversation in short: a line for each question and answer."""
+        """A conversation in short: what was asked, decided and changed, and what is open."""
         query = ExtractQuery(mode="summary", limit=1000)
         outcome = await _asked(ctx, ExtractRequest(channel=channel, query=query, source=_source(ctx)))
         return str(outcome["summary"])

@@ -18,6 +18,7 @@ from mcp.server.mcpserver.tools import Tool as SdkTool
 from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult, Tool
 from pydantic import ValidationError
 
+from mcp_server.archive_tools import add_archive_tools
 from mcp_server.envelope import reply
 from mcp_server.export_tool import add_export_tool
 from mcp_server.history_tools import add_history_tools
@@ -39,6 +40,11 @@ logger = logging.getLogger(__name__)
 
 NAME = "context-registry"
 
+ARCHIVE = frozenset(
+    {"create_backup", "list_backups", "validate_backup", "restore_backup", "migrate_session", "migrate_workspace"}
+)
+"""Tools that are published only where the user has switched them on: they copy and move what is kept."""
+
 DEFAULT = "default"
 TOOLSETS: dict[str, frozenset[str]] = {
     DEFAULT: frozenset(
@@ -51,8 +57,9 @@ TOOLSETS: dict[str, frozenset[str]] = {
             "tag_current_session",
         }
     ),
-    "history": frozenset(RESULTS) - {"conversation_log", "extract"},
-    "all": frozenset(RESULTS),
+    "history": frozenset(RESULTS) - {"conversation_log", "extract"} - ARCHIVE,
+    "all": frozenset(RESULTS) - ARCHIVE,
+    "archive": ARCHIVE & RESULTS.keys(),
 }
 """The tools of each toolset. The default is small: a model reads every description in every conversation."""
 
@@ -68,11 +75,6 @@ def toolsets_named(names: str) -> tuple[str, ...]:
 
 MADE: dict[CodeType, SdkTool] = {}
 """The tools that a server of this process has made: their schemas take a tenth of a second."""
-
-ARCHIVE = frozenset(
-    {"create_backup", "list_backups", "validate_backup", "restore_backup", "migrate_session", "migrate_workspace"}
-)
-"""Tools that are published only where the user has switched them on: they copy and move what is kept."""
 
 
 class RegistryServer(MCPServer[Any]):
@@ -103,6 +105,8 @@ class RegistryServer(MCPServer[Any]):
         add_history_tools(self, run, project)
         add_search_tool(self, run, project)
         add_export_tool(self, run, project, is_local=is_local)
+        if "archive" in toolsets:
+            add_archive_tools(self, run, is_local=is_local)
         add_prompts(self)
         add_resources(self, run)
         tell_each_client(self)
@@ -190,10 +194,9 @@ def no_such_tool(name: str) -> InvalidRequest:
             f"tool: given {name!r}; allowed where the user starts the server with them: "
             "ctxr mcp --toolsets default,archive",
         )
-    near = get_close_matches(name.lower(), RESULTS, 1, 0.0)[0]
-    return InvalidRequest(
-        "No such tool.", f"tool: given {name!r}; allowed: {', '.join(RESULTS)}; nearest: {example(near)}"
-    )
+    near = get_close_matches(name.lower(), sorted(TOOLSETS["all"]), 1, 0.0)[0]
+    allowed = ", ".join(tool for tool in RESULTS if tool not in ARCHIVE)
+    return InvalidRequest("No such tool.", f"tool: given {name!r}; allowed: {allowed}; nearest: {example(near)}")
 
 
 def create_server(

@@ -67,7 +67,7 @@ def extract_result(outcome: Mapping[str, Any]) -> dict[str, Any]:
 
 ABOUT = ("title", "source", "project", "first", "last", "confidence", "note", "stands_at")
 """What extract tells of the conversation before its messages: some clients show only the beginning of an answer."""
-BESIDE = ("summary", "others", "candidates")
+BESIDE = ("summary", "summary_by", "others", "candidates")
 MORE_COUNTS = ("next_cursor", "understood", "newer_messages", "left_out", "syncing")
 
 
@@ -98,6 +98,14 @@ def export_result(outcome: Mapping[str, Any]) -> dict[str, Any]:
     return about | _present(outcome, "text", "path")
 
 
+def backup_result(outcome: Mapping[str, Any]) -> dict[str, Any]:
+    """What an archive tool answers: the outcome, without the list of a backup's parts, which may be long."""
+    result = {name: value for name, value in outcome.items() if name != "success"}
+    if manifest := result.get("manifest"):
+        result["manifest"] = {name: value for name, value in manifest.items() if name != "parts"}
+    return result
+
+
 def _present(outcome: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: outcome[name] for name in names if name in outcome}
 
@@ -114,6 +122,12 @@ OPERATIONS = {
     "get_session_detail": Operation.FETCH,
     "tag_current_session": Operation.TAG,
     "export_session": Operation.FETCH,
+    "create_backup": Operation.CREATE_BACKUP,
+    "list_backups": Operation.LIST_BACKUPS,
+    "validate_backup": Operation.VALIDATE_BACKUP,
+    "restore_backup": Operation.RESTORE_BACKUP,
+    "migrate_session": Operation.MIGRATE,
+    "migrate_workspace": Operation.MIGRATE,
 }
 """The operation that each tool runs, and as which a call with wrong arguments is recorded."""
 
@@ -129,6 +143,12 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "get_session_detail": {"session_id": "auth-design"},
     "tag_current_session": {"nickname": "auth-design", "tags": ["api"]},
     "export_session": {"session_id": "auth-design", "format": "markdown"},
+    "create_backup": {"stores": False},
+    "list_backups": {},
+    "validate_backup": {"path": "2026-01-31T083000Z.ctxr-backup.zip"},
+    "restore_backup": {"path": "2026-01-31T083000Z.ctxr-backup.zip", "dry_run": True},
+    "migrate_session": {"session_id": "auth-design", "to": "/home/me/shop"},
+    "migrate_workspace": {"workspace": "/home/me/shop-old", "to": "/home/me/shop", "dry_run": True},
 }
 """A correct call of each tool, for who made another one."""
 
@@ -144,6 +164,12 @@ RESULTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "get_session_detail": session_result,
     "tag_current_session": named_result,
     "export_session": export_result,
+    "create_backup": backup_result,
+    "list_backups": backup_result,
+    "validate_backup": backup_result,
+    "restore_backup": backup_result,
+    "migrate_session": backup_result,
+    "migrate_workspace": backup_result,
 }
 """Of each tool, what it shows of an operation that succeeded."""
 

@@ -11,13 +11,14 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Command, RetryPolicy
 
+from orchestrator.graph_limits import OUTSIDE_ATTEMPTS
 from orchestrator.nodes import KEEP, NODES, PATHS, QUERY, WRITE, Work
 from orchestrator.state import Answered, Run, State
 from registry.errors import NotFound
 
 Graph = CompiledStateGraph[State, Run, State, Answered]
 
-OUTSIDE = RetryPolicy(max_attempts=3, initial_interval=0.5)
+OUTSIDE = RetryPolicy(max_attempts=OUTSIDE_ATTEMPTS, initial_interval=0.5)
 """What is outside may be away for a moment; what was read and made for it is not read and made again."""
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from orchestrator.elsewhere import elsewhere, with_known_source
-from orchestrator.operations import briefing, extract, history, log, manage, resume, search
+from orchestrator.operations import backup, briefing, extract, history, log, manage, migrate, resume, search
 from orchestrator.recorder import result_summary
 from orchestrator.requests import READING, HookRequest, ImportRequest, Operation, Request
 from orchestrator.state import Run, State, Steps
@@ -27,10 +27,16 @@ OPERATIONS: dict[Operation, Steps[Any, Any]] = {
     Operation.IMPORT: log.IMPORT,
     Operation.DAILY_BRIEFING: briefing.BRIEFING,
     Operation.RESUME: resume.RESUME,
+    Operation.CREATE_BACKUP: backup.CREATE,
+    Operation.LIST_BACKUPS: backup.LIST,
+    Operation.VALIDATE_BACKUP: backup.VALIDATE,
+    Operation.RESTORE_BACKUP: backup.RESTORE,
+    Operation.MIGRATE: migrate.MIGRATE,
 }
 QUERY = {name: steps.query for name, steps in OPERATIONS.items() if steps.query}
 KEEP = {name: steps.keep for name, steps in OPERATIONS.items() if steps.keep}
 SHORTEN = {name: steps.shorten for name, steps in OPERATIONS.items() if steps.shorten}
+PUBLISH = {name: steps.publish for name, steps in OPERATIONS.items() if steps.publish}
 WRITE = {name: steps.write for name, steps in OPERATIONS.items() if steps.write}
 SUBJECT = {name: steps.subject for name, steps in OPERATIONS.items() if steps.subject}
 
@@ -72,14 +78,12 @@ async def _once_more(run: Run, request: Request) -> dict[str, Any]:
 
 async def transform(state: State, run: Run) -> State:
     """Make what was read or kept shorter."""
-    return SHORTEN[state["operation"]](run, state["query"], state)
+    return await SHORTEN[state["operation"]](run, state["query"], state)
 
 
 async def external_action(state: State, run: Run) -> State:
     """Hand the outcome to the outside systems that are configured."""
-    done = {action.name: await action.perform(state["transformed_data"]) for action in run.actions}
-    run.recorder.explain(actions=done, why=None if done else "no outside system is configured")
-    return {}
+    return await PUBLISH[state["operation"]](run, state["query"], state)
 
 
 async def cr_write(state: State, run: Run) -> State:
@@ -127,7 +131,7 @@ def _path(name: Operation, *, is_shortened: bool) -> list[str]:
         "cr_query": steps.query,
         "filter": steps.keep,
         "transform": steps.shorten and (is_shortened or not steps.keep),
-        "external_action": steps.is_published,
+        "external_action": steps.publish,
         "cr_write": steps.write,
     }
     return [node for node in NODES if work[node]]

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestrator.service import Orchestrator
+from orchestrator.state import ExternalAction, Shelf
 from orchestrator.sync.drain import drain
 from orchestrator.sync.freshness import Freshness
+from orchestrator.writing import Writer
 from registry.ingest.let_in import Keeping
 from registry.private_files import keep_private, private_files_of
 from registry.registry import Registry
@@ -36,14 +38,19 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
     keeping = Keeping(settings.unmasked_projects, settings.never_keep)
     registry = await asyncio.to_thread(Registry, settings.url, limits, keeping)
     meaning = _meaning(settings, registry)
+    writer = _writer(settings)
+    places = Places(Path.home(), os.environ)
     orchestrator = Orchestrator(
         registry,
         timeout_s=settings.timeout_s,
         search_budget=settings.search_budget,
         answer_characters=settings.answer_characters,
         meaning=meaning,
+        actions=_actions(settings),
+        writer=writer,
+        shelf=Shelf(settings.home / "backups", READERS, places),
     )
-    freshness = Freshness(orchestrator, settings.home, READERS, Places(Path.home(), os.environ))
+    freshness = Freshness(orchestrator, settings.home, READERS, places)
     if registry.is_embedded:
         orchestrator.before_reading = freshness.refresh
     try:
@@ -54,7 +61,26 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
         await orchestrator.settle()
         if meaning:
             await meaning.close()
+        if writer:
+            await writer.model.close()
         await asyncio.to_thread(registry.close)
+
+
+def _actions(settings: Settings) -> list[ExternalAction]:
+    if not settings.actions:
+        return []
+    from orchestrator.outside import McpAction
+
+    return [McpAction(one) for one in settings.actions]
+
+
+def _writer(settings: Settings) -> Writer | None:
+    if not settings.llm_base_url:
+        return None
+    from orchestrator.language_model import LanguageModel  # an HTTP client that only who asked for it needs
+
+    model = LanguageModel(settings.llm_base_url, settings.llm_model, settings.llm_api_key.get_secret_value())
+    return Writer(model, settings.llm_timeout_s)
 
 
 def _meaning(settings: Settings, registry: Registry) -> Meaning | None:

@@ -12,6 +12,7 @@ from typing import Any
 from orchestrator.requests import DeleteRequest, HookRequest, ImportRequest, LogRequest, Request
 from registry.domain import format_time, new_id, now, preview_of
 from registry.errors import ErrorCode, RegistryError
+from registry.storage.channels import MadeSummary
 from registry.storage.executions import Execution
 
 KEPT_ITEMS = 30
@@ -51,6 +52,8 @@ class Recorder:
         self.operation, self.source, self.client, self.channel = operation, source, client, channel
         self.request: dict[str, Any] = {}
         self.steps: list[Step] = []
+        self.summaries: list[MadeSummary] = []
+        """Made on the way, and worth keeping: stored together with the record."""
         self.started_at = now()
         self._started = time.perf_counter()
 
@@ -66,7 +69,7 @@ class Recorder:
             step.status, step.error = _outcome(error), error
             raise
         else:
-            step.status = "succeeded"
+            step.status = "failed" if step.error else "succeeded"
         finally:
             step.duration_ms = _ms_since(step.started)
 

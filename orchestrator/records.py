@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import NamedTuple
 
 from registry.errors import RegistryError
 from registry.registry import Registry
+from registry.storage.channels import MadeSummary, keep_summaries
 from registry.storage.database import WriteTransaction
 from registry.storage.executions import Execution, save_execution
 
@@ -34,6 +36,7 @@ class _Held(NamedTuple):
     """A record, and what is done when it was tried to store it."""
 
     run: Execution
+    made: Sequence[MadeSummary]
     tried: asyncio.Future[None]
 
 
@@ -47,9 +50,12 @@ class Records:
         self._is_held_up = False
         self._again = asyncio.Event()
 
-    def add(self, run: Execution) -> asyncio.Future[None]:
-        """Have a record stored soon; the future is done when it is, or when it could not be stored yet."""
-        held = _Held(run, asyncio.get_running_loop().create_future())
+    def add(self, run: Execution, made: Sequence[MadeSummary] = ()) -> asyncio.Future[None]:
+        """Have a record stored soon, and the summaries that were made on the way.
+
+        The future is done when they are, or when they could not be stored yet.
+        """
+        held = _Held(run, made, asyncio.get_running_loop().create_future())
         self._held[run.id] = held
         if len(self._held) > MOST:
             self._held.pop(next(iter(self._held)))
@@ -57,9 +63,9 @@ class Records:
             self._writer = asyncio.create_task(self._write())
         return held.tried
 
-    async def store(self, run: Execution) -> None:
+    async def store(self, run: Execution, made: Sequence[MadeSummary] = ()) -> None:
         """Store a record; where the registry takes none now, nobody waits for that."""
-        tried = self.add(run)
+        tried = self.add(run, made)
         if run.error is None:
             self.retry()
         if not self._is_held_up or run.error is None:
@@ -82,6 +88,7 @@ class Records:
             def work(tx: WriteTransaction, batch: list[_Held] = batch) -> None:
                 for held in batch:
                     save_execution(tx, held.run)
+                    keep_summaries(tx, held.made)
 
             try:
                 await self._registry.write(work)

@@ -51,13 +51,40 @@ class Operation(StrEnum):
     IMPORT = "import"
     DAILY_BRIEFING = "daily_briefing"
     RESUME = "resume"
+    CREATE_BACKUP = "create_backup"
+    LIST_BACKUPS = "list_backups"
+    VALIDATE_BACKUP = "validate_backup"
+    RESTORE_BACKUP = "restore_backup"
+    MIGRATE = "migrate"
 
 
 ALIASES = {"save": Operation.CONVERSATION_LOG, "retrieve": Operation.EXTRACT}
 """Shorter names, accepted wherever an operation is named."""
 
-READING = frozenset({Operation.EXTRACT, Operation.SEARCH, Operation.SEARCH_SESSIONS, Operation.LIST, Operation.FETCH})
+READING = frozenset(
+    {
+        Operation.EXTRACT,
+        Operation.SEARCH,
+        Operation.SEARCH_SESSIONS,
+        Operation.LIST,
+        Operation.FETCH,
+        Operation.DAILY_BRIEFING,
+        Operation.CREATE_BACKUP,
+    }
+)
 """Operations that answer from what is there, so that it is worth looking first for what has come in."""
+
+
+LOCAL = frozenset(
+    {
+        Operation.CREATE_BACKUP,
+        Operation.LIST_BACKUPS,
+        Operation.VALIDATE_BACKUP,
+        Operation.RESTORE_BACKUP,
+        Operation.MIGRATE,
+    }
+)
+"""Operations on files of this machine, or on everything that is kept: not for whoever reaches a server's HTTP side."""
 
 
 def full_name(operation: str) -> str:
@@ -315,13 +342,67 @@ class RestoreQuery(BaseModel):
     id: str | None = None
 
 
+def _day(given: object) -> object:
+    """The day that a word means here; what is a date already stays as it is."""
+    if isinstance(given, str) and not _DAY.fullmatch(given.strip()):
+        here = now().astimezone()
+        span = parse_span(given, here)
+        if span and span.start:
+            return span.start.astimezone(here.tzinfo).date()
+    return given
+
+
 class BriefingQuery(BaseModel):
-    """The day that is reported (UTC)."""
+    """The day that is reported, of the clock that is `utc_offset_minutes` ahead of UTC."""
 
     model_config = ConfigDict(extra="forbid")
 
-    date: date
-    data_types: list[str] = ["conversation_summaries"]
+    date: Annotated[date, BeforeValidator(_day)]
+    data_types: list[Literal["conversation_summaries", "notion_snapshots"]] = ["conversation_summaries"]
+    language: Literal["", "en", "ko"] = ""
+    utc_offset_minutes: UtcOffset = 0
+    again: bool = Field(False, description="hand it also to a system where it is not known whether it has it")
+
+
+class CreateBackupQuery(BaseModel):
+    """What goes into a backup beside the registry, and where it is written."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    path: str | None = Field(None, min_length=1, description="a new file; default: one in the folder of backups")
+    stores: bool = Field(True, description="also the clients' own histories")
+
+
+class ListBackupsQuery(BaseModel):
+    """Nothing is asked but which backups there are."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class ValidateBackupQuery(BaseModel):
+    """Which backup is meant."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    path: str = Field(min_length=1, description="its path, or its name in the folder of backups")
+
+
+class RestoreBackupQuery(ValidateBackupQuery):
+    """Which backup takes the place of what is stored."""
+
+    rest: bool = Field(False, description="of a damaged backup, what is left of it")
+    stores_to: str | None = Field(None, min_length=1, description="a new folder for the clients' own histories")
+    dry_run: bool = Field(False, description="try it in a temporary place, and change nothing")
+
+
+class MigrateQuery(BaseModel):
+    """Which sessions belong to another folder: those of the folder `workspace`, or the request's channel alone."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    to: str = Field(min_length=1, description="the folder's path now")
+    workspace: str | None = Field(None, min_length=1, description="the folder's path before")
+    dry_run: bool = Field(False, description="only say which sessions would move")
 
 
 class ResumeQuery(BaseModel):
@@ -343,6 +424,8 @@ class Request(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     operation: ClassVar[Operation]
+    takes_long: ClassVar[bool] = False
+    """Whether the operation may take as long as there is much to copy."""
 
     channel: ChannelName | None = None
     source: SourceName = "unknown"
@@ -451,12 +534,41 @@ class HookRequest(Request):
 
 class BriefingRequest(Request):
     operation = Operation.DAILY_BRIEFING
+    takes_long = True
     query: BriefingQuery
 
 
 class ResumeRequest(Request):
     operation = Operation.RESUME
     query: ResumeQuery
+
+
+class CreateBackupRequest(Request):
+    operation = Operation.CREATE_BACKUP
+    takes_long = True
+    query: CreateBackupQuery = CreateBackupQuery()
+
+
+class ListBackupsRequest(Request):
+    operation = Operation.LIST_BACKUPS
+    query: ListBackupsQuery = ListBackupsQuery()
+
+
+class ValidateBackupRequest(Request):
+    operation = Operation.VALIDATE_BACKUP
+    takes_long = True
+    query: ValidateBackupQuery
+
+
+class RestoreBackupRequest(Request):
+    operation = Operation.RESTORE_BACKUP
+    takes_long = True
+    query: RestoreBackupQuery
+
+
+class MigrateRequest(Request):
+    operation = Operation.MIGRATE
+    query: MigrateQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -483,6 +595,11 @@ REQUESTS: dict[str, type[Request]] = {
         RestoreRequest,
         BriefingRequest,
         ResumeRequest,
+        CreateBackupRequest,
+        ListBackupsRequest,
+        ValidateBackupRequest,
+        RestoreBackupRequest,
+        MigrateRequest,
     )
 }
 

@@ -26,7 +26,8 @@ from orchestrator.requests import (
     parse_request,
 )
 from orchestrator.resends import Resends
-from orchestrator.state import ExternalAction, Run, State, Syncing
+from orchestrator.state import ExternalAction, Run, Shelf, State, Syncing
+from orchestrator.writing import Writer
 from registry.domain import DEEPEST, is_too_deep, storable
 from registry.errors import InternalError, InvalidRequest, NotFound, OperationTimeout, RegistryError
 from registry.registry import Registry
@@ -55,12 +56,15 @@ class Orchestrator:
         answer_characters: int = 0,
         actions: Sequence[ExternalAction] = (),
         meaning: Meaning | None = None,
+        writer: Writer | None = None,
+        shelf: Shelf | None = None,
     ) -> None:
         self.registry = registry
         self._timeout_s = timeout_s
         self._search_budget, self._answer_characters = search_budget, answer_characters
         self._actions = actions
         self.meaning = meaning
+        self._writer, self._shelf = writer, shelf
         self._graph = build_graph()
         self._records = Records(registry)
         self._resends = Resends()
@@ -146,13 +150,16 @@ class Orchestrator:
             actions=self._actions,
             before_reading=self.before_reading,
             meaning=self.meaning,
+            writer=self._writer,
+            shelf=self._shelf,
         )
         asked: State = {"operation": request.operation, "query": request}
         try:
             # LangSmith, which LangGraph brings along, would send every state to its servers if the host
             # program's environment tells it to.
             with langsmith.tracing_context(enabled=False):
-                async with asyncio.timeout(self._timeout_s), self._turn(request):
+                limit = None if request.takes_long else self._timeout_s
+                async with asyncio.timeout(limit), self._turn(request):
                     ended = await self._graph.ainvoke(asked, context=run)
         except TimeoutError as exc:
             raise OperationTimeout(
@@ -166,7 +173,7 @@ class Orchestrator:
         if syncing:
             result.get("metadata", result)["syncing"] = syncing
         if request.operation not in WRITE:
-            await self._records.store(recorder.finished(result_summary(result)))
+            await self._records.store(recorder.finished(result_summary(result)), recorder.summaries)
         return result
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypedDict, TypeVar
 
 from orchestrator.recorder import Recorder
 from orchestrator.requests import Operation, Request
+from orchestrator.writing import Writer
 from registry.errors import NotFound
 from registry.registry import Registry
 from registry.storage.database import ReadTransaction, WriteTransaction
+from sources.base import Places, Source
 
 if TYPE_CHECKING:
     from orchestrator.semantic.meaning import Meaning, Meant
@@ -48,13 +51,22 @@ class Answered(TypedDict, total=False):
     syncing: Syncing
 
 
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """Where backups stand, and whose stores go into them."""
+
+    folder: Path
+    readers: Sequence[Source] = ()
+    places: Places | None = None
+
+
 class ExternalAction(Protocol):
     """Something done outside the registry with what an operation produced, such as publishing a briefing."""
 
     name: str
 
-    async def perform(self, text: str) -> str:
-        """Do it; returns where the outcome can be seen. After a failure it is called again."""
+    async def perform(self, about: Mapping[str, str]) -> str:
+        """Do it with {id, date, text}; returns what came of it. After a ConnectionError it is called again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +82,10 @@ class Run:
     before_reading: Callable[[], Awaitable[Syncing | None]] | None = None
     """What brings the registry up to date before it is asked."""
     meaning: Meaning | None = None
+    writer: Writer | None = None
+    """A language model, where one is configured."""
+    shelf: Shelf | None = None
+    """Where backups stand; None where this program keeps none."""
     meant: Meant | None = None
     """What the request means to the model of `meaning`, asked before the registry is read."""
 
@@ -86,13 +102,13 @@ class Steps(Generic[Asked, Read]):
     """`cr_query`: what is read from the registry, in one read transaction."""
     keep: Callable[[Run, Asked, Read], Awaitable[dict[str, Any]]] | None = None
     """`filter`: what of it answers the request."""
-    shorten: Callable[[Run, Asked, State], State] | None = None
+    shorten: Callable[[Run, Asked, State], Awaitable[State]] | None = None
     """`transform`: a shorter form; where `filter` has kept something, only if one is asked for."""
     write: Callable[[WriteTransaction, Run, Asked, State], dict[str, Any]] | None = None
     """`cr_write`: what is stored, in one write transaction."""
     afterwards: Callable[[Run, Asked], Awaitable[None]] | None = None
     """What `cr_write` does when that transaction stands."""
-    is_published: bool = False
-    """Whether `external_action` hands the text that was made to the outside systems that are configured."""
+    publish: Callable[[Run, Asked, State], Awaitable[State]] | None = None
+    """`external_action`: the text that was made is handed to the outside systems that are configured."""
     subject: Callable[[Asked], str] | None = None
     """The words of a request that may be close to something in meaning, where a model is asked."""

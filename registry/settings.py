@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from platformdirs import user_data_path
-from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -26,6 +26,29 @@ HOME_VARIABLE = "CTXR_HOME"
 def default_home() -> Path:
     """The platform's user-data folder for Context Registry."""
     return user_data_path("context-registry", appauthor=False)
+
+
+class ActionSettings(BaseModel):
+    """One tool of an MCP server that gets each briefing: `command` starts it over stdio, or `url` is where it is.
+
+    In `command`, `url` and `env` a $NAME stands for that variable of the environment; in `arguments` {id}, {date} and
+    {text} for the briefing's.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = Field(min_length=1)
+    tool: str = Field(min_length=1)
+    command: list[str] = []
+    url: str = ""
+    env: dict[str, str] = {}
+    arguments: dict[str, Any] = {}
+
+    @model_validator(mode="after")
+    def _one_way(self) -> ActionSettings:
+        if bool(self.command) == bool(self.url):
+            raise ValueError("either a command or a url")
+        return self
 
 
 class Settings(BaseSettings):
@@ -64,6 +87,14 @@ class Settings(BaseSettings):
         " model runs here.",
     )
     embed_api_key: SecretStr = Field(default=SecretStr(""), description="The endpoint's key, where it wants one.")
+    llm_base_url: str = Field(
+        default="",
+        description="OpenAI-compatible endpoint, such as http://localhost:11434/v1, that writes summaries and"
+        " briefings; conversations are sent to it. Empty: none does, they are made of what was said.",
+    )
+    llm_model: str = Field(default="", description="The endpoint's name of the model that writes.")
+    llm_api_key: SecretStr = Field(default=SecretStr(""), description="The endpoint's key, where it wants one.")
+    llm_timeout_s: float = Field(default=20.0, gt=0, description="Seconds an answer waits for the model.")
     keep_executions_days: int = Field(
         default=90, ge=0, le=36_500, description="Days executions are kept in full, then only as figures; 0: for ever."
     )
@@ -75,6 +106,10 @@ class Settings(BaseSettings):
     )
     unmasked_projects: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(), description="Folders whose secrets are kept as they are; listed in the same way."
+    )
+    actions: tuple[ActionSettings, ...] = Field(
+        default=(),
+        description="Tools of other MCP servers that get each briefing; best as `[[actions]]` in config.toml.",
     )
 
     @field_validator("never_keep", "unmasked_projects", mode="before")
@@ -98,6 +133,8 @@ class Settings(BaseSettings):
     def _endpoint_with_model(self) -> Settings:
         if self.embed_base_url and not self.embed_model:
             raise ValueError("CTXR_EMBED_BASE_URL needs CTXR_EMBED_MODEL, the endpoint's name of a model")
+        if self.llm_base_url and not self.llm_model:
+            raise ValueError("CTXR_LLM_BASE_URL needs CTXR_LLM_MODEL, the endpoint's name of a model")
         return self
 
     @classmethod

@@ -12,8 +12,8 @@ from orchestrator.answer.reversals import Said, taken_back
 from orchestrator.answer.selection import Budget, MessageDict, Selection, select, whole, with_gaps
 from orchestrator.answer.size import DEFAULT_TOKENS, fits
 from orchestrator.answer.where_it_stands import where_it_stands
-from orchestrator.delivery import FirstSentences, cut_text, delivered, digest
-from orchestrator.requests import ExtractQuery
+from orchestrator.delivery import delivered
+from orchestrator.requests import ExtractQuery, ExtractRequest
 from registry.domain import format_time, new_id, parse_time
 from registry.storage.paging import cursor_of, encode_cursor
 from registry.text.confidence import Confidence
@@ -25,30 +25,21 @@ GUESS = "A guess: little of what was asked stands in this conversation. Say so, 
 TOKENS_PER_WORD = 1.5
 """A model's tokens for each of the analyzer's, about."""
 
-summarizer = FirstSentences()
 
-
-def composed(query: ExtractQuery, data: Extraction, client: str | None, setting: int) -> tuple[dict[str, Any], int]:
+def composed(request: ExtractRequest, data: Extraction, client: str | None, setting: int) -> tuple[dict[str, Any], int]:
     """The answer, within the tokens asked for and what the client lets through; and how many tokens it was given.
 
     `setting`: how long an answer may be, in place of what is known of the client; 0: none.
     """
+    query = request.query
     tokens = query.max_tokens or DEFAULT_TOKENS
     if data.confidence is Confidence.LOW:
         tokens = min(tokens, GUESS_TOKENS)
     result = _answer(query, data, tokens)
-    while tokens > 1 and not fits(client, setting, _as_shown(result)):
+    while tokens > 1 and not request.is_shortened and not fits(client, setting, _as_shown(result)):
         tokens = tokens * 3 // 4
         result = _answer(query, data, tokens)
     return result, tokens
-
-
-def shortened_answer(query: ExtractQuery, result: dict[str, Any]) -> dict[str, Any]:
-    """The same answer with each message cut to its beginning; a summary has the first sentences of all."""
-    shorter = {**result, "messages": digest(result["messages"])}
-    if query.mode == "summary":
-        shorter["summary"] = cut_text(summarizer.summarize(shorter["messages"]), query.max_tokens)
-    return shorter
 
 
 def _as_shown(result: dict[str, Any]) -> dict[str, Any]:

@@ -1,61 +1,247 @@
-"""The daily briefing: what was said in a day, made short, sent outside and kept."""
+"""The daily briefing: what was decided, left open and worked on in a day, handed to others once, and kept."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, time, timedelta
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, time, timedelta, timezone
 from typing import Any
 
-from orchestrator.delivery import FirstSentences, MessageDict, message_dict
+from orchestrator.answer.summary import WRITER, language_of, points_of
+from orchestrator.delivery import MessageDict, message_dict
+from orchestrator.graph_limits import OUTSIDE_ATTEMPTS
 from orchestrator.requests import BriefingRequest
-from orchestrator.state import Run, State, Steps
-from registry.domain import new_id, now
+from orchestrator.state import ExternalAction, Run, State, Steps
+from orchestrator.writing import BRIEFING as TASK
+from orchestrator.writing import transcript
+from registry.domain import new_id, now, preview_of
 from registry.errors import NotFound
+from registry.storage.channels import channels_by_number
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.extract_results import save_result
+from registry.storage.extract_results import find_briefing, save_result, set_metadata
 from registry.storage.messages import messages_between
 
 MOST_OF_CHANNEL = 1000
 """Of a channel that says more in a day, the last so many messages."""
+TITLE = 80
+MOST_TOKENS = 1500
+"""A model's briefing is no longer."""
+WORDS = {
+    "en": {
+        "title": "Briefing of {date}",
+        "decided": "Decided",
+        "open": "Open",
+        "worked": "Worked on",
+        "asked": "Asked",
+        "changed": "Changed",
+        "answered": "Answered",
+        "messages": "{count} messages",
+    },
+    "ko": {
+        "title": "{date} 브리핑",
+        "decided": "결정한 것",
+        "open": "남은 것, 다음 할 일",
+        "worked": "한 일",
+        "asked": "질문",
+        "changed": "변경",
+        "answered": "답",
+        "messages": "메시지 {count}개",
+    },
+}
 
-_summarizer = FirstSentences()
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """A channel's part of the day."""
+
+    title: str
+    project: str
+    source: str
+    messages: list[MessageDict]
 
 
-def the_day(tx: ReadTransaction, run: Run, request: BriefingRequest) -> list[MessageDict]:
-    """The messages of the day's conversations, channel by channel."""
-    start = datetime.combine(request.query.date, time(), UTC)
+@dataclass(frozen=True, slots=True)
+class Day:
+    """A day's talks, and the briefing that was made of just these messages, if one was."""
+
+    talks: list[Talk]
+    earlier: dict[str, Any] | None
+    by: str = WRITER
+
+    @property
+    def ids(self) -> list[str]:
+        """The messages that a briefing of the day is made of."""
+        return [message["id"] for talk in self.talks for message in talk.messages]
+
+
+def the_day(tx: ReadTransaction, run: Run, request: BriefingRequest) -> Day:
+    """The day's conversations, channel by channel."""
+    zone = timezone(timedelta(minutes=request.query.utc_offset_minutes))
+    start = datetime.combine(request.query.date, time(), zone)
     rows = messages_between(tx, start, start + timedelta(days=1, milliseconds=-1), MOST_OF_CHANNEL)
-    channels = len({row.channel_number for row in rows})
-    run.recorder.explain(channels=channels, messages=len(rows), day=str(request.query.date))
-    if not rows:
+    by_channel: dict[int, list[MessageDict]] = {}
+    for row in rows:
+        if not row.payload.get("injected"):
+            by_channel.setdefault(row.channel_number, []).append(message_dict(row))
+    run.recorder.explain(channels=len(by_channel), messages=len(rows), day=str(request.query.date))
+    if not by_channel:
         raise NotFound("No conversations on that day", f"date: given {request.query.date}")
-    return [message_dict(row) for row in rows]
+    known = channels_by_number(tx, list(by_channel))
+    talks = [
+        Talk(
+            preview_of(row.title or row.first_message_preview or row.name, TITLE),
+            row.project_name or "General",
+            row.source,
+            by_channel[number],
+        )
+        for number, row in known.items()
+    ]
+    day = Day(sorted(talks, key=lambda talk: (talk.project == "General", talk.project)), None)
+    return Day(day.talks, find_briefing(tx, _channel(request), day.ids))
 
 
-def in_short(run: Run, _request: BriefingRequest, state: State) -> State:
-    """The day as a text."""
-    text = _summarizer.summarize(state["data"])
-    run.recorder.explain(by=_summarizer.name, messages=len(state["data"]), characters=len(text))
-    return {"transformed_data": text}
+def _channel(request: BriefingRequest) -> str:
+    return f"briefing_{request.query.date}"
 
 
-def keep_briefing(tx: WriteTransaction, run: Run, request: BriefingRequest, state: State) -> dict[str, Any]:
-    """Keep a briefing: the ids it was made of, and its text."""
-    result_id = new_id("brief")
-    text = state["transformed_data"]
+async def in_short(run: Run, request: BriefingRequest, state: State) -> State:
+    """The day as a text: decisions first, then what is open, then the work, by project and client."""
+    day: Day = state["data"]
+    if day.earlier:
+        about = day.earlier["metadata"]
+        run.recorder.explain(by=about["by"], why="the same messages have a briefing already")
+        return {"transformed_data": about["text"]}
+    text = ""
+    if run.writer:
+        text = await run.writer.write(run.recorder, _task(request), _material(day.talks), MOST_TOKENS)
+    by = run.writer.model.name if run.writer and text else WRITER
+    language = request.query.language or language_of(message for talk in day.talks for message in talk.messages)
+    text = text or written(day.talks, str(request.query.date), WORDS[language])
+    run.recorder.explain(by=by, talks=len(day.talks), characters=len(text))
+    return {"transformed_data": text, "data": replace(day, by=by)}
+
+
+def _task(request: BriefingRequest) -> str:
+    language = {"en": " Write in English.", "ko": " 한국어로 쓰세요.", "": ""}[request.query.language]
+    return f"{TASK} The day is {request.query.date}.{language}"
+
+
+def _material(talks: list[Talk]) -> str:
+    return "\n\n".join(
+        f"# {talk.title} (project {talk.project}, client {talk.source})\n{transcript(talk.messages)}" for talk in talks
+    )
+
+
+def written(talks: list[Talk], date: str, words: Mapping[str, str]) -> str:
+    """The briefing in Markdown."""
+    points = [(talk, points_of(talk.messages)) for talk in talks]
+    lines = [f"# {words['title'].format(date=date)}"]
+    for kind in ("decided", "open"):
+        told = [
+            f"- **{talk.project}** · {talk.source}: {line}" for talk, found in points for line in found.get(kind, ())
+        ]
+        lines += ["", f"## {words[kind]}", "", *told] if told else []
+    lines += ["", f"## {words['worked']}"]
+    project = ""
+    for talk, found in points:
+        if talk.project != project:
+            project = talk.project
+            lines += ["", f"### {project}", ""]
+        lines += _work_of(talk, found, words)
+    return "\n".join(lines) + "\n"
+
+
+def _work_of(talk: Talk, found: Mapping[str, list[str]], words: Mapping[str, str]) -> Iterator[str]:
+    yield f"- {talk.title} ({talk.source}, {words['messages'].format(count=len(talk.messages))})"
+    for kind in ("asked", "changed", "answered"):
+        if found.get(kind):
+            yield f"  - {words[kind]}: {' · '.join(found[kind])}"
+
+
+async def publish(run: Run, request: BriefingRequest, state: State) -> State:
+    """Hand the briefing to the outside systems, each once: what was begun is noted before it is done.
+
+    A system that cannot be reached is tried again, by the graph; one that fails leaves the briefing as it is, and the
+    next run of the same day goes to that one again.
+    """
+    kept = await run.registry.write(lambda tx: _kept(tx, run, request, state))
+    actions: dict[str, dict[str, str]] = dict(kept["metadata"]["actions"])
+    for action in run.actions:
+        if _is_to_do(actions.get(action.name), again=request.query.again):
+            await _note(run, kept, actions, action.name, {"status": "started"})
+            await _perform(run, action, state["transformed_data"], kept, actions)
+    run.recorder.explain(actions=actions, why=None if actions else "no outside system is configured")
+    problems = [
+        f"{name}: {one.get('error', one['status'])}" for name, one in actions.items() if one["status"] != "done"
+    ]
+    if problems:
+        run.recorder.steps[-1].error = {"code": "PARTLY_FAILED", "message": "; ".join(problems), "details": ""}
+    return {"data": {**kept, "metadata": {**kept["metadata"], "actions": actions}}}
+
+
+def _is_to_do(before: Mapping[str, str] | None, *, again: bool) -> bool:
+    """What was begun and never ended may have been done: only who asks for it again has it done."""
+    if before is None or before["status"] == "failed":
+        return True
+    return again and before["status"] != "done"
+
+
+async def _perform(
+    run: Run, action: ExternalAction, text: str, kept: Mapping[str, Any], actions: dict[str, dict[str, str]]
+) -> None:
+    about = {"id": kept["id"], "date": kept["metadata"]["date"], "text": text}
+    try:
+        outcome = {"status": "done", "result": await action.perform(about)}
+    except Exception as exc:  # whatever is wrong outside must not cost the briefing
+        outcome = {"status": "failed", "error": preview_of(f"{type(exc).__name__}: {exc}", 300)}
+        attempts = sum(step.node == "external_action" for step in run.recorder.steps)
+        if isinstance(exc, ConnectionError) and attempts < OUTSIDE_ATTEMPTS:
+            await _note(run, kept, actions, action.name, outcome)
+            raise
+    await _note(run, kept, actions, action.name, outcome)
+
+
+async def _note(
+    run: Run, kept: Mapping[str, Any], actions: dict[str, dict[str, str]], name: str, outcome: dict[str, str]
+) -> None:
+    actions[name] = outcome
+    await run.registry.write(lambda tx: set_metadata(tx, kept["id"], {**kept["metadata"], "actions": dict(actions)}))
+
+
+def _kept(tx: WriteTransaction, run: Run, request: BriefingRequest, state: State) -> dict[str, Any]:
+    """The briefing as it is kept: the ids it was made of, its text, and what was done with it outside."""
+    day: Day = state["data"]
+    if earlier := find_briefing(tx, _channel(request), day.ids):
+        return earlier
+    result_id, text = new_id("brief"), state["transformed_data"]
+    about = {
+        "execution_id": run.recorder.id,
+        "date": str(request.query.date),
+        "text": text,
+        "by": day.by,
+        "actions": {},
+    }
     save_result(
         tx,
         result_id,
         record_type="briefing",
-        channel=f"briefing_{request.query.date}",
+        channel=_channel(request),
         result_type="summary",
-        items=[message["id"] for message in state["data"]],
-        metadata={"execution_id": run.recorder.id, "date": str(request.query.date), "text": text},
+        items=day.ids,
+        metadata=about,
         timestamp=now(),
     )
-    run.recorder.explain(briefing=result_id)
-    return {"briefing": {"id": result_id, "date": str(request.query.date), "text": text}}
+    return {"id": result_id, "metadata": about}
 
 
-BRIEFING = Steps[BriefingRequest, list[MessageDict]](
-    query=the_day, shorten=in_short, write=keep_briefing, is_published=True
-)
+def told(_tx: WriteTransaction, run: Run, _request: BriefingRequest, state: State) -> dict[str, Any]:
+    """What the caller is told; the briefing itself is kept already."""
+    kept = state["data"]
+    about = kept["metadata"]
+    actions = [{"name": name, **outcome} for name, outcome in about["actions"].items()]
+    run.recorder.explain(briefing=kept["id"])
+    briefing = {"id": kept["id"], **{name: about[name] for name in ("date", "text", "by")}, "actions": actions}
+    return {"briefing": briefing, "partly_failed": any(one["status"] != "done" for one in actions)}
+
+
+BRIEFING = Steps[BriefingRequest, Day](query=the_day, shorten=in_short, publish=publish, write=told)

@@ -6,17 +6,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from orchestrator.answer.composing import composed, shortened_answer, summarizer
+from orchestrator.answer.composing import composed
 from orchestrator.answer.extraction import Extraction, KeptRanking
 from orchestrator.answer.how_read import understood
 from orchestrator.answer.other_channels import beside, candidate
 from orchestrator.answer.selection import MessageDict
-from orchestrator.answer.size import tokens_in
+from orchestrator.answer.size import room_for, tokens_in
+from orchestrator.answer.summary import SHORT_TOKENS, WRITER, digest_of, read_for, summary_of
 from orchestrator.delivery import Turn, delivered, message_dict
 from orchestrator.looking_up import ask, find, without_the_asking_chat
 from orchestrator.relevance import best_channels, explanation, judge, outcome, turns_in
 from orchestrator.requests import ExtractQuery, ExtractRequest
 from orchestrator.state import Run, State, Steps
+from orchestrator.writing import SUMMARY, transcript
 from registry.domain import now, storable
 from registry.errors import InvalidRequest, NotFound
 from registry.search.candidates import CANDIDATES
@@ -40,10 +42,13 @@ END = 80
 """So many of a channel's last messages say where it stands."""
 WHOLE = 400
 """A conversation of more messages is not tried whole."""
+ENVELOPE = 400
+"""Characters that the envelope and the record of the answer take."""
 
 
 def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction:
     """The channel asked for, or the one that fits best, and what may answer in it."""
+    request = read_for(request)
     query = request.query
     ranking = _ranking_place(query.cursor)
     if ranking:
@@ -225,7 +230,8 @@ def _continued(tx: ReadTransaction, run: Run, request: ExtractRequest, place: di
 
 async def keep(run: Run, request: ExtractRequest, data: Extraction) -> dict[str, Any]:
     """The answer, as large as is asked for and as the asking client lets through; NotFound if nothing is left."""
-    result, tokens = composed(request.query, data, run.recorder.client, run.answer_characters)
+    request = read_for(request)
+    result, tokens = composed(request, data, run.recorder.client, run.answer_characters)
     if not result["messages"]:
         raise _nothing_found(request.query.text)
     if data.verdicts:
@@ -234,11 +240,23 @@ async def keep(run: Run, request: ExtractRequest, data: Extraction) -> dict[str,
     return result
 
 
-def shorten(run: Run, request: ExtractRequest, state: State) -> State:
-    """Each message cut to its beginning, and for a summary the first sentences of all."""
-    result = shortened_answer(request.query, state["result"])
-    run.recorder.explain(by=summarizer.name, messages=len(result["messages"]))
-    return {"result": result}
+async def shorten(run: Run, request: ExtractRequest, state: State) -> State:
+    """The part that was asked for as a digest of its messages, or as a summary, within what was asked for."""
+    result, data = state["result"], state["data"]
+    room = room_for(run.recorder.client, run.answer_characters) - ENVELOPE
+    tokens = min(request.query.max_tokens or SHORT_TOKENS, room // 4)
+    run.recorder.explain(messages=len(result["messages"]), max_tokens=tokens)
+    if request.query.mode == "digest":
+        return {"result": {**result, "messages": digest_of(result["messages"], tokens)}}
+    summary, by = "", WRITER
+    if run.writer:
+        summary = await run.writer.write(run.recorder, SUMMARY, transcript(result["messages"]), tokens)
+        by = run.writer.model.name if summary else WRITER
+    if not summary:
+        tools = [message for message in data.recent if message.get("tool")]
+        summary = summary_of([*result["messages"], *tools], tokens)
+    run.recorder.explain(by=by)
+    return {"result": {**result, "summary": summary, "summary_by": by}}
 
 
 def write(tx: WriteTransaction, run: Run, request: ExtractRequest, state: State) -> dict[str, Any]:

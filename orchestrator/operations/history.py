@@ -14,6 +14,7 @@ from orchestrator.operations.search import pagination, within_client
 from orchestrator.relevance import best_channels, explanation
 from orchestrator.requests import FetchQuery, FetchRequest, ListQuery, ListRequest
 from orchestrator.state import Run, Steps
+from orchestrator.summaries import LISTED, add_summaries
 from registry.domain import parse_time, preview_of
 from registry.errors import NotFound
 from registry.search.retrieval import SearchResult
@@ -56,6 +57,7 @@ def list_sessions(tx: ReadTransaction, run: Run, request: ListRequest) -> Listed
     if query.text:
         return _speaking_of(tx, run, query, query.text)
     items, total = some_channels(tx, _filter(query), limit=query.limit, offset=query.offset)
+    add_summaries(tx, run, items, LISTED)
     run.recorder.explain(by="the channels' last activity", candidates=total)
     return Listed(items, total)
 
@@ -85,6 +87,7 @@ def _speaking_of(tx: ReadTransaction, run: Run, query: ListQuery, text: str) -> 
         to=query.until or search.to,
     )
     page = list_channels(tx, wanted, Page(query.limit, query.cursor, query.order))
+    add_summaries(tx, run, page["items"], LISTED)
     run.recorder.explain(**explanation(found) if found else {"by": "the channels' last activity"})
     hits = {"hits": _hits(tx, found, page["items"])} if found else {}
     return Listed(page["items"], page["total"], page["next_cursor"], {"understood": understood(read, found), **hits})
@@ -129,6 +132,7 @@ def fetch_session(tx: ReadTransaction, run: Run, request: FetchRequest) -> Fetch
     rows, how, has_more = _messages_wanted(tx, row, query)
     run.recorder.explain(channel=row.name, by=how, candidates=len(rows))
     session = {**channel_item(row, tags_of(tx, [row.number])[row.number]), **related(tx, row)}
+    add_summaries(tx, run, [session])
     return Fetched(session, [message_dict(message) for message in rows], has_more)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from orchestrator.requests import DeleteRequest, RestoreRequest, TagQuery, TagRequest
 from orchestrator.state import Run, State, Steps
+from orchestrator.summaries import add_summaries
 from registry.errors import InvalidRequest
 from registry.storage.channels import ChannelRow, channel_item, edit_channel, get_channel, tags_of
 from registry.storage.database import WriteTransaction
@@ -21,7 +22,9 @@ def tag(tx: WriteTransaction, run: Run, request: TagRequest, _state: State) -> d
     run.recorder.channel = meant.name
     row = edit_channel(tx, meant.name, changes, _tags_after(tx, meant, request.query))
     run.recorder.explain(channel=meant.name, changed=sorted(request.query.model_fields_set))
-    return {"channel": channel_item(row, tags_of(tx, [row.number])[row.number])}
+    session = channel_item(row, tags_of(tx, [row.number])[row.number])
+    add_summaries(tx, run, [session])
+    return {"channel": session}
 
 
 def _tags_after(tx: WriteTransaction, row: ChannelRow, query: TagQuery) -> list[str] | None:

@@ -16,6 +16,7 @@ from orchestrator.looking_up import ask, find, local_time, without_the_asking_ch
 from orchestrator.relevance import Judged, best_channels, explanation, judge, outcome
 from orchestrator.requests import SearchQuery, SearchRequest, SessionsQuery, SessionsRequest
 from orchestrator.state import Run, Steps
+from orchestrator.summaries import FOUND, add_summaries
 from registry.domain import format_time, preview_of
 from registry.errors import NotFound
 from registry.search.retrieval import SearchResult, Wording
@@ -200,7 +201,7 @@ GUESS = "These are guesses: little of what was asked stands in any session. Say 
 
 def _latest(tx: ReadTransaction, run: Run, data: SessionsFound) -> tuple[list[dict[str, Any]], int]:
     run.recorder.explain(by="the latest activity in scope", sessions=data.latest_total)
-    items = _session_items(tx, list(data.latest))
+    items = _session_items(tx, run, list(data.latest))
     return [
         {**items[number], "score": None, "match_count": count, "matches": []}
         for number, count in data.latest.items()
@@ -213,7 +214,7 @@ def _best_sessions(
 ) -> tuple[list[dict[str, Any]], int]:
     scores = best_channels(found.result)
     page = scores[query.offset : query.offset + query.limit]
-    items = _session_items(tx, [number for number, _ in page])
+    items = _session_items(tx, run, [number for number, _ in page])
     run.recorder.explain(
         sessions=len(scores),
         channels=[{"channel": items[n]["channel"], "score": round(score, 3)} for n, score in page if n in items],
@@ -240,9 +241,11 @@ def _by_channel(kept: Iterable[Judged]) -> dict[int, list[Judged]]:
     return groups
 
 
-def _session_items(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, dict[str, Any]]:
+def _session_items(tx: ReadTransaction, run: Run, numbers: Sequence[int]) -> dict[int, dict[str, Any]]:
     rows, tags = channels_by_number(tx, numbers), tags_of(tx, numbers)
-    return {number: channel_item(row, tags[number]) for number, row in rows.items()}
+    items = {number: channel_item(row, tags[number]) for number, row in rows.items()}
+    add_summaries(tx, run, list(items.values()), FOUND)
+    return items
 
 
 def _matches(

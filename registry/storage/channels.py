@@ -8,7 +8,7 @@ from datetime import datetime
 from operator import eq, ge, le
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Row, bindparam, delete, func, insert, or_, select, update
 
 from registry.domain import Project, Role, format_time, preview_of, storable
 from registry.errors import NotFound
@@ -158,10 +158,42 @@ def _described_by(meta: Mapping[str, Any], row: ChannelRow) -> dict[str, Any]:
         if isinstance(news, str) and news and news != row.meta.get(key):
             changes[column] = news
     if isinstance(known.get("project"), str) and known["project"]:
-        project = Project.from_path(known["project"])
+        # Its client goes on saying where it was before the user moved it.
+        moved = known.get(MOVED) or {}
+        project = Project.from_path(moved.get(known["project"], known["project"]))
         if project.path != row.project_path:
             changes |= {"project_path": project.path, "project_name": project.name}
     return changes
+
+
+MOVED = "project_moved"
+"""In a channel's `meta`: the folders it was said to be in, and where the user has moved it since."""
+
+
+def channels_of_project(tx: ReadTransaction, path: str) -> list[ChannelRow]:
+    """The channels of a folder and of the folders in it, deleted ones too: they may come back."""
+    inside = [channel.c.project_path.startswith(path + end, autoescape=True) for end in ("/", "\\")]
+    query = select(channel).where(or_(channel.c.project_path == path, *inside))
+    return list(tx.execute(query.order_by(channel.c.number)))
+
+
+def project_paths(tx: ReadTransaction) -> list[str]:
+    """The folders that channels belong to, those used last first."""
+    query = select(channel.c.project_path).where(channel.c.project_path.is_not(None)).group_by(channel.c.project_path)
+    return list(tx.execute(query.order_by(func.max(channel.c.updated_at).desc())).scalars())
+
+
+def move_channel(tx: WriteTransaction, row: ChannelRow, path: str) -> None:
+    """Let a channel belong to another folder, also when its client names the old one again."""
+    project = Project.from_path(path)
+    before = {**row.meta.get(MOVED, {}), **({row.project_path: project.path} if row.project_path else {})}
+    said = row.meta.get("project")
+    if isinstance(said, str):
+        before[said] = project.path
+    moved = {old: project.path for old in before if old != project.path}
+    changes = {"project_path": project.path, "project_name": project.name, "meta": {**row.meta, MOVED: moved}}
+    tx.execute(update(channel).where(channel.c.number == row.number).values(**changes))
+    reindex_title(tx, row, changes)
 
 
 def title_entry(row: ChannelRow, changes: Mapping[str, Any]) -> Entry:
@@ -256,8 +288,54 @@ def channel_item(row: ChannelRow, tags: Sequence[str]) -> dict[str, Any]:
         "created_at": format_time(row.created_at),
         "updated_at": format_time(row.updated_at),
         "first_message_preview": row.first_message_preview,
-        "summary": row.summary,
+        "summary": row.summary or made_summary(row),
+        "summary_by": summary_writer(row),
     }
+
+
+CLIENT = "client"
+"""Who made a summary that a client's own store had."""
+
+
+def content_state(row: ChannelRow) -> str:
+    """What changes whenever a channel gains or loses messages."""
+    return f"{row.seq_count}.{row.message_count}"
+
+
+def made_summary(row: ChannelRow) -> str | None:
+    """The summary that was made of the channel as it is now, if one was."""
+    return row.made_summary if row.made_summary_of == content_state(row) else None
+
+
+def summary_writer(row: ChannelRow) -> str | None:
+    """Who made the summary that is shown: the client, "extractive", or a model's name."""
+    return CLIENT if row.summary else row.made_summary_by if made_summary(row) else None
+
+
+@dataclass(frozen=True, slots=True)
+class MadeSummary:
+    """A channel's summary: who made it, of which state of its messages."""
+
+    channel_number: int
+    text: str
+    by: str
+    state: str
+
+
+def keep_summaries(tx: WriteTransaction, made: Sequence[MadeSummary]) -> None:
+    """Keep summaries with their channels, in place of older ones."""
+    statement = update(channel).where(channel.c.number == bindparam("of"))
+    values: dict[str, Any] = {
+        "made_summary": bindparam("text"),
+        "made_summary_by": bindparam("by"),
+        "made_summary_of": bindparam("state"),
+    }
+    rows = {
+        one.channel_number: {"of": one.channel_number, "text": one.text, "by": one.by, "state": one.state}
+        for one in made
+    }
+    if rows:
+        tx.execute(statement.values(values), [rows[number] for number in sorted(rows)])
 
 
 def recount_channel(tx: WriteTransaction, number: int) -> None:
@@ -277,6 +355,7 @@ def recount_channel(tx: WriteTransaction, number: int) -> None:
         "message_count": count,
         "token_count": tokens,
         "first_message_preview": preview_of(asked) if asked else None,
+        "made_summary": None,  # it may tell what is deleted now
     }
     if count:
         changes |= {"created_at": first, "updated_at": last, "deleted": False}

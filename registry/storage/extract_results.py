@@ -44,6 +44,24 @@ def save_result(
     )
 
 
+def find_briefing(tx: ReadTransaction, channel: str, items: Sequence[str]) -> dict[str, Any] | None:
+    """The briefing of a channel that was made of just these messages, as {id, metadata}."""
+    query = select(extract_result).where(
+        extract_result.c.channel == channel,
+        extract_result.c.record_type == "briefing",
+        extract_result.c.deleted.is_(False),
+    )
+    for row in tx.execute(query.order_by(extract_result.c.number.desc())):
+        if row.items == list(items) and "actions" in (row.metadata or {}):
+            return {"id": row.id, "metadata": row.metadata}
+    return None
+
+
+def set_metadata(tx: WriteTransaction, result_id: str, metadata: dict[str, Any]) -> None:
+    """What is known beside a result, anew."""
+    tx.execute(update(extract_result).where(extract_result.c.id == result_id).values(metadata=metadata))
+
+
 def get_result(tx: ReadTransaction, result_id: str) -> Row[Any]:
     """The result with that id; NotFound if there is none."""
     row = tx.execute(select(extract_result).where(extract_result.c.id == result_id)).first()

@@ -60,6 +60,26 @@ def messages_of(
     return list(tx.execute(query.order_by(*LATEST_FIRST).limit(limit)).all()[::-1])
 
 
+def both_ends(tx: ReadTransaction, channel_numbers: Sequence[int], begin: int, end: int) -> dict[int, list[MessageRow]]:
+    """Of each channel its first and its last messages in order, by its number; in one statement."""
+    order = conversation.c.timestamp, conversation.c.number
+    of_channel = conversation.c.channel_number
+    places = (
+        select(
+            conversation.c.number,
+            func.row_number().over(order_by=order, partition_by=of_channel).label("place"),
+            func.count().over(partition_by=of_channel).label("total"),
+        )
+        .where(conversation.c.channel_number.in_(channel_numbers), conversation.c.deleted.is_(False))
+        .subquery()
+    )
+    wanted = select(places.c.number).where(or_(places.c.place <= begin, places.c.place > places.c.total - end))
+    found: dict[int, list[MessageRow]] = {number: [] for number in channel_numbers}
+    for row in tx.execute(select(conversation).where(conversation.c.number.in_(wanted)).order_by(*order)):
+        found[row.channel_number].append(row)
+    return found
+
+
 def messages_onward(
     tx: ReadTransaction, channel_number: int, *, limit: int, cursor: str | None
 ) -> tuple[Sequence[MessageRow], bool]:

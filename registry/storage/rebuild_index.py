@@ -85,11 +85,25 @@ async def reindex(database: Database, on_progress: Progress, *, everything: bool
     return done - analysed
 
 
+def reindex_at_once(tx: WriteTransaction) -> None:
+    """The whole index anew in one transaction, for who has replaced all messages in it."""
+    _run(tx, [f"DROP TABLE {name}" for name in _builds(tx)])
+    _begin(tx, everything=True)
+    while _next_batch(tx):
+        pass
+    _run(tx, _STATEMENTS[tx.dialect.name].complete)
+    _exchange(tx)
+
+
+def _builds(tx: WriteTransaction) -> list[str]:
+    names = inspect(tx).get_table_names()
+    return [name for name in names if name.startswith("message_index_v") and name.endswith("_build")]
+
+
 def _begin(tx: WriteTransaction, everything: bool) -> int | None:
     """Make a build, or take up the one that was begun; the number of messages, or None if there is nothing to do."""
-    builds = [name for name in inspect(tx).get_table_names() if name.startswith("message_index_v")]
-    for name in (name for name in builds if name.endswith("_build") and name != BUILD):
-        _run(tx, [f"DROP TABLE {name}"])
+    builds = _builds(tx)
+    _run(tx, [f"DROP TABLE {name}" for name in builds if name != BUILD])
     if BUILD not in builds:
         alive = conversation.c.deleted.is_(False)
         is_old = select(conversation.c.number).where(alive, conversation.c.analyzer_version != ANALYZER_VERSION)

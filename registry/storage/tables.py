@@ -68,7 +68,10 @@ channel = Table(
     Column("nickname", Text, unique=True),
     Column("project_path", Text),
     Column("project_name", Text),
-    Column("summary", Text),
+    Column("summary", Text),  # the client's own
+    Column("made_summary", Text),
+    Column("made_summary_by", String(64)),
+    Column("made_summary_of", String(64)),  # the state of the messages it was made of; of another it says nothing
     Column("first_message_preview", Text),
     Column("meta", Json, nullable=False),
     Column("message_count", Integer, nullable=False),

@@ -12,7 +12,7 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,6 +35,7 @@ _IN_USE = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_
 # The client is just starting its WAL anew, and only it may write into the shared index: over in a moment.
 _PASSING = frozenset({sqlite3.SQLITE_READONLY_CANTINIT, sqlite3.SQLITE_READONLY_RECOVERY})
 _PAUSE_S = 0.002
+_STEP_PAGES, _STEPS_S = 4096, 60.0
 
 
 class DamagedDatabase(StorageError):
@@ -80,6 +81,23 @@ class ClientDatabase:
         """All rows of a statement by the names of their columns."""
         names, rows = self._fetched(statement, ())
         return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def copy_to(self, target: Path) -> None:
+        """A copy of all of it as it is at one moment, in a new file; the client works on meanwhile.
+
+        Raises as `rows` does.
+        """
+        while True:
+            try:
+                _backed_up(self._connection, target)
+            except sqlite3.Error as exc:
+                if not self._changed_unlocked():
+                    raise _storage_error(self._path, exc) from exc
+            else:
+                if not self._changed_unlocked():
+                    return
+            self._close()
+            self._open()
 
     def _fetched(self, statement: str, parameters: tuple[object, ...]) -> tuple[list[str], list[tuple[Any, ...]]]:
         while True:
@@ -145,6 +163,27 @@ class ClientDatabase:
         if self._temporary is not None:
             self._temporary.cleanup()
             self._temporary = None
+
+
+class _NeverEnds(Exception):
+    """The client writes faster than pages are copied: each of its transactions begins the copy again."""
+
+
+def _backed_up(origin: sqlite3.Connection, target: Path) -> None:
+    """In steps, between which the client may write; at once where it never stops to."""
+    deadline = time.monotonic() + _STEPS_S
+
+    def go_on(_status: int, _remaining: int, _total: int) -> None:
+        if time.monotonic() > deadline:
+            raise _NeverEnds
+
+    target.unlink(missing_ok=True)
+    with closing(sqlite3.connect(target)) as copy:
+        try:
+            origin.backup(copy, pages=_STEP_PAGES, progress=go_on, sleep=_PAUSE_S)
+        except _NeverEnds:
+            origin.backup(copy)
+        copy.execute("PRAGMA journal_mode=DELETE")  # one file, nothing beside it
 
 
 def _way_in(database: Path) -> str | None:

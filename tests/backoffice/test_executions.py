@@ -234,6 +234,7 @@ async def test_an_operation_runs_and_answers_in_the_orchestrators_shape(http: ht
         ({"operation": "extract", "query": {"limit": 0}}, 400, "INVALID_REQUEST"),
         ({"operation": "extract", "channel": "nobody"}, 404, "NOT_FOUND"),
         ({"operation": "daily_briefing", "query": {"date": "2025-09-29"}}, 404, "NOT_FOUND"),
+        ({"operation": "create_backup", "query": {"path": "/tmp/x.zip"}}, 400, "INVALID_REQUEST"),
         ({}, 400, "INVALID_REQUEST"),
     ],
 )

@@ -129,7 +129,7 @@ def test_a_guess_is_called_one_with_other_conversations_that_may_be_meant(ctxr: 
 
 def test_a_summary_stands_for_its_messages(ctxr: Ctxr) -> None:
     ctxr("log", "-", given=FIBONACCI)
-    assert "Q: 피보나치 함수의" in ctxr("extract", "--mode", "summary", "피보나치").output
+    assert "질문: 피보나치 함수의" in ctxr("extract", "--mode", "summary", "피보나치").output
 
 
 def test_output_that_is_no_terminal_has_no_colours(ctxr: Ctxr) -> None:

@@ -108,6 +108,7 @@ async def test_where_the_current_project_is_not_known_the_answer_says_that_it_is
 
 async def test_a_session_says_what_it_is(client: Client) -> None:
     [session] = (await result(client, "list_sessions", project="all", since="2026-01-01T00:00:00Z"))["sessions"][2:]
+    assert session.pop("summary").startswith("Asked: basket user 0")
     assert session == {
         "session_id": "5e550000-aaaa",
         "channel": "basket",
@@ -120,6 +121,7 @@ async def test_a_session_says_what_it_is(client: Client) -> None:
         "created_at": "2026-01-01T12:00:00.000Z",
         "updated_at": "2026-01-01T12:02:09.000Z",
         "first_message_preview": "basket user 0",
+        "summary_by": "extractive",
     }
 
 
@@ -317,3 +319,28 @@ async def test_a_list_is_no_longer_than_the_client_lets_through_and_goes_on_wher
             seen += names(found)
             offset = found["pagination"].get("next_offset")
     assert sorted(seen, reverse=True) == there
+
+
+# -- summaries
+
+
+async def test_the_summary_of_a_session_follows_what_is_said_and_forgets_what_is_deleted(
+    orchestrator: Orchestrator,
+) -> None:
+    async def summary() -> str:
+        answer = await orchestrator.run({"operation": "fetch", "query": {"session_id": "shop"}})
+        return str(answer["session"]["summary"])
+
+    async def say(*texts: str) -> list[str]:
+        messages = [{"role": "user", "text": text} for text in texts]
+        return list(
+            (await orchestrator.run({"operation": "save", "channel": "shop", "messages": messages}))["stored_ids"]
+        )
+
+    await say("How do we store sessions?")
+    first = await summary()
+    ids = await say("How do we store sessions?", "Let's go with Redis.")
+    assert first == "Asked: How do we store sessions?"
+    assert (await summary()).splitlines()[1:] == ["Decided: Let's go with Redis."]
+    await orchestrator.run({"operation": "delete", "query": {"id": ids[1]}})
+    assert await summary() == first

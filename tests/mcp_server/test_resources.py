@@ -55,7 +55,10 @@ async def test_a_channel_of_any_name_is_read(client: Client, name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_a_channel_is_read_in_short(client: Client, name: str) -> None:
-    assert await read(client, f"{uri_of(name)}/summary") == "Q: How do I cache this?\nA: With redis."
+    assert (
+        await read(client, f"{uri_of(name)}/summary")
+        == "Asked: How do I cache this?\nAnswered: With redis. · It is fast."
+    )
 
 
 async def test_there_are_templates_for_a_channel_and_its_summary(client: Client) -> None:

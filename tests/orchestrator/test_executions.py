@@ -171,7 +171,9 @@ async def test_a_day_is_reported_and_the_report_kept(orchestrator: Orchestrator)
     answer = await orchestrator.run(
         {"operation": "daily_briefing", "query": {"date": "2026-01-05", "data_types": ["conversation_summaries"]}}
     )
-    assert answer["briefing"]["text"] == "Q: how do I memoize fibonacci?\nA: with functools.lru_cache"
+    assert answer["briefing"]["text"].startswith("# Briefing of 2026-01-05\n")
+    assert "  - Asked: how do I memoize fibonacci?\n" in answer["briefing"]["text"]
+    assert answer["briefing"].keys() == {"id", "date", "text", "by", "actions"}
     assert answer["briefing"]["id"].startswith("brief_")
     _, execution = await recorded(orchestrator)
     assert [step["node"] for step in execution["steps"]] == [

@@ -188,9 +188,11 @@ async def test_the_texts_stay_within_max_tokens(orchestrator: Orchestrator, quer
 async def test_a_digest_has_first_lines_and_a_summary_stands_for_its_messages(orchestrator: Orchestrator) -> None:
     await log(orchestrator, "c", [("How big is it? " * 40, "It is **big**. Very. " * 40)])
     digest = await extract(orchestrator, "c", mode="digest")
-    assert [len(text) for text in shown(digest)] == [240, 240]
+    assert all(text.startswith(("How big is it?", "It is big")) for text in shown(digest))
     summary = await extract(orchestrator, "c", mode="summary")
-    assert (shown(summary), summary["summary"]) == ([], "Q: How big is it?\nA: It is **big**.")
+    assert shown(summary) == []
+    assert summary["summary"].startswith("Asked: How big is it?")
+    assert "\nAnswered: It is big." in summary["summary"]
     short = await extract(orchestrator, "c", mode="summary", max_tokens=4)
     assert tokens_in(short["summary"]) <= 4
 

@@ -43,11 +43,11 @@ async def log(orchestrator: Orchestrator, number: int) -> None:
 
 
 MOST = {
-    "search_sessions": ({"text": "memoize fibonacci", "limit": 100}, 16),
+    "search_sessions": ({"text": "memoize fibonacci", "limit": 100}, 20),
     "search": ({"text": "memoize fibonacci", "limit": 100}, 14),
     "extract": ({"text": "memoize fibonacci"}, 24),
-    "list": ({"limit": 100}, 5),
-    "daily_briefing": ({"date": DAY}, 3),
+    "list": ({"limit": 100}, 9),  # four of them only until the summaries are kept
+    "daily_briefing": ({"date": DAY}, 7),
 }
 
 

@@ -210,6 +210,10 @@ def nothing_is_forgotten_yet(connection: Connection) -> None:
         assert connection.execute(text(f"SELECT count(*) FROM {name}")).scalar() == 0  # noqa: S608
 
 
+def no_summary_is_made_up(connection: Connection) -> None:
+    assert set(connection.execute(text("SELECT made_summary FROM channel")).scalars()) == {None}
+
+
 CHECKS: dict[str, Callable[[Connection], None]] = {
     "0002": durations_are_rounded,
     "0003": its_scope_is_not_taken_for_indexed,
@@ -217,6 +221,7 @@ CHECKS: dict[str, Callable[[Connection], None]] = {
     "0005": what_went_with_its_channel_is_known,
     "0006": aliases_go_with_what_they_name,
     "0007": nothing_is_forgotten_yet,
+    "0008": no_summary_is_made_up,
 }
 
 

@@ -1,0 +1,248 @@
+"""A backup's file: a zip whose parts are small and each named with its SHA-256, so that damage stays where it is.
+
+The same parts give the same bytes: no clock and no machine is in them but what the manifest says. Where the zip's own
+list is lost, its parts are found by themselves.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import struct
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile, ZipInfo
+
+from registry.errors import StorageError
+
+MANIFEST, ABOUT, DIRECTORY = "manifest.json", "about.json", "the zip's directory"
+VERSION = "1"
+PART_BYTES = 4 * 2**20
+"""What is longer goes on in the next part: so much is lost with one."""
+_LEVEL = 6
+_HEADER = struct.Struct("<4s5H3I2H")
+_SIGNATURE = b"PK\x03\x04"
+_OWNER_ONLY = 0o600 << 16
+_UNIX = 3
+
+
+class DamagedPart(StorageError):
+    """A part of a backup is not what was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A part that cannot be used, and why."""
+
+    part: str
+    why: str
+
+
+class ArchiveWriter:
+    """Writes a backup under a name of its own; it gets its real one when it is whole and on the disk."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+        file = os.open(self._partial, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+        self._file = os.fdopen(file, "w+b")
+        self._zip = ZipFile(self._file, "w", ZIP_DEFLATED, compresslevel=_LEVEL)
+        self._parts: list[dict[str, Any]] = []
+
+    def add(self, name: str, content: bytes, **more: Any) -> None:
+        """One part; `more` is told of it in the manifest."""
+        self._put(name, content)
+        digest = hashlib.sha256(content).hexdigest()
+        self._parts.append({"name": name, "size": len(content), "sha256": digest, **more})
+
+    def add_json(self, name: str, about: Mapping[str, Any]) -> None:
+        """What the backup is, before anything else: it is there even where the end is lost."""
+        self.add(name, json.dumps(about, ensure_ascii=False, sort_keys=True).encode())
+
+    def add_lines(self, name: str, lines: Iterator[bytes]) -> int:
+        """Lines in as many parts as they need; how many they were."""
+        count, held, size = 0, [], 0
+        number = 1
+        for line in lines:
+            held.append(line)
+            size += len(line)
+            count += 1
+            if size >= PART_BYTES:
+                self.add(_numbered(name, number), b"".join(held), rows=len(held))
+                held, size, number = [], 0, number + 1
+        if held or number == 1:
+            self.add(_numbered(name, number), b"".join(held), rows=len(held))
+        return count
+
+    def add_file(self, name: str, path: Path) -> int:
+        """A file's bytes up to where it ended when this began, in as many parts as they need; how many they were."""
+        with path.open("rb") as file:
+            left = size = os.fstat(file.fileno()).st_size
+            number = 1
+            while number == 1 or left > 0:
+                content = file.read(min(left, PART_BYTES))
+                if not content and number > 1:
+                    break
+                self.add(_numbered(name, number), content, file=name)
+                left, number = left - PART_BYTES, number + 1
+        return size
+
+    def finish(self, about: Mapping[str, Any]) -> None:
+        """Write the manifest, and let the file be there. A file of this name that is there already stays as it is."""
+        manifest = {**about, "parts": self._parts}
+        self._put(MANIFEST, json.dumps(manifest, ensure_ascii=False, indent=1).encode())
+        self._zip.close()
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        os.link(self._partial, self.path)
+        self._partial.unlink()
+
+    def discard(self) -> None:
+        """Leave nothing behind of a backup that did not come to its end."""
+        with suppress(OSError, ValueError):
+            self._zip.close()
+        self._file.close()
+        self._partial.unlink(missing_ok=True)
+
+    def _put(self, name: str, content: bytes) -> None:
+        entry = ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+        entry.compress_type, entry.create_system, entry.external_attr = ZIP_DEFLATED, _UNIX, _OWNER_ONLY
+        self._zip.writestr(entry, content, ZIP_DEFLATED, _LEVEL)
+
+
+def _numbered(name: str, number: int) -> str:
+    return f"{name}.{number:04}"
+
+
+@dataclass(slots=True)
+class Archive:
+    """A backup as it can be read: all its parts, or those that are left."""
+
+    path: Path
+    about: dict[str, Any] = field(default_factory=dict)
+    """The manifest; where that is lost, what the archive's first part says: version, createdAt, revision."""
+    damaged: list[Damage] = field(default_factory=list)
+    _places: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    """Of each part where it begins, its length here, and its CRC-32."""
+
+    @classmethod
+    def open(cls, path: Path) -> Archive:
+        """Look at a file; StorageError where it cannot be read or is no backup. What is damaged, `check` finds."""
+        archive = cls(path)
+        try:
+            archive._places = _listed(path)
+            if not archive._places:
+                archive._places = _found(path)
+                archive.damaged.append(Damage(DIRECTORY, "is missing or damaged"))
+        except OSError as exc:
+            raise StorageError("The backup cannot be read.", f"{path}: {exc.strerror}") from exc
+        for name in (MANIFEST, ABOUT):
+            with suppress(DamagedPart, ValueError):
+                archive.about = json.loads(archive._bytes(name))
+                break
+            archive.damaged.append(Damage(name, "is missing or damaged"))
+        if not archive.about and not any(_is_ours(name) for name in archive._places):
+            raise StorageError("This is no backup, or nothing of it is left.", f"{path}: damaged part: {MANIFEST}")
+        return archive
+
+    @property
+    def names(self) -> list[str]:
+        """All parts there should be; where the manifest is lost, all there are."""
+        listed = [part["name"] for part in self.about.get("parts", ())]
+        return listed or [name for name in self._places if _is_ours(name)]
+
+    def check(self) -> list[Damage]:
+        """Read every part, and say which are not what was written."""
+        lost = {damage.part for damage in self.damaged}
+        for name in self.names:
+            try:
+                self.read(name)
+            except DamagedPart as exc:
+                if name not in lost:
+                    self.damaged.append(Damage(name, exc.details.removeprefix(f"{name}: ")))
+        return self.damaged
+
+    def read(self, name: str) -> bytes:
+        """A part's content; DamagedPart if it is not what was written."""
+        content = self._bytes(name)
+        expected = next((part for part in self.about.get("parts", ()) if part["name"] == name), None)
+        if expected and hashlib.sha256(content).hexdigest() != expected["sha256"]:
+            raise DamagedPart("A part of the backup is damaged.", f"{name}: its SHA-256 is another one")
+        return content
+
+    def lines(self, name: str) -> Iterator[bytes]:
+        """The lines of all whole parts of a name, in order."""
+        for part in self._parts_of(name):
+            with suppress(DamagedPart):
+                yield from self.read(part).splitlines()
+
+    def files(self) -> dict[str, list[str]]:
+        """The parts of each file of a client's store, by its name."""
+        found: dict[str, list[str]] = {}
+        for name in self.names:
+            if name.startswith("stores/"):
+                found.setdefault(_NUMBER.sub("", name), []).append(name)
+        return found
+
+    def _parts_of(self, name: str) -> list[str]:
+        return [part for part in self.names if _NUMBER.sub("", part) == name]
+
+    def _bytes(self, name: str) -> bytes:
+        if name not in self._places:
+            raise DamagedPart("A part of the backup is missing.", f"{name}: is missing")
+        at, length, crc = self._places[name]
+        with self.path.open("rb") as file:
+            file.seek(at)
+            packed = file.read(length)
+        try:
+            content = zlib.decompress(packed, -zlib.MAX_WBITS)
+        except zlib.error as exc:
+            raise DamagedPart("A part of the backup is damaged.", f"{name}: cannot be unpacked") from exc
+        if zlib.crc32(content) != crc:
+            raise DamagedPart("A part of the backup is damaged.", f"{name}: its checksum is another one")
+        return content
+
+
+def _is_ours(name: str) -> bool:
+    return name.startswith(("registry/", "stores/"))
+
+
+_NUMBER = re.compile(r"\.\d{4,}$")
+
+
+def _listed(path: Path) -> dict[str, tuple[int, int, int]]:
+    """The places of the parts by the zip's own list; none where that is damaged."""
+    places = {}
+    try:
+        with ZipFile(path) as archive, path.open("rb") as file:
+            for entry in archive.infolist():
+                file.seek(entry.header_offset)
+                header = _HEADER.unpack(file.read(_HEADER.size))
+                at = entry.header_offset + _HEADER.size + header[9] + header[10]
+                places[entry.filename] = (at, entry.compress_size, entry.CRC)
+    except (BadZipFile, struct.error, ValueError, NotImplementedError):
+        return {}
+    return places
+
+
+def _found(path: Path) -> dict[str, tuple[int, int, int]]:
+    """The places of the parts by the header that each of them has."""
+    content = path.read_bytes()
+    places: dict[str, tuple[int, int, int]] = {}
+    at = content.find(_SIGNATURE)
+    while at >= 0:
+        with suppress(struct.error, UnicodeDecodeError):
+            _, _, flags, _, _, _, crc, size, _, name_size, more = _HEADER.unpack_from(content, at)
+            begin = at + _HEADER.size
+            name = content[begin : begin + name_size].decode("utf-8")
+            if name and name.isprintable() and not flags & 8:
+                places[name] = (begin + name_size + more, size, crc)
+        at = content.find(_SIGNATURE, at + 4)
+    return places

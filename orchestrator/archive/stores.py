@@ -1,0 +1,91 @@
+"""The clients' stores in a backup: their files copied while the clients write, and given back into a folder."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from orchestrator.archive.container import Archive, ArchiveWriter, DamagedPart
+from registry.errors import InvalidRequest, StorageError
+from sources.base import Places, Source
+from sources.kept_files import KeptFile, copy_database, is_database, kept_files
+
+logger = logging.getLogger(__name__)
+
+
+def add_stores(writer: ArchiveWriter, readers: Sequence[Source], places: Places) -> list[dict[str, Any]]:
+    """Put every file of every store into a backup. Says of each store where it is, and what could not be read."""
+    told = []
+    for reader in readers:
+        for number, store in enumerate(_stores(reader, places)):
+            folder = f"stores/{reader.name}/{number}"
+            about = {"source": reader.name, "path": str(store), "folder": folder}
+            told.append({**about, **_add(writer, reader, store, folder)})
+    return told
+
+
+def _stores(reader: Source, places: Places) -> list[Path]:
+    try:
+        return list(reader.find(places))
+    except Exception:  # a folder that may not be looked into must not hide the other clients'
+        logger.exception("Looking for the stores of %s failed", reader.name)
+        return []
+
+
+def _add(writer: ArchiveWriter, reader: Source, store: Path, folder: str) -> dict[str, Any]:
+    files = size = 0
+    skipped: list[str] = []
+    for file in _files(reader, store, skipped):
+        try:
+            size += _add_file(writer, file, f"{folder}/{file.name}")
+            files += 1
+        except (OSError, StorageError) as exc:
+            skipped.append(f"{file.name}: {exc}")
+    return {"files": files, "size": size, **({"skipped": skipped} if skipped else {})}
+
+
+def _files(reader: Source, store: Path, skipped: list[str]) -> Iterator[KeptFile]:
+    try:
+        yield from kept_files(reader.name, store)
+    except OSError as exc:
+        skipped.append(f"{store}: {exc}")
+
+
+def _add_file(writer: ArchiveWriter, file: KeptFile, name: str) -> int:
+    if not is_database(file.path):
+        return writer.add_file(name, file.path)
+    with TemporaryDirectory(prefix="ctxr-") as folder:
+        copy = Path(folder, "copy.db")
+        copy_database(file.path, copy)
+        return writer.add_file(name, copy)
+
+
+def give_back(archive: Archive, folder: Path) -> list[str]:
+    """Write the stores' files into a folder that is empty or not there yet; which of them were damaged.
+
+    A damaged file is left out, the others are whole. The clients' own folders are never written to.
+    """
+    folder = folder.expanduser().absolute()
+    if folder.exists() and any(folder.iterdir()):
+        raise InvalidRequest("The folder is not empty.", f"stores_to: given {str(folder)!r}; allowed: a new folder")
+    damaged = []
+    for name, parts in archive.files().items():
+        target = folder / Path(name).relative_to("stores")
+        if ".." in target.parts:
+            damaged.append(name)
+            continue
+        try:
+            content = [archive.read(part) for part in parts]
+        except DamagedPart:
+            damaged.append(name)
+            continue
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with target.open("wb") as file:
+                file.writelines(content)
+        except OSError as exc:
+            raise StorageError("The stores could not be written.", f"{target}: {exc.strerror}") from exc
+    return damaged

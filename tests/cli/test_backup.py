@@ -1,0 +1,100 @@
+"""`ctxr backup`: made, listed, checked and put back from the terminal."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from sources.kit.sqlite_store import ClientDatabase
+from tests.cli.conftest import FIBONACCI, Ctxr
+
+SESSION = "5e550000-0000-4000-8000-000000000000"
+
+
+def made(ctxr: Ctxr, *options: str) -> dict[str, Any]:
+    result = ctxr("backup", "create", "--json", *options)
+    assert result.exit_code == 0, result.output
+    return dict(json.loads(result.output))
+
+
+def test_a_backup_is_made_checked_and_put_back(ctxr: Ctxr) -> None:
+    ctxr("log", "-", given=FIBONACCI)
+    answer = made(ctxr)
+    assert answer.keys() == {"path", "manifest"}
+    assert all(len(part["sha256"]) == 64 for part in answer["manifest"]["parts"])
+    ctxr("log", "-", given={**FIBONACCI, "channel": "later"})
+    assert ctxr("backup", "validate", answer["path"]).exit_code == 0
+    restored = ctxr("backup", "restore", answer["path"])
+    assert restored.exit_code == 0, restored.output
+    assert restored.output.startswith("1 sessions with 2 messages are back.\nWhat was there before: ")
+    sessions = json.loads(ctxr("list", "--json").output)["sessions"]
+    assert [session["channel"] for session in sessions] == [FIBONACCI["channel"]]
+    assert len(json.loads(ctxr("backup", "list", "--json").output)["backups"]) == 2
+
+
+def test_a_damaged_backup_is_refused_by_the_name_of_its_part(ctxr: Ctxr) -> None:
+    ctxr("log", "-", given=FIBONACCI)
+    path = Path(made(ctxr)["path"])
+    part = b"registry/conversation.jsonl.0001"
+    content = bytearray(path.read_bytes())
+    content[content.index(part) + len(part) + 40] ^= 0xFF
+    path.write_bytes(content)
+    for verb in ("validate", "restore"):
+        result = ctxr("backup", verb, str(path))
+        assert result.exit_code == 1
+        assert result.stderr.startswith("error: STORAGE_ERROR: The backup is damaged.")
+        assert part.decode() in result.stderr
+    assert json.loads(ctxr("backup", "validate", "--json", str(path)).stdout)["valid"] is False
+    assert ctxr("backup", "restore", "--rest", str(path)).exit_code == 0
+
+
+def test_the_histories_of_clients_are_in_a_backup_without_their_keys(ctxr: Ctxr, empty_home: Path) -> None:
+    session = empty_home / ".claude" / "projects" / "shop" / f"{SESSION}.jsonl"
+    session.parent.mkdir(parents=True)
+    session.write_text('{"type":"user"}\n', encoding="utf-8")
+    (empty_home / ".claude" / ".credentials.json").write_text("secret", encoding="utf-8")
+    cursor = empty_home / "config" / "Cursor" / "User" / "globalStorage" / "state.vscdb"
+    fill_cursor(cursor)
+    answer = made(ctxr)
+    names = [part["name"] for part in answer["manifest"]["parts"]]
+    assert any(SESSION in name for name in names)
+    assert not any("credentials" in name for name in names)
+    out = empty_home / "out"
+    assert ctxr("backup", "restore", answer["path"], "--stores", str(out)).exit_code == 0
+    assert (out / "claude-code" / "0" / "projects" / "shop" / f"{SESSION}.jsonl").read_bytes() == session.read_bytes()
+    copy = out / "cursor" / "0" / "globalStorage" / "state.vscdb"
+    with closing(sqlite3.connect(copy)) as database:
+        assert database.execute("SELECT key FROM cursorDiskKV").fetchall() == [("composerData:1",)]
+    assert b"bearer" not in copy.read_bytes()
+    assert ctxr("backup", "restore", answer["path"], "--stores", str(out)).exit_code == 2, "it is not empty now"
+
+
+def fill_cursor(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("CREATE TABLE ItemTable (key TEXT UNIQUE ON CONFLICT REPLACE, value BLOB)")
+        database.execute("CREATE TABLE cursorDiskKV (key TEXT UNIQUE ON CONFLICT REPLACE, value BLOB)")
+        database.execute("INSERT INTO ItemTable VALUES ('cursorAuth/accessToken', 'bearer')")
+        database.execute("INSERT INTO cursorDiskKV VALUES ('composerData:1', '{}')")
+
+
+def test_a_store_that_its_client_is_writing_is_copied_as_it_was_committed(tmp_path: Path) -> None:
+    path = tmp_path / "state.vscdb"
+    fill_cursor(path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as client:
+        client.execute("PRAGMA journal_mode=WAL")
+        client.execute("INSERT INTO cursorDiskKV VALUES ('composerData:2', '{}')")
+        client.execute("BEGIN IMMEDIATE")
+        client.execute("INSERT INTO cursorDiskKV VALUES ('composerData:3', '{}')")
+        before = sorted((file.name, file.stat().st_mtime_ns) for file in tmp_path.iterdir())
+        with ClientDatabase(path) as database:
+            database.copy_to(tmp_path / "copy.db")
+        (copy,) = (file for file in tmp_path.iterdir() if file.name == "copy.db")
+        with closing(sqlite3.connect(copy)) as copied:
+            keys = [key for (key,) in copied.execute("SELECT key FROM cursorDiskKV ORDER BY key")]
+        assert keys == ["composerData:1", "composerData:2"]
+        copy.unlink()
+        assert sorted((file.name, file.stat().st_mtime_ns) for file in tmp_path.iterdir()) == before

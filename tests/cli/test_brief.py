@@ -1,0 +1,22 @@
+"""`ctxr brief`: a day in the terminal."""
+
+from __future__ import annotations
+
+import json
+
+from tests.cli.conftest import FIBONACCI, Ctxr
+
+
+def test_a_day_is_told_as_text_and_as_json(ctxr: Ctxr) -> None:
+    ctxr("log", "-", given=FIBONACCI)
+    shown = ctxr("brief", "2025-09-29")
+    assert shown.exit_code == 0, shown.output
+    assert shown.stdout.startswith("# 2025-09-29 브리핑\n")
+    told = json.loads(ctxr("brief", "2025-09-29", "--json").stdout)
+    assert told.keys() == {"id", "date", "text", "by", "actions"}
+    assert (told["date"], told["by"], told["text"]) == ("2025-09-29", "extractive", shown.stdout)
+
+
+def test_a_day_without_conversations_and_a_word_that_is_no_day(ctxr: Ctxr) -> None:
+    assert ctxr("brief").exit_code == 3
+    assert ctxr("brief", "someday").exit_code == 2

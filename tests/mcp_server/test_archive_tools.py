@@ -1,0 +1,64 @@
+"""The archive tools: off unless the user switches them on."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp.types import CallToolResult
+
+from mcp_server.server import ARCHIVE, create_server
+from orchestrator.service import Orchestrator
+from orchestrator.state import Shelf
+from registry.registry import Registry
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def orchestrator(sqlite_url: str, tmp_path: Path) -> AsyncIterator[Orchestrator]:
+    registry = Registry(sqlite_url)
+    yield Orchestrator(registry, shelf=Shelf(tmp_path / "backups"))
+    registry.close()
+
+
+async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+    answer = await client.call_tool(tool, arguments)
+    assert isinstance(answer, CallToolResult)
+    assert isinstance(answer.structured_content, dict)
+    return answer.structured_content
+
+
+@pytest.mark.parametrize("tool", sorted(ARCHIVE))
+async def test_an_archive_tool_that_is_off_says_how_to_switch_it_on(orchestrator: Orchestrator, tool: str) -> None:
+    async with Client(create_server(orchestrator.run, ("default", "history"))) as client:
+        assert tool not in {one.name for one in (await client.list_tools()).tools}
+        answer = await call(client, tool, path="x")
+    assert answer["error"]["code"] == "INVALID_REQUEST"
+    assert "--toolsets default,archive" in answer["error"]["details"]
+
+
+async def test_a_model_makes_checks_and_restores_a_backup(orchestrator: Orchestrator) -> None:
+    async with Client(create_server(orchestrator.run, ("default", "archive"), is_local=True)) as client:
+        await call(client, "conversation_log", channel="auth", messages=[{"role": "user", "text": "JWT?"}])
+        made = (await call(client, "create_backup"))["result"]
+        assert made["manifest"]["stats"]["messageCount"] == 1
+        assert [one["path"] for one in (await call(client, "list_backups"))["result"]["backups"]] == [made["path"]]
+        assert (await call(client, "validate_backup", path=made["path"]))["result"]["valid"] is True
+        await call(client, "conversation_log", channel="later", messages=[{"role": "user", "text": "after"}])
+        back = (await call(client, "restore_backup", path=made["path"]))["result"]
+        assert (back["sessionsRestored"], back["messagesRestored"]) == (1, 1)
+        assert "before-restore" in back["safety_copy"]
+        assert (await call(client, "list_sessions", project="all"))["result"]["pagination"]["total"] == 1
+
+
+async def test_a_server_for_others_lets_nobody_choose_its_files(orchestrator: Orchestrator, tmp_path: Path) -> None:
+    async with Client(create_server(orchestrator.run, ("archive",))) as client:
+        for tool in ("create_backup", "validate_backup", "restore_backup"):
+            answer = await call(client, tool, path=str(tmp_path / "x.zip"))
+            assert answer["error"]["code"] == "INVALID_REQUEST"
+        name = Path((await call(client, "create_backup"))["result"]["path"]).name
+        assert (await call(client, "restore_backup", path=name, dry_run=True))["ok"]

@@ -1,0 +1,94 @@
+"""What a summary says of a conversation: what was asked, decided and changed, and what is open."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from orchestrator.answer.size import tokens_in
+from orchestrator.answer.summary import digest_of, summary_of
+
+ENGLISH = [
+    ("user", "How should we store sessions for the shop? We expect ten servers."),
+    ("assistant", "Redis or signed cookies. I recommend Redis, because tokens can be revoked at once."),
+    ("user", "ok"),
+    ("assistant", "Shall I write it?"),
+    ("user", "Let's go with Redis and a TTL of 30 minutes."),
+    (
+        "assistant",
+        "I've added session/store.py and the tests pass. Still to do: the migration of old sessions. TODO: TTL.",
+    ),
+    ("user", "thanks"),
+]
+KOREAN = [
+    ("user", "피보나치 함수의 시간복잡도를 개선하려면 어떻게 해야 할까요?"),
+    ("assistant", "메모이제이션을 쓰면 O(n)이 됩니다."),
+    ("user", "네"),
+    ("assistant", "반복문으로 바꾸면 공간도 O(1)입니다."),
+    ("user", "반복문으로 가자."),
+    ("assistant", "optimizer.py를 수정했습니다. 남은 일은 벤치마크입니다."),
+    ("user", "좋아요"),
+]
+
+
+def said(*turns: tuple[str, str]) -> list[dict[str, Any]]:
+    return [{"role": role, "text": text} for role, text in turns]
+
+
+@pytest.mark.parametrize(
+    ("turns", "expected"),
+    [
+        (ENGLISH, ["Asked: How should we store sessions", "Decided: ", "Let's go with Redis", "Changed: I've added"]),
+        (
+            KOREAN,
+            ["질문: 피보나치 함수의", "결정: 반복문으로 가자.", "변경: optimizer.py를 수정했습니다.", "미해결: 남은"],
+        ),
+    ],
+    ids=["English", "Korean"],
+)
+def test_a_summary_says_what_was_asked_decided_changed_and_left(
+    turns: list[tuple[str, str]], expected: list[str]
+) -> None:
+    summary = summary_of(said(*turns), 300)
+    assert [part for part in expected if part not in summary] == []
+    assert "ok" not in summary.split()
+    assert "thanks" not in summary
+
+
+def test_the_record_of_tools_tells_files_and_commands() -> None:
+    tools = [
+        {
+            "role": "tool",
+            "text": "",
+            "tool": {"name": "Edit", "params": {"file_path": "src/a.py"}, "status": "completed"},
+        },
+        {"role": "tool", "text": "", "tool": {"name": "Read", "params": {"file_path": "src/b.py"}}},
+        {"role": "tool", "text": "", "tool": {"name": "Bash", "params": {"command": "pytest -q"}, "status": "failed"}},
+    ]
+    summary = summary_of([*said(("user", "Fix the login")), *tools], 100)
+    assert "Changed: src/a.py · `pytest -q` (failed)" in summary
+    assert "src/b.py" not in summary
+
+
+def test_a_question_that_nobody_answered_is_open() -> None:
+    assert "Open: Shall I deploy it tonight?" in summary_of(
+        said(("user", "Fix the login"), ("assistant", "It is fixed now. Shall I deploy it tonight?")), 100
+    )
+
+
+@pytest.mark.parametrize("words", [["ok"], ["네"], ["ok", "thanks", "계속", "```\ncode\n```"], []])
+def test_where_nothing_was_said_there_is_no_summary(words: list[str]) -> None:
+    assert summary_of(said(*(("user", word) for word in words)), 100) == ""
+
+
+@pytest.mark.parametrize("tokens", [5, 20, 60, 200])
+def test_a_summary_and_a_digest_keep_within_their_size(tokens: int) -> None:
+    turns = said(*ENGLISH, *KOREAN)
+    assert 0 < tokens_in(summary_of(turns, tokens)) <= tokens
+    assert sum(tokens_in(message["text"]) for message in digest_of(turns, max(tokens, 12))) <= max(tokens, 12)
+
+
+def test_code_is_no_part_of_a_summary() -> None:
+    summary = summary_of(said(("user", "Explain this:\n```py\nraise SystemExit\n```\nWhy does it stop?")), 100)
+    assert summary == "Asked: Explain this: Why does it stop?"

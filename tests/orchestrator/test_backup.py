@@ -1,0 +1,221 @@
+"""Backups: made while others write, damaged in every way, and put back, on each database."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import zipfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.service import Orchestrator
+from orchestrator.state import Shelf
+from registry.registry import Registry
+
+pytestmark = pytest.mark.anyio
+
+CHANNELS = [f"cursor_session_2025092{day}_1430" for day in range(4)]
+
+
+@pytest.fixture
+async def orchestrator(database_url: str, tmp_path: Path) -> AsyncIterator[Orchestrator]:
+    registry = Registry(database_url)
+    yield Orchestrator(registry, shelf=Shelf(tmp_path / "backups"))
+    registry.close()
+
+
+async def run(orchestrator: Orchestrator, operation: str, **query: Any) -> dict[str, Any]:
+    answer = await orchestrator.run({"operation": operation, "query": query})
+    assert answer["success"], answer
+    return answer
+
+
+async def refused(orchestrator: Orchestrator, operation: str, **query: Any) -> dict[str, str]:
+    answer = await orchestrator.run({"operation": operation, "query": query})
+    assert not answer["success"]
+    return dict(answer["error"])
+
+
+async def log(orchestrator: Orchestrator, channel: str, *texts: str) -> None:
+    roles = ("user", "assistant")
+    messages = [{"role": roles[i % 2], "text": text, "context": {"line": i}} for i, text in enumerate(texts)]
+    answer = await orchestrator.run({"operation": "save", "channel": channel, "messages": messages, "source": "cursor"})
+    assert answer["success"], answer
+
+
+async def stored(orchestrator: Orchestrator) -> dict[str, list[dict[str, Any]]]:
+    return {name: await orchestrator.registry.get_conversations(name, 1000) for name in CHANNELS}
+
+
+@pytest.fixture
+async def filled(orchestrator: Orchestrator) -> Orchestrator:
+    for number, channel in enumerate(CHANNELS):
+        await log(orchestrator, channel, f"JWT 토큰은 어떻게 갱신해? {number}", f"refresh token을 쓰세요 {number}")
+    await orchestrator.run({"operation": "tag", "channel": CHANNELS[0], "query": {"nickname": "auth", "tags": ["api"]}})
+    return orchestrator
+
+
+async def test_what_was_backed_up_comes_back_message_by_message_and_is_found(filled: Orchestrator) -> None:
+    before = await stored(filled)
+    made = await run(filled, "create_backup")
+    assert made["manifest"]["version"] == "1"
+    assert made["manifest"]["stats"].items() >= {"sessionCount": 4, "messageCount": 8}.items()
+    assert made["manifest"]["stats"]["fileSize"] == size_of(made["path"])
+    await log(filled, "later", "this came after the backup")
+    await filled.run({"operation": "delete", "channel": CHANNELS[1], "query": {"soft": False}})
+    back = await run(filled, "restore_backup", path=made["path"])
+    assert (back["sessionsRestored"], back["messagesRestored"], back["damaged"]) == (4, 8, [])
+    assert await stored(filled) == before
+    assert await filled.registry.get_conversations("later") == []
+    found = await filled.run({"operation": "extract", "query": {"text": "refresh token 1"}})
+    assert CHANNELS[1] in {found["channel"], *(other["channel"] for other in found["candidates"])}
+    named = await run(filled, "fetch", session_id="auth")
+    assert (named["session"]["channel"], named["session"]["tags"]) == (CHANNELS[0], ["api"])
+    await log(filled, CHANNELS[0], "and it goes on", "as before")
+    assert len(await filled.registry.get_conversations(CHANNELS[0])) == 4
+
+
+async def test_what_stood_there_before_a_restore_is_in_a_backup_of_its_own(filled: Orchestrator) -> None:
+    made = await run(filled, "create_backup")
+    await log(filled, "later", "this came after the backup")
+    back = await run(filled, "restore_backup", path=made["path"])
+    await run(filled, "restore_backup", path=back["safety_copy"])
+    assert len(await filled.registry.get_conversations("later")) == 1
+
+
+async def test_a_dry_run_says_what_would_come_back_and_changes_nothing(filled: Orchestrator) -> None:
+    made = await run(filled, "create_backup")
+    await log(filled, "later", "this came after the backup")
+    would = await run(filled, "restore_backup", path=Path(made["path"]).name, dry_run=True)
+    assert (would["sessionsRestored"], would["safety_copy"]) == (4, None)
+    assert len(await filled.registry.get_conversations("later")) == 1
+
+
+async def test_the_same_registry_gives_the_same_bytes(filled: Orchestrator) -> None:
+    first, second = [(await run(filled, "create_backup"))["manifest"]["parts"] for _ in range(2)]
+    changing = ("about.json", "registry/execution.jsonl.0001")  # when it was made, and that it was made
+    assert [part for part in first if part["name"] not in changing] == [
+        part for part in second if part["name"] not in changing
+    ]
+
+
+async def test_a_backup_made_while_others_write_holds_whole_turns(orchestrator: Orchestrator) -> None:
+    async def write(channel: str) -> None:
+        for turn in range(5):
+            await log(orchestrator, channel, *(f"{channel} {i}" for i in range(2 * turn + 2)))
+
+    backup = asyncio.create_task(run(orchestrator, "create_backup"))
+    await asyncio.gather(*map(write, CHANNELS))
+    made = await backup
+    after = await stored(orchestrator)
+    await run(orchestrator, "restore_backup", path=made["path"])
+    for channel, messages in (await stored(orchestrator)).items():
+        assert len(messages) % 2 == 0
+        assert messages == after[channel][: len(messages)]
+
+
+async def test_backups_are_listed_newest_first(filled: Orchestrator) -> None:
+    paths = [(await run(filled, "create_backup"))["path"] for _ in range(2)]
+    listed = (await run(filled, "list_backups"))["backups"]
+    assert [one["path"] for one in listed] == paths[::-1]
+    assert listed[0]["manifest"]["stats"]["messageCount"] == 8
+
+
+async def test_a_damaged_part_is_named_and_the_rest_comes_back(filled: Orchestrator) -> None:
+    before = await stored(filled)
+    path = Path((await run(filled, "create_backup"))["path"])
+    damage(path, "registry/channel.jsonl.0001")
+    checked = await run(filled, "validate_backup", path=str(path))
+    assert not checked["valid"]
+    assert [one["part"] for one in checked["damaged"]] == ["registry/channel.jsonl.0001"]
+    error = await refused(filled, "restore_backup", path=str(path))
+    assert error["code"] == "STORAGE_ERROR"
+    assert "registry/channel.jsonl.0001" in error["details"]
+    assert await stored(filled) == before
+    back = await run(filled, "restore_backup", path=str(path), rest=True)
+    assert (back["sessionsRestored"], back["messagesRestored"]) == (4, 8)
+    assert await stored(filled) == before
+    await log(filled, CHANNELS[0], "it goes on", "without its title")
+    assert len(await filled.registry.get_conversations(CHANNELS[0])) == 4
+
+
+def damage(path: Path, part: str) -> None:
+    with zipfile.ZipFile(path) as archive:
+        entry = archive.getinfo(part)
+    content = bytearray(path.read_bytes())
+    content[entry.header_offset + 30 + len(part) + entry.compress_size // 2] ^= 0xFF
+    path.write_bytes(content)
+
+
+def cut_off(path: Path, part: str) -> None:
+    with zipfile.ZipFile(path) as archive:
+        end = archive.getinfo(part).header_offset
+    path.write_bytes(path.read_bytes()[:end])
+
+
+def scratch(whole: Path, path: Path, dice: random.Random) -> None:
+    content = bytearray(whole.read_bytes())
+    begin = dice.randrange(len(content))
+    content[begin : begin + 40] = dice.randbytes(40)
+    path.write_bytes(content)
+
+
+def size_of(path: str) -> int:
+    return Path(path).stat().st_size
+
+
+async def test_a_backup_that_was_cut_off_gives_what_is_left(filled: Orchestrator) -> None:
+    path = Path((await run(filled, "create_backup"))["path"])
+    cut_off(path, "registry/tag.jsonl.0001")
+    before = await stored(filled)
+    checked = await run(filled, "validate_backup", path=str(path))
+    assert "manifest.json" in [one["part"] for one in checked["damaged"]]
+    await filled.run({"operation": "delete", "channel": CHANNELS[1], "query": {"soft": False}})
+    await run(filled, "restore_backup", path=str(path), rest=True)
+    assert await stored(filled) == before
+
+
+@pytest.mark.parametrize("content", [b"", b"no backup", b"PK\x03\x04 nor this"])
+async def test_a_file_that_is_no_backup_is_called_so(
+    orchestrator: Orchestrator, tmp_path: Path, content: bytes
+) -> None:
+    path = tmp_path / "other.zip"
+    path.write_bytes(content)
+    for operation in ("validate_backup", "restore_backup"):
+        assert (await refused(orchestrator, operation, path=str(path)))["code"] == "STORAGE_ERROR"
+
+
+async def test_no_damage_goes_unnoticed(filled: Orchestrator, tmp_path: Path) -> None:
+    whole, path = Path((await run(filled, "create_backup"))["path"]), tmp_path / "damaged.zip"
+    before, dice = await stored(filled), random.Random(1)
+    for _ in range(8):
+        scratch(whole, path, dice)
+        answer = await filled.run({"operation": "restore_backup", "query": {"path": str(path)}})
+        assert answer["success"] or answer["error"]["code"] == "STORAGE_ERROR", answer
+        assert await stored(filled) == before
+
+
+async def test_a_missing_backup_names_those_there_are(filled: Orchestrator) -> None:
+    path = Path((await run(filled, "create_backup"))["path"])
+    error = await refused(filled, "restore_backup", path="yesterday.zip")
+    assert error["code"] == "NOT_FOUND"
+    assert path.name in error["details"]
+
+
+async def test_a_backup_of_a_newer_version_is_refused(filled: Orchestrator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orchestrator.operations.backup.HEAD", "9999")
+    path = (await run(filled, "create_backup"))["path"]
+    monkeypatch.undo()
+    error = await refused(filled, "restore_backup", path=path)
+    assert "newer version" in error["message"]
+
+
+async def test_an_existing_file_is_never_overwritten(orchestrator: Orchestrator, tmp_path: Path) -> None:
+    path = tmp_path / "mine.zip"
+    path.write_bytes(b"mine")
+    error = await refused(orchestrator, "create_backup", path=str(path))
+    assert error["code"] == "INVALID_REQUEST"
+    assert path.read_bytes() == b"mine"

@@ -1,0 +1,166 @@
+"""The daily briefing: what it says, and that what is outside gets it once."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator import graph
+from orchestrator.operations import briefing
+from orchestrator.outside import McpAction, filled
+from orchestrator.service import Orchestrator
+from registry.registry import Registry
+from registry.settings import ActionSettings
+
+pytestmark = pytest.mark.anyio
+
+DAY = "2026-01-05"
+RUN = {"operation": "daily_briefing", "query": {"date": DAY}}
+
+
+class Pages:
+    """Something outside that makes a page of each briefing, or fails as it is told to."""
+
+    name = "pages"
+
+    def __init__(self) -> None:
+        self.made: list[Mapping[str, str]] = []
+        self.fault: BaseException | None = None
+
+    async def perform(self, about: Mapping[str, str]) -> str:
+        if self.fault:
+            raise self.fault
+        self.made.append(about)
+        return f"page {len(self.made)}"
+
+
+@pytest.fixture
+def pages(monkeypatch: pytest.MonkeyPatch) -> Pages:
+    monkeypatch.setattr(graph, "OUTSIDE", graph.OUTSIDE._replace(initial_interval=0.01))
+    return Pages()
+
+
+@pytest.fixture
+async def orchestrator(database_url: str, pages: Pages) -> AsyncIterator[Orchestrator]:
+    registry = Registry(database_url)
+    orchestrator = Orchestrator(registry, actions=[pages])
+    await log(orchestrator, "shop", "How do we store sessions?", "Let's go with Redis. TODO: the migration.")
+    yield orchestrator
+    registry.close()
+
+
+async def log(orchestrator: Orchestrator, channel: str, *texts: str, project: str = "/home/me/shop") -> None:
+    messages = [
+        {"role": ("user", "assistant")[i % 2], "text": text, "timestamp": f"{DAY}T12:00:{i:02}Z"}
+        for i, text in enumerate(texts)
+    ]
+    given = {"operation": "save", "channel": channel, "messages": messages, "source": "cursor"}
+    answer = await orchestrator.run({**given, "metadata": {"project": project}})
+    assert answer["success"], answer
+
+
+async def test_decisions_come_first_then_what_is_open_then_the_work_by_project(orchestrator: Orchestrator) -> None:
+    await log(orchestrator, "chat", "What is a monad?", "A way to chain computations.", project="/home/me/haskell")
+    text = (await orchestrator.run(RUN))["briefing"]["text"]
+    parts = [
+        "## Decided",
+        "- **shop** · cursor: Let's go with Redis.",
+        "## Open",
+        "TODO: the migration.",
+        "### haskell",
+    ]
+    places = [text.index(part) for part in [*parts, "What is a monad?", "### shop"]]
+    assert places == sorted(places)
+
+
+async def test_a_briefing_is_in_korean_where_korean_was_spoken_or_asked_for(orchestrator: Orchestrator) -> None:
+    korean = await orchestrator.run({**RUN, "query": {"date": DAY, "language": "ko"}})
+    assert "## 결정한 것" in korean["briefing"]["text"]
+
+
+async def test_the_same_briefing_is_handed_out_once(orchestrator: Orchestrator, pages: Pages) -> None:
+    first, second = [(await orchestrator.run(RUN))["briefing"] for _ in range(2)]
+    assert first == second
+    assert first["actions"] == [{"name": "pages", "status": "done", "result": "page 1"}]
+    assert pages.made == [{"id": first["id"], "date": DAY, "text": first["text"]}]
+
+
+async def test_where_the_outside_fails_the_briefing_stays_and_is_handed_out_later(
+    orchestrator: Orchestrator, pages: Pages
+) -> None:
+    pages.fault = ConnectionError("nobody answers")
+    failed = await orchestrator.run(RUN)
+    assert (failed["success"], failed["partly_failed"], pages.made) == (True, True, [])
+    pages.fault = None
+    again = await orchestrator.run(RUN)
+    assert (again["briefing"]["id"], again["partly_failed"]) == (failed["briefing"]["id"], False)
+    assert len(pages.made) == 1
+
+
+async def test_killed_before_the_answer_came_it_makes_no_second_page(orchestrator: Orchestrator, pages: Pages) -> None:
+    pages.fault = KeyboardInterrupt()  # as good as a kill: nothing of ours runs after it
+    with pytest.raises(KeyboardInterrupt):
+        await briefing.publish(*await begun(orchestrator, pages))
+    pages.fault = None
+    after = await orchestrator.run(RUN)
+    assert (pages.made, after["briefing"]["actions"]) == ([], [{"name": "pages", "status": "started"}])
+    asked = await orchestrator.run({**RUN, "query": {"date": DAY, "again": True}})
+    assert (len(pages.made), asked["partly_failed"]) == (1, False)
+
+
+async def begun(orchestrator: Orchestrator, pages: Pages) -> Any:
+    """A run as it stands before its outside actions."""
+    from orchestrator.recorder import Recorder
+    from orchestrator.requests import BriefingRequest
+    from orchestrator.state import Run
+
+    run = Run(orchestrator.registry, Recorder("daily_briefing", "test", None, None), actions=[pages])
+    request = BriefingRequest.model_validate({"query": RUN["query"]})
+    with run.recorder.step("external_action"):
+        day = await orchestrator.registry.read(lambda tx: briefing.the_day(tx, run, request))
+        return run, request, {"data": day, **await briefing.in_short(run, request, {"data": day})}
+
+
+NOTES = """
+from pathlib import Path
+from mcp.server import MCPServer
+
+server = MCPServer("notes")
+
+@server.tool()
+def write_file(path: str, content: str) -> str:
+    if Path(path).exists():
+        raise ValueError("it is there already")
+    Path(path).write_text(content, encoding="utf-8")
+    return f"written to {path}"
+
+server.run("stdio")
+"""
+
+
+async def test_a_briefing_becomes_a_note_by_the_tool_of_another_mcp_server(sqlite_url: str, tmp_path: Path) -> None:
+    server = tmp_path / "notes.py"
+    server.write_text(NOTES, encoding="utf-8")
+    settings = ActionSettings(
+        name="notes",
+        tool="write_file",
+        command=[sys.executable, "$SERVER"],
+        arguments={"path": str(tmp_path / "{date}.md"), "content": "{text}"},
+    )
+    registry = Registry(sqlite_url)
+    orchestrator = Orchestrator(registry, actions=[McpAction(settings, {"SERVER": str(server)})])
+    await log(orchestrator, "shop", "What of {date} and {text}?", "They stay as they are.")
+    done = (await orchestrator.run(RUN))["briefing"]
+    assert done["actions"] == [{"name": "notes", "status": "done", "result": f"written to {tmp_path / DAY}.md"}]
+    assert (tmp_path / f"{DAY}.md").read_text(encoding="utf-8") == done["text"]
+    assert "{date} and {text}" in done["text"]
+    registry.close()
+
+
+def test_the_places_in_arguments_are_filled_however_deep() -> None:
+    about = {"id": "brief_1", "date": DAY, "text": "{id}"}
+    assert filled({"a": [{"b": "{date}: {text}"}], "n": 1}, about) == {"a": [{"b": f"{DAY}: {{id}}"}], "n": 1}
