@@ -132,7 +132,7 @@ async def _walk(show: Callable[[int, int], None], is_dry: bool) -> Held:
     from registry.registry import Registry
 
     settings = read_settings()
-    registry = Registry(settings.url, Keeping(settings.unmasked_projects, settings.never_keep))
+    registry = Registry(settings.url, keeping=Keeping(settings.unmasked_projects, settings.never_keep))
     try:
         return await (scan if is_dry else redact)(registry, show)
     finally:

@@ -27,7 +27,7 @@ Progress = Callable[[int, int], None]
 
 _TEXTS: dict[Table, tuple[str, ...]] = {
     conversation: ("text", "payload"),
-    channel: ("title", "summary", "nickname", "meta", "first_message_preview"),
+    channel: ("made_summary", "title", "summary", "nickname", "meta", "first_message_preview"),
     execution: ("request", "result", "steps", "error"),
     extract_result: ("metadata",),
 }

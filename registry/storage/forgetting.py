@@ -155,6 +155,7 @@ def forget_messages(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
     said = {row.channel_number: {one.text for one in rows if one.channel_number == row.channel_number} for row in rows}
     for number, texts in said.items():
         recount_channel(tx, number)
+        tx.execute(update(channel).where(channel.c.number == number).values(made_summary=None))
         _drop_title_out_of(tx, number, texts)
 
 

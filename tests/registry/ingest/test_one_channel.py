@@ -182,7 +182,7 @@ def test_a_message_deleted_in_one_of_two_channels_is_deleted_in_the_whole(engine
     chat.read(4)
     [first_id, _] = chat.tool(1)
     with engine.begin() as connection:
-        delete_message(WriteTransaction(ReadTransaction(connection)), first_id, soft=True)
+        delete_message(WriteTransaction(ReadTransaction(connection)), first_id)
     chat.tool(4)
     [row] = channels(engine)
     assert said_in(engine, row) == once(VAGUE)[1:]

@@ -85,8 +85,8 @@ async def test_a_killed_build_is_taken_up_and_harms_nothing(registry: Registry) 
     assert len(await numbers(registry, "redis")) == 10
     [first] = await numbers(registry, "alpha")
     gone: dict[str, Any] = (await registry.get_conversations("c", limit=100))[0]
-    await registry.write(lambda tx: delete_message(tx, gone["id"], soft=True))
-    await registry.write(lambda tx: delete_message(tx, ids[0], soft=True))
+    await registry.write(lambda tx: delete_message(tx, gone["id"]))
+    await registry.write(lambda tx: delete_message(tx, ids[0]))
     await registry.write(lambda tx: restore_message(tx, ids[0]))
     assert await numbers(registry, "alpha") == []
     assert await reindex(registry, ignore, everything=True) == 7
@@ -124,10 +124,10 @@ async def test_filters_hold_before_and_after_an_index_of_the_first_version_is_re
     old = update(conversation).where(conversation.c.channel == "old")
     await registry.write(lambda tx: tx.execute(old.values(analyzer_version=1)))
     assert sorted(await from_cursor(registry, "quokka")) == [11, 12]
-    await registry.write(lambda tx: delete_message(tx, ids[0], soft=True))
+    await registry.write(lambda tx: delete_message(tx, ids[0]))
     assert await from_cursor(registry, "quokka") == [12]
     assert await reindex(registry, ignore) == 11
     assert await from_cursor(registry, "quokka") == [12]
     assert await from_cursor(registry, "redis") == await numbers(registry, "redis")
-    await registry.write(lambda tx: delete_message(tx, ids[1], soft=True))
+    await registry.write(lambda tx: delete_message(tx, ids[1]))
     assert await from_cursor(registry, "quokka") == []
