@@ -115,10 +115,10 @@ def embed(everything: bool) -> None:
     middle, it goes on there when it is run again. The vectors of models used before
     are thrown away at the end.
     """
-    if not read_settings().embed_model:
-        raise InvalidRequest("No embedding model is configured.", "set CTXR_EMBED_MODEL; the README says how")
+    if read_settings().embed_model in ("", "off"):
+        raise InvalidRequest("Search goes by words alone.", "set CTXR_EMBED_MODEL to built-in, or to a model")
     if not find_spec("numpy"):
-        raise ModelUnavailable("numpy is not installed.", install_command("embed"))
+        raise ModelUnavailable("numpy is not installed.", install_command("meaning"))
     with click.progressbar(length=1, label="Embedding", file=sys.stderr) as bar:
 
         def show(done: int, total: int) -> None:
@@ -139,6 +139,9 @@ async def _embed(everything: bool, show: Callable[[int, int], None]) -> tuple[in
     settings = read_settings()
     registry = Registry(settings.url)
     meaning = open_meaning(settings, registry)
+    if meaning is None:
+        registry.close()
+        raise ModelUnavailable("No model is installed.", install_command("meaning"))
     try:
         return await embed_all(registry, meaning.embedder, show, everything=everything)
     except Unavailable as exc:

@@ -5,7 +5,7 @@ Vectors are kept as int8: a quarter of the room, for less than a thousandth of s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from operator import eq
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sqlalchemy import ColumnElement, Engine
 
 from registry.search.candidates import candidate_of
-from registry.search.retrieval import SearchResult, post_filtered, ranked_by
+from registry.search.retrieval import ASSUMED, LOOKED_AT, SearchResult, post_filtered, ranked_by
 from registry.search.scope import Scope, channels_in, is_of_channels, message_conditions, time_conditions
 from registry.search.vectors import EmbeddingModel, vectors_after, vectors_where
 from registry.storage.conditions import given_conditions
@@ -27,15 +27,19 @@ from registry.storage.engines import index_of
 from registry.storage.tables import conversation
 from registry.text.post_filter import carried, left_out, post_filter
 from registry.text.ranking import Candidate
-from registry.text.similar import SimilarMessages
+from registry.text.similar import (
+    CHANNEL_WEIGHT,
+    MARGIN,
+    SimilarMessages,
+    deviations_by_chance,
+    weight_of_meaning,
+)
 from registry.text.syntax import Search
 
-MEANING = 0.5
-"""What the most similar message gains, as a share of the best score by words."""
 MOST = 100
 """How many messages are similar at most."""
-SIGMAS = 4.0
-"""A message is similar if its similarity lies so many standard deviations above that of unrelated texts."""
+FIRST_PICK = 2_000
+"""So many of the most similar are put in order first; more only if too few of them are in scope."""
 LARGEST = 256 * 2**20
 """Bytes of vectors that a process holds and compares; of more, the newest."""
 FEW_VECTORS = 5_000
@@ -83,10 +87,11 @@ class _Block:
 def _block(vectors: Sequence[Sequence[Any]], dimensions: int) -> _Block:
     rows = np.frombuffer(b"".join(packed for _, packed in vectors), np.int8)
     rows = rows.reshape(-1, dimensions)
+    passages = [len(packed) // dimensions for _, packed in vectors]
     lengths = np.empty(len(rows), np.float32)
     for at in range(0, len(rows), _CHUNK):
         lengths[at : at + _CHUNK] = np.linalg.norm(rows[at : at + _CHUNK].astype(np.float32), axis=1)
-    return _Block(np.array([number for number, _ in vectors], np.int64), rows, lengths)
+    return _Block(np.repeat(np.array([number for number, _ in vectors], np.int64), passages), rows, lengths)
 
 
 def with_meaning(
@@ -99,42 +104,103 @@ def with_meaning(
 ) -> SearchResult:
     """What was found by words with what is similar in meaning, in the same scope, phrases and exclusions holding.
 
-    The most similar message gains as much as half of the best by words.
+    How much the most similar message and channel gain depends on how much of the request the words cover.
     """
     groups = [*scope.carrying, *carried(wanted)]
     narrowed = replace(scope, carrying=groups, without=[*scope.without, *left_out(wanted)])
-    least = model.background + SIGMAS * model.spread
-    messages, similarities, compared = _compared(tx, model, vector, narrowed, least)
-    known = dict(zip(messages.tolist(), similarities.tolist(), strict=True))
-    candidates = post_filtered(tx, post_filter(wanted), _in_scope(tx, list(known), narrowed))
+    compared = _compared(tx, model, vector, narrowed)
+    messages = _in_scope(tx, compared.ordered(), narrowed)
+    candidates = post_filtered(tx, post_filter(wanted), messages)
+    known = compared.similarities(candidates)
+    covered = _covered(found)
     similar = SimilarMessages(
         model=model.name,
-        similarities={candidate.number: round(known[candidate.number], 4) for candidate in candidates},
-        least=least,
-        background=model.background,
-        vectors=compared,
+        similarities=known,
+        least=compared.mean + compared.deviation * (deviations_by_chance(compared.count + ASSUMED) + MARGIN),
+        background=compared.mean,
+        vectors=compared.count,
+        weight=weight_of_meaning(covered),
     )
     own = {one.candidate.number: one.own for one in found.ranked}
     best = max(own.values(), default=1.0)
-    for candidate in candidates:
-        gained = MEANING * best * similar.share(candidate.number)
-        own[candidate.number] = own.get(candidate.number, 0.0) + gained
-    return replace(ranked_by(tx, found, own, scope), similar=similar)
+    channels: dict[int, float] = {}
+    for one in sorted(candidates, key=lambda one: -known[one.number]):
+        gained = similar.share(one.number)
+        own[one.number] = own.get(one.number, 0.0) + similar.weight * best * gained
+        channels.setdefault(one.channel_id, CHANNEL_WEIGHT * (1.0 - covered) * gained)
+    return ranked_by(tx, replace(found, similar=replace(similar, channels=channels)), own, scope)
 
 
-def _compared(
-    tx: ReadTransaction, model: EmbeddingModel, vector: Sequence[float], scope: Scope, least: float
-) -> tuple[Numbers, Floats, int]:
-    """The messages similar enough with their similarities, largest and newest first; and how many were compared."""
+def _covered(found: SearchResult) -> float:
+    """The largest share of a wording that one of the best conversations holds."""
+    best = [one.number for one in found.channels[:LOOKED_AT]]
+    return min(1.0, max((each.covered for number in best for each in found.evidence(number)), default=0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """The messages with their similarities; mean and deviation of all, with those of unrelated texts."""
+
+    messages: Numbers
+    values: Floats
+    mean: float
+    deviation: float
+
+    @property
+    def count(self) -> int:
+        return len(self.messages)
+
+    def ordered(self) -> Iterator[int]:
+        """The messages above the mean, the most similar and newest first."""
+        above = np.flatnonzero(self.values > self.mean)
+        for size in (FIRST_PICK, len(above)):
+            if size < len(above):
+                picked = above[np.argpartition(-self.values[above], size)[:size]]
+            else:
+                picked = above
+            done = 0 if size == FIRST_PICK else min(FIRST_PICK, len(above))
+            order = np.lexsort((-self.messages[picked], -self.values[picked]))
+            yield from self.messages[picked[order[done:]]].tolist()
+
+    def similarities(self, candidates: Sequence[Candidate]) -> dict[int, float]:
+        """By number, largest first."""
+        wanted = {one.number for one in candidates}
+        found = np.isin(self.messages, np.array(sorted(wanted), np.int64))
+        pairs = zip(self.messages[found].tolist(), self.values[found].tolist(), strict=True)
+        return dict(
+            sorted(((number, round(value, 4)) for number, value in pairs), key=lambda pair: (-pair[1], -pair[0]))
+        )
+
+
+def _compared(tx: ReadTransaction, model: EmbeddingModel, vector: Sequence[float], scope: Scope) -> _Compared:
+    """Every message's similarity, the best of its passages'."""
     direction = np.asarray(vector, np.float32)
     direction = direction / np.linalg.norm(direction)
     blocks = _few(tx, model, scope) or _held.blocks(tx, model)
     messages = np.concatenate([block.messages for block in blocks]) if blocks else np.empty(0, np.int64)
     found = [block.similarities(direction) for block in blocks]
-    similarities = np.concatenate(found) if found else np.empty(0, np.float32)
-    picked = np.flatnonzero(similarities >= least)
-    picked = picked[np.lexsort((-messages[picked], -similarities[picked]))]
-    return messages[picked], similarities[picked], len(messages)
+    values = np.concatenate(found) if found else np.empty(0, np.float32)
+    is_current = ~np.isnan(values)
+    messages, values = _best_passages(messages[is_current], values[is_current])
+    return _Compared(messages, values, *_mean_and_deviation(values, model))
+
+
+def _best_passages(messages: Numbers, values: Floats) -> tuple[Numbers, Floats]:
+    """Each message once, with the largest of its values."""
+    order = np.lexsort((-values, messages))
+    messages, values = messages[order], values[order]
+    is_first = np.ones(len(messages), bool)
+    is_first[1:] = messages[1:] != messages[:-1]
+    return messages[is_first], values[is_first]
+
+
+def _mean_and_deviation(values: Floats, model: EmbeddingModel) -> tuple[float, float]:
+    """Of these similarities, and of `ASSUMED` more between texts that have nothing to do with each other: of a few
+    messages alone, all of which may be about the request, they would say nothing."""
+    all_of_them = len(values) + ASSUMED
+    mean = (float(values.sum()) + ASSUMED * model.background) / all_of_them
+    squares = float(((values - mean) ** 2).sum()) + ASSUMED * (model.spread**2 + (model.background - mean) ** 2)
+    return mean, (squares / all_of_them) ** 0.5
 
 
 def _few(tx: ReadTransaction, model: EmbeddingModel, scope: Scope) -> list[_Block] | None:
@@ -165,7 +231,7 @@ def _conditions(scope: Scope) -> list[ColumnElement[bool]]:
     return conditions
 
 
-def _in_scope(tx: ReadTransaction, numbers: Sequence[int], scope: Scope) -> list[Candidate]:
+def _in_scope(tx: ReadTransaction, numbers: Iterable[int], scope: Scope) -> list[Candidate]:
     """Of these messages the first that are there and in scope, read in growing portions until there are enough."""
     index, conditions, found = index_of(tx), _conditions(scope), list[Candidate]()
     ordered = iter(_carrying(tx, numbers, scope))
@@ -177,7 +243,7 @@ def _in_scope(tx: ReadTransaction, numbers: Sequence[int], scope: Scope) -> list
     return found[:MOST]
 
 
-def _carrying(tx: ReadTransaction, numbers: Sequence[int], scope: Scope) -> Iterator[int]:
+def _carrying(tx: ReadTransaction, numbers: Iterable[int], scope: Scope) -> Iterator[int]:
     """Those of the messages that carry the tokens that a scope asks for, and none of those it forbids."""
     index = index_of(tx)
     if scope.carrying:

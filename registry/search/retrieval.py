@@ -204,6 +204,8 @@ def _channels(tx: ReadTransaction, found: SearchResult, ranked: Sequence[Ranked]
         wholes.append(whole_scores(some, wording.weights, found.average_length, lengths, average))
         for number, share in wording.titles.items():
             titles[number] = max(titles.get(number, 0.0), TITLE * share)
+    for number, gained in (found.similar.channels if found.similar else {}).items():
+        titles[number] = titles.get(number, 0.0) + gained
     return rank_channels(ranked, wholes, titles)
 
 

@@ -12,12 +12,9 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, func, insert, or_, select, text, update
 
-from registry.domain import Role, now
+from registry.domain import now
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.tables import conversation, embedding_model, message_vector
-
-EMBEDDED_ROLES = (Role.USER.value, Role.ASSISTANT.value)
-"""What people remember is what was said. The output of tools is long, dear to embed, and found by its words."""
+from registry.storage.tables import EMBEDDABLE, conversation, embedding_model, message_vector
 
 _LOCK = 0x63747876
 """Any number of ours, for PostgreSQL's advisory lock."""
@@ -45,7 +42,7 @@ class Unembedded(NamedTuple):
 
 
 class Vector(NamedTuple):
-    """A message's vector, packed; `digest` is its text's."""
+    """The vectors of a message's passages, packed one after the other; `digest` is its text's."""
 
     number: int
     digest: bytes
@@ -108,7 +105,7 @@ def count_unembedded(tx: ReadTransaction, model: EmbeddingModel) -> int:
 
 def count_embeddable(tx: ReadTransaction) -> int:
     """How many messages there are to embed."""
-    return tx.execute(select(func.count()).select_from(conversation).where(*_EMBEDDABLE)).scalar_one()
+    return tx.execute(select(func.count()).select_from(conversation).where(*EMBEDDABLE)).scalar_one()
 
 
 def newest_message(tx: ReadTransaction) -> int:
@@ -117,16 +114,13 @@ def newest_message(tx: ReadTransaction) -> int:
     return newest
 
 
-_EMBEDDABLE = (conversation.c.deleted.is_(False), conversation.c.role.in_(EMBEDDED_ROLES), conversation.c.length > 0)
-
-
 def _lacking(model: EmbeddingModel) -> Sequence[ColumnElement[bool]]:
     is_present = and_(
         message_vector.c.message_number == conversation.c.number,
         message_vector.c.model_number == model.number,
         message_vector.c.digest == conversation.c.digest,
     )
-    return (*_EMBEDDABLE, ~exists().where(is_present))
+    return (*EMBEDDABLE, ~exists().where(is_present))
 
 
 def keep_vectors(tx: WriteTransaction, model: EmbeddingModel, vectors: Sequence[Vector]) -> None:
@@ -185,7 +179,7 @@ def vectors_after(
     query = select(vector.message_number, vector.vector).where(*is_new)
     if end - last > most:  # there may be too many; to put all in order costs more than to read them
         query = query.order_by(vector.message_number.desc()).limit(most)
-    return end, [row for row in tx.execute(query) if len(row[1]) == model.dimensions]
+    return end, [row for row in tx.execute(query) if row[1] and len(row[1]) % model.dimensions == 0]
 
 
 def vectors_where(
@@ -196,4 +190,4 @@ def vectors_where(
     of_messages = message_vector.join(conversation, conversation.c.number == vector.message_number)
     query = select(vector.message_number, vector.vector).select_from(of_messages)
     rows = tx.execute(query.where(vector.model_number == model.number, *conditions).limit(most)).all()
-    return [row for row in rows if len(row[1]) == model.dimensions]
+    return [row for row in rows if row[1] and len(row[1]) % model.dimensions == 0]

@@ -93,6 +93,7 @@ def test_without_a_model_there_is_nothing_to_embed_with(ctxr: Ctxr) -> None:
 
 
 def test_an_endpoint_needs_a_model_and_the_key_is_never_shown(ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CTXR_EMBED_MODEL")
     monkeypatch.setenv("CTXR_EMBED_BASE_URL", "http://localhost:1/v1")
     monkeypatch.setenv("CTXR_EMBED_API_KEY", "sesame")
     failed = ctxr("search", "x")
@@ -106,8 +107,10 @@ def test_an_endpoint_needs_a_model_and_the_key_is_never_shown(ctxr: Ctxr, monkey
 
 
 def test_doctor_says_that_the_model_answers(ctxr: Ctxr, endpoint: EmbeddingServer) -> None:
+    ctxr("db", "embed")
     findings = json.loads(ctxr("doctor", "--json").stdout)["findings"]
-    assert {"state": "ok", "what": "meaning", "found": "by toy, 256 dimensions", "remedy": ""} in findings
+    found = "by toy, 256 dimensions; 3 of 3 messages are embedded (0.0 MB); it takes what the endpoint takes"
+    assert {"state": "ok", "what": "meaning", "found": found, "remedy": ""} in findings
 
 
 @pytest.fixture
@@ -129,7 +132,7 @@ def test_a_model_in_a_folder_needs_no_endpoint(ctxr: Ctxr, tiny_model: str) -> N
     assert ctxr("search", "vacation").exit_code == 3
     unknown = ctxr("search", "--explain", "zzyzx")
     assert "knows none of the words" in " ".join(unknown.stderr.split())
-    assert "in each process that searches" in " ".join(ctxr("doctor").output.split())
+    assert "3 of 3 messages are embedded" in " ".join(ctxr("doctor").output.split())
 
 
 def test_a_model_that_cannot_be_loaded_keeps_no_search(ctxr: Ctxr, tiny_model: str) -> None:

@@ -49,6 +49,12 @@ async def embed(registry: Registry, model: EmbeddingModel) -> None:
 async def similar_to(
     registry: Registry, model: EmbeddingModel, vector: list[float], scope: Scope | None = None
 ) -> list[int]:
+    return list((await compared(registry, model, vector, scope)).similarities)
+
+
+async def compared(
+    registry: Registry, model: EmbeddingModel, vector: list[float], scope: Scope | None = None
+) -> SimilarMessages:
     def work(tx: object) -> SimilarMessages:
         search = Search(words="nothing")
         by_words = find_messages(tx, search, Scope())  # type: ignore[arg-type]
@@ -56,7 +62,7 @@ async def similar_to(
         assert found.similar
         return found.similar
 
-    return list((await registry.read(work)).similarities)
+    return await registry.read(work)
 
 
 async def say(registry: Registry, channel: str, count: int) -> None:
@@ -123,7 +129,8 @@ async def test_only_what_stands_out_from_unrelated_texts_is_similar(registry: Re
     await say(registry, "c", 50)
     model = await model_of(registry, spread=0.2)
     await embed(registry, model)
-    assert await similar_to(registry, model, direction(1)) == [1]
+    assert (await compared(registry, model, direction(1))).standing_out == {1}
+    assert (await compared(registry, model, direction(1000))).standing_out == set()
 
 
 async def test_vectors_of_a_model_thrown_away_meanwhile_are_dropped(registry: Registry) -> None:

