@@ -35,6 +35,7 @@ COMMANDS = {
     "install": "cli.install",
     "uninstall": "cli.install",
     "db": "cli.db",
+    "meaning": "cli.meaning",
     "doctor": "cli.doctor",
     "completion": "cli.main",
 }

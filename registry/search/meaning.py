@@ -153,14 +153,10 @@ class _Compared:
     def ordered(self) -> Iterator[int]:
         """The messages above the mean, the most similar and newest first."""
         above = np.flatnonzero(self.values > self.mean)
-        for size in (FIRST_PICK, len(above)):
-            if size < len(above):
-                picked = above[np.argpartition(-self.values[above], size)[:size]]
-            else:
-                picked = above
-            done = 0 if size == FIRST_PICK else min(FIRST_PICK, len(above))
-            order = np.lexsort((-self.messages[picked], -self.values[picked]))
-            yield from self.messages[picked[order[done:]]].tolist()
+        if len(above) > FIRST_PICK:
+            above = above[np.argpartition(-self.values[above], FIRST_PICK)]
+        for part in (above[:FIRST_PICK], above[FIRST_PICK:]):
+            yield from self.messages[part[np.lexsort((-self.messages[part], -self.values[part]))]].tolist()
 
     def similarities(self, candidates: Sequence[Candidate]) -> dict[int, float]:
         """By number, largest first."""
