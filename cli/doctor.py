@@ -191,15 +191,16 @@ def check_deeply(url: str) -> Iterator[Finding]:
 
 def check_meaning(settings: Settings) -> Iterator[Finding]:
     """Which model finds by meaning, what it costs and how much it has embedded; or why none does."""
-    from orchestrator.semantic.models import OFF, embedder_for
+    from orchestrator.semantic.bundled import BUILT_IN
+    from orchestrator.semantic.models import embedder_for, missing_extra
 
-    if settings.embed_model in OFF:
+    extra, embedder = missing_extra(settings), embedder_for(settings)
+    if extra:
+        found = f"the extra `{extra}` is not installed: searches go by words alone"
+        state: Literal["note", "broken"] = "note" if settings.embed_model == BUILT_IN else "broken"
+        yield Finding(state, "meaning", found, install_command(extra))
+    elif embedder is None:
         yield Finding("ok", "meaning", "off: searches go by words alone")
-        return
-    embedder = embedder_for(settings) if find_spec("numpy") else None
-    if embedder is None:
-        found = "the extra `meaning` is not installed: searches go by words alone"
-        yield Finding("note", "meaning", found, install_command("meaning"))
     else:
         yield asyncio.run(_ask_model(settings, embedder))
 

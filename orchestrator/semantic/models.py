@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,18 @@ def embedder_for(settings: Settings) -> Embedder | None:
     folder = folder_of(settings)
     load = partial(_onnx, folder) if (folder / ONNX_FILE).is_file() else partial(_static, folder, setting)
     return LocalModel(setting, load, _prefixes(settings, setting), "what such a model takes, in this process")
+
+
+def missing_extra(settings: Settings) -> str | None:
+    """The extra to install for what the settings mean; None if nothing is missing."""
+    if settings.embed_model in OFF:
+        return None
+    extra, packages = "meaning", ["numpy"]
+    if not settings.embed_base_url and not bundled_models(settings.embed_model):
+        is_onnx = (folder_of(settings) / ONNX_FILE).is_file()
+        extra, packages = "embed", ["numpy", "onnxruntime", "tokenizers"] if is_onnx else ["numpy", "model2vec"]
+    is_there = all(map(find_spec, packages)) and (settings.embed_base_url or embedder_for(settings))
+    return None if is_there else extra
 
 
 def folder_of(settings: Settings) -> Path:

@@ -5,7 +5,7 @@ A vector goes with its message: deleted for good they leave together, and of one
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -170,16 +170,32 @@ def take_turn(
 def vectors_after(
     tx: ReadTransaction, model: EmbeddingModel, last: int, most: int
 ) -> tuple[int, Sequence[Sequence[Any]]]:
-    """A model's vectors with numbers above `last`, of the newest messages (message number, packed); the new last."""
+    """The first of a model's vectors with numbers above `last` (message number, packed); the last one's number."""
     vector = message_vector.c
-    is_new = (vector.model_number == model.number, vector.number > last)
-    end = tx.execute(select(func.coalesce(func.max(vector.number), last)).where(*is_new)).scalar_one()
-    if end == last:
-        return last, []
-    query = select(vector.message_number, vector.vector).where(*is_new)
-    if end - last > most:  # there may be too many; to put all in order costs more than to read them
-        query = query.order_by(vector.message_number.desc()).limit(most)
-    return end, [row for row in tx.execute(query) if row[1] and len(row[1]) % model.dimensions == 0]
+    query = select(vector.number, vector.message_number, vector.vector)
+    query = query.where(vector.model_number == model.number, vector.number > last).order_by(vector.number).limit(most)
+    rows = tx.execute(query).all()
+    return rows[-1][0] if rows else last, _sound((row[1:] for row in rows), model)
+
+
+def vectors_of(tx: ReadTransaction, model: EmbeddingModel, messages: Sequence[int]) -> Sequence[Sequence[Any]]:
+    """The vectors (message number, packed) of some messages."""
+    vector = message_vector.c
+    found: list[Sequence[Any]] = []
+    for start in range(0, len(messages), _CHUNK):
+        here = vector.message_number.in_(messages[start : start + _CHUNK])
+        query = select(vector.message_number, vector.vector).where(vector.model_number == model.number, here)
+        found += tx.execute(query).all()
+    return _sound(found, model)
+
+
+_CHUNK = 400
+"""So many values go into one statement."""
+
+
+def _sound(rows: Iterable[Sequence[Any]], model: EmbeddingModel) -> list[Sequence[Any]]:
+    """Those of as many dimensions as the model's, or a multiple: one for each passage."""
+    return [row for row in rows if row[1] and len(row[1]) % model.dimensions == 0]
 
 
 def vectors_where(
@@ -190,4 +206,4 @@ def vectors_where(
     of_messages = message_vector.join(conversation, conversation.c.number == vector.message_number)
     query = select(vector.message_number, vector.vector).select_from(of_messages)
     rows = tx.execute(query.where(vector.model_number == model.number, *conditions).limit(most)).all()
-    return [row for row in rows if row[1] and len(row[1]) % model.dimensions == 0]
+    return _sound(rows, model)
