@@ -53,7 +53,7 @@ class Found:
     def kept(self) -> list[Judged]:
         """The messages that have to do with it themselves; those that only stand beside one are no hits."""
         matched = self.result.matched
-        similar = self.result.by_meaning
+        similar = self.result.similar.standing_out if self.result.similar else frozenset()
         return [
             one
             for one in self.verdicts

@@ -111,7 +111,7 @@ class SearchResult:
 
     @property
     def by_meaning(self) -> frozenset[int]:
-        """The messages that count as found because of what they mean: the most similar ones, if anything is found.
+        """The messages that say of their conversations that these may be meant: the most similar, if anything is found.
 
         Whether anything is, words decide, or a similarity that chance does not give.
         """
