@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 IDLE_S = 600.0
 """A model that nobody asked for so long is let go: every chat window may have one."""
 LOWEST_PRIORITY = 19
+CHARACTERS_AT_ONCE = 3_000
+"""So much is embedded without a pause: about a second."""
 
 
 class LocalModel:
@@ -38,8 +40,14 @@ class LocalModel:
         return await self._in_thread(None, (await self._loaded()).queries, texts)
 
     async def passages(self, texts: Sequence[str]) -> Vectors:
-        """In a thread that works when the machine has nothing better to do, where the system knows such threads."""
-        return await self._in_thread(self._background, (await self._loaded()).passages, texts)
+        """In a thread that works when the machine has nothing better to do, where the system knows such threads.
+
+        A few at a time: a program that ends waits for what is begun.
+        """
+        encode, found = (await self._loaded()).passages, list[Sequence[float]]()
+        for some in _portions(texts):
+            found += await self._in_thread(self._background, encode, some)
+        return found
 
     async def _loaded(self) -> Loaded:
         if self._loading is None or _has_failed(self._loading):
@@ -65,6 +73,17 @@ class LocalModel:
             self._idle.cancel()
         self._let_go()
         self._background.shutdown(wait=False, cancel_futures=True)
+
+
+def _portions(texts: Sequence[str]) -> Iterator[list[str]]:
+    portion: list[str] = []
+    for text in texts:
+        portion.append(text)
+        if sum(map(len, portion)) >= CHARACTERS_AT_ONCE:
+            yield portion
+            portion = []
+    if portion:
+        yield portion
 
 
 def _step_back() -> None:
