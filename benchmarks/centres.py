@@ -41,7 +41,7 @@ def main() -> None:
                 for prefix, texts in ((prefixes.query, asked), (prefixes.passage, said))
             ]
         ).astype(np.float16)
-    np.savez_compressed(FILE, **found)
+    np.savez_compressed(FILE, allow_pickle=False, **found)
 
 
 if __name__ == "__main__":

@@ -38,4 +38,5 @@ def centres_of(package: str) -> tuple[Floats, Floats]:
 def centred(vectors: Floats, texts: Sequence[str], means: Floats) -> Floats:
     """The vectors, each of length 1, without the means of their texts' languages."""
     found: Floats = vectors - np.array([shares(text) for text in texts], np.float32) @ means
-    return found / np.linalg.norm(found, axis=1, keepdims=True)
+    found /= np.linalg.norm(found, axis=1, keepdims=True)
+    return found

@@ -50,14 +50,14 @@ def _inspect(connection: Connection) -> Inspection:
     revision = current_revision(connection)
     if revision is None or revision > HEAD:
         return Inspection(server, revision)
-    counts = [
+    channels, messages = (
         connection.execute(select(func.count()).where(table.c.deleted.is_(False))).scalar_one()
         for table in (channel, conversation)
-    ]
+    )
     if revision < HEAD:
-        return Inspection(server, revision, *counts)
+        return Inspection(server, revision, channels, messages)
     embeddable = connection.execute(select(func.count()).select_from(conversation).where(*EMBEDDABLE)).scalar_one()
-    return Inspection(server, revision, *counts, embeddable, _embedded(connection))
+    return Inspection(server, revision, channels, messages, embeddable, _embedded(connection))
 
 
 def _embedded(connection: Connection) -> dict[str, tuple[int, int]]:
