@@ -31,6 +31,7 @@ from registry.text.ranking import Candidate
 from registry.text.similar import (
     CHANNEL_WEIGHT,
     MARGIN,
+    NEAR,
     SimilarMessages,
     deviations_by_chance,
     weight_of_meaning,
@@ -95,6 +96,7 @@ def with_meaning(
         model=model.name,
         similarities=known,
         least=compared.mean + compared.deviation * (deviations_by_chance(compared.count + ASSUMED) + MARGIN),
+        near=compared.mean + compared.deviation * NEAR,
         background=compared.mean,
         vectors=compared.count,
         weight=weight_of_meaning(covered),

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from itertools import islice
 from operator import or_
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -117,7 +116,7 @@ class SearchResult:
         """
         if self.similar is None or not (self.matched or self.similar.standing_out):
             return frozenset()
-        return self.similar.standing_out.union(islice(self.similar.similarities, NAMED))
+        return self.similar.named
 
     def evidence(self, channel_number: int) -> list[Evidence]:
         """What a channel holds of each wording, all of it and in its best place."""
@@ -133,9 +132,6 @@ def _evidence(wording: Wording, channel_number: int, best: Sequence[Candidate], 
     covered = max(weight_of(everything, wording.weights), wording.full * wording.titles.get(channel_number, 0.0))
     return Evidence(min(1.0, covered / wording.full), told / rarest)
 
-
-NAMED = 10
-"""So many of the most similar messages are named beside what words found."""
 
 LOOKED_AT = 5
 """So many of a conversation's best messages are looked at for the place that holds most."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 LEAST_WEIGHT, MOST_WEIGHT = 0.2, 2.0
 """What the most similar message gains, as a share of the best score by words: the first where a conversation holds
@@ -13,6 +14,11 @@ CHANNEL_WEIGHT = 1.0
 """What the most similar channel gains where no conversation holds a word of the request."""
 MARGIN = 0.5
 """So many deviations beyond the largest that is to be expected by chance, a message is found by its meaning alone."""
+
+NEAR = 2.0
+"""So many deviations above the mean, a message is named where words found something."""
+NAMED = 10
+"""So many messages are named at most."""
 
 
 def weight_of_meaning(covered: float) -> float:
@@ -32,7 +38,8 @@ def deviations_by_chance(messages: int) -> float:
 class SimilarMessages:
     """The messages most similar to a request in meaning: `similarities` by number, largest first.
 
-    One of at least `least` counts as found by its meaning alone; the others only change the order of what words found.
+    One of at least `least` counts as found by its meaning alone, one of at least `near` where words found something; the
+    others only change the order.
     `background` is the mean of all `vectors` that were compared (those of the messages not yet embedded were not),
     `weight` what the most similar gains, `channels` what each channel does. `note` says what kept meaning out.
     """
@@ -40,6 +47,7 @@ class SimilarMessages:
     model: str = ""
     similarities: Mapping[int, float] = field(default_factory=dict)
     least: float = 0.0
+    near: float = 0.0
     background: float = 0.0
     vectors: int = 0
     weight: float = 0.0
@@ -50,6 +58,12 @@ class SimilarMessages:
     def standing_out(self) -> frozenset[int]:
         """The messages that are found by their meaning alone."""
         return frozenset(number for number, similarity in self.similarities.items() if similarity >= self.least)
+
+    @property
+    def named(self) -> frozenset[int]:
+        """The messages that may be meant where words have found something."""
+        best = islice(self.similarities.items(), NAMED)
+        return self.standing_out | {number for number, similarity in best if similarity >= self.near}
 
     def share(self, number: int) -> float:
         """How similar a message is, above the background, 1 being the most similar; 0 for one that is not."""

@@ -150,7 +150,7 @@ async def test_what_both_words_and_meaning_find_comes_first_and_the_record_says_
     assert (await found(orchestrator, "cat food"))[0] == "both"
     steps = await explained(orchestrator, "cat food")
     meaning = steps["cr_query"]["meaning"]
-    assert (meaning["model"], meaning["vectors"], meaning["similar"]) == ("toy", 12, 4)
+    assert (meaning["model"], meaning["vectors"], meaning["similar"]) == ("toy", 12, 3)
     assert 0.1 < meaning["least_similarity"] < 0.6
     first, *others = [verdict for verdict in steps["filter"]["verdicts"] if verdict["kept"]]
     assert first["coverage"] > 0
