@@ -46,7 +46,7 @@ class LocalModel:
         """
         encode, found = (await self._loaded()).passages, list[Sequence[float]]()
         for some in _portions(texts):
-            found += await self._in_thread(self._background, encode, some)
+            found.extend(await self._in_thread(self._background, encode, some))
         return found
 
     async def _loaded(self) -> Loaded:

@@ -38,8 +38,8 @@ def deviations_by_chance(messages: int) -> float:
 class SimilarMessages:
     """The messages most similar to a request in meaning: `similarities` by number, largest first.
 
-    One of at least `least` counts as found by its meaning alone, one of at least `near` where words found something; the
-    others only change the order.
+    One of at least `least` counts as found by its meaning alone, one of at least `near` where words found something;
+    the others only change the order.
     `background` is the mean of all `vectors` that were compared (those of the messages not yet embedded were not),
     `weight` what the most similar gains, `channels` what each channel does. `note` says what kept meaning out.
     """
