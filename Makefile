@@ -43,8 +43,8 @@ dist: $(VENV)/.dev
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--custom-compile-command "make lock"
 lock: $(VENV)/.dev
-	$(LOCK) pyproject.toml --extra postgres --group dev --upgrade --output-file requirements-dev.lock
-	$(LOCK) pyproject.toml --extra postgres --constraints requirements-dev.lock --output-file requirements.lock
+	$(LOCK) pyproject.toml --extra postgres --extra meaning --group dev --upgrade --output-file requirements-dev.lock
+	$(LOCK) pyproject.toml --extra postgres --extra meaning --constraints requirements-dev.lock --output-file requirements.lock
 	echo uv | $(LOCK) - --constraints requirements-dev.lock --output-file requirements-uv.lock
 
 clean:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -115,10 +114,10 @@ def embed(everything: bool) -> None:
     middle, it goes on there when it is run again. The vectors of models used before
     are thrown away at the end.
     """
-    if not read_settings().embed_model:
-        raise InvalidRequest("No embedding model is configured.", "set CTXR_EMBED_MODEL; the README says how")
-    if not find_spec("numpy"):
-        raise ModelUnavailable("numpy is not installed.", install_command("embed"))
+    from orchestrator.semantic.models import missing_extra
+
+    if extra := missing_extra(read_settings()):
+        raise ModelUnavailable(f"The extra `{extra}` is not installed.", install_command(extra))
     with click.progressbar(length=1, label="Embedding", file=sys.stderr) as bar:
 
         def show(done: int, total: int) -> None:
@@ -139,6 +138,9 @@ async def _embed(everything: bool, show: Callable[[int, int], None]) -> tuple[in
     settings = read_settings()
     registry = Registry(settings.url)
     meaning = open_meaning(settings, registry)
+    if meaning is None:
+        registry.close()
+        raise InvalidRequest("Search goes by words alone.", "set CTXR_EMBED_MODEL to built-in, or to a model")
     try:
         return await embed_all(registry, meaning.embedder, show, everything=everything)
     except Unavailable as exc:

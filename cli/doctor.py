@@ -10,9 +10,8 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -26,6 +25,9 @@ from registry.settings import Settings, read_settings
 from sources.base import Places
 from sources.client import Client
 from sources.clients import CLIENTS
+
+if TYPE_CHECKING:
+    from orchestrator.semantic.embedders import Embedder
 
 COLOURS = {"ok": "green", "note": "yellow", "broken": "red"}
 STATE_WIDTH, NAME_WIDTH = 8, 16
@@ -187,35 +189,46 @@ def check_deeply(url: str) -> Iterator[Finding]:
 
 
 def check_meaning(settings: Settings) -> Iterator[Finding]:
-    """Whether the embedding model answers; nothing where none is configured."""
-    if not settings.embed_model:
-        return
-    needed = ["numpy"] if settings.embed_base_url else ["numpy", "model2vec"]
-    if not all(map(find_spec, needed)):
-        found = "the extra `embed` is not installed: searches go by words alone"
-        yield Finding("broken", "meaning", found, install_command("embed"))
-    elif not settings.embed_base_url:
-        yield Finding("ok", "meaning", f"by {settings.embed_model}, in each process that searches")
+    """Which model finds by meaning, what it costs and how much it has embedded; or why none does."""
+    from orchestrator.semantic.bundled import BUILT_IN
+    from orchestrator.semantic.models import embedder_for, missing_extra
+
+    extra, embedder = missing_extra(settings), embedder_for(settings)
+    if extra:
+        found = f"the extra `{extra}` is not installed: searches go by words alone"
+        state: Literal["note", "broken"] = "note" if settings.embed_model == BUILT_IN else "broken"
+        yield Finding(state, "meaning", found, install_command(extra))
+    elif embedder is None:
+        yield Finding("ok", "meaning", "off: searches go by words alone")
     else:
-        yield _check_endpoint(settings)
+        yield asyncio.run(_ask_model(settings, embedder))
 
 
-def _check_endpoint(settings: Settings) -> Finding:
-    from orchestrator.semantic.embedders import Endpoint, Refused, Unavailable
-
-    async def ask() -> int:
-        endpoint = Endpoint(settings.embed_base_url, settings.embed_model, settings.embed_api_key.get_secret_value())
-        try:
-            async with asyncio.timeout(endpoint.patience_s):
-                return len((await endpoint.embed(["hello"]))[0])
-        finally:
-            await endpoint.close()
+async def _ask_model(settings: Settings, embedder: Embedder) -> Finding:
+    from orchestrator.semantic.embedders import Refused, Unavailable
 
     try:
-        return Finding("ok", "meaning", f"by {settings.embed_model}, {asyncio.run(ask())} dimensions")
+        async with asyncio.timeout(embedder.patience_s):
+            dimensions = len((await embedder.queries(["hello"]))[0])
     except (Unavailable, Refused, TimeoutError) as exc:
-        found = f"{settings.embed_model} does not answer ({str(exc) or 'too slow'}): searches go by words alone"
-        return Finding("note", "meaning", found, "is it running, and are CTXR_EMBED_BASE_URL and its key right?")
+        found = f"{embedder.name} does not answer ({str(exc) or 'too slow'}): searches go by words alone"
+        return Finding("note", "meaning", found, "is CTXR_EMBED_MODEL right, and its endpoint and key if it has one?")
+    finally:
+        await embedder.close()
+    counted = await asyncio.to_thread(_embedded, settings.url, embedder.name)
+    return Finding("ok", "meaning", f"by {embedder.name}, {dimensions} dimensions; {counted}; it takes {embedder.cost}")
+
+
+def _embedded(url: str, name: str) -> str:
+    """How many messages have vectors of this model, and the room they take."""
+    from registry.storage.inspection import inspect_database
+
+    try:
+        seen = inspect_database(url)
+    except RegistryError:
+        return "the database does not say how much is embedded"
+    messages, size = seen.embedded.get(name, (0, 0))
+    return f"{messages} of {seen.embeddable} messages are embedded ({size / 1e6:.1f} MB)"
 
 
 def check_server(settings: Settings) -> Finding:

@@ -42,6 +42,7 @@ COMMANDS = {
     "migrate": "cli.migrate",
     "project": "cli.migrate",
     "db": "cli.db",
+    "meaning": "cli.meaning",
     "doctor": "cli.doctor",
     "completion": "cli.main",
 }

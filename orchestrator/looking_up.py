@@ -56,4 +56,4 @@ def find(tx: ReadTransaction, run: Run, read: Understood, scope: Scope, also: Se
         return replace(found, similar=SimilarMessages(note=run.meant.note))
     from registry.search.meaning import with_meaning  # numpy, which is there only for who asked for meaning
 
-    return with_meaning(tx, found, read.search, scope, run.meant.model, run.meant.vector)
+    return with_meaning(tx, found, read.search, scope, run.meant.model, run.meant.vector, read.dates)

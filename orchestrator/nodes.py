@@ -146,4 +146,6 @@ PATHS = {name.value: _path(name, is_shortened=False) for name in Operation} | {
 async def _meant(state: State, run: Run) -> Any:
     """What the request's words mean to the model, where there are any and one is configured."""
     subject = SUBJECT[state["operation"]](state["query"]) if state["operation"] in SUBJECT else ""
-    return await run.meaning.of(subject) if run.meaning and subject else None
+    if not run.meaning or not subject:
+        return None
+    return await run.meaning.of(subject, getattr(getattr(state["query"], "query", None), "also", ()))

@@ -84,8 +84,8 @@ def _writer(settings: Settings) -> Writer | None:
 
 
 def _meaning(settings: Settings, registry: Registry) -> Meaning | None:
-    if not settings.embed_model:
+    if settings.embed_model in ("", "off"):
         return None
-    from orchestrator.semantic.meaning import open_meaning  # an HTTP client that only who asked for it needs
+    from orchestrator.semantic.meaning import open_meaning  # only who wants it pays for it
 
     return open_meaning(settings, registry)

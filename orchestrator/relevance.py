@@ -60,7 +60,7 @@ class Judged(NamedTuple):
 def judge(found: SearchResult) -> list[Judged]:
     """A verdict on every message found, best first: it holds a word of the request, or stands beside one that does."""
     similarities = found.similar.similarities if found.similar else {}
-    matched = found.matched | similarities.keys()
+    matched = found.matched | found.by_meaning
     places = {(one.candidate.channel_id, one.candidate.seq): one.candidate.number for one in found.ranked}
     return [_judged(one, found, matched, places, similarities.get(one.candidate.number)) for one in found.ranked]
 
@@ -68,7 +68,7 @@ def judge(found: SearchResult) -> list[Judged]:
 def _judged(
     one: Ranked,
     found: SearchResult,
-    matched: frozenset[int] | set[int],
+    matched: frozenset[int],
     places: dict[tuple[int, int], int],
     similarity: float | None,
 ) -> Judged:
@@ -139,5 +139,6 @@ def _meaning_explained(similar: SimilarMessages) -> dict[str, Any]:
         "model": similar.model,
         "vectors": similar.vectors,
         "least_similarity": round(similar.least, 3),
-        "similar": len(similar.similarities),
+        "similar": len(similar.standing_out),
+        "weight": round(similar.weight, 3),
     }

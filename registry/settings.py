@@ -77,14 +77,23 @@ class Settings(BaseSettings):
         description="Postings a search reads of its rarer words; 0: 100000 on SQLite, 20000 on PostgreSQL.",
     )
     embed_model: str = Field(
-        default="",
-        description="Model that also finds what was said in other words: the endpoint's name of it, or the folder or"
-        " Hugging Face name of a model2vec model; empty: off. Needs the extra `embed`.",
+        default="built-in",
+        description="Model that also finds what was said in other words: `built-in` (where the extra `meaning` is"
+        " installed), the endpoint's name of one, or the folder or installed name of one; `off`: words alone.",
     )
     embed_base_url: str = Field(
         default="",
         description="OpenAI-compatible endpoint, such as http://localhost:11434/v1; messages are sent to it. Empty: the"
         " model runs here.",
+    )
+    embed_query_model: str = Field(
+        default="", description="The endpoint's model for what is asked, where it has another one for that."
+    )
+    embed_query_prefix: str | None = Field(
+        default=None, description="What the model wants in front of what is asked; unset: what it is known to want."
+    )
+    embed_passage_prefix: str | None = Field(
+        default=None, description="What the model wants in front of what was said; unset: what it is known to want."
     )
     embed_api_key: SecretStr = Field(default=SecretStr(""), description="The endpoint's key, where it wants one.")
     llm_base_url: str = Field(
@@ -131,7 +140,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _endpoint_with_model(self) -> Settings:
-        if self.embed_base_url and not self.embed_model:
+        if self.embed_base_url and self.embed_model in ("", "built-in"):
             raise ValueError("CTXR_EMBED_BASE_URL needs CTXR_EMBED_MODEL, the endpoint's name of a model")
         if self.llm_base_url and not self.llm_model:
             raise ValueError("CTXR_LLM_BASE_URL needs CTXR_LLM_MODEL, the endpoint's name of a model")

@@ -53,6 +53,7 @@ def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("CTXR_SHARED", "off")
     monkeypatch.setenv("CTXR_HOME", str(home / "ctxr"))
+    monkeypatch.setenv("CTXR_EMBED_MODEL", "off")  # a model takes a second to load
     for kind in ("CONFIG", "DATA", "STATE", "CACHE"):
         monkeypatch.setenv(f"XDG_{kind}_HOME", str(home / kind.lower()))
     return home

@@ -18,10 +18,15 @@ WORDS = ("refuses", "fence", "paint", "green", "upgrade", "got", "after", "bread
 
 def make_tiny_model(folder: Path) -> str:
     """Save a model whose vectors are the toy endpoint's; its address."""
-    words = ["[UNK]", *(word for names in CONCEPTS for word in names), *WORDS]
+    words = all_words()
     tokenizer = Tokenizer(WordLevel({word: number for number, word in enumerate(words)}, unk_token="[UNK]"))
     tokenizer.normalizer = Lowercase()
     tokenizer.pre_tokenizer = Whitespace()
     vectors = np.array([toy_vector(word) for word in words], np.float32)
     StaticModel(vectors, tokenizer).save_pretrained(folder)
     return str(folder)
+
+
+def all_words() -> list[str]:
+    """The words it knows, the first standing for all others."""
+    return ["[UNK]", *(word for names in CONCEPTS for word in names), *WORDS]

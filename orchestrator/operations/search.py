@@ -54,11 +54,12 @@ class Found:
     def kept(self) -> list[Judged]:
         """The messages that have to do with it themselves; those that only stand beside one are no hits."""
         matched = self.result.matched
+        similar = self.result.similar.standing_out if self.result.similar else frozenset()
         return [
             one
             for one in self.verdicts
             if (one.ranked.candidate.number in matched and one.coverage >= LEAST_COVERAGE)
-            or (one.similarity is not None and one.reason is None)
+            or one.ranked.candidate.number in similar
         ]
 
 

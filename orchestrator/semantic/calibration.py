@@ -1,6 +1,7 @@
 """What an embedding model's numbers mean: models differ in how similar they call texts that have nothing in common.
 
-Measured once for each model, on requests and messages of which we know what belongs together.
+Measured once for each model, on requests and messages of which we know what belongs together. It stands in for a
+registry where there are only a few messages to compare with.
 """
 
 from __future__ import annotations
@@ -10,15 +11,15 @@ from importlib.resources import files
 from statistics import fmean, pstdev
 from typing import NamedTuple
 
-from registry.search.meaning import SIGMAS, similarity
+from registry.search.meaning import similarity
 
-VERSION = 1
+VERSION = 2
 Vectors = Sequence[Sequence[float]]
 
 
 class Calibration(NamedTuple):
     """`background`, `spread`: mean and standard deviation of the similarity of unrelated texts. Of the known pairs
-    the model would find `found` of `pairs`."""
+    the model finds `found` of `pairs`: nothing else is as similar to the request."""
 
     background: float
     spread: float
@@ -26,19 +27,17 @@ class Calibration(NamedTuple):
     pairs: int
 
 
-def texts() -> list[str]:
-    """What a model must embed to be measured: all requests, then all messages."""
+def texts() -> tuple[list[str], list[str]]:
+    """What a model must embed to be measured: requests, and the message that belongs to each."""
     lines = files(__package__).joinpath("calibration.txt").read_text(encoding="utf-8").splitlines()
     pairs = [line.partition(" | ") for line in lines if line and not line.startswith("#")]
-    return [request for request, _, _ in pairs] + [message for _, _, message in pairs]
+    return [request for request, _, _ in pairs], [message for _, _, message in pairs]
 
 
-def calibrate(vectors: Vectors) -> Calibration:
+def calibrate(requests: Vectors, messages: Vectors) -> Calibration:
     """What the vectors of `texts()` tell of the model that made them."""
-    middle = len(vectors) // 2
-    requests, messages = vectors[:middle], vectors[middle:]
     table = [[similarity(request, message) for message in messages] for request in requests]
     unrelated = [value for i, row in enumerate(table) for j, value in enumerate(row) if i != j]
     background, spread = fmean(unrelated), pstdev(unrelated)
-    found = sum(table[i][i] >= background + SIGMAS * spread for i in range(middle))
-    return Calibration(background, spread, found, middle)
+    found = sum(table[i][i] == max(table[i]) for i in range(len(table)))
+    return Calibration(background, spread, found, len(table))

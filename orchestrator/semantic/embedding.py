@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from functools import partial
 
 from orchestrator.semantic.calibration import VERSION, Calibration, calibrate, texts
 from orchestrator.semantic.embedders import Embedder, Refused, Unavailable, Vectors
 from orchestrator.semantic.meaning import Pause
+from orchestrator.semantic.passages import passages
 from registry.domain import new_id, now
 from registry.registry import Registry
 from registry.search.meaning import pack
@@ -36,13 +37,16 @@ from registry.storage.database import WriteTransaction
 
 logger = logging.getLogger(__name__)
 
-BATCH = 64
-LONGEST_TEXT = 2000
-"""So many characters say what a message is about; models of today take them."""
+LOOKED_AHEAD = 64
+"""So many messages are read at once."""
+MOST_CHARACTERS, FEWEST_CHARACTERS = 16_000, 1_000
+"""So much goes to the model in one request: half as much after it was too slow, a little more after it was not."""
 SHORTEST_TEXT = 200
 """A text that is refused is tried shorter, down to this."""
 ANSWER_S = 60.0
-"""A batch waits no longer for its vectors."""
+"""A request waits no longer for its vectors."""
+ALIVE_S = 10.0
+"""A model that does not answer a word within so long is gone; if it does, the texts before it were too much."""
 EVERY_S = 5.0
 """How often a server looks for new messages."""
 ALL_EVERY_S = 600.0
@@ -61,6 +65,7 @@ class Embedding:
         """`is_asked_for`: somebody waits for it, so it is its turn at any time."""
         self._registry, self._embedder, self._is_asked_for = registry, embedder, is_asked_for
         self._holder = new_id("exec")
+        self._characters = MOST_CHARACTERS
 
     async def model(self) -> EmbeddingModel:
         """The model as it is known here, measured first where it is not; Unavailable if it does not answer."""
@@ -72,11 +77,12 @@ class Embedding:
 
     async def measured(self) -> tuple[EmbeddingModel, Calibration]:
         """The model, measured now."""
-        vectors = await self._vectors(texts())
-        if not all(map(len, vectors)):
+        requests, messages = texts()
+        asked, said = await self._in_time(self._embedder.queries, requests), await self._vectors(messages)
+        if not all(map(len, said)):
             raise Unavailable(f"{self._embedder.name} refuses short texts")
-        found = calibrate(vectors)
-        kept = (self._embedder.name, len(vectors[0]), VERSION, found.background, found.spread)
+        found = calibrate(asked, said)
+        kept = (self._embedder.name, len(said[0]), VERSION, found.background, found.spread)
         return await self._registry.write(lambda tx: keep_model(tx, *kept)), found
 
     async def step(self, model: EmbeddingModel, above: int = 0) -> int:
@@ -84,16 +90,27 @@ class Embedding:
 
         Raises Unavailable if the model does not answer.
         """
-        batch = await self._registry.read(lambda tx: unembedded(tx, model, above, BATCH))
-        if not batch or not await self._registry.write(lambda tx: self._take_turn(tx, model)):
+        found = await self._registry.read(lambda tx: unembedded(tx, model, above, LOOKED_AHEAD))
+        if not found or not await self._registry.write(lambda tx: self._take_turn(tx, model)):
             return 0
-        given = [one.text.strip()[:LONGEST_TEXT] for one in batch]
-        vectors = await self._vectors(given)
-        if sum(map(bool, given)) > 1 and not any(map(len, vectors)):
-            raise Unavailable(f"{self._embedder.name} refuses every text")
-        kept = [_kept(one, vector, model) for one, vector in zip(batch, vectors, strict=True)]
+        batch = self._at_once(found)
+        given = [text for _, parts in batch for text in parts]
+        vectors = iter(await self._vectors(given))
+        kept = [_kept(one, [next(vectors) for _ in parts], model) for one, parts in batch]
         await self._registry.write(lambda tx: keep_vectors(tx, model, kept))
         return len(kept)
+
+    def _at_once(self, found: Sequence[Unembedded]) -> list[tuple[Unembedded, list[str]]]:
+        """The first of these messages, in passages, as many as go in one request; one in any case."""
+        batch: list[tuple[Unembedded, list[str]]] = []
+        room = self._characters
+        for one in found:
+            parts = passages(one.text)
+            room -= sum(map(len, parts))
+            if batch and room < 0:
+                break
+            batch.append((one, parts))
+        return batch
 
     async def end_turn(self, model: EmbeddingModel) -> None:
         """Let another process go on at once."""
@@ -104,38 +121,52 @@ class Embedding:
         return take_turn(tx, model, self._holder, until, even_if_taken=self._is_asked_for)
 
     async def _vectors(self, given: Sequence[str]) -> list[Sequence[float]]:
-        """A vector for each text; an empty one for a text that the model does not take in any length."""
-        wanted = [text for text in given if text]
-        if not wanted:
-            return [()] * len(given)
+        """A vector for each text; an empty one for a text that the model does not take in any length, or never ends
+        with: it is left out, and the others are not kept waiting for it."""
+        if not given:
+            return []
         try:
-            found = iter(await self._answer(wanted))
+            found = list(await self._in_time(self._embedder.passages, given))
+            self._characters = min(self._characters * 9 // 8, MOST_CHARACTERS)
+            return found
         except Refused:
-            found = iter(await self._piecemeal(wanted))
-        return [next(found) if text else () for text in given]
-
-    async def _piecemeal(self, given: Sequence[str]) -> list[Sequence[float]]:
-        """One of the texts is too long for the model: look for it."""
+            is_too_long = len(given[0]) > SHORTEST_TEXT
+        except Unavailable:
+            await self._must_answer()
+            self._characters = max(self._characters // 2, FEWEST_CHARACTERS)
+            is_too_long = False
         if len(given) > 1:
             middle = len(given) // 2
             return [*await self._vectors(given[:middle]), *await self._vectors(given[middle:])]
-        if len(given[0]) <= SHORTEST_TEXT:
-            return [()]
-        return await self._vectors([given[0][: len(given[0]) // 2]])
+        if is_too_long:
+            return await self._vectors([given[0][: len(given[0]) // 2]])
+        await self._must_answer()
+        return [()]
 
-    async def _answer(self, given: Sequence[str]) -> Vectors:
+    async def _must_answer(self) -> None:
+        """Unavailable if the model does not even take a word: then it is not the texts that are wrong."""
         try:
-            async with asyncio.timeout(ANSWER_S):
-                return await self._embedder.embed(given)
+            await self._in_time(self._embedder.passages, ["hello"], ALIVE_S)
+        except Refused as exc:
+            raise Unavailable(f"{self._embedder.name} refuses every text") from exc
+
+    async def _in_time(
+        self, embed: Callable[[Sequence[str]], Awaitable[Vectors]], given: Sequence[str], within_s: float = 0
+    ) -> Vectors:
+        within_s = within_s or ANSWER_S
+        try:
+            async with asyncio.timeout(within_s):
+                return await embed(given)
         except TimeoutError as exc:
-            raise Unavailable(f"{self._embedder.name} did not answer within {ANSWER_S:g} s") from exc
+            raise Unavailable(f"{self._embedder.name} did not answer within {within_s:g} s") from exc
 
 
-def _kept(one: Unembedded, vector: Sequence[float], model: EmbeddingModel) -> Vector:
-    if len(vector) not in (0, model.dimensions):
-        given = f"{model.name} answers with {len(vector)} dimensions, its vectors here have {model.dimensions}"
-        raise Unavailable(f"{given}: ctxr db embed")
-    return Vector(one.number, one.digest, pack(vector) if len(vector) else b"")
+def _kept(one: Unembedded, vectors: Sequence[Sequence[float]], model: EmbeddingModel) -> Vector:
+    for vector in vectors:
+        if len(vector) not in (0, model.dimensions):
+            given = f"{model.name} answers with {len(vector)} dimensions, its vectors here have {model.dimensions}"
+            raise Unavailable(f"{given}: ctxr db embed")
+    return Vector(one.number, one.digest, b"".join(pack(vector) for vector in vectors if len(vector)))
 
 
 async def embed_all(

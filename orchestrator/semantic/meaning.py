@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -11,10 +12,12 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from orchestrator.semantic.embedders import Embedder, Endpoint, LocalModel, Refused, Unavailable
+from orchestrator.semantic.embedders import Embedder, Refused, Unavailable, Vectors
+from orchestrator.semantic.models import embedder_for
 from registry.extras import install_command
 from registry.search.vectors import EmbeddingModel, find_model
 from registry.text.query import parse_query
+from registry.text.ranking import OTHER_WORDING
 
 if TYPE_CHECKING:
     from registry.registry import Registry
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 5.0, 300.0
 """After a failure no search asks for so long; each further failure doubles it."""
-NO_NUMPY = f"numpy is not installed: {install_command('embed')}"
+NO_NUMPY = f"numpy is not installed: {install_command('meaning')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +68,12 @@ class Meaning:
         self._pause = Pause(clock)
         self._why = ""
 
-    async def of(self, text: str) -> Meant | None:
-        """What the subject of a request means; None if it has none. Never raises for the model's sake."""
-        subject = " ".join(word.text for word in parse_query(text).words)
-        if not subject:
+    async def of(self, text: str, also: Sequence[str] = ()) -> Meant | None:
+        """What a request means, as it was asked and in other wordings; None if it has no subject.
+
+        Never raises for the model's sake.
+        """
+        if not parse_query(text).words:
             return None
         if not find_spec("numpy"):
             return Meant(note=NO_NUMPY)
@@ -77,12 +82,12 @@ class Meaning:
             return Meant(note=f"nothing is embedded by {self.embedder.name} yet: ctxr db embed, or a running server")
         if self._pause.left_s:
             return Meant(note=f"{self._why}; not asked again for {self._pause.left_s:.0f} s")
-        return await self._ask(model, subject)
+        return await self._ask(model, [text, *also])
 
-    async def _ask(self, model: EmbeddingModel, subject: str) -> Meant:
+    async def _ask(self, model: EmbeddingModel, wordings: Sequence[str]) -> Meant:
         try:
             async with asyncio.timeout(self.embedder.patience_s):
-                [vector] = await self.embedder.embed([subject])
+                vector = _together(await self.embedder.queries(wordings))
         except TimeoutError:
             return self._failed(f"{self.embedder.name} did not answer within {self.embedder.patience_s:g} s")
         except (Unavailable, Refused) as exc:
@@ -122,9 +127,16 @@ class Meaning:
         await self.embedder.close()
 
 
-def open_meaning(settings: Settings, registry: Registry) -> Meaning:
-    """The meaning that the settings ask for: an endpoint's where one is named, else a model's in this process."""
-    if settings.embed_base_url:
-        key = settings.embed_api_key.get_secret_value()
-        return Meaning(registry, Endpoint(settings.embed_base_url, settings.embed_model, key))
-    return Meaning(registry, LocalModel(settings.embed_model))
+def _together(vectors: Vectors) -> list[float]:
+    """The question's direction, and half of each other wording's."""
+    shares = [(OTHER_WORDING if place else 1.0) / (math.hypot(*vector) or 1.0) for place, vector in enumerate(vectors)]
+    return [
+        sum(share * float(one) for share, one in zip(shares, numbers, strict=True))
+        for numbers in zip(*vectors, strict=True)
+    ]
+
+
+def open_meaning(settings: Settings, registry: Registry) -> Meaning | None:
+    """The meaning that the settings ask for; None where they ask for none, or what it needs is not installed."""
+    embedder = embedder_for(settings)
+    return Meaning(registry, embedder) if embedder else None

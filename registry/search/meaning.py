@@ -1,11 +1,12 @@
-"""The messages most similar to a request in meaning: every vector in scope is compared. Needs numpy (extra `embed`).
+"""The messages most similar to a request in meaning. Needs numpy (extra `meaning`).
 
-Vectors are kept as int8: a quarter of the room, for less than a thousandth of similarity.
+Vectors are kept as int8: a quarter of the room, for less than a thousandth of similarity. A process holds their signs
+alone, which tell those worth a look from the rest; these are read from the database and compared in full.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from operator import eq
@@ -18,30 +19,41 @@ from numpy.typing import NDArray
 from sqlalchemy import ColumnElement, Engine
 
 from registry.search.candidates import candidate_of
-from registry.search.retrieval import SearchResult, post_filtered, ranked_by
+from registry.search.retrieval import ASSUMED, LOOKED_AT, SearchResult, post_filtered, ranked_by
 from registry.search.scope import Scope, channels_in, is_of_channels, message_conditions, time_conditions
-from registry.search.vectors import EmbeddingModel, vectors_after, vectors_where
+from registry.search.vectors import EmbeddingModel, vectors_after, vectors_of, vectors_where
 from registry.storage.conditions import given_conditions
 from registry.storage.database import ReadTransaction
 from registry.storage.engines import index_of
 from registry.storage.tables import conversation
 from registry.text.post_filter import carried, left_out, post_filter
 from registry.text.ranking import Candidate
-from registry.text.similar import SimilarMessages
+from registry.text.similar import (
+    CHANNEL_WEIGHT,
+    MARGIN,
+    NEAR,
+    SimilarMessages,
+    deviations_by_chance,
+    weight_of_meaning,
+)
+from registry.text.spans import Span
 from registry.text.syntax import Search
 
-MEANING = 0.5
-"""What the most similar message gains, as a share of the best score by words."""
 MOST = 100
 """How many messages are similar at most."""
-SIGMAS = 4.0
-"""A message is similar if its similarity lies so many standard deviations above that of unrelated texts."""
-LARGEST = 256 * 2**20
-"""Bytes of vectors that a process holds and compares; of more, the newest."""
 FEW_VECTORS = 5_000
 """A scope with no more messages than these is read from the database, whatever the process holds."""
-_CHUNK = 1_024
+LOOKED_AT_IN_FULL = 500
+"""So many messages, those whose signs agree most, are compared by the vectors themselves."""
+FIRST_PICK = 1_000
+"""So many of those that agree most are put in order first; more only if too few of them are in scope."""
+SAMPLE = 2_000
+"""So many vectors tell what similarity is usual here."""
+PORTION = 20_000
+"""So many vectors are read at once."""
 
+Packed = Sequence[Sequence[Any]]
+"""Messages' numbers, each with the vectors of its passages, packed."""
 Floats = NDArray[np.float32]
 Numbers = NDArray[np.int64]
 
@@ -60,35 +72,6 @@ def similarity(one: Sequence[float], other: Sequence[float]) -> float:
     return float(a @ b) / lengths if lengths else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """Vectors as rows, the messages they belong to, and their lengths."""
-
-    messages: Numbers
-    rows: NDArray[np.int8]
-    lengths: Floats
-
-    def similarities(self, direction: Floats) -> Floats:
-        """The cosine of every row to a vector of length 1. By einsum: a matrix product would start threads, which on
-        a busy machine wait for each other twenty times as long as the work takes."""
-        found = np.empty(len(self.rows), np.float32)
-        room = np.empty((_CHUNK, len(direction)), np.float32)
-        for at in range(0, len(self.rows), _CHUNK):
-            part = self.rows[at : at + _CHUNK]
-            np.copyto(room[: len(part)], part)
-            np.einsum("ij,j->i", room[: len(part)], direction, out=found[at : at + _CHUNK])
-        return found / self.lengths
-
-
-def _block(vectors: Sequence[Sequence[Any]], dimensions: int) -> _Block:
-    rows = np.frombuffer(b"".join(packed for _, packed in vectors), np.int8)
-    rows = rows.reshape(-1, dimensions)
-    lengths = np.empty(len(rows), np.float32)
-    for at in range(0, len(rows), _CHUNK):
-        lengths[at : at + _CHUNK] = np.linalg.norm(rows[at : at + _CHUNK].astype(np.float32), axis=1)
-    return _Block(np.array([number for number, _ in vectors], np.int64), rows, lengths)
-
-
 def with_meaning(
     tx: ReadTransaction,
     found: SearchResult,
@@ -96,54 +79,106 @@ def with_meaning(
     scope: Scope,
     model: EmbeddingModel,
     vector: Sequence[float],
+    dates: Sequence[Span] = (),
 ) -> SearchResult:
     """What was found by words with what is similar in meaning, in the same scope, phrases and exclusions holding.
 
-    The most similar message gains as much as half of the best by words.
+    How much the most similar message and channel gain depends on how much of the request the words cover; where it
+    names `dates`, these cover it.
     """
     groups = [*scope.carrying, *carried(wanted)]
     narrowed = replace(scope, carrying=groups, without=[*scope.without, *left_out(wanted)])
-    least = model.background + SIGMAS * model.spread
-    messages, similarities, compared = _compared(tx, model, vector, narrowed, least)
-    known = dict(zip(messages.tolist(), similarities.tolist(), strict=True))
-    candidates = post_filtered(tx, post_filter(wanted), _in_scope(tx, list(known), narrowed))
+    compared = _compared(tx, model, vector, narrowed)
+    candidates = post_filtered(tx, post_filter(wanted), compared.candidates)[:MOST]
+    known = {one.number: round(compared.values[one.number], 4) for one in candidates}
+    covered = 1.0 if dates else _covered(found)
     similar = SimilarMessages(
         model=model.name,
-        similarities={candidate.number: round(known[candidate.number], 4) for candidate in candidates},
-        least=least,
-        background=model.background,
-        vectors=compared,
+        similarities=known,
+        least=compared.mean + compared.deviation * (deviations_by_chance(compared.count + ASSUMED) + MARGIN),
+        near=compared.mean + compared.deviation * NEAR,
+        background=compared.mean,
+        vectors=compared.count,
+        weight=weight_of_meaning(covered),
     )
     own = {one.candidate.number: one.own for one in found.ranked}
     best = max(own.values(), default=1.0)
-    for candidate in candidates:
-        gained = MEANING * best * similar.share(candidate.number)
-        own[candidate.number] = own.get(candidate.number, 0.0) + gained
-    return replace(ranked_by(tx, found, own, scope), similar=similar)
+    channels: dict[int, float] = {}
+    for one in candidates:
+        gained = similar.share(one.number)
+        own[one.number] = own.get(one.number, 0.0) + similar.weight * best * gained
+        channels.setdefault(one.channel_id, CHANNEL_WEIGHT * (1.0 - covered) * gained)
+    return ranked_by(tx, replace(found, similar=replace(similar, channels=channels)), own, scope)
 
 
-def _compared(
-    tx: ReadTransaction, model: EmbeddingModel, vector: Sequence[float], scope: Scope, least: float
-) -> tuple[Numbers, Floats, int]:
-    """The messages similar enough with their similarities, largest and newest first; and how many were compared."""
+def _covered(found: SearchResult) -> float:
+    """The largest share of a wording that one of the best conversations holds."""
+    best = [one.number for one in found.channels[:LOOKED_AT]]
+    return min(1.0, max((each.covered for number in best for each in found.evidence(number)), default=0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """The most similar messages in scope, with the similarities by number, the largest and newest first; how many were
+    compared, and mean and deviation of all similarities, with those of unrelated texts."""
+
+    candidates: list[Candidate]
+    values: dict[int, float]
+    count: int
+    mean: float
+    deviation: float
+
+
+def _compared(tx: ReadTransaction, model: EmbeddingModel, vector: Sequence[float], scope: Scope) -> _Compared:
+    """A narrow scope's vectors are all compared, of a wide one those whose signs agree most with the request's."""
     direction = np.asarray(vector, np.float32)
     direction = direction / np.linalg.norm(direction)
-    blocks = _few(tx, model, scope) or _held.blocks(tx, model)
-    messages = np.concatenate([block.messages for block in blocks]) if blocks else np.empty(0, np.int64)
-    found = [block.similarities(direction) for block in blocks]
-    similarities = np.concatenate(found) if found else np.empty(0, np.float32)
-    picked = np.flatnonzero(similarities >= least)
-    picked = picked[np.lexsort((-messages[picked], -similarities[picked]))]
-    return messages[picked], similarities[picked], len(messages)
+    few = _few(tx, model, scope)
+    if few is None:
+        signs = _held.signs(tx, model)
+        nearest = _in_scope(tx, signs.ordered(direction), scope, LOOKED_AT_IN_FULL)
+        values = _best_passages(vectors_of(tx, model, [one.number for one in nearest]), model, direction)
+        count, usual = signs.count, signs.sample @ direction
+    else:
+        values = _best_passages(few, model, direction)
+        nearest = _in_scope(tx, values, scope, LOOKED_AT_IN_FULL)
+        count, usual = len(values), np.array(list(values.values()), np.float32)
+    candidates = [one for one in nearest if one.number in values]
+    mean, deviation = _mean_and_deviation(usual, model)
+    above = [one for one in candidates if values[one.number] > mean]
+    above.sort(key=lambda one: (-values[one.number], -one.number))
+    return _Compared(above, values, count, mean, deviation)
 
 
-def _few(tx: ReadTransaction, model: EmbeddingModel, scope: Scope) -> list[_Block] | None:
+def _best_passages(vectors: Packed, model: EmbeddingModel, direction: Floats) -> dict[int, float]:
+    """By message, the largest similarity of its passages; the most similar and newest first."""
+    if not vectors:
+        return {}
+    messages, rows = _unpacked(vectors, model.dimensions)
+    values = rows @ direction
+    order = np.lexsort((-messages, -values))
+    best: dict[int, float] = {}
+    for number, value in zip(messages[order].tolist(), values[order].tolist(), strict=True):
+        best.setdefault(number, value)
+    return best
+
+
+def _mean_and_deviation(values: Floats, model: EmbeddingModel) -> tuple[float, float]:
+    """Of these similarities, and of `ASSUMED` more between texts that have nothing to do with each other: of a few
+    messages alone, all of which may be about the request, they would say nothing."""
+    all_of_them = len(values) + ASSUMED
+    mean = (float(values.sum()) + ASSUMED * model.background) / all_of_them
+    squares = float(((values - mean) ** 2).sum()) + ASSUMED * (model.spread**2 + (model.background - mean) ** 2)
+    return mean, (squares / all_of_them) ** 0.5
+
+
+def _few(tx: ReadTransaction, model: EmbeddingModel, scope: Scope) -> Packed | None:
     """The vectors of a narrow scope; None if there are many, or the scope is all."""
     conditions = _indexed_conditions(scope)
     if not conditions:
         return None
     found = vectors_where(tx, model, conditions, FEW_VECTORS + 1)
-    return [_block(found, model.dimensions)] if len(found) <= FEW_VECTORS else None
+    return found if len(found) <= FEW_VECTORS else None
 
 
 def _indexed_conditions(scope: Scope) -> list[ColumnElement[bool]]:
@@ -165,19 +200,19 @@ def _conditions(scope: Scope) -> list[ColumnElement[bool]]:
     return conditions
 
 
-def _in_scope(tx: ReadTransaction, numbers: Sequence[int], scope: Scope) -> list[Candidate]:
+def _in_scope(tx: ReadTransaction, numbers: Iterable[int], scope: Scope, most: int) -> list[Candidate]:
     """Of these messages the first that are there and in scope, read in growing portions until there are enough."""
     index, conditions, found = index_of(tx), _conditions(scope), list[Candidate]()
     ordered = iter(_carrying(tx, numbers, scope))
-    portion = 2 * MOST
-    while len(found) < MOST and (part := list(islice(ordered, portion))):
+    portion = most
+    while len(found) < most and (part := list(islice(ordered, portion))):
         rows = {row[0]: row for row in index.messages(tx, part, conditions)}
         found += [candidate_of(rows[number]) for number in part if number in rows]
         portion *= 4
-    return found[:MOST]
+    return found[:most]
 
 
-def _carrying(tx: ReadTransaction, numbers: Sequence[int], scope: Scope) -> Iterator[int]:
+def _carrying(tx: ReadTransaction, numbers: Iterable[int], scope: Scope) -> Iterator[int]:
     """Those of the messages that carry the tokens that a scope asks for, and none of those it forbids."""
     index = index_of(tx)
     if scope.carrying:
@@ -187,38 +222,107 @@ def _carrying(tx: ReadTransaction, numbers: Sequence[int], scope: Scope) -> Iter
     return (number for number in numbers if number not in unwanted)
 
 
+@dataclass(frozen=True, slots=True)
+class _Signs:
+    """Of all vectors of a model what a process holds: of each number only whether it is above its mean (`centre`).
+
+    `columns` (64 numbers of every vector in a row) are compared by counting the bits that differ: a tenth of the time
+    and an eighth of the room of the vectors themselves. `messages` are those the columns' places belong to.
+    """
+
+    messages: Numbers
+    columns: NDArray[np.uint64]
+    centre: Floats
+    sample: Floats
+
+    @property
+    def count(self) -> int:
+        return len(self.messages)
+
+    def ordered(self, direction: Floats) -> Iterator[int]:
+        """All messages, those that agree most and the newest first."""
+        asked = _sign_columns((direction - self.centre)[None, :])[:, 0]
+        differing = np.zeros(self.count, np.uint16)
+        for column, wanted in zip(self.columns, asked, strict=True):
+            differing += np.bitwise_count(column ^ wanted)
+        given = set[int]()
+        size = FIRST_PICK
+        while len(given) < self.count:
+            part = np.argpartition(differing, size)[:size] if size < self.count else np.arange(self.count)
+            ordered = self.messages[part[np.lexsort((-self.messages[part], differing[part]))]].tolist()
+            new = [number for number in dict.fromkeys(ordered) if number not in given]
+            yield from new
+            given.update(new)
+            if size >= self.count:
+                return
+            size *= 8
+
+
+def _sign_columns(rows: Floats) -> NDArray[np.uint64]:
+    """The signs of rows of numbers, 64 to a whole number, as columns."""
+    bits = np.packbits(rows > 0, axis=1)
+    room = np.zeros((len(rows), -(-bits.shape[1] // 8) * 8), np.uint8)
+    room[:, : bits.shape[1]] = bits
+    return np.ascontiguousarray(room.view(np.uint64).T)
+
+
+def _unpacked(vectors: Packed, dimensions: int) -> tuple[Numbers, Floats]:
+    """The messages of all passages, and their vectors as rows of length 1."""
+    rows = np.frombuffer(b"".join(packed for _, packed in vectors), np.int8).reshape(-1, dimensions).astype(np.float32)
+    passages = [len(packed) // dimensions for _, packed in vectors]
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.repeat(np.array([number for number, _ in vectors], np.int64), passages), rows
+
+
 class _Held:
-    """The vectors that this process holds, of one model for each database, read once and then what is new."""
+    """The signs that this process holds, of one model for each database, read once and then what is new."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._known: WeakKeyDictionary[Engine, tuple[int, int, list[_Block]]] = WeakKeyDictionary()
+        self._known: WeakKeyDictionary[Engine, tuple[int, int, _Signs]] = WeakKeyDictionary()
 
-    def blocks(self, tx: ReadTransaction, model: EmbeddingModel) -> list[_Block]:
-        """All vectors of a model as this transaction sees them, or newer; the newest as far as there is room."""
+    def signs(self, tx: ReadTransaction, model: EmbeddingModel) -> _Signs:
+        """Those of all vectors of a model as this transaction sees them, or newer."""
         with self._lock:
-            number, last, blocks = self._known.get(tx.engine, (model.number, 0, []))
-            if number != model.number:
-                last, blocks = 0, []
-            last, found = vectors_after(tx, model, last, LARGEST // model.dimensions)
-            if found:
-                blocks = _joined(blocks, _block(found, model.dimensions), LARGEST // model.dimensions)
-            self._known[tx.engine] = model.number, last, blocks
-            return blocks
+            number, last, held = self._known.get(tx.engine, (0, 0, None))
+            if held is None or number != model.number:
+                last, held = 0, None
+            last, held = _caught_up(tx, model, last, held)
+            self._known[tx.engine] = model.number, last, held
+            return held
+
+
+def _caught_up(tx: ReadTransaction, model: EmbeddingModel, last: int, held: _Signs | None) -> tuple[int, _Signs]:
+    """The signs with those of the vectors above `last`, and the number of the last one.
+
+    As long as there are few, every new one changes what is the mean: all are read anew.
+    """
+    end, found = vectors_after(tx, model, last, PORTION)
+    if held and held.count < SAMPLE and found:
+        held, last = None, 0
+        end, found = vectors_after(tx, model, last, PORTION)
+    while end > last:
+        held, last = _joined(held, found, model), end
+        end, found = vectors_after(tx, model, last, PORTION)
+    return last, held or _no_signs(model)
+
+
+def _joined(held: _Signs | None, found: Packed, model: EmbeddingModel) -> _Signs | None:
+    if not found:
+        return held
+    messages, rows = _unpacked(found, model.dimensions)
+    sample = held.sample if held else rows[:SAMPLE]
+    centre = held.centre if held else sample.mean(axis=0)
+    columns = _sign_columns(rows - centre)
+    if held:
+        messages = np.concatenate([held.messages, messages])
+        columns = np.concatenate([held.columns, columns], axis=1)
+    return _Signs(messages, columns, centre, sample)
+
+
+def _no_signs(model: EmbeddingModel) -> _Signs:
+    nothing = np.zeros((0, model.dimensions), np.float32)
+    return _Signs(np.empty(0, np.int64), _sign_columns(nothing), np.zeros(model.dimensions, np.float32), nothing)
 
 
 _held = _Held()
-_MOST_BLOCKS = 16
-
-
-def _joined(blocks: list[_Block], new: _Block, most: int) -> list[_Block]:
-    """The blocks with a new one; a message's older vector is no longer similar to anything."""
-    for block in blocks:
-        block.lengths[np.isin(block.messages, new.messages)] = np.nan
-    joined = [new, *blocks]
-    if len(joined) <= _MOST_BLOCKS and sum(len(block.messages) for block in joined) <= most * 1.1:
-        return joined
-    messages = np.concatenate([block.messages for block in joined])
-    newest = np.argsort(-messages, kind="stable")[:most]
-    rows = np.concatenate([block.rows for block in joined])[newest]
-    return [_Block(messages[newest], rows, np.concatenate([block.lengths for block in joined])[newest])]

@@ -108,6 +108,16 @@ class SearchResult:
         """The messages that contain a word of some wording."""
         return frozenset().union(*(wording.matched for wording in self.wordings))
 
+    @property
+    def by_meaning(self) -> frozenset[int]:
+        """The messages that say of their conversations that these may be meant: the most similar, if anything is found.
+
+        Whether anything is, words decide, or a similarity that chance does not give.
+        """
+        if self.similar is None or not (self.matched or self.similar.standing_out):
+            return frozenset()
+        return self.similar.named
+
     def evidence(self, channel_number: int) -> list[Evidence]:
         """What a channel holds of each wording, all of it and in its best place."""
         best = [one.candidate for one in self.ranked if one.candidate.channel_id == channel_number][:LOOKED_AT]
@@ -204,6 +214,8 @@ def _channels(tx: ReadTransaction, found: SearchResult, ranked: Sequence[Ranked]
         wholes.append(whole_scores(some, wording.weights, found.average_length, lengths, average))
         for number, share in wording.titles.items():
             titles[number] = max(titles.get(number, 0.0), TITLE * share)
+    for number, gained in (found.similar.channels if found.similar else {}).items():
+        titles[number] = titles.get(number, 0.0) + gained
     return rank_channels(ranked, wholes, titles)
 
 

@@ -5,19 +5,16 @@ A vector goes with its message: deleted for good they leave together, and of one
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, func, insert, or_, select, text, update
 
-from registry.domain import Role, now
+from registry.domain import now
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.tables import conversation, embedding_model, message_vector
-
-EMBEDDED_ROLES = (Role.USER.value, Role.ASSISTANT.value)
-"""What people remember is what was said. The output of tools is long, dear to embed, and found by its words."""
+from registry.storage.tables import EMBEDDABLE, conversation, embedding_model, message_vector
 
 _LOCK = 0x63747876
 """Any number of ours, for PostgreSQL's advisory lock."""
@@ -45,7 +42,7 @@ class Unembedded(NamedTuple):
 
 
 class Vector(NamedTuple):
-    """A message's vector, packed; `digest` is its text's."""
+    """The vectors of a message's passages, packed one after the other; `digest` is its text's."""
 
     number: int
     digest: bytes
@@ -108,7 +105,7 @@ def count_unembedded(tx: ReadTransaction, model: EmbeddingModel) -> int:
 
 def count_embeddable(tx: ReadTransaction) -> int:
     """How many messages there are to embed."""
-    return tx.execute(select(func.count()).select_from(conversation).where(*_EMBEDDABLE)).scalar_one()
+    return tx.execute(select(func.count()).select_from(conversation).where(*EMBEDDABLE)).scalar_one()
 
 
 def newest_message(tx: ReadTransaction) -> int:
@@ -117,16 +114,13 @@ def newest_message(tx: ReadTransaction) -> int:
     return newest
 
 
-_EMBEDDABLE = (conversation.c.deleted.is_(False), conversation.c.role.in_(EMBEDDED_ROLES), conversation.c.length > 0)
-
-
 def _lacking(model: EmbeddingModel) -> Sequence[ColumnElement[bool]]:
     is_present = and_(
         message_vector.c.message_number == conversation.c.number,
         message_vector.c.model_number == model.number,
         message_vector.c.digest == conversation.c.digest,
     )
-    return (*_EMBEDDABLE, ~exists().where(is_present))
+    return (*EMBEDDABLE, ~exists().where(is_present))
 
 
 def keep_vectors(tx: WriteTransaction, model: EmbeddingModel, vectors: Sequence[Vector]) -> None:
@@ -176,16 +170,32 @@ def take_turn(
 def vectors_after(
     tx: ReadTransaction, model: EmbeddingModel, last: int, most: int
 ) -> tuple[int, Sequence[Sequence[Any]]]:
-    """A model's vectors with numbers above `last`, of the newest messages (message number, packed); the new last."""
+    """The first of a model's vectors with numbers above `last` (message number, packed); the last one's number."""
     vector = message_vector.c
-    is_new = (vector.model_number == model.number, vector.number > last)
-    end = tx.execute(select(func.coalesce(func.max(vector.number), last)).where(*is_new)).scalar_one()
-    if end == last:
-        return last, []
-    query = select(vector.message_number, vector.vector).where(*is_new)
-    if end - last > most:  # there may be too many; to put all in order costs more than to read them
-        query = query.order_by(vector.message_number.desc()).limit(most)
-    return end, [row for row in tx.execute(query) if len(row[1]) == model.dimensions]
+    query = select(vector.number, vector.message_number, vector.vector)
+    query = query.where(vector.model_number == model.number, vector.number > last).order_by(vector.number).limit(most)
+    rows = tx.execute(query).all()
+    return rows[-1][0] if rows else last, _sound((row[1:] for row in rows), model)
+
+
+def vectors_of(tx: ReadTransaction, model: EmbeddingModel, messages: Sequence[int]) -> Sequence[Sequence[Any]]:
+    """The vectors (message number, packed) of some messages."""
+    vector = message_vector.c
+    found: list[Sequence[Any]] = []
+    for start in range(0, len(messages), _CHUNK):
+        here = vector.message_number.in_(messages[start : start + _CHUNK])
+        query = select(vector.message_number, vector.vector).where(vector.model_number == model.number, here)
+        found += tx.execute(query).all()
+    return _sound(found, model)
+
+
+_CHUNK = 400
+"""So many values go into one statement."""
+
+
+def _sound(rows: Iterable[Sequence[Any]], model: EmbeddingModel) -> list[Sequence[Any]]:
+    """Those of as many dimensions as the model's, or a multiple: one for each passage."""
+    return [row for row in rows if row[1] and len(row[1]) % model.dimensions == 0]
 
 
 def vectors_where(
@@ -196,4 +206,4 @@ def vectors_where(
     of_messages = message_vector.join(conversation, conversation.c.number == vector.message_number)
     query = select(vector.message_number, vector.vector).select_from(of_messages)
     rows = tx.execute(query.where(vector.model_number == model.number, *conditions).limit(most)).all()
-    return [row for row in rows if len(row[1]) == model.dimensions]
+    return _sound(rows, model)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from sqlalchemy import Connection, func, select
@@ -11,17 +12,22 @@ from sqlalchemy import Connection, func, select
 from registry.storage.database import create_database_engine, storage_errors
 from registry.storage.migrate import current_revision
 from registry.storage.migrations import HEAD
-from registry.storage.tables import channel, conversation
+from registry.storage.tables import EMBEDDABLE, channel, conversation, embedding_model, message_vector
 
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What was found. `revision` None: there are no tables yet; then the counts are 0."""
+    """What was found. `revision` None: there are no tables yet; then the counts are 0.
+
+    `embedded`: of each model the messages that have its vectors, and the bytes of these.
+    """
 
     server: str
     revision: str | None = None
     channels: int = 0
     messages: int = 0
+    embeddable: int = 0
+    embedded: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 def inspect_database(url: str) -> Inspection:
@@ -44,11 +50,21 @@ def _inspect(connection: Connection) -> Inspection:
     revision = current_revision(connection)
     if revision is None or revision > HEAD:
         return Inspection(server, revision)
-    counts = (
+    channels, messages = (
         connection.execute(select(func.count()).where(table.c.deleted.is_(False))).scalar_one()
         for table in (channel, conversation)
     )
-    return Inspection(server, revision, *counts)
+    if revision < HEAD:
+        return Inspection(server, revision, channels, messages)
+    embeddable = connection.execute(select(func.count()).select_from(conversation).where(*EMBEDDABLE)).scalar_one()
+    return Inspection(server, revision, channels, messages, embeddable, _embedded(connection))
+
+
+def _embedded(connection: Connection) -> dict[str, tuple[int, int]]:
+    size = func.coalesce(func.sum(func.length(message_vector.c.vector)), 0)
+    query = select(embedding_model.c.name, func.count(message_vector.c.number), size)
+    query = query.outerjoin(message_vector, message_vector.c.model_number == embedding_model.c.number)
+    return {name: (count, total) for name, count, total in connection.execute(query.group_by(embedding_model.c.name))}
 
 
 def has_fts5() -> bool:

@@ -30,6 +30,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.engine import Dialect
 
+from registry.domain import Role
+
 metadata = MetaData()
 
 
@@ -283,6 +285,13 @@ message_vector = Table(
     UniqueConstraint("message_number", "model_number"),
     sqlite_autoincrement=True,
 )
+
+EMBEDDABLE = (
+    conversation.c.deleted.is_(False),
+    conversation.c.role.in_([Role.USER.value, Role.ASSISTANT.value]),
+    conversation.c.length > 0,
+)
+"""The messages that get vectors. People remember what was said; the output of tools is long, and dear to embed."""
 
 execution_rollup = Table(
     "execution_rollup",

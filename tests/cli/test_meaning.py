@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +18,7 @@ from cli.output import display_width
 from tests.cli.conftest import FIBONACCI, Ctxr
 from tests.embedding_server import EmbeddingServer
 from tests.tiny_model import make_tiny_model
+from tests.tiny_onnx import make_tiny_onnx
 
 PET = {
     "channel": "pet",
@@ -93,6 +100,7 @@ def test_without_a_model_there_is_nothing_to_embed_with(ctxr: Ctxr) -> None:
 
 
 def test_an_endpoint_needs_a_model_and_the_key_is_never_shown(ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CTXR_EMBED_MODEL")
     monkeypatch.setenv("CTXR_EMBED_BASE_URL", "http://localhost:1/v1")
     monkeypatch.setenv("CTXR_EMBED_API_KEY", "sesame")
     failed = ctxr("search", "x")
@@ -106,8 +114,10 @@ def test_an_endpoint_needs_a_model_and_the_key_is_never_shown(ctxr: Ctxr, monkey
 
 
 def test_doctor_says_that_the_model_answers(ctxr: Ctxr, endpoint: EmbeddingServer) -> None:
+    ctxr("db", "embed")
     findings = json.loads(ctxr("doctor", "--json").stdout)["findings"]
-    assert {"state": "ok", "what": "meaning", "found": "by toy, 256 dimensions", "remedy": ""} in findings
+    found = "by toy, 256 dimensions; 3 of 3 messages are embedded (0.0 MB); it takes what the endpoint takes"
+    assert {"state": "ok", "what": "meaning", "found": found, "remedy": ""} in findings
 
 
 @pytest.fixture
@@ -129,7 +139,7 @@ def test_a_model_in_a_folder_needs_no_endpoint(ctxr: Ctxr, tiny_model: str) -> N
     assert ctxr("search", "vacation").exit_code == 3
     unknown = ctxr("search", "--explain", "zzyzx")
     assert "knows none of the words" in " ".join(unknown.stderr.split())
-    assert "in each process that searches" in " ".join(ctxr("doctor").output.split())
+    assert "3 of 3 messages are embedded" in " ".join(ctxr("doctor").output.split())
 
 
 def test_a_model_that_cannot_be_loaded_keeps_no_search(ctxr: Ctxr, tiny_model: str) -> None:
@@ -142,3 +152,47 @@ def test_a_model_that_cannot_be_loaded_keeps_no_search(ctxr: Ctxr, tiny_model: s
     failed = ctxr("db", "embed")
     assert failed.exit_code == 1
     assert "MODEL_UNAVAILABLE" in failed.stderr
+
+
+def test_a_model_is_downloaded_whole_or_not_at_all(ctxr: Ctxr, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_tiny_onnx(tmp_path / "hub/owner/tiny/resolve/main")
+    (tmp_path / "hub/owner/half/resolve/main").mkdir(parents=True)
+    shutil.copy(tmp_path / "hub/owner/tiny/resolve/main/tokenizer.json", tmp_path / "hub/owner/half/resolve/main")
+    with serving(tmp_path / "hub") as url:
+        monkeypatch.setenv("HF_ENDPOINT", url)
+        done = ctxr("meaning", "install", "owner/tiny")
+        assert done.exit_code == 0, done.output
+        for name in ("owner/half", "owner/none"):
+            failed = ctxr("meaning", "install", name)
+            assert failed.exit_code == 1
+            assert "DOWNLOAD_FAILED" in failed.stderr
+    assert ctxr("meaning", "install", "../up").exit_code == 2
+    models = Path(os.environ["CTXR_HOME"]) / "models"
+    assert [path.name for path in models.iterdir()] == ["owner--tiny"]
+    monkeypatch.setenv("CTXR_EMBED_MODEL", "owner/tiny")
+    ctxr("log", "-", given=PET)
+    ctxr("log", "-", given=FENCE)
+    assert ctxr("db", "embed").exit_code == 0
+    assert "Our feline refuses kibble" in ctxr("extract", "cat food").stdout
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[str]:
+    """The files of a folder, at an address of this machine."""
+
+    class Handler(SimpleHTTPRequestHandler):
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given, directory=str(folder))
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Quietly."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

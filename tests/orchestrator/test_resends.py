@@ -102,10 +102,12 @@ async def test_a_turn_that_another_process_has_stored_meanwhile_is_recognised(
     assert len(await texts(orchestrator)) == 44
 
 
-async def test_a_channel_that_was_removed_meanwhile_gets_all_again(orchestrator: Orchestrator) -> None:
+async def test_a_channel_that_was_forgotten_meanwhile_stays_so(orchestrator: Orchestrator) -> None:
     await send(orchestrator, talk(20))
     await orchestrator.run({"operation": "delete", "channel": "long", "query": {"soft": False}})
-    assert (await send(orchestrator, talk(21)))["new_count"] == 42
+    answer = await send(orchestrator, talk(21))
+    assert (answer["new_count"], answer["stored_ids"]) == (0, [])
+    assert await orchestrator.registry.get_conversations("long") == []
 
 
 async def test_what_the_clients_store_has_brought_meanwhile_is_recognised(orchestrator: Orchestrator) -> None:

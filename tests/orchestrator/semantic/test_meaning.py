@@ -12,8 +12,9 @@ from sqlalchemy import func, select
 
 from orchestrator.requests import ImportRequest
 from orchestrator.semantic import embedding
-from orchestrator.semantic.embedders import Endpoint, Unavailable
+from orchestrator.semantic.embedders import Unavailable
 from orchestrator.semantic.embedding import Embedding, embed_all
+from orchestrator.semantic.endpoint import Endpoint
 from orchestrator.semantic.meaning import FIRST_PAUSE_S, Meaning
 from orchestrator.service import Orchestrator
 from registry.domain import Message, Role, Session
@@ -149,7 +150,7 @@ async def test_what_both_words_and_meaning_find_comes_first_and_the_record_says_
     assert (await found(orchestrator, "cat food"))[0] == "both"
     steps = await explained(orchestrator, "cat food")
     meaning = steps["cr_query"]["meaning"]
-    assert (meaning["model"], meaning["vectors"], meaning["similar"]) == ("toy", 12, 5)
+    assert (meaning["model"], meaning["vectors"], meaning["similar"]) == ("toy", 12, 3)
     assert 0.1 < meaning["least_similarity"] < 0.6
     first, *others = [verdict for verdict in steps["filter"]["verdicts"] if verdict["kept"]]
     assert first["coverage"] > 0
@@ -282,7 +283,7 @@ async def test_without_numpy_search_goes_by_words(orchestrator: Orchestrator, mo
     monkeypatch.setattr("orchestrator.semantic.meaning.find_spec", lambda _: None)
     assert await found(orchestrator, "feline") == ["pet"]
     note = (await explained(orchestrator, "cat food"))["cr_query"]["meaning"]["not_asked"]
-    assert note == f"numpy is not installed: {sys.executable} -m pip install 'context-registry[embed]'"
+    assert note == f"numpy is not installed: {sys.executable} -m pip install 'context-registry[meaning]'"
 
 
 async def test_vectors_of_another_length_are_not_compared_until_all_is_embedded_anew(
@@ -325,7 +326,7 @@ async def test_an_answer_that_is_no_vector_is_a_model_that_does_not_answer(
     embedding_server.answer = answer
     endpoint = Endpoint(embedding_server.url, "toy", "secret")
     with pytest.raises(Unavailable):
-        await endpoint.embed(["a"])
+        await endpoint.passages(["a"])
     assert embedding_server.keys == ["Bearer secret"]
     await endpoint.close()
 
@@ -336,8 +337,8 @@ async def test_an_answer_that_is_no_vector_is_a_model_that_does_not_answer(
 async def test_embedding_that_breaks_off_goes_on_where_it_was(
     orchestrator: Orchestrator, embedding_server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embedding, "BATCH", 2)
-    embedding_server.dies_after = 3  # measuring the model, two batches
+    monkeypatch.setattr(embedding, "LOOKED_AHEAD", 2)
+    embedding_server.dies_after = 4  # measuring the model, two batches
     progress: list[tuple[int, int]] = []
     assert orchestrator.meaning
     embedder = orchestrator.meaning.embedder
@@ -348,7 +349,7 @@ async def test_embedding_that_breaks_off_goes_on_where_it_was(
     embedding_server.asked.clear()
     await embed_all(orchestrator.registry, embedder, lambda *seen: progress.append(seen))
     assert progress == [(2, 8), (4, 8), (2, 4), (4, 4)]
-    assert [text for batch in embedding_server.asked[1:] for text in batch] == [
+    assert [text for batch in embedding_server.asked[2:] for text in batch] == [
         *(SLUGGISH[::-1]),
         *(FELINE[::-1]),
     ]
@@ -454,7 +455,7 @@ async def test_a_text_too_long_for_the_model_is_embedded_by_its_beginning(
     assert "long" in await found(orchestrator, "feline meals")
     embedding_server.asked.clear()
     assert await embed(orchestrator) == 0
-    assert len(embedding_server.asked) == 1  # measuring the model; what it cannot take is not sent again
+    assert len(embedding_server.asked) == 2  # measuring the model; what it cannot take is not sent again
 
 
 async def test_a_model_that_refuses_everything_marks_nothing_as_done(

@@ -49,6 +49,12 @@ async def embed(registry: Registry, model: EmbeddingModel) -> None:
 async def similar_to(
     registry: Registry, model: EmbeddingModel, vector: list[float], scope: Scope | None = None
 ) -> list[int]:
+    return list((await compared(registry, model, vector, scope)).similarities)
+
+
+async def compared(
+    registry: Registry, model: EmbeddingModel, vector: list[float], scope: Scope | None = None
+) -> SimilarMessages:
     def work(tx: object) -> SimilarMessages:
         search = Search(words="nothing")
         by_words = find_messages(tx, search, Scope())  # type: ignore[arg-type]
@@ -56,7 +62,7 @@ async def similar_to(
         assert found.similar
         return found.similar
 
-    return list((await registry.read(work)).similarities)
+    return await registry.read(work)
 
 
 async def say(registry: Registry, channel: str, count: int) -> None:
@@ -85,7 +91,7 @@ async def test_the_question_of_a_recall_is_no_longer_similar_to_anything(registr
     assert await registry.read(lambda tx: unembedded(tx, model, 0, 10)) == []
 
 
-async def test_blocks_that_came_one_by_one_are_as_good_as_one(registry: Registry) -> None:
+async def test_vectors_that_came_one_by_one_are_as_good_as_all_at_once(registry: Registry) -> None:
     model = await model_of(registry)
     for i in range(40):
         await say(registry, f"c{i}", 1)
@@ -94,20 +100,21 @@ async def test_blocks_that_came_one_by_one_are_as_good_as_one(registry: Registry
     assert (await similar_to(registry, model, direction(1)))[0] == 1
 
 
-async def test_where_there_is_no_room_the_newest_are_compared(
+async def test_of_many_vectors_those_are_compared_whose_signs_agree(
     registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(meaning, "LARGEST", 10 * DIMENSIONS)
-    await say(registry, "c", 30)
+    for name, few in {"LOOKED_AT_IN_FULL": 5, "FIRST_PICK": 5, "SAMPLE": 20, "PORTION": 7, "FEW_VECTORS": 3}.items():
+        monkeypatch.setattr(meaning, name, few)
+    await say(registry, "c", 60)
     model = await model_of(registry)
     await embed(registry, model)
-    found = await similar_to(registry, model, direction(30))
-    assert found[0] == 30
-    await say(registry, "d", 20)
+    await say(registry, "d", 6)
     await embed(registry, model)
-    assert (await similar_to(registry, model, direction(50)))[0] == 50
-    assert 1 not in await similar_to(registry, model, direction(1))
-    assert (await similar_to(registry, model, direction(1), Scope(channel_number=1)))[0] == 1
+    for number in (1, 30, 60, 66):
+        found = await similar_to(registry, model, direction(number))
+        assert found[0] == number
+        assert len(found) <= 5
+    assert (await similar_to(registry, model, direction(1), Scope(channel_number=2)))[0] > 60
 
 
 async def test_at_most_a_hundred_are_similar(registry: Registry) -> None:
@@ -123,7 +130,8 @@ async def test_only_what_stands_out_from_unrelated_texts_is_similar(registry: Re
     await say(registry, "c", 50)
     model = await model_of(registry, spread=0.2)
     await embed(registry, model)
-    assert await similar_to(registry, model, direction(1)) == [1]
+    assert (await compared(registry, model, direction(1))).standing_out == {1}
+    assert (await compared(registry, model, direction(1000))).standing_out == set()
 
 
 async def test_vectors_of_a_model_thrown_away_meanwhile_are_dropped(registry: Registry) -> None:

@@ -1,0 +1,42 @@
+"""Vectors without what only the language of a text gives them.
+
+A small multilingual model calls texts of one language similar whatever they say: in a registry of two languages it
+finds nothing across them. So from each vector the mean of its kind (asked or said) and language is taken away, in the
+shares in which a text's letters are Hangul and Latin. `python -m benchmarks.centres` measured the means.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from importlib.resources import as_file, files
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+
+LETTERS_OF_A_SYLLABLE = 2.5
+_HANGUL, _LATIN = re.compile("[가-힣ㄱ-ㅎ]"), re.compile("[A-Za-z]")
+
+
+def shares(text: str) -> tuple[float, float]:
+    """How much of a text is Hangul, and how much is not."""
+    hangul = LETTERS_OF_A_SYLLABLE * len(_HANGUL.findall(text))
+    letters = hangul + len(_LATIN.findall(text))
+    share = hangul / letters if letters else 0.5
+    return share, 1.0 - share
+
+
+def centres_of(package: str) -> tuple[Floats, Floats]:
+    """Of a model inside a package the means of what is asked and of what was said, each in Hangul and in Latin."""
+    with as_file(files(__package__).joinpath("centres.npz")) as path, np.load(path) as kept:
+        asked, said = kept[package].astype(np.float32)
+    return asked, said
+
+
+def centred(vectors: Floats, texts: Sequence[str], means: Floats) -> Floats:
+    """The vectors, each of length 1, without the means of their texts' languages."""
+    found: Floats = vectors - np.array([shares(text) for text in texts], np.float32) @ means
+    found /= np.linalg.norm(found, axis=1, keepdims=True)
+    return found

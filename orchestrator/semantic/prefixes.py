@@ -1,0 +1,36 @@
+"""What a model wants in front of a text, to know whether it is asked or was said."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Prefixes(NamedTuple):
+    """What stands in front of what is asked, and of what was said."""
+
+    query: str = ""
+    passage: str = ""
+
+
+PREFIXES = {
+    "e5": Prefixes("query: ", "passage: "),
+    "bge-m3": Prefixes(),
+    "bge": Prefixes("Represent this sentence for searching relevant passages: "),
+    "nomic": Prefixes("search_query: ", "search_document: "),
+    "qwen3-embedding": Prefixes(
+        "Instruct: Given what a user asks, retrieve the messages of earlier conversations that answer it\nQuery: "
+    ),
+    "jina-embeddings-v5": Prefixes("Query: ", "Document: "),
+}
+"""What models were trained with, by a part of their names; the first that fits."""
+
+
+def prefixes_for(model: str) -> Prefixes:
+    """Those of a model that is known; none for any other."""
+    known = (prefixes for part, prefixes in PREFIXES.items() if part in model.lower())
+    return next(known, Prefixes())
+
+
+def named(model: str, prefixes: Prefixes) -> str:
+    """A model's name with what makes its vectors others than those of the model alone."""
+    return f"{model}, {prefixes.passage.strip()!r} before what was said" if prefixes.passage else model

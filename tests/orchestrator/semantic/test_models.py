@@ -1,0 +1,228 @@
+"""Which model a setting means; what is put before a text; long, slow and poisonous messages; and the models inside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from orchestrator.semantic import bundled, embedding
+from orchestrator.semantic.bundled import BUNDLED, Bundled
+from orchestrator.semantic.embedders import Embedder, Unavailable, Vectors
+from orchestrator.semantic.embedding import embed_all
+from orchestrator.semantic.meaning import Meaning
+from orchestrator.semantic.models import embedder_for
+from orchestrator.semantic.passages import LONGEST, MOST, passages
+from orchestrator.service import Orchestrator
+from registry.registry import Registry
+from registry.settings import Settings
+from registry.storage.tables import message_vector
+from tests.embedding_server import EmbeddingServer, toy_vector
+from tests.tiny_onnx import make_tiny_onnx
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Registry:
+    return Registry(f"sqlite:///{tmp_path / 'registry.db'}")
+
+
+def settings_of(**given: Any) -> Settings:
+    return Settings(**{f"embed_{name}": value for name, value in given.items()})
+
+
+def model_of(**given: Any) -> Embedder:
+    embedder = embedder_for(settings_of(**given))
+    assert embedder
+    return embedder
+
+
+async def log(orchestrator: Orchestrator, channel: str, *texts: str) -> None:
+    messages = [{"role": "user", "text": text, "timestamp": "2026-01-01T12:00:00Z"} for text in texts]
+    answer = await orchestrator.run({"operation": "save", "channel": channel, "source": "cursor", "messages": messages})
+    assert answer["success"], answer
+
+
+async def found(orchestrator: Orchestrator, text: str) -> list[str]:
+    answer = await orchestrator.run({"operation": "search_sessions", "query": {"text": text}})
+    return [session["channel"] for session in answer["sessions"]]
+
+
+def ignore(_done: int, _total: int) -> None:
+    pass
+
+
+# -- what is put before a text
+
+
+@pytest.mark.parametrize(
+    ("given", "asked", "said"),
+    [
+        ({"model": "multilingual-e5-base"}, "query: where?", "passage: there"),
+        ({"model": "nomic-embed-text"}, "search_query: where?", "search_document: there"),
+        ({"model": "bge-m3"}, "where?", "there"),
+        ({"model": "bge-large-en"}, "Represent this sentence for searching relevant passages: where?", "there"),
+        ({"model": "unheard-of"}, "where?", "there"),
+        ({"model": "unheard-of", "query_prefix": "Q ", "passage_prefix": "P "}, "Q where?", "P there"),
+        ({"model": "multilingual-e5-base", "query_prefix": "", "passage_prefix": ""}, "where?", "there"),
+    ],
+)
+async def test_a_model_gets_what_it_wants_before_what_is_asked_and_what_was_said(
+    embedding_server: EmbeddingServer, given: dict[str, str], asked: str, said: str
+) -> None:
+    model = model_of(base_url=embedding_server.url, **given)
+    await model.queries(["where?"])
+    await model.passages(["there"])
+    await model.close()
+    assert embedding_server.asked == [[asked], [said]]
+
+
+async def test_vectors_with_another_prefix_are_another_models(embedding_server: EmbeddingServer) -> None:
+    names = {model_of(base_url=embedding_server.url, model="m", passage_prefix=prefix).name for prefix in ("", "P ")}
+    assert len(names) == 2
+
+
+async def test_a_question_is_asked_as_it_stands_and_in_its_other_wordings(
+    registry: Registry, embedding_server: EmbeddingServer
+) -> None:
+    meaning = Meaning(registry, model_of(base_url=embedding_server.url, model="m"))
+    orchestrator = Orchestrator(registry, meaning=meaning)
+    await log(orchestrator, "pet", "The kitten wants kibble")
+    await embed_all(registry, meaning.embedder, ignore)
+    query = {"text": "Where did we talk about what the cat eats?", "also": ["cat food", "고양이 사료"]}
+    answer = await orchestrator.run({"operation": "extract", "query": query})
+    assert answer["channel"] == "pet"
+    assert embedding_server.asked[-1] == [query["text"], *query["also"]]
+    await meaning.close()
+
+
+# -- which model a setting means
+
+
+@pytest.mark.parametrize("setting", ["off", "", "built-in"])
+async def test_without_a_model_search_goes_by_words(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bundled, "find_spec", lambda _package: None)
+    assert embedder_for(settings_of(model=setting)) is None
+
+
+async def test_a_file_that_is_not_the_known_one_is_not_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = BUNDLED[0]._replace(sha256="0" * 64)
+    monkeypatch.setattr(bundled, "BUNDLED", (one,))
+    model = model_of(model="built-in")
+    with pytest.raises(Unavailable, match="not the file that is known"):
+        await model.queries(["hello"])
+
+
+@pytest.mark.parametrize("one", BUNDLED, ids=lambda one: one.setting)
+async def test_a_model_inside_finds_what_was_said_in_another_language(registry: Registry, one: Bundled) -> None:
+    if not one.path:
+        pytest.skip("not for this machine")
+    meaning = Meaning(registry, model_of(model=one.setting))
+    orchestrator = Orchestrator(registry, meaning=meaning)
+    await log(orchestrator, "login", "세션 쿠키가 만료되어 사용자가 로그인할 수 없습니다")
+    await log(orchestrator, "bread", "밀가루와 물을 섞어 하룻밤 두면 빵이 잘 부풉니다")
+    await log(orchestrator, "trip", "We take the train to Rome in August")
+    await embed_all(registry, meaning.embedder, ignore)
+    assert (await found(orchestrator, "how do I let sourdough bread rise overnight?"))[:1] == ["bread"]
+    assert (await found(orchestrator, "8월에 로마로 가는 기차 여행"))[:1] == ["trip"]
+    assert await found(orchestrator, "quantum chromodynamics") == []
+    await meaning.close()
+
+
+async def test_any_model_in_onnx_is_taken_from_its_folder(registry: Registry, tmp_path: Path) -> None:
+    folder = make_tiny_onnx(tmp_path / "tiny")
+    meaning = Meaning(registry, model_of(model=str(folder)))
+    orchestrator = Orchestrator(registry, meaning=meaning)
+    await log(orchestrator, "pet", "kitten kibble")
+    await log(orchestrator, "fence", "paint the fence green")
+    await embed_all(registry, meaning.embedder, ignore)
+    assert await found(orchestrator, "cat food") == ["pet"]
+    await meaning.close()
+
+
+# -- long, slow and poisonous messages
+
+
+def test_a_long_message_is_cut_where_paragraphs_lines_or_sentences_end() -> None:
+    text = "\n\n".join(f"{number}. " + "word " * 60 for number in range(30))
+    parts = passages(text)
+    assert len(parts) == MOST
+    assert all(len(part) <= LONGEST and part[0].isdigit() for part in parts)
+    assert passages("short") == ["short"]
+    assert passages("  ") == []
+    assert list(map(len, passages("x" * 2500))) == [1000, 1000, 500]
+
+
+class Moody:
+    """A model in this process that never ends with some texts, or with too many of them."""
+
+    name, cost, patience_s = "moody", "", 5.0
+
+    def __init__(self, poison: str = "poison", most: int = 10_000) -> None:
+        self.poison, self.most = poison, most
+        self.asked: list[Sequence[str]] = []
+
+    async def queries(self, texts: Sequence[str]) -> Vectors:
+        return [toy_vector(text) for text in texts]
+
+    async def passages(self, texts: Sequence[str]) -> Vectors:
+        self.asked.append(texts)
+        if any(self.poison in text for text in texts) or sum(map(len, texts)) > self.most:
+            raise Unavailable("too slow")  # as a time limit that has passed
+        return [toy_vector(text) for text in texts]
+
+    async def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def moody(registry: Registry) -> tuple[Orchestrator, Moody]:
+    model = Moody()
+    return Orchestrator(registry, meaning=Meaning(registry, model)), model
+
+
+async def test_the_best_passage_of_a_long_message_counts(moody: tuple[Orchestrator, Moody], registry: Registry) -> None:
+    orchestrator, model = moody
+    others = " ".join(f"paint{number} fence{number} green{number}." for number in range(100))
+    await log(orchestrator, "long", f"{others[:990]}\n\nAnd our kitten wants kibble.")
+    await log(orchestrator, "noise", others)
+    await embed_all(registry, model, ignore)
+    assert (await found(orchestrator, "cat food"))[:1] == ["long"]
+
+
+async def test_a_text_that_a_model_never_ends_with_keeps_no_other_waiting(
+    moody: tuple[Orchestrator, Moody], registry: Registry
+) -> None:
+    orchestrator, model = moody
+    await log(orchestrator, "c", *(f"kitten {number}" for number in range(6)), "poison", "kibble")
+    assert (await embed_all(registry, model, ignore))[0] == 8
+    assert (await embed_all(registry, model, ignore))[0] == 0
+    rows = await registry.read(lambda tx: tx.execute(select(message_vector.c.vector)).scalars().all())
+    assert [len(row) for row in rows].count(0) == 1
+
+
+async def test_a_slow_model_is_given_less_at_once(moody: tuple[Orchestrator, Moody], registry: Registry) -> None:
+    orchestrator, model = moody
+    model.most = 3000
+    await log(orchestrator, "c", *(f"{number} " + "kitten " * 100 for number in range(40)))
+    assert (await embed_all(registry, model, ignore))[0] == 40
+    sizes = [sum(map(len, texts)) for texts in model.asked]
+    assert sum(size > model.most for size in sizes[len(sizes) // 2 :]) <= 3
+
+
+async def test_a_model_that_is_gone_marks_nothing_as_done(
+    moody: tuple[Orchestrator, Moody], registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orchestrator, model = moody
+    await log(orchestrator, "c", "kitten", "kibble")
+    await embedding.Embedding(registry, model).model()
+    model.most = 0
+    work = embedding.Embedding(registry, model)
+    with pytest.raises(Unavailable):
+        await work.step(await work.model())
+    model.most = 1000
+    assert (await embed_all(registry, model, ignore))[0] == 2

@@ -1,0 +1,66 @@
+"""A real sentence model in ONNX of a few words, made in the test byte by byte: no weights can be had without a network.
+
+It looks a vector up for each word, which are the toy endpoint's.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.normalizers import Lowercase
+from tokenizers.pre_tokenizers import Whitespace
+
+from tests.embedding_server import toy_vector
+from tests.tiny_model import all_words
+
+FLOAT, INT64 = 1, 7
+
+
+def make_tiny_onnx(folder: Path) -> Path:
+    """Save a model and its tokenizer; their folder."""
+    folder.mkdir(parents=True)
+    words = all_words()
+    tokenizer = Tokenizer(WordLevel({word: number for number, word in enumerate(words)}, unk_token="[UNK]"))
+    tokenizer.normalizer = Lowercase()
+    tokenizer.pre_tokenizer = Whitespace()
+    tokenizer.save(str(folder / "tokenizer.json"))
+    vectors = np.array([toy_vector(word) for word in words], np.float32)
+    vectors[0] = 0  # a word it does not know means nothing
+    (folder / "model.onnx").write_bytes(_model(vectors))
+    return folder
+
+
+def _model(vectors: np.ndarray) -> bytes:
+    """An ONNX file: a graph of one look-up. The numbers are those of the fields in ONNX's description."""
+    look_up = _text(1, "words") + _text(1, "input_ids") + _text(2, "last_hidden_state") + _text(4, "Gather")
+    table = b"".join(_number(1, size) for size in vectors.shape) + _number(2, FLOAT)
+    table += _text(8, "words") + _bytes(9, vectors.tobytes())
+    graph = _bytes(1, look_up) + _text(2, "tiny") + _bytes(5, table)
+    graph += _bytes(11, _value("input_ids", INT64, 2)) + _bytes(11, _value("attention_mask", INT64, 2))
+    graph += _bytes(12, _value("last_hidden_state", FLOAT, 3))
+    return _number(1, 8) + _bytes(7, graph) + _bytes(8, _text(1, "") + _number(2, 13))
+
+
+def _value(name: str, kind: int, dimensions: int) -> bytes:
+    shape = b"".join(_bytes(1, _text(2, f"{name} {place}")) for place in range(dimensions))
+    return _text(1, name) + _bytes(2, _bytes(1, _number(1, kind) + _bytes(2, shape)))
+
+
+def _number(field: int, value: int) -> bytes:
+    return _varint(field << 3) + _varint(value)
+
+
+def _text(field: int, value: str) -> bytes:
+    return _bytes(field, value.encode())
+
+
+def _bytes(field: int, value: bytes) -> bytes:
+    return _varint(field << 3 | 2) + _varint(len(value)) + value
+
+
+def _varint(value: int) -> bytes:
+    low, high = value & 0x7F, value >> 7
+    return bytes([low | 0x80]) + _varint(high) if high else bytes([low])
