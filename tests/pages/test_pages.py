@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator
 from typing import Any
+from urllib.parse import quote, unquote, unquote_plus
 
 import httpx
 import pytest
@@ -92,6 +94,75 @@ async def test_a_search_shows_where_the_words_stand_and_leads_there(http: httpx.
     found = (await ids_of(http, LOGIN))[2]
     assert f'href="/channels/{LOGIN}?at={found}&amp;q=rotation#{found}"' in page
     assert "<mark>rotation</mark>" in page
+
+
+async def sessions_found(http: httpx.AsyncClient, text: str) -> list[dict[str, Any]]:
+    request = {"operation": "search_sessions", "query": {"text": text, "limit": 50}}
+    found: list[dict[str, Any]] = (await http.post("/bo/ao/run", json=request)).json()["sessions"]
+    return found
+
+
+@pytest.mark.parametrize(
+    "words", ["cache 테스트 retry", "피보나치 함수가 느린 이유", "check the user", "Refresh tokens"]
+)
+async def test_words_find_conversations_in_the_order_of_search_sessions(http: httpx.AsyncClient, words: str) -> None:
+    page = await text_of(http, f"/?q={words}")
+    expected = await sessions_found(http, words)
+    assert rows_of(page) == [session["channel"] for session in expected]
+    for session in (one for one in expected if one["match_count"]):
+        count = session["match_count"]
+        assert f'<span class="number">{count} hit{"s" * (count > 1)}</span>' in page
+
+
+def rows_of(page: str) -> list[str]:
+    return [unquote(name) for name in re.findall(r'data-main href="/channels/([^"?]+)"', page)]
+
+
+async def test_the_newest_first_is_a_choice(http: httpx.AsyncClient) -> None:
+    newest = rows_of(await text_of(http, "/?q=cache+vectors+token&sort=newest"))
+    listed = (await http.get("/bo/channels", params={"q": "cache vectors token"})).json()["items"]
+    assert newest[:20] == [item["channel"] for item in listed]
+    assert newest != rows_of(await text_of(http, "/?q=cache+vectors+token"))
+
+
+async def test_ranked_conversations_go_on_where_they_ended(http: httpx.AsyncClient) -> None:
+    first = await text_of(http, "/?q=vectors")
+    address = first.split('class="more" href="')[1].split('"')[0].replace("&amp;", "&")
+    rest = await text_of(http, address)
+    assert len({*rows_of(first), *rows_of(rest)}) == 70
+
+
+async def test_how_a_search_was_read_stands_above_it_and_can_be_taken_off(http: httpx.AsyncClient) -> None:
+    page = await text_of(http, "/?q=rotation+token+source:claude&project=shop")
+    chips = re.findall(r'<li class="chip">(\w+): <bdi>(.*?)</bdi> <a href="(.*?)"', page)
+    assert [(kind, text) for kind, text, _ in chips] == [
+        ("word", "rotation"),
+        ("word", "token"),
+        ("client", "claude"),
+        ("project", "shop"),
+    ]
+    rests = [unquote_plus(address) for _, _, address in chips]
+    assert rests[0] == "/?project=shop&amp;q=token source:claude"
+    assert rests[2] == "/?project=shop&amp;q=rotation token"
+    assert rests[3] == "/?q=rotation token source:claude"
+    assert "time: <bdi>yesterday</bdi>" in await text_of(http, "/?q=cache yesterday")
+    assert "tag:api" in page, "the language is one click away"
+
+
+async def test_an_id_that_is_pasted_opens_what_it_names(http: httpx.AsyncClient) -> None:
+    message = (await ids_of(http, LOGIN))[0]
+    run = (await http.get("/bo/ao/executions", params={"limit": 1})).json()["items"][0]["id"]
+    places = {
+        message: f"/messages/{message}",
+        run: f"/flow/{run}",
+        LOGIN: f"/channels/{LOGIN}",
+        AGENT: f"/channels/{quote(AGENT, safe='')}",
+    }
+    for pasted, place in places.items():
+        answer = await http.get("/", params={"q": f" {pasted} "})
+        assert (answer.status_code, answer.headers["Location"]) == (303, place)
+        assert (await http.get("/", params={"q": pasted}, headers=HTMX)).headers["HX-Redirect"] == place
+    assert "No matches" in await text_of(http, "/?q=conv_01nothing_at_all")
 
 
 async def test_the_list_goes_on_where_it_ended(http: httpx.AsyncClient) -> None:
