@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from backoffice.dependencies import SOURCE, Asking, Stored
 from backoffice.pages.channels import PERIOD, given_query
 from backoffice.pages.flow_rendering import render_flow
-from backoffice.pages.flow_run import RunView, compare, run_view
+from backoffice.pages.flow_run import RunView, compare, run_view, waterfall
 from backoffice.pages.graph_drawing import graph_drawing
 from backoffice.pages.rendering import address
 from backoffice.pages.zone import as_instant, as_local
@@ -25,7 +25,9 @@ from registry.storage.facets import sources
 router = APIRouter(prefix="/flow", default_response_class=HTMLResponse)
 
 ROWS = 50
-FILTERS = ("operation", "status", "error_code", "source", "channel", "from", "to")
+FILTERS = ("q", "operation", "status", "error_code", "source", "client", "channel", "slower_ms", "from", "to")
+SLOWER = (100, 1_000, 10_000)
+"""Milliseconds to choose from."""
 STATUSES = ("succeeded", "not_found", "failed")
 
 Id = Annotated[Word, Path()]
@@ -49,7 +51,8 @@ async def executions_page(request: Request, registry: Stored) -> HTMLResponse:
         limits={name: as_local(request, as_instant(request, name, given[name])) for name in PERIOD},
         operations=[*Operation, "unknown"],
         statuses=STATUSES,
-        codes=list(ErrorCode),
+        codes=[code for code in ErrorCode if code != ErrorCode.NOT_FOUND],
+        slower=SLOWER,
         is_newest=query.cursor is None,
         more=address("/flow", **given, cursor=cursor) if cursor else None,
         **shown,
@@ -72,6 +75,7 @@ async def execution_page(
         view=view,
         drawing=graph_drawing(),
         run=view.run,
+        spans=waterfall(view.run),
         can_repeat=view.run["operation"] in READING,
         other=other,
         comparison=compare(view, other) if other else None,

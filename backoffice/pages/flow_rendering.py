@@ -32,6 +32,26 @@ def bar(ms: float) -> int:
     return max(2, min(WIDTH, round(WIDTH * log10(1 + ms) / log10(1 + LONGEST_MS))))
 
 
+LABELS = {
+    "by": "looked up by",
+    "also": "other wordings",
+    "total_count": "in all",
+    "filtered_count": "delivered",
+    "max_tokens": "most tokens",
+    "utc_offset_minutes": "minutes from UTC",
+    "is_folded": "folded",
+    "stands_at": "where it stands",
+    "taken_for_typos": "taken for typos",
+    "terms_beyond_budget": "index terms not looked up",
+    "message_limit": "most messages",
+}
+
+
+def label(name: str) -> str:
+    """What a record's field is called in English."""
+    return LABELS.get(name, name.replace("_", " "))
+
+
 def share(part: float | None) -> str:
     """A success rate; 100 % only if nothing failed."""
     if part is None:
@@ -50,4 +70,4 @@ def render_flow(request: Request, template: str, **context: Any) -> HTMLResponse
 
 
 environment.tests["instant"] = is_instant
-environment.filters |= {"duration": duration, "bar": bar, "share": share}
+environment.filters |= {"duration": duration, "bar": bar, "share": share, "label": label}

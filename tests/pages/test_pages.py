@@ -64,7 +64,7 @@ async def test_the_list_shows_what_there_is_and_is_narrowed_down_in_the_address(
     assert "3 conversations" in await text_of(http, "/?project=shop&source=&tag=&q=")
     assert "1 conversation<" in await text_of(http, "/?tag=성능")
     assert "3 conversations" in await text_of(http, "/?from=2025-10-01")
-    assert "Nothing fits" in await text_of(http, "/?q=zzzqqq")
+    assert "No matches" in await text_of(http, "/?q=zzzqqq")
 
 
 async def test_a_day_is_the_readers_day_once_the_browser_has_told_its_zone(http: httpx.AsyncClient) -> None:
