@@ -12,10 +12,12 @@ from backoffice.channels import page_of_channels
 from backoffice.dependencies import SOURCE, Asking, Client, Stored
 from backoffice.pages.finding import IDENTIFIER, best_hits, chips, newest_hits
 from backoffice.pages.rendering import address, channel_url, render
+from backoffice.pages.today import day_of, named_days, since, visit
 from backoffice.pages.zone import as_instant, as_local, utc_offset_minutes
 from backoffice.queries import ChannelsQuery
 from orchestrator.requests import invalid_request
 from registry.errors import RegistryError
+from registry.monitor.activity import channels_since
 from registry.storage.channels import list_channels
 from registry.storage.database import ReadTransaction
 from registry.storage.executions import get_execution
@@ -52,6 +54,7 @@ class RegistryQuery(ChannelsQuery):
 
     sort: Literal["relevance", "newest"] = "relevance"
     offset: int = Field(0, ge=0)
+    day: str | None = Field(None, max_length=10, description="the day of the row before: it has its heading")
 
 
 @router.get("/", response_model=None)
@@ -63,26 +66,41 @@ async def channels_page(request: Request, registry: Stored, client: Asking) -> R
         if place:
             return _jump(request, place)
 
+    here = visit(request)
+
     def work(tx: ReadTransaction) -> dict[str, Any]:
         found = {} if query.q else list_channels(tx, query.wanted, query.page)
-        return {"found": found, "sources": sources(tx)[:SHOWN_SOURCES]}
+        news = channels_since(tx, here.before) if here.before else 0
+        return {"found": found, "news": news, "sources": sources(tx)[:SHOWN_SOURCES]}
 
     shown = {"hits": {}, "understood": {}, **await registry.read(work)}
     if query.q:
         shown |= await (_newest if query.sort == "newest" else _best)(client, query, utc_offset_minutes(request))
     given = {name: request.query_params.get(name, "") for name in FILTERS}
+    is_by_day = not query.q or query.sort == "newest"
+    days = [day_of(request, item["updated_at"]) if is_by_day else None for item in shown["found"]["items"]]
     place = {"cursor": shown["found"]["next_cursor"], "offset": shown["found"].get("next_offset")}
-    return render(
+    is_home = not (any(given.values()) or query.cursor)
+    page = render(
         request,
         "channels.html",
         section="registry",
         given=given,
         limits={name: as_local(request, as_instant(request, name, given[name])) for name in PERIOD},
-        more=address("/", **given, **place) if any(place.values()) else None,
+        more=address("/", **given, **place, day=days[-1]) if any(place.values()) else None,
+        days=days,
+        day_before=query.day,
+        named_days=named_days(request),
+        is_home=is_home,
+        looked=since(here.before),
+        can_sync=registry.is_embedded,
         chips=chips(query.q or "", shown["understood"]),
         narrowed={name: given[name] for name in NARROWING if given[name]},
         **shown,
     )
+    if is_home:
+        here.keep(page)
+    return page
 
 
 async def _best(client: Client, query: RegistryQuery, utc_offset_minutes: int) -> dict[str, Any]:

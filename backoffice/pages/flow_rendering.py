@@ -66,7 +66,7 @@ def is_instant(given: object) -> bool:
 
 def render_flow(request: Request, template: str, **context: Any) -> HTMLResponse:
     """A page of this room."""
-    return render(request, f"flow/{template}", section="flow", **context)
+    return render(request, f"flow/{template}", **{"section": "flow", **context})
 
 
 environment.tests["instant"] = is_instant
