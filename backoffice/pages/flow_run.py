@@ -150,6 +150,8 @@ def compare(here: RunView, there: RunView) -> Comparison:
 def _figures(view: RunView) -> dict[str, Any]:
     query, judged = (view.steps.get(name or "", {}).get("detail", {}) for name in ("cr_query", view.judging))
     return {
+        "asked": view.run["asked"],
+        "operation": view.run["operation"],
         "status": view.run["status"],
         "error": (view.run["error"] or {}).get("code"),
         "channel": view.run["channel"],

@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
-from backoffice.pages import actions, channels, conversation, flow, flow_sources, flow_statistics, today
+from backoffice.pages import actions, channels, conversation, flow, flow_sources, flow_statistics, flow_try, today
 from backoffice.pages.rendering import STATIC
 
 # The monitor's runs last: `/flow/{execution_id}` would take the addresses of its other pages.
@@ -19,6 +19,7 @@ ROUTERS = (
     actions.router,
     flow_statistics.router,
     flow_sources.router,
+    flow_try.router,
     flow.router,
 )
 

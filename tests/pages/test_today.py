@@ -86,9 +86,7 @@ async def test_what_is_new_since_the_last_visit_is_marked(http: httpx.AsyncClien
         assert (await http.get("/")).status_code == 200
 
 
-async def test_sources_are_one_click_away_from_everywhere(
-    http: httpx.AsyncClient, orchestrator: Orchestrator
-) -> None:
+async def test_sources_are_one_click_away_from_everywhere(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
     for address in ("/", "/flow"):
         assert 'href="/flow/sources"' in (await http.get(address)).text
     assert ('action="/flow/sources/sync"' in (await http.get("/")).text) == orchestrator.registry.is_embedded
