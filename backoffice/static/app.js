@@ -70,8 +70,15 @@ function tellZone() {
   const isTold = () => document.cookie.split("; ").includes(cookie);
   if (isTold()) return;
   remember(cookie);
-  // The times in these fields were written as UTC.
-  if (isTold() && all("input[type^=date]").some((field) => field.value)) location.reload();
+  // The times in these fields were written as UTC: an instant is turned, of a day only the server knows the ends.
+  const fields = all("input[type^=date]").filter((field) => field.value);
+  if (isTold() && fields.some((field) => !field.dataset.at)) return location.reload();
+  fields.forEach((field) => (field.value = localField(field.dataset.at)));
+}
+
+function localField(instant) {
+  const at = new Date(instant);
+  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}T${two(at.getHours())}:${two(at.getMinutes())}`;
 }
 
 // --- Whatever has just come into the page.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import AsyncIterator
 from typing import Any
@@ -312,7 +313,7 @@ async def test_statistics_count_by_operation_source_channel_and_error(
     assert "Recent failures" not in await text_of(http, "/flow/statistics")
     await orchestrator.run({"operation": "extract", "query": {"limit": 0}, "source": "claude"})
     shown = await text_of(http, "/flow/statistics")
-    for name in ("conversation_log", "gemini", FIBONACCI, "NOT_FOUND", "Slowest runs", "Recent failures"):
+    for name in ("conversation_log", "gemini", FIBONACCI, "Nothing found", "Slowest runs", "Recent failures"):
         assert name in shown
     assert "≈" not in shown
     assert "No runs in this period" in await text_of(http, "/flow/statistics?from=2001-01-01&to=2001-01-02")
@@ -320,6 +321,29 @@ async def test_statistics_count_by_operation_source_channel_and_error(
     assert "error_code=NOT_FOUND" in shown
     assert "1 run<" in await text_of(http, "/flow?error_code=NOT_FOUND")
     assert "No matching runs" in await text_of(http, "/flow?error_code=TIMEOUT")
+
+
+async def test_errors_that_read_alike_are_one_row_with_when_they_were_seen(
+    http: httpx.AsyncClient, orchestrator: Orchestrator
+) -> None:
+    for limit in (0, -1, "x"):
+        await orchestrator.run({"operation": "search", "query": {"text": "a", "limit": limit}}, "cursor-vscode 1.7")
+    await orchestrator.run({"operation": "extract", "channel": "nobody"}, "cursor-vscode 1.8")
+    shown = await text_of(http, "/flow/statistics")
+    rows = re.findall(r'error_code=INVALID_REQUEST&amp;operation=search">INVALID_REQUEST</a>.*?</tr>', shown, re.DOTALL)
+    assert len(rows) == 1
+    assert '<td class="number">3</td>' in rows[0]
+    assert rows[0].count("<time") == 2
+    assert "error_code=NOT_FOUND" not in shown, "nothing found is no error"
+    assert re.search(r'client=cursor-vscode">cursor-vscode</a></th>\s*<td class="number">4</td>', shown)
+
+
+async def test_statistics_say_what_was_moved_and_how_long_an_operation_took(http: httpx.AsyncClient) -> None:
+    shown = await text_of(http, "/flow/statistics?last=24h&operation=conversation_log")
+    assert re.search(r"Moved in this period: \d+ new messages stored, 0 duplicates, \d+ messages? delivered", shown)
+    series = json.loads(shown.split('id="chart-data">')[1].split("</script>")[0])["series"]
+    assert all(0 < point["p50_ms"] <= point["p95_ms"] for point in series if point["p50_ms"])
+    assert any(point["p50_ms"] for point in series)
 
 
 async def test_times_of_a_period_are_shown_in_the_readers_zone_and_led_to_as_instants(http: httpx.AsyncClient) -> None:
