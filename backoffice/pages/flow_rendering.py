@@ -10,6 +10,7 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse
 
 from backoffice.pages.rendering import environment, render
+from registry.text.analyzer import HANGUL_KEY_PREFIX, IDENTIFIER_PREFIX, KEY_PREFIX, LATIN_KEY_PREFIX
 
 LONGEST_MS = 30_000.0
 """A bar of full width: the usual time limit."""
@@ -52,6 +53,16 @@ def label(name: str) -> str:
     return LABELS.get(name, name.replace("_", " "))
 
 
+def token(given: str) -> str:
+    """An index token without the mark of its kind."""
+    return given.removeprefix(LATIN_KEY_PREFIX).removeprefix(HANGUL_KEY_PREFIX).removeprefix(IDENTIFIER_PREFIX)
+
+
+def is_sound(given: str) -> bool:
+    """Whether an index token is a word's sound, and not how it is written."""
+    return given.startswith(KEY_PREFIX)
+
+
 def share(part: float | None) -> str:
     """A success rate; 100 % only if nothing failed."""
     if part is None:
@@ -70,4 +81,11 @@ def render_flow(request: Request, template: str, **context: Any) -> HTMLResponse
 
 
 environment.tests["instant"] = is_instant
-environment.filters |= {"duration": duration, "bar": bar, "share": share, "label": label}
+environment.filters |= {
+    "duration": duration,
+    "bar": bar,
+    "share": share,
+    "label": label,
+    "token": token,
+    "is_sound": is_sound,
+}

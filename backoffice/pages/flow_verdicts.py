@@ -62,6 +62,8 @@ class Lookup:
         held = matched_words(query, row.text) if row else ()
         similarity = verdict.get("similarity")
         name, reason = self._outcome(verdict, row.id if row else None)
+        if name == DELIVERED and not held and similarity is None:
+            name = WITH_QUESTION
         return Judgement(
             name,
             verdict["role"],

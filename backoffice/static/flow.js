@@ -75,7 +75,7 @@ function filled({ bucket_s, series }, [start, end]) {
   const columns = [];
   for (let at = first; at < end && columns.length < MOST_COLUMNS; at += bucket_s) {
     const point = points.get(at);
-    columns.push([at + bucket_s / 2, point?.count ?? 0, point?.failed ?? 0, point?.p50_ms ?? null, point?.p95_ms ?? null]);
+    columns.push([at + bucket_s / 2, point?.count ?? 0, point?.failed || null, point?.p50_ms ?? null, point?.p95_ms ?? null]);
   }
   return columns;
 }
@@ -86,7 +86,7 @@ function coarser(columns, factor) {
   for (let at = 0; at < columns.length; at += factor) groups.push(columns.slice(at, at + factor));
   const sum = (group, i) => group.reduce((total, column) => total + column[i], 0);
   const most = (group, i) => group.reduce((most, column) => (column[i] == null ? most : Math.max(most ?? 0, column[i])), null);
-  return groups.map((group) => [sum(group, 0) / group.length, sum(group, 1), sum(group, 2), most(group, 3), most(group, 4)]);
+  return groups.map((group) => [sum(group, 0) / group.length, sum(group, 1), sum(group, 2) || null, most(group, 3), most(group, 4)]);
 }
 
 function choose(chart, bucket_s) {
@@ -155,7 +155,7 @@ function draw(place) {
       axes: [
         { ...axis, values: labels },
         { ...axis, size: isNarrow ? 40 : 64, incrs: [1, 2, 5].flatMap((n) => [n, n * 1e2, n * 1e4, n * 10, n * 1e3, n * 1e5]).sort((a, b) => a - b), values: (chart, ticks) => ticks.map(number) },
-        { ...axis, size: isNarrow ? 56 : 72, scale: "ms", side: 1, grid: { show: false }, values: (chart, ticks) => ticks.map((tick) => (Math.log10(tick) % 1 ? "" : ms(tick))) },
+        { ...axis, size: isNarrow ? 56 : 72, scale: "ms", side: 1, grid: { show: false }, values: (chart, ticks) => ticks.map((tick) => (tick == null ? "" : ms(tick))) },
       ],
       series: [
         { label: place.dataset.time, value: (chart, middle) => (middle == null ? "–" : stamp(middle - (factor * data.bucket_s) / 2)) },

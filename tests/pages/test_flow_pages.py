@@ -318,7 +318,7 @@ async def test_statistics_count_by_operation_source_channel_and_error(
     assert "≈" not in shown
     assert "No runs in this period" in await text_of(http, "/flow/statistics?from=2001-01-01&to=2001-01-02")
     assert "No runs in" not in await text_of(http, "/flow/statistics?last=all")
-    assert "error_code=NOT_FOUND" in shown
+    assert "error_code=INVALID_REQUEST" in shown
     assert "1 run<" in await text_of(http, "/flow?error_code=NOT_FOUND")
     assert "No matching runs" in await text_of(http, "/flow?error_code=TIMEOUT")
 

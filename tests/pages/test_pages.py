@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator
+from io import BytesIO
 from typing import Any
 from urllib.parse import quote, unquote, unquote_plus
+from zipfile import ZipFile
 
 import httpx
 import pytest
@@ -115,7 +117,7 @@ async def test_words_find_conversations_in_the_order_of_search_sessions(http: ht
 
 
 def rows_of(page: str) -> list[str]:
-    return [unquote(name) for name in re.findall(r'data-main href="/channels/([^"?]+)"', page)]
+    return [unquote(name) for name in re.findall(r'data-main href="/channels/([^"?]+)', page)]
 
 
 async def test_the_newest_first_is_a_choice(http: httpx.AsyncClient) -> None:
@@ -357,3 +359,48 @@ async def test_scripts_and_styles_are_kept_by_the_browser_until_they_change(http
     assert "?v=" in sheet
     assert "immutable" in answer.headers["Cache-Control"]
     assert (await http.get("/static/../rooms.py")).status_code == 404
+
+
+async def test_deleted_conversations_are_listed_restored_or_deleted_for_good(http: httpx.AsyncClient) -> None:
+    await http.post("/selections", data={"do": "delete", "channel": [LOGIN, FIBONACCI]})
+    assert rows_of(await text_of(http, "/deleted")) == [LOGIN, FIBONACCI]
+    await http.post("/restorations", data={"channel": FIBONACCI})
+    answer = await http.post("/removals", data={"channel": LOGIN})
+    assert (answer.status_code, answer.headers["Location"]) == (303, "/deleted")
+    assert "No deleted conversations" in await text_of(http, "/deleted")
+    await text_of(http, f"/channels/{LOGIN}?deleted=1", 404)
+    await text_of(http, f"/channels/{FIBONACCI}")
+
+
+async def test_several_conversations_are_tagged_and_carried_away_at_once(http: httpx.AsyncClient) -> None:
+    answer = await http.post("/selections", data={"do": "tag", "tag": "old, 성능", "channel": [LOGIN, AGENT]})
+    assert answer.headers["Location"] == "/?tag=old"
+    assert set(rows_of(await text_of(http, "/?tag=old"))) == {LOGIN, AGENT}
+    answer = await http.post("/selections", data={"do": "export", "channel": [LOGIN, AGENT]})
+    with ZipFile(BytesIO(answer.content)) as archive:
+        assert archive.namelist() == [f"{LOGIN}.md", "claude-code%2F6f1c2a.md"]
+        assert b"And rotation?" in archive.read(f"{LOGIN}.md")
+    await text_of(http, "/channels/" + LOGIN)
+
+
+async def test_a_long_conversation_has_an_outline_of_its_questions(http: httpx.AsyncClient) -> None:
+    page = await text_of(http, f"/channels/{LONG}")
+    assert "150 questions" in page
+    last = (await ids_of_long(http))[298]
+    assert f'href="/channels/{LONG}?at={last}#{last}"' in page
+
+
+async def test_a_message_is_there_as_it_was_written_and_a_huge_one_in_pieces(http: httpx.AsyncClient) -> None:
+    text = "**line**\n" * 350_000
+    message = {"role": "user", "text": text}
+    stored = (await http.post("/bo/conversations", json={"channel": "huge", "messages": [message]})).json()
+    one = stored["stored_ids"][0]
+    page = await text_of(http, "/channels/huge")
+    assert "Show the other 3,130,000 characters" in page
+    whole = await text_of(http, f"/messages/{one}/whole")
+    assert len(whole) < 1_000_000
+    assert "Download all of it: 2,950,000 more characters" in whole
+    raw = await http.get(f"/messages/{one}/raw")
+    assert raw.text == text
+    assert raw.headers["Content-Type"] == "text/plain; charset=utf-8"
+    assert "default-src 'none'" in raw.headers["Content-Security-Policy"]
