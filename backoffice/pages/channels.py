@@ -79,7 +79,7 @@ async def channels_page(request: Request, registry: Stored, client: Asking) -> R
     given = {name: request.query_params.get(name, "") for name in FILTERS}
     is_by_day = not query.q or query.sort == "newest"
     days = [day_of(request, item["updated_at"]) if is_by_day else None for item in shown["found"]["items"]]
-    place = {"cursor": shown["found"]["next_cursor"], "offset": shown["found"].get("next_offset")}
+    onward = {"cursor": shown["found"]["next_cursor"], "offset": shown["found"].get("next_offset")}
     is_home = not (any(given.values()) or query.cursor)
     page = render(
         request,
@@ -87,7 +87,7 @@ async def channels_page(request: Request, registry: Stored, client: Asking) -> R
         section="registry",
         given=given,
         limits={name: as_local(request, as_instant(request, name, given[name])) for name in PERIOD},
-        more=address("/", **given, **place, day=days[-1]) if any(place.values()) else None,
+        more=address("/", **given, **onward, day=days[-1]) if any(onward.values()) else None,
         days=days,
         day_before=query.day,
         named_days=named_days(request),

@@ -25,7 +25,7 @@ class Hit(NamedTuple):
 
     message_id: str
     parts: Sequence[Part]
-    count: int | None
+    messages: int | None
 
 
 def chips(text: str, understood: Mapping[str, Any]) -> list[Chip]:

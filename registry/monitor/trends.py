@@ -81,7 +81,7 @@ class ErrorGroup(NamedTuple):
     operation: str
     code: str
     pattern: str
-    count: int
+    runs: int
     first: datetime
     last: datetime
     example: str
@@ -100,7 +100,7 @@ def error_groups(tx: ReadTransaction, wanted: ExecutionFilter, most: int) -> lis
         key = operation, code, _VARIES.sub("…", text or "")
         known = groups.get(key)
         groups[key] = (
-            known._replace(count=known.count + count, first=min(known.first, first))
+            known._replace(runs=known.runs + count, first=min(known.first, first))
             if known
             else ErrorGroup(*key, count, first, last, example)
         )
