@@ -21,7 +21,7 @@ router = APIRouter(default_response_class=HTMLResponse)
 
 WEEKS = 53
 DAY = timedelta(days=1)
-SHOWN = 8
+SHOWN = 4
 LEVELS = 4
 LOOKED = "looked"
 """The cookie: when this visit began, and the one before it."""

@@ -37,7 +37,7 @@ def window_around(tx: ReadTransaction, row: MessageRow, before: int, limit: int)
     return Window([*ahead.rows, *rest.rows], ahead.earlier, rest.later)
 
 
-def questions_of(tx: ReadTransaction, channel_number: int, limit: int) -> Sequence[Row[Any]]:
+def questions_of(tx: ReadTransaction, channel_number: int, limit: int) -> Sequence[Any]:
     """The first so many messages of the user, in order: id, beginning, timestamp. What a client put in is left out."""
     columns = conversation.c.id, func.substr(conversation.c.text, 1, BEGINNING).label("text"), conversation.c.timestamp
     conditions = conversation.c.role == Role.USER, conversation.c.deleted.is_(False)
