@@ -15,6 +15,7 @@ from backoffice.app import create_app_over
 from backoffice.pages.flow_rendering import bar, duration, share
 from backoffice.pages.flow_run import waterfall
 from orchestrator.graph import describe_graph
+from orchestrator.requests import READING
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
 from registry.storage.database import WriteTransaction
@@ -205,7 +206,7 @@ async def test_each_operation_has_a_page_whatever_it_recorded(
         run = await newest(http)
         shown = await text_of(http, f"/flow/{run['id']}")
         assert (run["error"] or {"code": ""})["code"] in shown
-        assert ("Run again" in shown) == (run["operation"] in ("search", "extract", "list", "fetch"))
+        assert ("Run again" in shown) == (run["operation"] in READING)
 
 
 async def test_a_korean_page_says_in_korean_why(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
