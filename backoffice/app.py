@@ -9,8 +9,10 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
+from starlette.middleware.gzip import GZipMiddleware
 
 from backoffice import channels, conversations, events, executions, health, reference, sources
+from backoffice.answers import Answers
 from backoffice.bodies import body_shapes
 from backoffice.connections import Connections, no_connections
 from backoffice.errors import add_error_handlers
@@ -29,6 +31,8 @@ FAILURES: dict[int | str, dict[str, Any]] = {
     "4XX": {"model": Failure, "description": "refused: INVALID_REQUEST, UNAUTHORIZED or NOT_FOUND"},
     "5XX": {"model": Failure, "description": "failed: STORAGE_ERROR, TIMEOUT or INTERNAL_ERROR"},
 }
+COMPRESSED_FROM = 1024
+"""Bytes."""
 Beside = Callable[[], AbstractAsyncContextManager[object]]
 
 
@@ -98,6 +102,8 @@ def _assemble(host: str, lifespan: Callable[[FastAPI], AbstractAsyncContextManag
     add_error_handlers(app)
     add_page_errors(app)
     # The last one added is the outermost: refused requests are counted too.
+    app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_FROM)
+    app.add_middleware(Answers)
     app.add_middleware(Guard, host=host)
     app.add_middleware(RequestCounter, metrics=app.state.metrics)
     return app

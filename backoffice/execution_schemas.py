@@ -23,6 +23,8 @@ class ExecutionItem(BaseModel):
         started_at=TIME,
         finished_at=TIME,
         duration_ms=3.2,
+        asked=None,
+        delivered=2,
     )
 
     id: str
@@ -35,6 +37,8 @@ class ExecutionItem(BaseModel):
     started_at: str
     finished_at: str | None
     duration_ms: float | None
+    asked: str | None = Field(description="the words or the name that were asked for")
+    delivered: int | None = Field(description="messages or sessions given, or new messages stored")
 
 
 class StepProblem(BaseModel):

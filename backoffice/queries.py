@@ -165,12 +165,24 @@ class ExecutionsQuery(PageQuery, Period):
     status: Literal["running", "succeeded", "not_found", "failed"] | None = None
     source: Word | None = None
     error_code: ErrorCode | None = Field(None, description="only those that ended in this way")
+    q: Word | None = Field(None, description="characters in the words that were asked")
+    client: Word | None = Field(None, description="a part of the client's name")
+    slower_ms: float | None = Field(None, ge=0, description="those that took at least so long")
 
     @property
     def wanted(self) -> ExecutionFilter:
         """As the registry takes it."""
         return ExecutionFilter(
-            self.operation, self.channel, self.status, self.source, self.from_, self.to, self.error_code
+            self.operation,
+            self.channel,
+            self.status,
+            self.source,
+            self.from_,
+            self.to,
+            self.error_code,
+            self.q,
+            self.client,
+            self.slower_ms,
         )
 
 

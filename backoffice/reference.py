@@ -10,6 +10,8 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
+from backoffice.pages.rendering import HEADERS, asset
+
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
 PAGE = """<!doctype html>
@@ -18,24 +20,22 @@ PAGE = """<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>{title}</title>
-<style>
-body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 56rem; margin: 2rem auto; padding: 0 1rem }}
-pre {{ overflow: auto; padding: .5rem; border: 1px solid #8886 }}
-table {{ border-collapse: collapse }}
-td {{ padding: .1rem 1rem .1rem 0; vertical-align: top }}
-</style>
+<link rel="stylesheet" href="{style}">
+<main class="reference">
 <h1>{title}</h1>
 {body}
+</main>
 </html>
 """
 
 
 @router.get("/docs")
-async def docs(request: Request) -> str:
+async def docs(request: Request) -> HTMLResponse:
     """The OpenAPI document as a page."""
     document = request.app.openapi()
     intro = f'<p>{escape(document["info"]["description"])} <a href="/openapi.json">openapi.json</a>\n'
-    return PAGE.format(title=escape(document["info"]["title"]), body=intro + "".join(_operations(document)))
+    title, body = escape(document["info"]["title"]), intro + "".join(_operations(document))
+    return HTMLResponse(PAGE.format(title=title, style=asset("app.css"), body=body), headers=HEADERS)
 
 
 def _operations(document: dict[str, Any]) -> Iterator[str]:
@@ -89,4 +89,4 @@ def _examples_of(schema: dict[str, Any], document: dict[str, Any]) -> list[Any]:
 
 def _examples(title: str, examples: list[Any]) -> Iterator[str]:
     for example in examples:
-        yield f"<p>{title}\n<pre>{escape(json.dumps(example, ensure_ascii=False, indent=2))}</pre>\n"
+        yield f"<p>{title}\n<pre tabindex='0'>{escape(json.dumps(example, ensure_ascii=False, indent=2))}</pre>\n"

@@ -30,6 +30,7 @@ COMMANDS = {
     "resume": "cli.resume",
     "brief": "cli.brief",
     "stats": "cli.stats",
+    "eval": "cli.evaluate:evaluate",
     "sync": "cli.sync",
     "import": "cli.imports:import_files",
     "hook": "cli.install",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
@@ -11,12 +11,14 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from backoffice.channels import Name
 from backoffice.conversations import Id
 from backoffice.dependencies import SOURCE, Asking, Stored
-from backoffice.pages.export import FORMATS, as_file
+from backoffice.pages.channels import given_query
+from backoffice.pages.export import FORMATS, as_archive, as_file
 from backoffice.pages.messages import shown
-from backoffice.pages.rendering import channel_url, render
+from backoffice.pages.rendering import address, channel_url, render
+from backoffice.queries import PageQuery
 from orchestrator.requests import ChannelName
 from registry.errors import InvalidRequest
-from registry.storage.channels import channel_item, get_channel, tags_of
+from registry.storage.channels import ChannelFilter, channel_item, get_channel, list_channels, tags_of
 from registry.storage.database import ReadTransaction
 from registry.storage.message_windows import read_window
 from registry.storage.messages import get_message, message_item
@@ -25,6 +27,7 @@ from registry.storage.paging import Page
 router = APIRouter(default_response_class=HTMLResponse)
 
 SEE_OTHER = 303
+DELETED_ROWS = 100
 EVERYTHING = 1_000_000
 """More messages than a channel has."""
 
@@ -49,6 +52,46 @@ async def delete_channel(client: Asking, channel: Annotated[ChannelName, Form()]
     """Delete a conversation softly, and show how to take that back."""
     await client.run({"operation": "delete", "channel": channel, "query": {"soft": True}, "source": SOURCE})
     return RedirectResponse(channel_url(channel, deleted="1"), SEE_OTHER)
+
+
+@router.get("/deleted")
+async def deleted_page(request: Request, registry: Stored) -> HTMLResponse:
+    """The conversations that are deleted and can be restored."""
+    query = given_query(request, PageQuery, limit=DELETED_ROWS)
+    found = await registry.read(lambda tx: list_channels(tx, ChannelFilter(deleted=True), query.page))
+    cursor = found["next_cursor"]
+    more = address("/deleted", cursor=cursor) if cursor else None
+    return render(request, "deleted.html", section="registry", found=found, more=more)
+
+
+@router.post("/removals")
+async def remove_channel(client: Asking, channel: Annotated[ChannelName, Form()]) -> Response:
+    """Delete a deleted conversation for good."""
+    # Only what is there can be removed; one that was deleted comes back for this moment.
+    await client.run({"operation": "restore", "channel": channel, "query": {}, "source": SOURCE})
+    await client.run({"operation": "delete", "channel": channel, "query": {"soft": False}, "source": SOURCE})
+    return RedirectResponse("/deleted", SEE_OTHER)
+
+
+@router.post("/selections")
+async def act_on_several(
+    registry: Stored,
+    client: Asking,
+    do: Annotated[Literal["tag", "delete", "export"], Form()],
+    channel: Annotated[list[ChannelName], Form()],
+    tag: Annotated[str, Form()] = "",
+) -> Response:
+    """Tag, delete or carry away the conversations that were ticked."""
+    if do == "export":
+        told = [await registry.read(lambda tx, name=name: _told(tx, name)) for name in channel]  # type: ignore[misc]
+        return await asyncio.to_thread(as_archive, told)
+    if do == "delete":
+        asked = {"operation": "delete", "query": {"soft": True}}
+    else:
+        asked = {"operation": "tag", "query": {"add_tags": [one for one in map(str.strip, tag.split(",")) if one]}}
+    for name in channel:
+        await client.run({**asked, "channel": name, "source": SOURCE})
+    return RedirectResponse("/deleted" if do == "delete" else address("/", tag=tag.split(",")[0].strip()), SEE_OTHER)
 
 
 @router.post("/restorations")
@@ -86,10 +129,11 @@ async def export_channel(registry: Stored, channel: Name, kind: str = "markdown"
     if kind not in FORMATS:
         raise InvalidRequest("No such format.", f"kind: given {kind!r}; allowed: {', '.join(FORMATS)}")
 
-    def work(tx: ReadTransaction) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        row = get_channel(tx, channel)
-        rows = read_window(tx, row.number, Page(EVERYTHING, None, "asc")).rows
-        return channel_item(row, tags_of(tx, [row.number])[row.number]), [message_item(one) for one in rows]
-
-    session, messages = await registry.read(work)
+    session, messages = await registry.read(lambda tx: _told(tx, channel))
     return await asyncio.to_thread(as_file, kind, session, messages)
+
+
+def _told(tx: ReadTransaction, channel: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    row = get_channel(tx, channel)
+    rows = read_window(tx, row.number, Page(EVERYTHING, None, "asc")).rows
+    return channel_item(row, tags_of(tx, [row.number])[row.number]), [message_item(one) for one in rows]

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import HTMLResponse
-from pydantic import BaseModel, ValidationError
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from pydantic import BaseModel, Field, ValidationError
 
 from backoffice.channels import page_of_channels
-from backoffice.dependencies import SOURCE, Asking, Stored
-from backoffice.pages.rendering import address, render
-from backoffice.pages.snippets import Part, snippet
+from backoffice.dependencies import SOURCE, Asking, Client, Stored
+from backoffice.pages.finding import IDENTIFIER, best_hits, chips, newest_hits
+from backoffice.pages.rendering import address, channel_url, render
+from backoffice.pages.today import day_of, named_days, since, visit
 from backoffice.pages.zone import as_instant, as_local, utc_offset_minutes
 from backoffice.queries import ChannelsQuery
 from orchestrator.requests import invalid_request
+from registry.errors import RegistryError
+from registry.monitor.activity import channels_since
 from registry.storage.channels import list_channels
 from registry.storage.database import ReadTransaction
+from registry.storage.executions import get_execution
+from registry.storage.extract_results import get_result
 from registry.storage.facets import projects_like, sources, tags_like
+from registry.storage.messages import get_message
+from registry.storage.references import resolve_session
 
 router = APIRouter(default_response_class=HTMLResponse)
 
@@ -26,7 +32,8 @@ ROWS = 50
 SUGGESTIONS = {"project": projects_like, "tag": tags_like}
 SUGGESTED = 20
 PERIOD = ("from", "to")
-FILTERS = ("source", "project", "tag", "from", "to", "q")
+FILTERS = ("source", "project", "tag", "from", "to", "q", "sort")
+NARROWING = ("source", "project", "tag", "from", "to")
 SHOWN_SOURCES = 50
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -42,40 +49,126 @@ def given_query(request: Request, shape: type[Model], **defaults: Any) -> Model:
         raise invalid_request(exc.errors(include_url=False)) from exc
 
 
-@router.get("/")
-async def channels_page(request: Request, registry: Stored, client: Asking) -> HTMLResponse:
-    """The channels by last activity; with words, those that are called so or speak of it."""
-    query = given_query(request, ChannelsQuery, limit=ROWS)
+class RegistryQuery(ChannelsQuery):
+    """Which channels, and in which order where words are given."""
+
+    sort: Literal["relevance", "newest"] = "relevance"
+    offset: int = Field(0, ge=0)
+    day: str | None = Field(None, max_length=10, description="the day of the row before: it has its heading")
+
+
+@router.get("/", response_model=None)
+async def channels_page(request: Request, registry: Stored, client: Asking) -> Response:
+    """The channels by last activity; with words, those that speak of it or are called so, the best first."""
+    query = given_query(request, RegistryQuery, limit=ROWS)
+    if query.q and IDENTIFIER.fullmatch(query.q.strip()):
+        place = await registry.read(lambda tx: _place_of(tx, (query.q or "").strip()))
+        if place:
+            return _jump(request, place)
+
+    here = visit(request)
 
     def work(tx: ReadTransaction) -> dict[str, Any]:
         found = {} if query.q else list_channels(tx, query.wanted, query.page)
-        return {"found": found, "sources": sources(tx)[:SHOWN_SOURCES]}
+        news = channels_since(tx, here.before) if here.before else 0
+        return {"found": found, "news": news, "sources": sources(tx)[:SHOWN_SOURCES]}
 
-    shown = await registry.read(work)
-    hits = {}
+    shown = {"hits": {}, "understood": {}, **await registry.read(work)}
     if query.q:
-        asked = query.as_query(utc_offset_minutes(request))
-        answer = await client.run({"operation": "list", "query": asked, "source": SOURCE})
-        shown["found"], hits = page_of_channels(answer), _hits(answer)
+        shown |= await (_newest if query.sort == "newest" else _best)(client, query, utc_offset_minutes(request))
     given = {name: request.query_params.get(name, "") for name in FILTERS}
-    cursor = shown["found"]["next_cursor"]
-    return render(
+    is_by_day = not query.q or query.sort == "newest"
+    days = [day_of(request, item["updated_at"]) if is_by_day else None for item in shown["found"]["items"]]
+    onward = {"cursor": shown["found"]["next_cursor"], "offset": shown["found"].get("next_offset")}
+    is_home = not (any(given.values()) or query.cursor)
+    page = render(
         request,
         "channels.html",
         section="registry",
         given=given,
         limits={name: as_local(request, as_instant(request, name, given[name])) for name in PERIOD},
-        more=address("/", **given, cursor=cursor) if cursor else None,
-        hits=hits,
+        more=address("/", **given, **onward, day=days[-1]) if any(onward.values()) else None,
+        days=days,
+        day_before=query.day,
+        named_days=named_days(request),
+        is_home=is_home,
+        looked=since(here.before),
+        can_sync=registry.is_embedded,
+        chips=chips(query.q or "", shown["understood"]),
+        narrowed={name: given[name] for name in NARROWING if given[name]},
         **shown,
     )
+    if is_home:
+        here.keep(page)
+    return page
 
 
-def _hits(answer: Mapping[str, Any]) -> dict[str, tuple[str, list[Part]]]:
-    """For each channel its best message: the id, and the words of it that were searched for."""
-    words = answer.get("understood", {}).get("words", [])
-    hits = answer.get("hits", {})
-    return {channel: (message["id"], snippet(message["text"], words)) for channel, message in hits.items()}
+async def _best(client: Client, query: RegistryQuery, utc_offset_minutes: int) -> dict[str, Any]:
+    """What `search_sessions` finds, in its order."""
+    asked = query.as_query(utc_offset_minutes)
+    wanted = {RENAMED.get(name, name): value for name, value in asked.items() if name not in ("cursor", "order")}
+    wanted |= {"offset": query.offset, "context_window": 0, "max_tokens": EVERY_PASSAGE}
+    answer = await client.run({"operation": "search_sessions", "query": wanted, "source": SOURCE})
+    place = answer["pagination"]
+    found = {
+        "items": [{**NOTHING_KNOWN, **session} for session in answer["sessions"]],
+        "total": place["total"],
+        "next_cursor": None,
+        "next_offset": query.offset + query.limit if place["has_more"] else None,
+    }
+    return {"found": found, "hits": best_hits(answer), "understood": answer["understood"]}
+
+
+RENAMED = {"since": "from", "until": "to"}
+EVERY_PASSAGE = 1_000_000
+NOTHING_KNOWN: dict[str, Any] = {
+    "nickname": None,
+    "title": None,
+    "tags": [],
+    "project_path": None,
+    "project_name": "General",
+    "first_message_preview": None,
+}
+"""An answer leaves out what is empty."""
+
+
+async def _newest(client: Client, query: RegistryQuery, utc_offset_minutes: int) -> dict[str, Any]:
+    """All that speak of the words, by last activity."""
+    asked = query.as_query(utc_offset_minutes)
+    answer = await client.run({"operation": "list", "query": asked, "source": SOURCE})
+    return {
+        "found": page_of_channels(answer),
+        "hits": newest_hits(answer),
+        "understood": answer.get("understood", {}),
+    }
+
+
+def _jump(request: Request, place: str) -> Response:
+    """There; from a search while one types, by htmx's own header."""
+    if "hx-request" in request.headers:
+        return Response(headers={"HX-Redirect": place})
+    return RedirectResponse(place, 303)
+
+
+def _place_of(tx: ReadTransaction, pasted: str) -> str | None:
+    """The page of what has this id, if anything has."""
+    try:
+        return JUMPS.get(pasted.partition("_")[0], _channel_place)(tx, pasted)
+    except RegistryError:
+        return None
+
+
+def _channel_place(tx: ReadTransaction, pasted: str) -> str | None:
+    row = resolve_session(tx, pasted)
+    return channel_url(row.name) if pasted in (row.name, row.session_id, row.nickname) else None
+
+
+JUMPS = {
+    "conv": lambda tx, id: f"/messages/{get_message(tx, id, include_deleted=True).id}",
+    "exec": lambda tx, id: f"/flow/{get_execution(tx, id)['id']}",
+    "ext": lambda tx, id: f"/flow/{get_result(tx, id).metadata['execution_id']}",
+}
+"""By the beginning of an id, what is looked up."""
 
 
 @router.get("/suggestions/{kind}")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from backoffice.channels import Name
@@ -16,17 +16,17 @@ from backoffice.conversations import Id
 from backoffice.dependencies import SOURCE, Asking, Client, Stored
 from backoffice.pages.channels import given_query
 from backoffice.pages.messages import shown
-from backoffice.pages.rendering import channel_url, render
+from backoffice.pages.rendering import HEADERS, channel_url, render
 from backoffice.pages.snippets import snippet
 from backoffice.queries import Word
-from registry.domain import format_time
+from registry.domain import format_time, preview_of
 from registry.errors import NotFound
 from registry.registry import Registry
 from registry.storage.aliases import links_of
 from registry.storage.channels import ChannelRow, channel_item, find_channel, get_channel, tags_of
 from registry.storage.database import ReadTransaction
 from registry.storage.extract_results import deliveries_of
-from registry.storage.message_windows import Window, numbers_containing, read_window, window_around
+from registry.storage.message_windows import Window, numbers_containing, questions_of, read_window, window_around
 from registry.storage.messages import MessageRow, by_ids, by_numbers, get_message
 from registry.storage.paging import Page
 
@@ -38,6 +38,7 @@ AHEAD = 6
 """Messages shown before the one that was jumped to."""
 MOST_HITS = 100
 MOST_DELIVERIES = 20
+MOST_QUESTIONS = 500
 LATEST = "latest"
 CONTINUED = 50
 """How many messages the prompt for another AI asks for."""
@@ -68,6 +69,7 @@ async def conversation_page(request: Request, registry: Stored, client: Asking, 
             "maybe_same_as": links_of(tx, row.number),
             "is_deleted": row.deleted,
             "most_hits": MOST_HITS,
+            "questions": [_question(one) for one in questions_of(tx, row.number, MOST_QUESTIONS)],
             "messages": [shown(message) for message in window.rows],
             "earlier": _other(channel, query, before=window.earlier),
             "later": _other(channel, query, after=window.later),
@@ -80,6 +82,10 @@ async def conversation_page(request: Request, registry: Stored, client: Asking, 
     return await asyncio.to_thread(
         render, request, "conversation.html", section="registry", query=query, prompt=prompt, **found
     )
+
+
+def _question(row: Any) -> dict[str, str]:
+    return {"id": row.id, "preview": preview_of(row.text), "timestamp": format_time(row.timestamp)}
 
 
 def _channel(tx: ReadTransaction, name: str, query: ConversationQuery) -> ChannelRow:
@@ -154,6 +160,13 @@ async def whole_message(request: Request, registry: Stored, message_id: Id) -> H
             request, "message.html", messages=[shown(row, whole=True)], opened=True, show_deleted=row.deleted
         )
     )
+
+
+@router.get("/messages/{id}/raw")
+async def raw_message(registry: Stored, message_id: Id) -> Response:
+    """A message as it was written, however long."""
+    row = await registry.read(lambda tx: get_message(tx, message_id, include_deleted=True))
+    return Response(row.text, media_type="text/plain; charset=utf-8", headers=HEADERS)
 
 
 @router.get("/messages/{id}/facts")

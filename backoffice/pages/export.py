@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from io import BytesIO
 from typing import Any, NamedTuple
 from urllib.parse import quote
+from zipfile import ZIP_DEFLATED, ZipFile
 
 from fastapi.responses import Response
 
@@ -27,6 +29,16 @@ def as_file(kind: str, session: Session, messages: Messages) -> Response:
     name = quote(f"{session['channel']}.{wanted.ending}", safe="")
     headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{name}", "X-Content-Type-Options": "nosniff"}
     return Response(wanted.write(session, messages), media_type=wanted.media_type, headers=headers)
+
+
+def as_archive(told: Sequence[tuple[Session, Messages]]) -> Response:
+    """Several conversations as Markdown in one ZIP."""
+    file = BytesIO()
+    with ZipFile(file, "w", ZIP_DEFLATED) as archive:
+        for session, messages in told:
+            archive.writestr(f"{quote(session['channel'], safe=' ')}.md", markdown_text(session, messages))
+    headers = {"Content-Disposition": 'attachment; filename="conversations.zip"'}
+    return Response(file.getvalue(), media_type="application/zip", headers=headers)
 
 
 def markdown_text(session: Session, messages: Messages) -> str:

@@ -9,12 +9,14 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 
 from backoffice.dependencies import SOURCE, Asking, Stored
 from backoffice.pages.channels import PERIOD, given_query
+from backoffice.pages.flow_expected import Expected, expected_in
 from backoffice.pages.flow_rendering import render_flow
-from backoffice.pages.flow_run import RunView, compare, run_view
+from backoffice.pages.flow_run import RunView, compare, run_view, waterfall
 from backoffice.pages.graph_drawing import graph_drawing
 from backoffice.pages.rendering import address
 from backoffice.pages.zone import as_instant, as_local
 from backoffice.queries import ExecutionsQuery, Word
+from orchestrator.evaluation import JUDGED
 from orchestrator.requests import READING, Operation
 from registry.domain import new_id
 from registry.errors import ErrorCode, InvalidRequest
@@ -25,7 +27,9 @@ from registry.storage.facets import sources
 router = APIRouter(prefix="/flow", default_response_class=HTMLResponse)
 
 ROWS = 50
-FILTERS = ("operation", "status", "error_code", "source", "channel", "from", "to")
+FILTERS = ("q", "operation", "status", "error_code", "source", "client", "channel", "slower_ms", "from", "to")
+SLOWER = (100, 1_000, 10_000)
+"""Milliseconds to choose from."""
 STATUSES = ("succeeded", "not_found", "failed")
 
 Id = Annotated[Word, Path()]
@@ -49,7 +53,8 @@ async def executions_page(request: Request, registry: Stored) -> HTMLResponse:
         limits={name: as_local(request, as_instant(request, name, given[name])) for name in PERIOD},
         operations=[*Operation, "unknown"],
         statuses=STATUSES,
-        codes=list(ErrorCode),
+        codes=[code for code in ErrorCode if code != ErrorCode.NOT_FOUND],
+        slower=SLOWER,
         is_newest=query.cursor is None,
         more=address("/flow", **given, cursor=cursor) if cursor else None,
         **shown,
@@ -58,20 +63,32 @@ async def executions_page(request: Request, registry: Stored) -> HTMLResponse:
 
 @router.get("/{execution_id}")
 async def execution_page(
-    request: Request, registry: Stored, execution_id: Id, beside: Annotated[str | None, Query()] = None
+    request: Request,
+    registry: Stored,
+    execution_id: Id,
+    beside: Annotated[str | None, Query()] = None,
+    expected: Annotated[str | None, Query()] = None,
 ) -> HTMLResponse:
-    """One run: its way through the graph, what each node did and why, what was delivered; `beside` another one."""
+    """One run: its way through the graph, what each node did and why, what was delivered.
 
-    def work(tx: ReadTransaction) -> tuple[RunView, RunView | None]:
-        return run_view(tx, execution_id), run_view(tx, beside) if beside else None
+    `beside` another one; `expected`: what became of that message.
+    """
 
-    view, other = await registry.read(work)
+    def work(tx: ReadTransaction) -> tuple[RunView, RunView | None, Expected | None]:
+        view = run_view(tx, execution_id)
+        other = run_view(tx, beside) if beside else None
+        return view, other, expected_in(tx, view, expected) if expected else None
+
+    view, other, missing = await registry.read(work)
     return render_flow(
         request,
         "execution.html",
         view=view,
         drawing=graph_drawing(),
         run=view.run,
+        spans=waterfall(view.run),
+        can_be_tried=view.run["operation"] in JUDGED and bool(view.run["request"]),
+        expected=missing,
         can_repeat=view.run["operation"] in READING,
         other=other,
         comparison=compare(view, other) if other else None,

@@ -10,6 +10,7 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse
 
 from backoffice.pages.rendering import environment, render
+from registry.text.analyzer import HANGUL_KEY_PREFIX, IDENTIFIER_PREFIX, KEY_PREFIX, LATIN_KEY_PREFIX
 
 LONGEST_MS = 30_000.0
 """A bar of full width: the usual time limit."""
@@ -32,6 +33,36 @@ def bar(ms: float) -> int:
     return max(2, min(WIDTH, round(WIDTH * log10(1 + ms) / log10(1 + LONGEST_MS))))
 
 
+LABELS = {
+    "by": "looked up by",
+    "also": "other wordings",
+    "total_count": "in all",
+    "filtered_count": "delivered",
+    "max_tokens": "most tokens",
+    "utc_offset_minutes": "minutes from UTC",
+    "is_folded": "folded",
+    "stands_at": "where it stands",
+    "taken_for_typos": "taken for typos",
+    "terms_beyond_budget": "index terms not looked up",
+    "message_limit": "most messages",
+}
+
+
+def label(name: str) -> str:
+    """What a record's field is called in English."""
+    return LABELS.get(name, name.replace("_", " "))
+
+
+def token(given: str) -> str:
+    """An index token without the mark of its kind."""
+    return given.removeprefix(LATIN_KEY_PREFIX).removeprefix(HANGUL_KEY_PREFIX).removeprefix(IDENTIFIER_PREFIX)
+
+
+def is_sound(given: str) -> bool:
+    """Whether an index token is a word's sound, and not how it is written."""
+    return given.startswith(KEY_PREFIX)
+
+
 def share(part: float | None) -> str:
     """A success rate; 100 % only if nothing failed."""
     if part is None:
@@ -46,8 +77,15 @@ def is_instant(given: object) -> bool:
 
 def render_flow(request: Request, template: str, **context: Any) -> HTMLResponse:
     """A page of this room."""
-    return render(request, f"flow/{template}", section="flow", **context)
+    return render(request, f"flow/{template}", **{"section": "flow", **context})
 
 
 environment.tests["instant"] = is_instant
-environment.filters |= {"duration": duration, "bar": bar, "share": share}
+environment.filters |= {
+    "duration": duration,
+    "bar": bar,
+    "share": share,
+    "label": label,
+    "token": token,
+    "is_sound": is_sound,
+}

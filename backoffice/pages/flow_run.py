@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
+from backoffice.pages.flow_verdicts import Judgement, Lookup, Missed
 from orchestrator.nodes import NODES
-from registry.domain import format_time, preview_of
+from orchestrator.recorder import KEPT_ITEMS
+from registry.domain import format_time, parse_time, preview_of
 from registry.storage.database import ReadTransaction
 from registry.storage.executions import get_execution
 from registry.storage.messages import MessageRow, by_ids, by_numbers
@@ -27,8 +29,10 @@ class RunView:
     """The way taken through the graph."""
     judging: str | None
     """The node that noted verdicts on the messages found."""
-    verdicts: list[dict[str, Any]]
-    """On the best messages found, each with the message as `shown` (None: deleted since)."""
+    verdicts: list[Judgement]
+    """On the best messages found."""
+    missed: Missed | None
+    """Why nothing was delivered, where something was asked for in words."""
     delivered: list[dict[str, Any]]
     gone: int
     """How many of the delivered messages are deleted by now, or were left out of the record."""
@@ -49,26 +53,30 @@ def run_view(tx: ReadTransaction, execution_id: str) -> RunView:
     recorded = steps[judging]["detail"]["verdicts"] if judging else []
     verdicts = [verdict for verdict in recorded if isinstance(verdict, dict)]
     found = {row.number: row for row in by_numbers(tx, [verdict["message"] for verdict in verdicts])}
-    ids = _delivered_ids(run, steps)
+    ids, is_complete = _delivered_ids(run, steps)
     rows = by_ids(tx, ids)
+    lookup = Lookup(run["operation"], steps.get("cr_query", {}).get("detail", {}), frozenset(ids), is_complete)
+    judged = [lookup.judge(one, row := found.get(one["message"]), _message(row)) for one in verdicts]
     return RunView(
         run,
         steps,
         frozenset(pairwise(step["node"] for step in run["steps"])),
         judging,
-        [{**verdict, "shown": _message(found.get(verdict["message"]))} for verdict in verdicts],
+        judged,
+        lookup.missed(judged) if lookup.noted.get("words") and not run["delivered"] else None,
         [message for row in rows if (message := _message(row))],
         len(ids) - len(rows),
         steps.get("cr_write", {}).get("detail", {}).get("tokens"),
     )
 
 
-def _delivered_ids(run: Mapping[str, Any], steps: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """What left the orchestrator: extract notes it when it writes, the others in their result."""
+def _delivered_ids(run: Mapping[str, Any], steps: Mapping[str, Mapping[str, Any]]) -> tuple[list[str], bool]:
+    """What left the orchestrator, and whether that is all: extract notes it when it writes, others in their result."""
     noted = steps.get("cr_write", {}).get("detail", {}).get("delivered")
-    answered = (run["result"] or {}).get("messages", [])
-    ids = noted if noted is not None else answered
-    return [id for id in ids if str(id).startswith("conv_")] if isinstance(ids, list) else []
+    given = noted if noted is not None else (run["result"] or {}).get("messages", [])
+    given = given if isinstance(given, list) else []
+    ids = [id for id in given if str(id).startswith("conv_")]
+    return ids, len(ids) == len(given) and len(ids) < KEPT_ITEMS
 
 
 def _message(row: MessageRow | None) -> dict[str, Any] | None:
@@ -81,6 +89,42 @@ def _message(row: MessageRow | None) -> dict[str, Any] | None:
         "preview": preview_of(row.text, PREVIEW),
         "timestamp": format_time(row.timestamp),
     }
+
+
+class Span(NamedTuple):
+    """A stretch of a run: a node's, or one between two of them. Milliseconds from the start; shares of the whole."""
+
+    name: str
+    is_gap: bool
+    start_ms: float
+    duration_ms: float
+    left: float
+    width: float
+
+
+WAITING, BETWEEN, FINISHING = "before the first step", "between two steps", "after the last step"
+LEAST_GAP_MS = 1.0
+"""The steps' beginnings are noted to the millisecond: what is shorter says nothing."""
+
+
+def waterfall(run: Mapping[str, Any]) -> list[Span]:
+    """Where the time of a run went: its steps in order, and what is longer than a blink between them."""
+    began, total = parse_time(run["started_at"]), max(run["duration_ms"] or 0.0, 0.001)
+    spans: list[Span] = []
+    at = 0.0
+
+    def add(name: str, start: float, end: float, *, is_gap: bool) -> None:
+        if not is_gap or end - start >= LEAST_GAP_MS:
+            left, right = min(start / total, 1.0), min(end / total, 1.0)
+            spans.append(Span(name, is_gap, start, end - start, left, right - left))
+
+    for place, step in enumerate(run["steps"]):
+        start = max((parse_time(step["started_at"]) - began).total_seconds() * 1000, at)
+        add(BETWEEN if place else WAITING, at, start, is_gap=True)
+        at = start + (step["duration_ms"] or 0.0)
+        add(step["node"], start, at, is_gap=False)
+    add(FINISHING, at, total, is_gap=True)
+    return spans
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +150,8 @@ def compare(here: RunView, there: RunView) -> Comparison:
 def _figures(view: RunView) -> dict[str, Any]:
     query, judged = (view.steps.get(name or "", {}).get("detail", {}) for name in ("cr_query", view.judging))
     return {
+        "asked": view.run["asked"],
+        "operation": view.run["operation"],
         "status": view.run["status"],
         "error": (view.run["error"] or {}).get("code"),
         "channel": view.run["channel"],

@@ -10,6 +10,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 
 from backoffice.dependencies import Local, without_parameters
 from backoffice.pages.flow_rendering import render_flow
+from sources.exports.client import CHATGPT, CLAUDE
 
 router = APIRouter(prefix="/flow", default_response_class=HTMLResponse)
 
@@ -23,12 +24,14 @@ async def sources_page(request: Request, machine: Local) -> HTMLResponse:
     return render_flow(
         request,
         "sources.html",
+        section="sources",
         stores=seen["stores"],
         clients=[_shown(client) for client in seen["clients"] if client["is_here"]],
         absent=[client["client"] for client in seen["clients"] if not client["is_here"]],
         is_shared=seen["is_shared"],
         sync=seen["sync"],
         most=SHOWN_REASONS,
+        imported=(CLAUDE.source, CHATGPT.source),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -14,9 +15,10 @@ from backoffice.dependencies import Stored
 from backoffice.pages.channels import PERIOD, given_query
 from backoffice.pages.rendering import render_in_parts
 from backoffice.pages.zone import as_local
-from backoffice.queries import StatisticsQuery
+from backoffice.queries import OperationName, StatisticsQuery
 from registry.domain import format_time, now
 from registry.errors import StorageError
+from registry.monitor import trends
 from registry.monitor.statistics import (
     CHANNEL_RUNS,
     busiest_channels,
@@ -36,6 +38,7 @@ LAST = {"1h": timedelta(hours=1), "24h": timedelta(days=1), "7d": timedelta(days
 class StatisticsPageQuery(StatisticsQuery):
     """Which period: from `from` to `to`, or else the last so much time."""
 
+    operation: OperationName | None = Field(None, description="whose times the chart shows")
     last: Literal["1h", "24h", "7d", "30d", "all"] = Field("24h")
 
     def period(self, at: datetime) -> StatisticsQuery:
@@ -58,8 +61,18 @@ async def statistics_page(request: Request, registry: Stored) -> StreamingRespon
     bucket_s = period.bucket_s(at)
 
     def work(tx: ReadTransaction) -> dict[str, Any]:
+        figures = execution_statistics(tx, from_=wanted.from_, to=wanted.to, bucket_s=bucket_s)
+        is_countable = trends.is_countable(tx, wanted)
+        times = trends.latencies(tx, replace(wanted, operation=asked.operation), bucket_s) if is_countable else {}
         return {
-            "figures": execution_statistics(tx, from_=wanted.from_, to=wanted.to, bucket_s=bucket_s),
+            "figures": {
+                **figures,
+                "series": [{**NO_TIMES, **point, **times.get(point["at"], {})} for point in figures["series"]],
+            },
+            "before": _before(tx, wanted),
+            "clients": trends.client_figures(tx, wanted, SHOWN) if is_countable else [],
+            "volumes": trends.volumes(tx, wanted) if is_countable else None,
+            "errors": [_shown(group) for group in trends.error_groups(tx, wanted, SHOWN)],
             "channels": busiest_channels(tx, wanted, SHOWN),
             "slowest": slowest_executions(tx, wanted, SHOWN),
             "failing": newest_executions(tx, ExecutionFilter(from_=wanted.from_, to=wanted.to, status="failed"), SHOWN),
@@ -85,8 +98,29 @@ async def statistics_page(request: Request, registry: Stored) -> StreamingRespon
         shown_limits={name: as_local(request, limits[name]) for name in PERIOD},
         channel_runs=CHANNEL_RUNS,
         bucket_s=bucket_s,
+        operation=asked.operation,
         counted=counted,
     )
+
+
+NO_TIMES = {"p50_ms": None, "p95_ms": None}
+
+
+def _before(tx: ReadTransaction, wanted: ExecutionFilter) -> dict[str, Any] | None:
+    """The figures of the period before, of the same length; None where there is none."""
+    if wanted.from_ is None or wanted.to is None:
+        return None
+    start = wanted.from_ - (wanted.to - wanted.from_)
+    figures = execution_statistics(tx, from_=start, to=wanted.from_, bucket_s=WHOLE)
+    total: dict[str, Any] = figures["total"]
+    return total if total["count"] else None
+
+
+WHOLE = 31_536_000
+
+
+def _shown(group: trends.ErrorGroup) -> dict[str, Any]:
+    return {**group._asdict(), "first": format_time(group.first), "last": format_time(group.last)}
 
 
 def _written(moment: datetime | None) -> str:

@@ -17,6 +17,8 @@ LONGEST_SHOWN = {"tool": 4_000, "thinking": 8_000, "system": 4_000}
 """Characters shown at once; the rest comes when it is asked for."""
 LONGEST_SAID = 20_000
 FOLDED = {"tool", "thinking", "system"}
+LONGEST_AT_ALL = 200_000
+"""What is longer is no reading any more: the rest is there as it was written."""
 _HEADLINE = 160
 _DIFF_STARTS = ("diff --git ", "--- ", "*** Begin Patch", "@@ ")
 _GOOD_ENDS = {"completed", "ok", "success", "succeeded", "done"}
@@ -42,12 +44,12 @@ class ShownMessage:
 
 
 def shown(row: MessageRow, *, whole: bool = False) -> ShownMessage:
-    """A stored message for the page; `whole`: however long it is."""
+    """A stored message for the page; `whole`: as much of it as a page can show."""
     item = message_item(row)
     payload: Mapping[str, Any] = item["payload"]
     tool = _mapping(payload.get("tool"))
     text = item["text"]
-    most = len(text) if whole else LONGEST_SHOWN.get(item["role"], LONGEST_SAID)
+    most = LONGEST_AT_ALL if whole else LONGEST_SHOWN.get(item["role"], LONGEST_SAID)
     status = str(tool.get("status") or "")
     return ShownMessage(
         id=item["id"],

@@ -85,7 +85,8 @@ def render_in_parts(request: Request, template: str, **context: Any) -> Streamin
     Runs in a thread, so that a function in the context may wait for what comes next.
     """
     pieces = environment.get_template(template).generate({**_with_frame(request, context), "flush": FLUSH})
-    return StreamingResponse(_parts(pieces), 200, HEADERS, "text/html")
+    # Compressed, what is known would wait for the rest.
+    return StreamingResponse(_parts(pieces), 200, {**HEADERS, "Content-Encoding": "identity"}, "text/html")
 
 
 def _parts(pieces: Iterable[str]) -> Iterator[str]:

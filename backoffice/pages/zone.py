@@ -27,7 +27,7 @@ def zone_told(request: Request) -> Told:
 
 def as_instant(request: Request, name: str, given: str) -> str:
     """A filter's `from` or `to` as the reader means it, as an instant; what is none stays, to be refused."""
-    span = parse_span(given, datetime.now(_zone_of(request) or UTC))
+    span = parse_span(given, reader_now(request))
     moment = span and (span.end if name == "to" else span.start)
     return format_time(moment) if moment else given
 
@@ -41,9 +41,14 @@ def as_local(request: Request, given: str) -> str:
     return moment.isoformat(timespec="minutes")[:16]
 
 
+def reader_now(request: Request) -> datetime:
+    """Now, by the reader's clock and calendar."""
+    return datetime.now(_zone_of(request) or UTC)
+
+
 def utc_offset_minutes(request: Request) -> int:
     """The reader's clock against UTC, now."""
-    offset = datetime.now(_zone_of(request) or UTC).utcoffset() or timedelta()
+    offset = reader_now(request).utcoffset() or timedelta()
     return int(offset.total_seconds() // 60)
 
 

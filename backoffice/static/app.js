@@ -70,8 +70,15 @@ function tellZone() {
   const isTold = () => document.cookie.split("; ").includes(cookie);
   if (isTold()) return;
   remember(cookie);
-  // The times in these fields were written as UTC.
-  if (isTold() && all("input[type^=date]").some((field) => field.value)) location.reload();
+  // The times in these fields were written as UTC: an instant is turned, of a day only the server knows the ends.
+  const fields = all("input[type^=date]").filter((field) => field.value);
+  if (isTold() && fields.some((field) => !field.dataset.at)) return location.reload();
+  fields.forEach((field) => (field.value = localField(field.dataset.at)));
+}
+
+function localField(instant) {
+  const at = new Date(instant);
+  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}T${two(at.getHours())}:${two(at.getMinutes())}`;
 }
 
 // --- Whatever has just come into the page.
@@ -98,8 +105,22 @@ const clicks = {
   },
   "[data-help]": () => document.getElementById("help").showModal(),
   "[data-open]": (button) => document.getElementById(button.dataset.open).showModal(),
+  "[data-mine]": (button) => {
+    const isOn = document.getElementById("messages").classList.toggle("only-mine");
+    press(button, isOn);
+    [button.textContent, button.dataset.mine] = [button.dataset.mine, button.textContent];
+  },
+  "[data-fold]": (button) => {
+    const isOpen = button.getAttribute("aria-pressed") !== "true";
+    all(".fold").forEach((fold) => (fold.open = isOpen));
+    press(button, isOpen);
+  },
   "[data-copy]": (button) => copy(document.getElementById(button.dataset.copy).textContent, button),
 };
+
+function press(button, isOn) {
+  button.setAttribute("aria-pressed", isOn);
+}
 
 function remember(cookie) {
   document.cookie = `${cookie}; path=/; max-age=31536000; samesite=lax`;
@@ -125,8 +146,8 @@ document.addEventListener("input", (event) => {
 
 // --- Keys: rows are marked data-row; what is focused is the row, or the link in it marked data-main.
 
-function step(by) {
-  const rows = all("[data-row]");
+function step(by, selector = "[data-row]") {
+  const rows = all(selector);
   const here = rows.findIndex((row) => row.contains(document.activeElement));
   const row = rows[here < 0 ? 0 : Math.min(Math.max(here + by, 0), rows.length - 1)];
   (row?.querySelector("[data-main]") ?? row)?.focus();
@@ -137,6 +158,8 @@ const keys = {
   "/": () => (document.querySelector("main [data-search]") ?? document.querySelector("[data-search]"))?.focus(),
   j: () => step(1),
   k: () => step(-1),
+  n: () => step(1, ".message.user"),
+  p: () => step(-1, ".message.user"),
   "?": () => document.getElementById("help").showModal(),
 };
 

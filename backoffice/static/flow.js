@@ -72,12 +72,21 @@ function endsOf({ bucket_s, series, from, to }) {
 function filled({ bucket_s, series }, [start, end]) {
   const points = new Map(series.map((point) => [seconds(point.at), point]));
   const first = (end - start) / bucket_s > MOST_COLUMNS ? seconds(series[0].at) : start;
-  const columns = [[], [], [], []];
-  for (let at = first; at < end && columns[0].length < MOST_COLUMNS; at += bucket_s) {
+  const columns = [];
+  for (let at = first; at < end && columns.length < MOST_COLUMNS; at += bucket_s) {
     const point = points.get(at);
-    [at + bucket_s / 2, point?.count ?? 0, point?.failed ?? 0, point?.mean_ms ?? null].forEach((value, i) => columns[i].push(value));
+    columns.push([at + bucket_s / 2, point?.count ?? 0, point?.failed || null, point?.p50_ms ?? null, point?.p95_ms ?? null]);
   }
   return columns;
+}
+
+// On a narrow screen several buckets make one column: counts are added, of times the slowest stands.
+function coarser(columns, factor) {
+  const groups = [];
+  for (let at = 0; at < columns.length; at += factor) groups.push(columns.slice(at, at + factor));
+  const sum = (group, i) => group.reduce((total, column) => total + column[i], 0);
+  const most = (group, i) => group.reduce((most, column) => (column[i] == null ? most : Math.max(most ?? 0, column[i])), null);
+  return groups.map((group) => [sum(group, 0) / group.length, sum(group, 1), sum(group, 2) || null, most(group, 3), most(group, 4)]);
 }
 
 function choose(chart, bucket_s) {
@@ -130,32 +139,40 @@ function draw(place) {
   const bars = { paths: uPlot.paths.bars({ size: [0.8, 48] }), points: { show: false }, value: (chart, value) => number(value) };
   const fromZero = { range: (chart, min, max) => [0, Math.max(max * 1.1, 1)] };
   const ends = endsOf(data);
-  const columns = filled(data, ends);
+  const buckets = filled(data, ends);
+  const factor = Math.ceil(buckets.length / (place.clientWidth / COLUMN));
+  const columns = factor > 1 ? coarser(buckets, factor) : buckets;
+  const hasFailed = columns.some((column) => column[2]);
+  const shown = hasFailed ? [0, 1, 2, 3, 4] : [0, 1, 3, 4]; // nothing is red where nothing failed
+  const isNarrow = place.clientWidth < 480;
+  const curve = { scale: "ms", points: { size: 4 }, spanGaps: true, value: (chart, value) => ms(value) };
   return new uPlot(
     {
       width: place.clientWidth,
       height: HEIGHT,
       cursor: { drag: { x: true, y: false, setScale: false } },
-      scales: { x: { range: () => ends }, y: fromZero, ms: fromZero },
+      scales: { x: { range: () => ends }, y: fromZero, ms: { distr: 3, log: 10 } }, // one slow run flattens nothing
       axes: [
         { ...axis, values: labels },
-        { ...axis, size: 64, incrs: [1, 2, 5].flatMap((n) => [n, n * 1e2, n * 1e4, n * 10, n * 1e3, n * 1e5]).sort((a, b) => a - b), values: (chart, ticks) => ticks.map(number) },
-        { ...axis, size: 72, scale: "ms", side: 1, grid: { show: false }, values: (chart, ticks) => ticks.map(ms) },
+        { ...axis, size: isNarrow ? 40 : 64, incrs: [1, 2, 5].flatMap((n) => [n, n * 1e2, n * 1e4, n * 10, n * 1e3, n * 1e5]).sort((a, b) => a - b), values: (chart, ticks) => ticks.map(number) },
+        { ...axis, size: isNarrow ? 56 : 72, scale: "ms", side: 1, grid: { show: false }, values: (chart, ticks) => ticks.map((tick) => (tick == null ? "" : ms(tick))) },
       ],
       series: [
-        { label: place.dataset.time, value: (chart, middle) => (middle == null ? "–" : stamp(middle - data.bucket_s / 2)) },
+        { label: place.dataset.time, value: (chart, middle) => (middle == null ? "–" : stamp(middle - (factor * data.bucket_s) / 2)) },
         { ...bars, label: place.dataset.runs, stroke: accent, fill: soft },
         { ...bars, label: place.dataset.failed, stroke: signal, fill: signal },
-        { label: place.dataset.mean, scale: "ms", stroke: text, width: 1.5, points: { show: false }, spanGaps: true, value: (chart, value) => ms(value) },
-      ],
+        { ...curve, label: place.dataset.median, stroke: text, width: 1.5 },
+        { ...curve, label: place.dataset.slow, stroke: muted, width: 1.5, dash: [4, 4] },
+      ].filter((_, i) => shown.includes(i)),
       hooks: { setSelect: [(chart) => choose(chart, data.bucket_s)] },
     },
-    columns,
+    shown.map((i) => columns.map((column) => column[i])),
     place,
   );
 }
 
 const HEIGHT = 232;
+const COLUMN = 6; // pixels of a column, at least
 const place = document.querySelector("[data-chart]");
 if (place) {
   let chart = draw(place);

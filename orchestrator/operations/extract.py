@@ -65,6 +65,7 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction:
     if row is None:
         candidates = _best_channels(tx, run, found)
         if not candidates:
+            run.recorder.explain(**outcome(judge(found)))
             return _without_words(tx, run, query, said, scope, None, relaxed=True)
         row = candidates[0][0]
         if any(len(wording.candidates) >= CANDIDATES for wording in found.wordings):
@@ -73,6 +74,8 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction:
     verdicts = [one for one in judge(found) if one.ranked.candidate.channel_id == row.number]
     run.recorder.explain(channel=row.name)
     kept = [one for one in verdicts if one.reason is None] or [one for one in verdicts if one.coverage >= LEAST_GUESS]
+    if not kept:
+        run.recorder.explain(**outcome(verdicts))
     if not kept and (said.search.when_words or said.sources or candidates):
         return _without_words(tx, run, query, said, scope, row, relaxed=True)
     if not kept:
@@ -232,10 +235,10 @@ async def keep(run: Run, request: ExtractRequest, data: Extraction) -> dict[str,
     """The answer, as large as is asked for and as the asking client lets through; NotFound if nothing is left."""
     request = read_for(request)
     result, tokens = composed(request, data, run.recorder.client, run.answer_characters)
-    if not result["messages"]:
-        raise _nothing_found(request.query.text)
     if data.verdicts:
         run.recorder.explain(**outcome(data.verdicts))
+    if not result["messages"]:
+        raise _nothing_found(request.query.text)
     run.recorder.explain(turns=len(data.turns), messages=len(result["messages"]), max_tokens=tokens)
     return result
 

@@ -201,7 +201,7 @@ GUESS = "These are guesses: little of what was asked stands in any session. Say 
 
 
 def _latest(tx: ReadTransaction, run: Run, data: SessionsFound) -> tuple[list[dict[str, Any]], int]:
-    run.recorder.explain(by="the latest activity in scope", sessions=data.latest_total)
+    run.recorder.explain(by="the latest activity in scope", sessions=data.latest_total, **outcome(data.found.verdicts))
     items = _session_items(tx, run, list(data.latest))
     return [
         {**items[number], "score": None, "match_count": count, "matches": []}

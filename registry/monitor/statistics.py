@@ -49,7 +49,7 @@ def execution_statistics(
     cells = [*(_cells(tx, conditions) if is_exact else _rounded_cells(tx, wanted)), *rolled]
     points = [*(rolled_points(tx, from_, to, bucket_s) if rolled else []), *_points(tx, conditions, bucket_s, is_exact)]
     return {
-        "total": _figures(cells),
+        "total": figures_of(cells),
         "operations": _grouped(cells, "operation", lambda cell: cell.operation),
         "sources": _grouped(cells, "source", lambda cell: cell.source),
         "errors": _errors(cells),
@@ -87,14 +87,15 @@ def _grouped(cells: Iterable[Cell], name: str, group_of: Callable[[Cell], str]) 
     groups: dict[str, list[Cell]] = defaultdict(list)
     for cell in cells:
         groups[group_of(cell)].append(cell)
-    return [{name: group, **_figures(members)} for group, members in sorted(groups.items())]
+    return [{name: group, **figures_of(members)} for group, members in sorted(groups.items())]
 
 
-def _figures(cells: Sequence[Cell]) -> dict[str, Any]:
+def figures_of(cells: Sequence[Cell]) -> dict[str, Any]:
+    """Counts and percentiles of some runs."""
     count = sum(cell.runs for cell in cells)
     not_found = sum(cell.runs for cell in cells if cell.error_code == ErrorCode.NOT_FOUND)
     failed = sum(cell.runs for cell in cells if cell.error_code) - not_found
-    return _outcomes(count, not_found, failed) | _percentiles(((cell.duration_ms, cell.runs) for cell in cells), count)
+    return _outcomes(count, not_found, failed) | percentiles(((cell.duration_ms, cell.runs) for cell in cells), count)
 
 
 def _outcomes(count: int, not_found: int, failed: int) -> dict[str, Any]:
@@ -108,7 +109,7 @@ def _outcomes(count: int, not_found: int, failed: int) -> dict[str, Any]:
     }
 
 
-def _percentiles(durations: Iterable[tuple[float, int]], count: int) -> dict[str, float | None]:
+def percentiles(durations: Iterable[tuple[float, int]], count: int) -> dict[str, float | None]:
     """By nearest rank: the smallest duration that `share` per cent do not exceed."""
     found: dict[str, float | None] = {f"p{share}_ms": None for share in PERCENTILES}
     ranks = {f"p{share}_ms": max(-(-count * share // 100), 1) for share in PERCENTILES}
@@ -160,12 +161,17 @@ def _bucket(at: int, bucket_s: int, first: datetime, last: datetime) -> tuple[Co
 def _series_query(
     tx: ReadTransaction, conditions: Sequence[ColumnElement[bool]], bucket_s: int
 ) -> Select[*tuple[Any, ...]]:
+    bucket = bucket_of(tx, bucket_s)
+    return select(bucket, *_POINT).where(*conditions).group_by(bucket).order_by(bucket)
+
+
+def bucket_of(tx: ReadTransaction, bucket_s: int) -> ColumnElement[int]:
+    """When the bucket begins in which a run started, in seconds since 1970."""
     if tx.dialect.name == "postgresql":
         seconds = cast(func.floor(func.extract("epoch", execution.c.started_at)), Integer)
     else:
         seconds = cast(func.strftime("%s", execution.c.started_at), Integer)
-    bucket = (seconds - seconds % bucket_s).label("bucket")
-    return select(bucket, *_POINT).where(*conditions).group_by(bucket).order_by(bucket)
+    return (seconds - seconds % bucket_s).label("bucket")
 
 
 def _series(points: Sequence[Point]) -> list[dict[str, Any]]:
@@ -207,7 +213,7 @@ def _channel_figures(
     return {
         "channel": channel,
         **_outcomes(count, errors - failed, failed),
-        **_percentiles(((duration, 1) for duration in durations), len(durations)),
+        **percentiles(((duration, 1) for duration in durations), len(durations)),
     }
 
 

@@ -42,6 +42,7 @@ class ChannelFilter:
     numbers: Sequence[int] = ()
     from_: datetime | None = None
     to: datetime | None = None
+    deleted: bool = False
 
 
 def find_channel(
@@ -254,7 +255,7 @@ def list_channels(tx: ReadTransaction, wanted: ChannelFilter, page: Page) -> dic
 
 def _conditions(wanted: ChannelFilter) -> list[ColumnElement[bool]]:
     conditions = given_conditions(
-        (eq, channel.c.deleted, False),
+        (eq, channel.c.deleted, wanted.deleted),
         (eq, channel.c.source, wanted.source),
         (ge, channel.c.updated_at, wanted.from_),
         (le, channel.c.updated_at, wanted.to),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from operator import eq, ge, le
@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Row, select
 
-from registry.domain import format_time, storable
+from registry.domain import format_time, preview_of, storable
 from registry.errors import NotFound
 from registry.storage.aliases import canonical_name
 from registry.storage.conditions import given_conditions
@@ -50,6 +50,11 @@ class ExecutionFilter:
     from_: datetime | None = None
     to: datetime | None = None
     error_code: str | None = None
+    words: str | None = None
+    """In what was asked."""
+    client: str | None = None
+    """A part of its name."""
+    slower_ms: float | None = None
 
 
 def save_execution(tx: WriteTransaction, run: Execution) -> None:
@@ -118,7 +123,28 @@ def execution_item(row: Row[Any]) -> dict[str, Any]:
         "started_at": format_time(row.started_at),
         "finished_at": format_time(row.finished_at),
         "duration_ms": row.duration_ms,
+        "asked": _asked(row.request or {}),
+        "delivered": _delivered(row.result or {}) if row.status == "succeeded" else None,
     }
+
+
+def _asked(request: Mapping[str, Any]) -> str | None:
+    """What was asked for, in words or by name."""
+    query = request.get("query") or {}
+    said = next((query[name] for name in _SAYING if query.get(name)), None)
+    return preview_of(str(said)) if said else None
+
+
+_SAYING = ("text", "session_id", "nickname", "title", "id", "date")
+
+
+def _delivered(result: Mapping[str, Any]) -> int | None:
+    """How many messages or sessions were given, or messages stored; None where that is not what it does."""
+    counts = (result.get("metadata") or {}).get("filtered_count"), result.get("new_count"), result.get("sessions")
+    messages = result.get("messages")
+    known = (*counts, len(messages) if isinstance(messages, list) else None)
+    found = next((count for count in known if isinstance(count, int)), None)
+    return 0 if found is None and "pagination" in result else found
 
 
 def execution_conditions(wanted: ExecutionFilter) -> list[ColumnElement[bool]]:
@@ -131,4 +157,11 @@ def execution_conditions(wanted: ExecutionFilter) -> list[ColumnElement[bool]]:
         (ge, execution.c.started_at, wanted.from_),
         (le, execution.c.started_at, wanted.to),
         (eq, execution.c.error_code, wanted.error_code),
+        (_contains, execution.c.request["query"]["text"].as_string(), wanted.words),
+        (_contains, execution.c.client, wanted.client),
+        (ge, execution.c.duration_ms, wanted.slower_ms),
     )
+
+
+def _contains(column: ColumnElement[str], words: str) -> ColumnElement[bool]:
+    return column.icontains(words, autoescape=True)

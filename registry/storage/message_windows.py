@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Row, select
+from sqlalchemy import Row, func, select
 
+from registry.domain import Role
 from registry.storage.database import ReadTransaction
 from registry.storage.messages import MessageRow
 from registry.storage.paging import Page, cursor_of, read_rows
@@ -34,6 +35,19 @@ def window_around(tx: ReadTransaction, row: MessageRow, before: int, limit: int)
     ahead = read_window(tx, row.channel_number, Page(before, cursor_of(here, number), "desc"), deleted=row.deleted)
     rest = read_window(tx, row.channel_number, Page(limit, cursor_of(here, number - 1), "asc"), deleted=row.deleted)
     return Window([*ahead.rows, *rest.rows], ahead.earlier, rest.later)
+
+
+def questions_of(tx: ReadTransaction, channel_number: int, limit: int) -> Sequence[Any]:
+    """The first so many messages of the user, in order: id, beginning, timestamp. What a client put in is left out."""
+    columns = conversation.c.id, func.substr(conversation.c.text, 1, BEGINNING).label("text"), conversation.c.timestamp
+    conditions = conversation.c.role == Role.USER, conversation.c.deleted.is_(False)
+    query = select(*columns).where(conversation.c.channel_number == channel_number, *conditions)
+    query = query.where(conversation.c.payload["injected"].as_string().is_(None))
+    return tx.execute(query.order_by(conversation.c.timestamp, conversation.c.number).limit(limit)).all()
+
+
+BEGINNING = 500
+"""Characters of a question that tell which one it is."""
 
 
 def numbers_containing(tx: ReadTransaction, channel_number: int, words: str, limit: int) -> list[int]:

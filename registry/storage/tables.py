@@ -174,6 +174,18 @@ forgotten = Table(  # what shall not come back: channels and sessions by keyed d
     Index("ix_forgotten_receipt", "receipt"),
 )
 
+expectation = Table(  # a question, and the message that it should find
+    "expectation",
+    metadata,
+    Column("number", Number, primary_key=True),
+    Column("id", String(40), nullable=False, unique=True),
+    Column("request", Json, nullable=False),
+    Column("message_number", Number, ForeignKey("conversation.number", ondelete="CASCADE"), nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+    Index("ix_expectation_message_number", "message_number"),
+    sqlite_autoincrement=True,
+)
+
 store = Table(
     "store",
     metadata,

@@ -52,6 +52,7 @@ class Transcript:
     _tools: dict[str, Draft] = field(default_factory=dict)
     _usage: dict[str, dict[str, int]] = field(default_factory=dict)
     _counted: set[str] = field(default_factory=set)
+    _asked: set[str] = field(default_factory=set)
 
     def read(self, record: Record) -> None:
         """Take in one record; what is not understood is counted in `unknown`."""
@@ -74,8 +75,33 @@ class Transcript:
         title_from, title = self.facts.title(self.links.parents) or self._first_words()
         parent, relation = self.facts.parent()
         meta = self.facts.meta(title_from=title_from, relation=relation)
+        self._forget_times_of_a_resume()
         messages = drafts.messages_of(self._drafts)
         return Session(self.facts.session_id, messages, title, self.facts.project(), parent, meta)
+
+    def _forget_times_of_a_resume(self) -> None:
+        """A resumed session may be written anew: what was answered then carries the time of the resume.
+
+        The file is in order and a question has the time at which it was typed: what stands before a question cannot
+        be later than it.
+        """
+        latest: datetime | None = None
+        questions = []
+        for draft in self._drafts:
+            if (
+                draft.role is Role.USER
+                and draft.origin in self._asked
+                and draft.at
+                and (not latest or draft.at >= latest)
+            ):
+                latest = draft.at
+                questions.append(draft)
+        next_asked: datetime | None = None
+        for draft in reversed(self._drafts):
+            if next_asked and draft.at and draft.at > next_asked:
+                draft.at = None
+            if questions and draft is questions[-1]:
+                next_asked = questions.pop().at
 
     def _first_words(self) -> tuple[str, str] | tuple[None, None]:
         typed = [draft for draft in self._drafts if draft.role is Role.USER and draft.parts]
@@ -117,6 +143,8 @@ class Transcript:
             draft.more["injected"] = True
             return draft
         self.links.typed(record)
+        if record.get("type") == "user":
+            self._asked.add(string(record.get("uuid")))
         if piece.command:
             draft.more["command"] = piece.command
         if piece.command == "/rename" and (title := piece.text.removeprefix("/rename").strip()):

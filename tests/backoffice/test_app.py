@@ -73,7 +73,8 @@ async def test_the_documentation_loads_nothing_from_elsewhere(http: httpx.AsyncC
     page = (await http.get("/docs")).text
     elements = Elements(page)
     assert "script" not in elements.tags
-    assert elements.addresses == ["/openapi.json"]
+    assert all(address.startswith("/") for address in elements.addresses)
+    assert "/openapi.json" in elements.addresses
     assert "PATCH /bo/channels/{channel}" in page
     assert "Make this recursion faster" in page, "an example of a body"
 
@@ -121,3 +122,22 @@ def test_the_registry_is_open_while_the_server_runs_and_what_runs_beside_it_too(
         assert stages == ["entered"]
         assert client.get("/ready").status_code == 200
     assert stages == ["entered", "left"]
+
+
+async def test_every_answer_says_what_it_is_and_head_answers_as_get(http: httpx.AsyncClient) -> None:
+    for address in ("/bo/channels", "/health", "/docs", "/", "/openapi.json", "/bo/channels/nothing"):
+        got, head = await http.get(address), await http.head(address)
+        assert got.headers["X-Content-Type-Options"] == "nosniff"
+        assert (head.status_code, head.content) == (got.status_code, b"")
+    assert (await http.head("/bo/events")).status_code == 405
+
+
+async def test_what_is_long_comes_compressed(http: httpx.AsyncClient) -> None:
+    assert (await http.get("/openapi.json")).headers["Content-Encoding"] == "gzip"
+    assert "Content-Encoding" not in (await http.get("/health")).headers
+
+
+async def test_the_documentation_has_the_headers_of_every_page(http: httpx.AsyncClient) -> None:
+    page = await http.get("/docs")
+    assert "default-src 'none'" in page.headers["Content-Security-Policy"]
+    assert "<style" not in page.text

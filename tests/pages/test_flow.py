@@ -252,5 +252,5 @@ async def test_enter_searches_without_a_script_too(server: str, browser: Browser
     await page.goto(f"{server}/flow")
     await page.fill(".filters [name=channel]", "nobody")
     await page.press(".filters [name=channel]", "Enter")
-    await expect(page.locator(".empty h2")).to_have_text("No such run")
+    await expect(page.locator(".empty h2")).to_have_text("No matching runs")
     await context.close()

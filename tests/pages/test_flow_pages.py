@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import AsyncIterator
 from typing import Any
@@ -12,7 +13,9 @@ from sqlalchemy import update
 
 from backoffice.app import create_app_over
 from backoffice.pages.flow_rendering import bar, duration, share
+from backoffice.pages.flow_run import waterfall
 from orchestrator.graph import describe_graph
+from orchestrator.requests import READING
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
 from registry.storage.database import WriteTransaction
@@ -58,7 +61,7 @@ async def test_runs_are_listed_page_by_page_and_narrowed_down_in_the_address(htt
     second = re.findall(r'data-id="(\w+)"', await text_of(http, more[1]))
     assert not set(seen) & set(second)
     assert "1 run<" in await text_of(http, "/flow?operation=extract&status=succeeded&source=claude&from=&to=")
-    assert "No such run" in await text_of(http, "/flow?status=failed")
+    assert "No matching runs" in await text_of(http, "/flow?status=failed")
 
 
 async def test_what_the_filters_do_not_know_is_refused_in_words(http: httpx.AsyncClient) -> None:
@@ -94,6 +97,65 @@ async def test_a_run_shows_what_each_wording_found_and_how_sure_the_answer_is(
     assert re.search(r'100 % ?<br><span class="small">wording 2</span>', shown)
     assert "<i>wombat" not in shown
     assert re.search("<dt>confidence</dt> <dd>(high|medium|low)</dd>", shown)
+
+
+async def test_a_run_that_found_nothing_says_what_was_missing(
+    http: httpx.AsyncClient, orchestrator: Orchestrator
+) -> None:
+    await orchestrator.run({"operation": "extract", "query": {"text": "kubernetes xyzzy"}})
+    run = await newest(http)
+    shown = await text_of(http, f"/flow/{run['id']}")
+    assert run["status"] == "not_found"
+    assert "Why nothing was delivered" in shown
+    for word in ("kubernetes", "xyzzy"):
+        assert f'<span class="chip bad">{word}</span>' in shown
+    assert re.search(r"The nearest message holds \d+ % of the request", shown)
+    assert "at least one whole word" in shown
+    assert "The nearest messages" in shown
+    assert 'class="dropped"' in shown
+    assert 'class="kept"' not in shown
+
+
+async def test_a_verdict_says_what_became_of_the_message(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
+    await orchestrator.run({"operation": "extract", "channel": FIBONACCI, "query": {"text": "메모이제이션"}})
+    shown = await text_of(http, f"/flow/{(await newest(http))['id']}")
+    assert "delivered with its question" in shown or shown.count("<td>delivered</td>") >= 1
+    assert '<span class="chip">메모이제이션</span>' in shown
+    await orchestrator.run({"operation": "search", "query": {"text": "cache", "limit": 1}})
+    shown = await text_of(http, f"/flow/{(await newest(http))['id']}")
+    assert shown.count("<td>delivered</td>") == 1
+    assert "kept, but no room in the answer" in shown
+
+
+async def test_the_time_of_a_run_is_accounted_for(http: httpx.AsyncClient) -> None:
+    run = {"started_at": "2026-01-01T00:00:00.000Z", "duration_ms": 100.0}
+    steps = [
+        {"node": "plan", "started_at": "2026-01-01T00:00:00.020Z", "duration_ms": 10.0},
+        {"node": "cr_query", "started_at": "2026-01-01T00:00:00.030Z", "duration_ms": 50.0},
+    ]
+    spans = waterfall({**run, "steps": steps})
+    assert [(one.name, one.start_ms, one.duration_ms) for one in spans] == [
+        ("before the first step", 0.0, 20.0),
+        ("plan", 20.0, 10.0),
+        ("cr_query", 30.0, 50.0),
+        ("after the last step", 80.0, 20.0),
+    ]
+    assert sum(one.width for one in spans) == pytest.approx(1)
+    assert "Where the time went" in await text_of(http, f"/flow/{(await newest(http))['id']}")
+
+
+async def test_runs_are_listed_with_what_was_asked_and_how_much_came(
+    http: httpx.AsyncClient, orchestrator: Orchestrator
+) -> None:
+    await orchestrator.run({"operation": "search", "query": {"text": "Cache 테스트", "limit": 3}}, "cursor-vscode 1.7")
+    run = await newest(http)
+    assert (run["asked"], run["delivered"]) == ("Cache 테스트", 3)
+    for query in ("q=cache+테", "client=VSCODE", "q=cache&slower_ms=0"):
+        shown = await text_of(http, f"/flow?{query}")
+        assert re.findall(r'data-id="(\w+)"', shown) == [run["id"]]
+        assert "<q>Cache 테스트</q>" in shown
+    assert "No matching runs" in await text_of(http, "/flow?q=테스트&slower_ms=99999")
+    assert f'href="/flow?channel={FIBONACCI}"' in await text_of(http, f"/channels/{FIBONACCI}")
 
 
 async def test_a_record_holds_nothing_that_a_deleted_message_said(
@@ -144,7 +206,7 @@ async def test_each_operation_has_a_page_whatever_it_recorded(
         run = await newest(http)
         shown = await text_of(http, f"/flow/{run['id']}")
         assert (run["error"] or {"code": ""})["code"] in shown
-        assert ("Run again" in shown) == (run["operation"] in ("search", "extract", "list", "fetch"))
+        assert ("Run again" in shown) == (run["operation"] in READING)
 
 
 async def test_a_korean_page_says_in_korean_why(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
@@ -249,17 +311,40 @@ async def test_statistics_count_by_operation_source_channel_and_error(
     http: httpx.AsyncClient, orchestrator: Orchestrator
 ) -> None:
     await orchestrator.run({"operation": "extract", "channel": "nobody", "source": "claude"})
-    assert "The last that failed" not in await text_of(http, "/flow/statistics")
+    assert "Recent failures" not in await text_of(http, "/flow/statistics")
     await orchestrator.run({"operation": "extract", "query": {"limit": 0}, "source": "claude"})
     shown = await text_of(http, "/flow/statistics")
-    for name in ("conversation_log", "gemini", FIBONACCI, "NOT_FOUND", "The slowest", "The last that failed"):
+    for name in ("conversation_log", "gemini", FIBONACCI, "Nothing found", "Slowest runs", "Recent failures"):
         assert name in shown
     assert "≈" not in shown
-    assert "Nothing ran in this time" in await text_of(http, "/flow/statistics?from=2001-01-01&to=2001-01-02")
-    assert "Nothing ran" not in await text_of(http, "/flow/statistics?last=all")
-    assert "error_code=NOT_FOUND" in shown
+    assert "No runs in this period" in await text_of(http, "/flow/statistics?from=2001-01-01&to=2001-01-02")
+    assert "No runs in" not in await text_of(http, "/flow/statistics?last=all")
+    assert "error_code=INVALID_REQUEST" in shown
     assert "1 run<" in await text_of(http, "/flow?error_code=NOT_FOUND")
-    assert "No such run" in await text_of(http, "/flow?error_code=TIMEOUT")
+    assert "No matching runs" in await text_of(http, "/flow?error_code=TIMEOUT")
+
+
+async def test_errors_that_read_alike_are_one_row_with_when_they_were_seen(
+    http: httpx.AsyncClient, orchestrator: Orchestrator
+) -> None:
+    for limit in (0, -1, "x"):
+        await orchestrator.run({"operation": "search", "query": {"text": "a", "limit": limit}}, "cursor-vscode 1.7")
+    await orchestrator.run({"operation": "extract", "channel": "nobody"}, "cursor-vscode 1.8")
+    shown = await text_of(http, "/flow/statistics")
+    rows = re.findall(r'error_code=INVALID_REQUEST&amp;operation=search">INVALID_REQUEST</a>.*?</tr>', shown, re.DOTALL)
+    assert len(rows) == 1
+    assert '<td class="number">3</td>' in rows[0]
+    assert rows[0].count("<time") == 2
+    assert "error_code=NOT_FOUND" not in shown, "nothing found is no error"
+    assert re.search(r'client=cursor-vscode">cursor-vscode</a></th>\s*<td class="number">4</td>', shown)
+
+
+async def test_statistics_say_what_was_moved_and_how_long_an_operation_took(http: httpx.AsyncClient) -> None:
+    shown = await text_of(http, "/flow/statistics?last=24h&operation=conversation_log")
+    assert re.search(r"Moved in this period: \d+ new messages stored, 0 duplicates, \d+ messages? delivered", shown)
+    series = json.loads(shown.split('id="chart-data">')[1].split("</script>")[0])["series"]
+    assert all(0 < point["p50_ms"] <= point["p95_ms"] for point in series if point["p50_ms"])
+    assert any(point["p50_ms"] for point in series)
 
 
 async def test_times_of_a_period_are_shown_in_the_readers_zone_and_led_to_as_instants(http: httpx.AsyncClient) -> None:

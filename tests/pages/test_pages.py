@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator
+from io import BytesIO
 from typing import Any
+from urllib.parse import quote, unquote, unquote_plus
+from zipfile import ZipFile
 
 import httpx
 import pytest
@@ -62,7 +66,7 @@ async def test_the_list_shows_what_there_is_and_is_narrowed_down_in_the_address(
     assert "3 conversations" in await text_of(http, "/?project=shop&source=&tag=&q=")
     assert "1 conversation<" in await text_of(http, "/?tag=성능")
     assert "3 conversations" in await text_of(http, "/?from=2025-10-01")
-    assert "Nothing fits" in await text_of(http, "/?q=zzzqqq")
+    assert "No matches" in await text_of(http, "/?q=zzzqqq")
 
 
 async def test_a_day_is_the_readers_day_once_the_browser_has_told_its_zone(http: httpx.AsyncClient) -> None:
@@ -92,6 +96,75 @@ async def test_a_search_shows_where_the_words_stand_and_leads_there(http: httpx.
     found = (await ids_of(http, LOGIN))[2]
     assert f'href="/channels/{LOGIN}?at={found}&amp;q=rotation#{found}"' in page
     assert "<mark>rotation</mark>" in page
+
+
+async def sessions_found(http: httpx.AsyncClient, text: str) -> list[dict[str, Any]]:
+    request = {"operation": "search_sessions", "query": {"text": text, "limit": 50}}
+    found: list[dict[str, Any]] = (await http.post("/bo/ao/run", json=request)).json()["sessions"]
+    return found
+
+
+@pytest.mark.parametrize(
+    "words", ["cache 테스트 retry", "피보나치 함수가 느린 이유", "check the user", "Refresh tokens"]
+)
+async def test_words_find_conversations_in_the_order_of_search_sessions(http: httpx.AsyncClient, words: str) -> None:
+    page = await text_of(http, f"/?q={words}")
+    expected = await sessions_found(http, words)
+    assert rows_of(page) == [session["channel"] for session in expected]
+    for session in (one for one in expected if one["match_count"]):
+        count = session["match_count"]
+        assert f'<span class="number">{count} hit{"s" * (count > 1)}</span>' in page
+
+
+def rows_of(page: str) -> list[str]:
+    return [unquote(name) for name in re.findall(r'data-main href="/channels/([^"?]+)', page)]
+
+
+async def test_the_newest_first_is_a_choice(http: httpx.AsyncClient) -> None:
+    newest = rows_of(await text_of(http, "/?q=cache+vectors+token&sort=newest"))
+    listed = (await http.get("/bo/channels", params={"q": "cache vectors token"})).json()["items"]
+    assert newest[:20] == [item["channel"] for item in listed]
+    assert newest != rows_of(await text_of(http, "/?q=cache+vectors+token"))
+
+
+async def test_ranked_conversations_go_on_where_they_ended(http: httpx.AsyncClient) -> None:
+    first = await text_of(http, "/?q=vectors")
+    address = first.split('class="more" href="')[1].split('"')[0].replace("&amp;", "&")
+    rest = await text_of(http, address)
+    assert len({*rows_of(first), *rows_of(rest)}) == 70
+
+
+async def test_how_a_search_was_read_stands_above_it_and_can_be_taken_off(http: httpx.AsyncClient) -> None:
+    page = await text_of(http, "/?q=rotation+token+source:claude&project=shop")
+    chips = re.findall(r'<li class="chip">(\w+): <bdi>(.*?)</bdi> <a href="(.*?)"', page)
+    assert [(kind, text) for kind, text, _ in chips] == [
+        ("word", "rotation"),
+        ("word", "token"),
+        ("client", "claude"),
+        ("project", "shop"),
+    ]
+    rests = [unquote_plus(address) for _, _, address in chips]
+    assert rests[0] == "/?project=shop&amp;q=token source:claude"
+    assert rests[2] == "/?project=shop&amp;q=rotation token"
+    assert rests[3] == "/?q=rotation token source:claude"
+    assert "time: <bdi>yesterday</bdi>" in await text_of(http, "/?q=cache yesterday")
+    assert "tag:api" in page, "the language is one click away"
+
+
+async def test_an_id_that_is_pasted_opens_what_it_names(http: httpx.AsyncClient) -> None:
+    message = (await ids_of(http, LOGIN))[0]
+    run = (await http.get("/bo/ao/executions", params={"limit": 1})).json()["items"][0]["id"]
+    places = {
+        message: f"/messages/{message}",
+        run: f"/flow/{run}",
+        LOGIN: f"/channels/{LOGIN}",
+        AGENT: f"/channels/{quote(AGENT, safe='')}",
+    }
+    for pasted, place in places.items():
+        answer = await http.get("/", params={"q": f" {pasted} "})
+        assert (answer.status_code, answer.headers["Location"]) == (303, place)
+        assert (await http.get("/", params={"q": pasted}, headers=HTMX)).headers["HX-Redirect"] == place
+    assert "No matches" in await text_of(http, "/?q=conv_01nothing_at_all")
 
 
 async def test_the_list_goes_on_where_it_ended(http: httpx.AsyncClient) -> None:
@@ -286,3 +359,48 @@ async def test_scripts_and_styles_are_kept_by_the_browser_until_they_change(http
     assert "?v=" in sheet
     assert "immutable" in answer.headers["Cache-Control"]
     assert (await http.get("/static/../rooms.py")).status_code == 404
+
+
+async def test_deleted_conversations_are_listed_restored_or_deleted_for_good(http: httpx.AsyncClient) -> None:
+    await http.post("/selections", data={"do": "delete", "channel": [LOGIN, FIBONACCI]})
+    assert rows_of(await text_of(http, "/deleted")) == [LOGIN, FIBONACCI]
+    await http.post("/restorations", data={"channel": FIBONACCI})
+    answer = await http.post("/removals", data={"channel": LOGIN})
+    assert (answer.status_code, answer.headers["Location"]) == (303, "/deleted")
+    assert "No deleted conversations" in await text_of(http, "/deleted")
+    await text_of(http, f"/channels/{LOGIN}?deleted=1", 404)
+    await text_of(http, f"/channels/{FIBONACCI}")
+
+
+async def test_several_conversations_are_tagged_and_carried_away_at_once(http: httpx.AsyncClient) -> None:
+    answer = await http.post("/selections", data={"do": "tag", "tag": "old, 성능", "channel": [LOGIN, AGENT]})
+    assert answer.headers["Location"] == "/?tag=old"
+    assert set(rows_of(await text_of(http, "/?tag=old"))) == {LOGIN, AGENT}
+    answer = await http.post("/selections", data={"do": "export", "channel": [LOGIN, AGENT]})
+    with ZipFile(BytesIO(answer.content)) as archive:
+        assert archive.namelist() == [f"{LOGIN}.md", "claude-code%2F6f1c2a.md"]
+        assert b"And rotation?" in archive.read(f"{LOGIN}.md")
+    await text_of(http, "/channels/" + LOGIN)
+
+
+async def test_a_long_conversation_has_an_outline_of_its_questions(http: httpx.AsyncClient) -> None:
+    page = await text_of(http, f"/channels/{LONG}")
+    assert "150 questions" in page
+    last = (await ids_of_long(http))[298]
+    assert f'href="/channels/{LONG}?at={last}#{last}"' in page
+
+
+async def test_a_message_is_there_as_it_was_written_and_a_huge_one_in_pieces(http: httpx.AsyncClient) -> None:
+    text = "**line**\n" * 350_000
+    message = {"role": "user", "text": text}
+    stored = (await http.post("/bo/conversations", json={"channel": "huge", "messages": [message]})).json()
+    one = stored["stored_ids"][0]
+    page = await text_of(http, "/channels/huge")
+    assert "Show the other 3,130,000 characters" in page
+    whole = await text_of(http, f"/messages/{one}/whole")
+    assert len(whole) < 1_000_000
+    assert "Download all of it: 2,950,000 more characters" in whole
+    raw = await http.get(f"/messages/{one}/raw")
+    assert raw.text == text
+    assert raw.headers["Content-Type"] == "text/plain; charset=utf-8"
+    assert "default-src 'none'" in raw.headers["Content-Security-Policy"]

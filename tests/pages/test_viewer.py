@@ -196,7 +196,7 @@ async def test_a_second_tag_is_completed_as_the_first_one(server: str, page: Pag
 async def test_a_deleted_conversation_is_brought_back(server: str, page: Page) -> None:
     await page.goto(f"{server}/channels/{LOGIN}")
     await page.click("#head button.bad")
-    await expect(page.locator("#head .notice")).to_contain_text("deleted")
+    await expect(page.locator("#head .notice")).to_contain_text("Deleted.")
     await page.click("text=Undo")
     await expect(page.locator(".message")).to_have_count(4)
 

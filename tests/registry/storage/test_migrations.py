@@ -214,6 +214,15 @@ def no_summary_is_made_up(connection: Connection) -> None:
     assert set(connection.execute(text("SELECT made_summary FROM channel")).scalars()) == {None}
 
 
+def cases_go_with_their_messages(connection: Connection) -> None:
+    case = {"request": {"operation": "search"}, "created_at": SAID_AT}
+    for number in (KEPT, TAKEN_OUT):
+        connection.execute(insert(tables.expectation).values(id=f"case_{number}", message_number=number, **case))
+    connection.execute(text(f"DELETE FROM conversation WHERE number = {TAKEN_OUT}"))  # noqa: S608
+    assert connection.execute(text("SELECT id FROM expectation")).scalars().all() == [f"case_{KEPT}"]
+    add_message(connection, TAKEN_OUT, 1, "Taken out by its user", deleted=True)
+
+
 CHECKS: dict[str, Callable[[Connection], None]] = {
     "0002": durations_are_rounded,
     "0003": its_scope_is_not_taken_for_indexed,
@@ -222,6 +231,7 @@ CHECKS: dict[str, Callable[[Connection], None]] = {
     "0006": aliases_go_with_what_they_name,
     "0007": nothing_is_forgotten_yet,
     "0008": no_summary_is_made_up,
+    "0009": cases_go_with_their_messages,
 }
 
 

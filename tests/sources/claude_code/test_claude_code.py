@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +69,41 @@ def test_a_session_reads_as_it_went() -> None:
     assert session.title == "Why does the basket lose its items?"
     assert session.parent is None
     assert session.meta == {"title_from": "first words", "version": "2.1.140", "branch": "main"}
+
+
+def test_a_session_written_anew_on_a_resume_reads_in_the_order_of_its_file() -> None:
+    talk = Dialogue(session_id(1))
+    for turn in range(3):
+        talk.user(f"Question {turn}")
+        talk.calls("Bash", {"command": f"make {turn}"}, f"toolu_{turn}", f"msg_{turn}")
+        talk.result(f"toolu_{turn}", "ok")
+        talk.says(f"Answer {turn}", f"msg_{turn}_b")
+    resumed = (BEGIN + timedelta(days=30)).isoformat()
+    for record in talk.records:
+        if not isinstance(record["message"]["content"], str):
+            record["timestamp"] = resumed
+    talk.at = BEGIN + timedelta(days=30)
+    talk.user("Question after the resume")
+    talk.says("Answer after it", "msg_last")
+    session = read(talk)
+
+    in_order = sorted(session.messages, key=lambda message: message.timestamp or BEGIN)
+    assert [message.text.split("\n")[0] for message in in_order] == [
+        *(line for turn in range(3) for line in (f"Question {turn}", f"Bash make {turn}", f"Answer {turn}")),
+        "Question after the resume",
+        "Answer after it",
+    ]
+    inferred = [message for message in session.messages if message.more.get("time") == "inferred"]
+    assert len(inferred) == 4, "of the last turn no question tells"
+    assert inferred[0].timestamp == session.messages[0].timestamp
+
+
+def test_a_question_from_a_clock_that_went_wrong_takes_no_time_away() -> None:
+    talk = working_session()
+    talk.at = BEGIN - timedelta(days=400)
+    talk.user("And now?")
+    times = [message.more.get("time") for message in read(talk).messages]
+    assert times == [None] * len(times)
 
 
 def test_a_tool_call_keeps_its_parameters_result_and_outcome() -> None:

@@ -1,0 +1,77 @@
+"""The registry's own evaluation: the questions kept as cases are asked again, each by its own operation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from orchestrator.requests import Operation
+from orchestrator.service import Orchestrator
+from registry.storage.expectations import Expectation, list_expectations
+
+SOURCE = "eval"
+JUDGED = (Operation.EXTRACT, Operation.SEARCH, Operation.SEARCH_SESSIONS)
+"""Operations that find something by words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A case and the place at which what was expected came, the first being 1; None where it did not come."""
+
+    case: Expectation
+    place: int | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """As `ctxr eval --json` prints it."""
+        query = self.case.request.get("query") or {}
+        return {
+            "id": self.case.id,
+            "operation": self.case.request["operation"],
+            "text": query.get("text"),
+            "expected": self.case.message_id,
+            "channel": self.case.channel,
+            "place": self.place,
+        }
+
+
+async def evaluate(orchestrator: Orchestrator, client: str | None = None) -> list[Outcome]:
+    """Ask all kept cases again, one after the other."""
+    cases = await orchestrator.registry.read(list_expectations)
+    return [Outcome(case, await _place(orchestrator, case, client)) for case in cases]
+
+
+async def _place(orchestrator: Orchestrator, case: Expectation, client: str | None) -> int | None:
+    answer = await orchestrator.run({**case.request, "source": SOURCE}, client)
+    if "sessions" in answer:
+        return _place_in((session["channel"] for session in answer["sessions"]), case.channel)
+    return _place_in((message["id"] for message in answer.get("messages", ())), case.message_id)
+
+
+def _place_in(found: Iterable[str], expected: str) -> int | None:
+    return next((place for place, one in enumerate(found, 1) if one == expected), None)
+
+
+def hit_rates(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """How many cases were found, and how many of them first: of all, and by operation."""
+    operations = sorted({outcome.case.request["operation"] for outcome in outcomes})
+    of_each = {name: _rates([one for one in outcomes if one.case.request["operation"] == name]) for name in operations}
+    return {**_rates(outcomes), "operations": of_each}
+
+
+def _rates(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    found = [outcome.place for outcome in outcomes if outcome.place]
+    return {
+        "cases": len(outcomes),
+        "found": len(found),
+        "first": found.count(1),
+        "hit_rate": len(found) / len(outcomes) if outcomes else None,
+    }
+
+
+def repeatable(run: Mapping[str, Any]) -> dict[str, Any]:
+    """What a recorded run asked, as a request that asks the same from the beginning."""
+    request = run["request"]
+    query = {name: value for name, value in (request.get("query") or {}).items() if name != "cursor"}
+    asked = {"operation": run["operation"], "channel": request.get("channel"), "query": query}
+    return {name: value for name, value in asked.items() if value is not None}

@@ -1,0 +1,107 @@
+"""How runs went over time, by client, by what they moved, and which errors come again. For periods one looks at.
+
+What reads every record of a period gives up where there are more than MOST of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import Integer, cast, func, select
+
+from registry.domain import format_time
+from registry.monitor.rollup import Cell
+from registry.monitor.statistics import bucket_of, figures_of, percentiles
+from registry.storage.database import ReadTransaction
+from registry.storage.executions import ExecutionFilter, execution_conditions
+from registry.storage.tables import execution
+
+MOST = 100_000
+MOST_GROUPS = 500
+_VARIES = re.compile(r"\'[^\']*\'|\"[^\"]*\"|\b(?:conv|exec|ext)_\w+|\d[\d.,:]*")
+
+
+def is_countable(tx: ReadTransaction, wanted: ExecutionFilter) -> bool:
+    """Whether every record may be read."""
+    rows = select(execution.c.number).where(*execution_conditions(wanted)).limit(MOST + 1).subquery()
+    return tx.execute(select(func.count()).select_from(rows)).scalar_one() <= MOST
+
+
+def latencies(tx: ReadTransaction, wanted: ExecutionFilter, bucket_s: int) -> dict[str, dict[str, float | None]]:
+    """p50, p95 and p99 in ms of each bucket in which something ran, by its beginning."""
+    bucket = bucket_of(tx, bucket_s)
+    columns = bucket, execution.c.duration_rounded, func.count()
+    query = select(*columns).where(*execution_conditions(wanted)).group_by(bucket, execution.c.duration_rounded)
+    durations: dict[int, list[tuple[float, int]]] = defaultdict(list)
+    for at, duration_ms, runs in tx.execute(query):
+        durations[at].append((duration_ms, runs))
+    return {
+        format_time(datetime.fromtimestamp(at, UTC)): percentiles(some, sum(runs for _, runs in some))
+        for at, some in durations.items()
+    }
+
+
+def client_figures(tx: ReadTransaction, wanted: ExecutionFilter, most: int) -> list[dict[str, Any]]:
+    """Counts and percentiles by client, the busiest first; a client's versions count together."""
+    columns = execution.c.client, execution.c.error_code, execution.c.duration_rounded, func.count()
+    conditions = [*execution_conditions(wanted), execution.c.client.is_not(None)]
+    cells: dict[str, list[Cell]] = defaultdict(list)
+    for client, error_code, duration_ms, runs in tx.execute(select(*columns).where(*conditions).group_by(*columns[:3])):
+        cells[_without_version(client)].append(Cell("", "", error_code, duration_ms, runs))
+    figures = ({"client": client, **figures_of(some)} for client, some in cells.items())
+    return sorted(figures, key=lambda one: (-one["count"], one["client"]))[:most]
+
+
+def _without_version(client: str) -> str:
+    return re.split(r"[\s/](?=v?\d)", client, maxsplit=1)[0]
+
+
+class Volumes(NamedTuple):
+    """What the runs of a period moved: messages stored, duplicates recognised, messages delivered."""
+
+    stored: int
+    duplicates: int
+    delivered: int
+
+
+def volumes(tx: ReadTransaction, wanted: ExecutionFilter) -> Volumes:
+    """Summed up from what the runs answered."""
+    result = execution.c.result
+    parts = result["new_count"], result["duplicate_count"], result["metadata"]["filtered_count"]
+    sums = (func.coalesce(func.sum(cast(part.as_string(), Integer)), 0) for part in parts)
+    return Volumes(*map(int, tx.execute(select(*sums).where(*execution_conditions(wanted))).one()))
+
+
+class ErrorGroup(NamedTuple):
+    """Failures of one operation that read alike but for names and numbers."""
+
+    operation: str
+    code: str
+    pattern: str
+    runs: int
+    first: datetime
+    last: datetime
+    example: str
+    """The id of the newest of them."""
+
+
+def error_groups(tx: ReadTransaction, wanted: ExecutionFilter, most: int) -> list[ErrorGroup]:
+    """The failures of a period by pattern, those that came last first. Nothing found is no failure."""
+    message = execution.c.error["message"].as_string()
+    columns = execution.c.operation, execution.c.error_code, message
+    seen = func.count(), func.min(execution.c.started_at), func.max(execution.c.started_at), func.max(execution.c.id)
+    conditions = [*execution_conditions(wanted), execution.c.status == "failed"]
+    query = select(*columns, *seen).where(*conditions).group_by(*columns).order_by(seen[2].desc()).limit(MOST_GROUPS)
+    groups: dict[tuple[str, str, str], ErrorGroup] = {}
+    for operation, code, text, count, first, last, example in tx.execute(query):
+        key = operation, code, _VARIES.sub("…", text or "")
+        known = groups.get(key)
+        groups[key] = (
+            known._replace(runs=known.runs + count, first=min(known.first, first))
+            if known
+            else ErrorGroup(*key, count, first, last, example)
+        )
+    return list(groups.values())[:most]

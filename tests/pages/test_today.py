@@ -1,0 +1,101 @@
+"""What happened, as the Registry page opens with it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from datetime import date, timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from backoffice.app import create_app_over
+from backoffice.pages.today import LEVELS, map_of
+from orchestrator.service import Orchestrator
+from registry.domain import now
+from registry.registry import Registry
+
+pytestmark = pytest.mark.anyio
+HTML = {"Accept": "text/html"}
+
+
+@pytest.fixture
+async def orchestrator(database_url: str) -> AsyncIterator[Orchestrator]:
+    registry = Registry(database_url)
+    yield Orchestrator(registry)
+    registry.close()
+
+
+@pytest.fixture
+async def http(orchestrator: Orchestrator) -> AsyncIterator[httpx.AsyncClient]:
+    transport = httpx.ASGITransport(create_app_over(orchestrator), raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765", headers=HTML) as client:
+        client.cookies.set("zone", "Asia/Seoul")
+        yield client
+
+
+async def say(orchestrator: Orchestrator, channel: str, days_ago: int, **meta: Any) -> None:
+    at = (now() - timedelta(days=days_ago)).isoformat()
+    messages = [{"role": "user", "text": f"About {channel}", "timestamp": at}]
+    request = {"operation": "conversation_log", "channel": channel, "messages": messages, "metadata": meta}
+    answer = await orchestrator.run({**request, "source": meta["source"]})
+    assert answer["success"], answer
+
+
+async def test_the_list_has_a_heading_for_each_day(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
+    for channel, days_ago in (("one", 0), ("two", 0), ("three", 1), ("four", 40)):
+        await say(orchestrator, channel, days_ago, source="cursor")
+    page = (await http.get("/")).text
+    headings = re.findall(r'<h2 class="day">([^<]+)', page)
+    assert [heading.strip() for heading in headings[:2]] == ["Today", "Yesterday"]
+    assert len(headings) == 3
+    assert ">Yesterday</a>" in page
+    yesterday = (await http.get("/", params={"from": "yesterday", "to": "yesterday"})).text
+    assert re.findall(r'data-main href="/channels/(\w+)"', yesterday) == ["three"]
+
+
+async def test_activity_tells_who_spoke_on_which_day(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
+    await say(orchestrator, "one", 0, source="cursor", project="/home/me/shop")
+    await say(orchestrator, "two", 0, source="claude")
+    await say(orchestrator, "old", 30, source="codex")
+    page = (await http.get("/activity")).text
+    marks = re.findall(r'aria-label="(\d{4}-\d\d-\d\d): (\d+) messages?"', page)
+    assert [count for _, count in marks] == ["1", "2"]
+    assert all(name in page for name in ("cursor", "claude", ">shop</a>"))
+    assert "codex" not in page
+    assert "/activity" in (await http.get("/")).text
+
+
+async def test_what_is_new_since_the_last_visit_is_marked(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
+    await say(orchestrator, "old", 3, source="cursor")
+    first = await http.get("/")
+    assert "Since you last looked" not in first.text
+    await say(orchestrator, "fresh", 0, source="cursor")
+    began = int((now() - timedelta(hours=2)).timestamp())
+    http.cookies.delete("looked")
+    http.cookies.set("looked", str(began))
+    page = (await http.get("/")).text
+    assert re.search(r"Since you last looked: 1 conversation<", page)
+    assert page.count('class="fresh"') == 1
+    again = (await http.get("/")).text
+    assert "Since you last looked: 1 conversation<" in again, "half an hour is one visit"
+    for odd in ("x", "99999999999999", "1.2.3", ""):
+        http.cookies.delete("looked")
+        http.cookies.set("looked", odd)
+        assert (await http.get("/")).status_code == 200
+
+
+async def test_sources_are_one_click_away_from_everywhere(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
+    for address in ("/", "/flow"):
+        assert 'href="/flow/sources"' in (await http.get(address)).text
+    assert ('action="/flow/sources/sync"' in (await http.get("/")).text) == orchestrator.registry.is_embedded
+
+
+def test_one_busy_day_leaves_the_others_visible() -> None:
+    today = date(2026, 3, 4)
+    days = map_of({"2026-03-02": 10_000, "2026-03-03": 1, "2024-01-01": 5}, today)
+    levels = {day.date: day.level for day in days if day.messages}
+    assert levels == {"2026-03-02": LEVELS, "2026-03-03": 1}
+    assert days[-1].date == "2026-03-04"
+    assert {day.weekday for day in days if day.week == 0} == set(range(7))

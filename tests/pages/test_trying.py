@@ -1,0 +1,130 @@
+"""Asking again with changes, comparing, and keeping what should have been found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from backoffice.app import create_app_over
+from orchestrator.evaluation import evaluate, hit_rates
+from orchestrator.service import Orchestrator
+from registry.registry import Registry
+from tests.pages.seeds import FIBONACCI, LOGIN
+
+pytestmark = pytest.mark.anyio
+HTML = {"Accept": "text/html"}
+
+
+@pytest.fixture
+async def orchestrator(seeded_database_url: str) -> AsyncIterator[Orchestrator]:
+    registry = Registry(seeded_database_url)
+    yield Orchestrator(registry)
+    registry.close()
+
+
+@pytest.fixture
+async def http(orchestrator: Orchestrator) -> AsyncIterator[httpx.AsyncClient]:
+    transport = httpx.ASGITransport(create_app_over(orchestrator), raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765", headers=HTML) as client:
+        yield client
+
+
+async def asked(http: httpx.AsyncClient, **form: Any) -> str:
+    """The address of the run's page."""
+    answer = await http.post("/flow/try", data=form)
+    assert answer.status_code == 303, answer.text
+    return answer.headers["Location"]
+
+
+async def messages_of(http: httpx.AsyncClient, channel: str) -> list[str]:
+    answer = await http.get("/bo/conversations", params={"channel": channel, "order": "asc"})
+    return [item["id"] for item in answer.json()["items"]]
+
+
+async def test_one_asks_from_scratch_with_changes_and_compares(http: httpx.AsyncClient) -> None:
+    first = await asked(
+        http, operation="extract", text="피보나치", limit="2", roles=["assistant"], also="memo\nfibonacci"
+    )
+    run = first.removeprefix("/flow/")
+    assert (await http.get(f"/bo/ao/executions/{run}")).json()["request"]["query"] == {
+        "text": "피보나치",
+        "also": ["memo", "fibonacci"],
+        "limit": 2,
+        "mode": "raw",
+        "roles": ["assistant"],
+    }
+    form = (await http.get(f"/flow/try?run={run}")).text
+    assert 'value="피보나치"' in form
+    assert re.search(r'value="assistant" checked', form)
+    second = await asked(http, operation="search", text="rotation", of=run)
+    assert f"beside={run}" in second
+    shown = (await http.get(second)).text
+    assert "Two runs side by side" in shown
+    assert ">rotation</td><td>피보나치</td>" in shown
+
+
+async def test_what_cannot_be_asked_is_shown_as_a_run_that_failed(http: httpx.AsyncClient) -> None:
+    shown = (await http.get(await asked(http, operation="search", text="x", limit="0"))).text
+    assert "INVALID_REQUEST" in shown
+
+
+async def test_two_runs_are_compared_by_ticking_them(http: httpx.AsyncClient) -> None:
+    runs = [item["id"] for item in (await http.get("/bo/ao/executions")).json()["items"][:3]]
+    assert f'name="run" value="{runs[0]}"' in (await http.get("/flow")).text
+    answer = await http.get("/flow/compare", params={"run": runs[:2]})
+    assert answer.headers["Location"] == f"/flow/{runs[0]}?beside={runs[1]}"
+    for chosen in (runs[:1], runs):
+        assert "allowed: 2" in (await http.get("/flow/compare", params={"run": chosen})).text
+
+
+async def test_what_should_have_been_found_is_kept_and_asked_again(
+    http: httpx.AsyncClient, orchestrator: Orchestrator
+) -> None:
+    first, second, *_ = await messages_of(http, LOGIN)
+    missed = (await asked(http, operation="search", text="피보나치")).removeprefix("/flow/")
+    hit = (await asked(http, operation="extract", text="where should the refresh token live")).removeprefix("/flow/")
+    for run, message in ((missed, f"http://127.0.0.1:8765/channels/{LOGIN}?at={first}#{first}"), (hit, first)):
+        answer = await http.post(f"/flow/{run}/expected", data={"message": message})
+        assert answer.headers["Location"] == f"/flow/{run}?expected={first}#expected"
+    assert "It holds no whole word of the request." in (await http.get(f"/flow/{missed}?expected={first}")).text
+    assert "It was delivered." in (await http.get(f"/flow/{hit}?expected={first}")).text
+    assert "ranked too low" not in (await http.get(f"/flow/{hit}?expected={second}")).text
+    await http.post(f"/flow/{hit}/expected", data={"message": first})
+
+    outcomes = await evaluate(orchestrator)
+    assert [outcome.place for outcome in outcomes] == [None, 1], "kept twice is kept once"
+    rates = hit_rates(outcomes)
+    assert (rates["cases"], rates["found"], rates["hit_rate"]) == (2, 1, 0.5)
+    assert rates["operations"]["search"]["found"] == 0
+
+    page = (await http.post("/flow/cases/run")).text
+    assert "1 of 2 found, 1 of them first" in page
+    assert "not found" in page
+    case = re.findall(r"/flow/cases/(case_\w+)/deletion", page)[0]
+    await http.post(f"/flow/cases/{case}/deletion")
+    assert (await http.get("/flow/cases")).text.count("/deletion") == 1
+    assert (await http.post(f"/flow/cases/{case}/deletion")).status_code == 404
+
+
+async def test_the_step_that_lost_a_message_is_named(http: httpx.AsyncClient) -> None:
+    first, second, *_ = await messages_of(http, FIBONACCI)
+    run = (await asked(http, operation="extract", text="cache retry", channel=LOGIN)).removeprefix("/flow/")
+    assert "Another conversation was chosen." in (await http.get(f"/flow/{run}?expected={second}")).text
+    run = (await asked(http, operation="search", text="피보나치", roles="assistant")).removeprefix("/flow/")
+    assert "Messages of its role were not asked for." in (await http.get(f"/flow/{run}?expected={first}")).text
+    run = (await asked(http, operation="search", text="피보나치", limit="1")).removeprefix("/flow/")
+    pages = [(await http.get(f"/flow/{run}?expected={one}")).text for one in (first, second)]
+    assert sum("the answer was full" in page for page in pages) == 1
+
+
+async def test_only_searches_and_messages_make_a_case(http: httpx.AsyncClient) -> None:
+    listed = (await http.get("/bo/ao/executions", params={"operation": "tag"})).json()["items"][0]["id"]
+    first = (await messages_of(http, LOGIN))[0]
+    assert (await http.post(f"/flow/{listed}/expected", data={"message": first})).status_code == 400
+    run = (await asked(http, operation="search", text="token")).removeprefix("/flow/")
+    for message, status in (("x", 400), ("conv_nothing", 404)):
+        assert (await http.post(f"/flow/{run}/expected", data={"message": message})).status_code == status
