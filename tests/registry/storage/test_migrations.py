@@ -214,6 +214,11 @@ def no_summary_is_made_up(connection: Connection) -> None:
     assert set(connection.execute(text("SELECT made_summary FROM channel")).scalars()) == {None}
 
 
+def nobody_has_shown_a_token_yet(connection: Connection) -> None:
+    assert connection.execute(text("SELECT count(*) FROM execution WHERE token IS NULL")).scalar() == 1
+    assert connection.execute(text("SELECT count(*) FROM token")).scalar() == 0
+
+
 CHECKS: dict[str, Callable[[Connection], None]] = {
     "0002": durations_are_rounded,
     "0003": its_scope_is_not_taken_for_indexed,
@@ -222,6 +227,7 @@ CHECKS: dict[str, Callable[[Connection], None]] = {
     "0006": aliases_go_with_what_they_name,
     "0007": nothing_is_forgotten_yet,
     "0008": no_summary_is_made_up,
+    "0009": nobody_has_shown_a_token_yet,
 }
 
 
