@@ -28,7 +28,7 @@ class Client:
     name: str | None
     access: Access | None = None
 
-    async def answer(self, given: Mapping[str, Any], execution_id: str | None = None) -> dict[str, Any]:
+    async def answer(self, given: Mapping[str, Any] | Refusal, execution_id: str | None = None) -> dict[str, Any]:
         """Run an operation, under a new execution's id if one is given; a failure is an answer too."""
         return await self.orchestrator.run(given, self.name, execution_id, self.access)
 
