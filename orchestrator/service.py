@@ -117,6 +117,11 @@ class Orchestrator:
         self._records.retry()
         return {"success": True, **result}
 
+    async def _refresh(self) -> None:
+        """Bring the registry up to date, without telling how much there was to read: it is of others."""
+        if self.before_reading:
+            await self.before_reading()
+
     def _turn(self, request: Request) -> AbstractAsyncContextManager[None]:
         return self._asking if request.operation in READING else nullcontext()
 
@@ -157,7 +162,7 @@ class Orchestrator:
             search_budget=self._search_budget,
             answer_characters=self._answer_characters,
             actions=self._actions,
-            before_reading=self.before_reading,
+            before_reading=self._refresh if access and access.is_restricted else self.before_reading,
             meaning=self.meaning,
             writer=self._writer,
             shelf=self._shelf,
@@ -175,8 +180,7 @@ class Orchestrator:
                 f"The operation took longer than {self._timeout_s:g} s.",
                 "It may still be completed; asking again is safe. The limit is CTXR_TIMEOUT_S",
             ) from exc
-        # How much there is to read is told only to who may see all of it.
-        syncing: Syncing | None = None if access and access.is_restricted else ended.get("syncing")
+        syncing: Syncing | None = ended.get("syncing")
         if "error" in ended:
             if access and is_of_others(request, access):
                 raise access.not_yours()
