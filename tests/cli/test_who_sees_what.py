@@ -16,6 +16,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
+from backoffice.pages.routes import ROUTERS
 from cli.serve import build_app
 from orchestrator.service import Orchestrator
 from registry.access import Level
@@ -155,10 +156,11 @@ def _values(here: World, theirs: World, people: People) -> dict[str, list[str]]:
 
 def _addresses(here: World, values: dict[str, list[str]]) -> Iterator[str]:
     """Every address that can be read."""
-    for route in here.app.routes:
-        if not isinstance(route, APIRoute) or "GET" not in (route.methods or ()) or route.path == "/bo/events":
-            continue
-        path = route.path.replace(":path", "")
+    api = (path for path, operations in here.app.openapi()["paths"].items() if "get" in operations)
+    pages = (route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute))
+    paths = [*api, *(route.path for route in pages if "GET" in (route.methods or ())), "/docs", "/openapi.json"]
+    assert len(paths) > 25
+    for path in (path.replace(":path", "") for path in paths if path != "/bo/events"):
         names = re.findall(r"{(\w+)}", path)
         for value in values[names[0]] if names else [""]:
             yield path.replace(f"{{{names[0]}}}", value) if names else path
@@ -182,6 +184,8 @@ def _searches(people: People) -> Iterator[str]:
         yield f"/suggestions/project?words={words}"
         yield f"/suggestions/tag?words={words}"
         yield f"/channels/a_session_0?q={words}"
+    yield "/suggestions/project?words=zq"
+    yield "/suggestions/tag?words=zq"
     for name in ("source", "project", "tag", "channel"):
         for path in ("/bo/channels", "/bo/conversations", "/bo/search?q=login&", "/bo/extracts", "/bo/ao/executions"):
             yield f"{path}{'' if '?' in path else '?'}{name}={b[name]}"
