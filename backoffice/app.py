@@ -12,6 +12,7 @@ from fastapi.routing import APIRoute
 from starlette.middleware.gzip import GZipMiddleware
 
 from backoffice import channels, conversations, events, executions, health, reference, sources
+from backoffice.admission import ON_LOOPBACK, Admission, Gate, Rules
 from backoffice.answers import Answers
 from backoffice.bodies import body_shapes
 from backoffice.connections import Connections, no_connections
@@ -47,11 +48,16 @@ class Backoffice(FastAPI):
 
 
 def create_app(
-    settings: Settings, *, run_beside: Beside = nullcontext, connections: Connections = no_connections
+    settings: Settings,
+    *,
+    run_beside: Beside = nullcontext,
+    connections: Connections = no_connections,
+    rules: Rules = ON_LOOPBACK,
 ) -> FastAPI:
     """The backoffice over the configured registry, opened and closed with the server.
 
-    `run_beside` is entered meanwhile: what else lives as long as the server. `connections` knows the clients.
+    `run_beside` is entered meanwhile: what else lives as long as the server. `connections` knows the clients,
+    `rules` who is let in.
     """
 
     @asynccontextmanager
@@ -64,14 +70,18 @@ def create_app(
             finally:
                 await app.state.machine.close()
 
-    return _assemble(settings.host, lifespan)
+    return _assemble(settings.host, lifespan, rules)
 
 
 def create_app_over(
-    orchestrator: Orchestrator, *, host: str = "127.0.0.1", connections: Connections = no_connections
+    orchestrator: Orchestrator,
+    *,
+    host: str = "127.0.0.1",
+    connections: Connections = no_connections,
+    rules: Rules = ON_LOOPBACK,
 ) -> FastAPI:
     """The backoffice over an orchestrator that is open already and stays open."""
-    app = _assemble(host, None)
+    app = _assemble(host, None, rules)
     _use(app, orchestrator, connections)
     return app
 
@@ -82,7 +92,9 @@ def _use(app: FastAPI, orchestrator: Orchestrator, connections: Connections) -> 
     orchestrator.observers.append(app.state.metrics.count_operation)
 
 
-def _assemble(host: str, lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None) -> FastAPI:
+def _assemble(
+    host: str, lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None, rules: Rules
+) -> FastAPI:
     app = Backoffice(
         title="Context Registry backoffice",
         version=version(NAME),
@@ -101,10 +113,12 @@ def _assemble(host: str, lifespan: Callable[[FastAPI], AbstractAsyncContextManag
     add_pages(app)
     add_error_handlers(app)
     add_page_errors(app)
+    app.state.gate = Gate(rules)
     # The last one added is the outermost: refused requests are counted too.
+    app.add_middleware(Admission, gate=app.state.gate)
     app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_FROM)
     app.add_middleware(Answers)
-    app.add_middleware(Guard, host=host)
+    app.add_middleware(Guard, host=host, known_as=rules.known_as)
     app.add_middleware(RequestCounter, metrics=app.state.metrics)
     return app
 

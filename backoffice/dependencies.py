@@ -13,6 +13,7 @@ from backoffice.errors import OperationFailed
 from backoffice.machine import Machine
 from orchestrator.requests import Refusal
 from orchestrator.service import Orchestrator
+from registry.access import Access, Level
 from registry.registry import Registry
 
 SOURCE = "backoffice"
@@ -25,10 +26,15 @@ class Client:
 
     orchestrator: Orchestrator
     name: str | None
+    access: Access | None = None
+
+    async def answer(self, given: Mapping[str, Any] | Refusal, execution_id: str | None = None) -> dict[str, Any]:
+        """Run an operation, under a new execution's id if one is given; a failure is an answer too."""
+        return await self.orchestrator.run(given, self.name, execution_id, self.access)
 
     async def run(self, given: Mapping[str, Any] | Refusal) -> dict[str, Any]:
         """Run an operation; a failed one raises OperationFailed."""
-        answer = await self.orchestrator.run(given, self.name)
+        answer = await self.answer(given)
         if not answer["success"]:
             raise OperationFailed(answer["error"])
         return answer
@@ -36,17 +42,35 @@ class Client:
 
 async def _client(request: Request) -> Client:
     name = request.headers.get("user-agent", "")[:200] or None
-    return Client(request.app.state.orchestrator, name)
+    return Client(request.app.state.orchestrator, name, _access(request))
+
+
+def _access(request: Request) -> Access | None:
+    """What the token of the request allows (`admission`); None where none is needed."""
+    access: Access | None = request.scope.get("access")
+    return access
 
 
 async def _registry(request: Request) -> Registry:
     registry: Registry = request.app.state.orchestrator.registry
-    return registry
+    return registry.seen_by(_access(request))
 
 
 async def _machine(request: Request) -> Machine:
+    """Only for who may see everything: whose folders are here, and whether they can be read, is no channel's."""
+    access = _access(request)
+    if access:
+        access.require_everything()
+        access.require(Level.READ if request.method == "GET" else Level.ADMIN)
     machine: Machine = request.app.state.machine
     return machine
+
+
+async def _everything(request: Request) -> None:
+    """Refuse a token that is for some channels only."""
+    access = _access(request)
+    if access:
+        access.require_everything()
 
 
 class NoParameters(BaseModel):
@@ -63,3 +87,4 @@ Asking = Annotated[Client, Depends(_client)]
 Stored = Annotated[Registry, Depends(_registry)]
 Local = Annotated[Machine, Depends(_machine)]
 without_parameters = Depends(_no_parameters)
+for_everything = Depends(_everything)

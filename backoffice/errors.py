@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 
 from orchestrator.requests import invalid_request
@@ -23,6 +24,14 @@ STATUS = {
     ErrorCode.INTERNAL_ERROR: 500,
 }
 _CODES = {status: code for code, status in STATUS.items()}
+
+
+OF_PROGRAMS = ("/bo/", "/mcp", "/health", "/ready", "/metrics", "/openapi.json", "/static/")
+
+
+def wants_page(headers: Headers, path: str) -> bool:
+    """Whether a person looks at the answer, in a browser."""
+    return "text/html" in headers.get("accept", "") and not path.startswith(OF_PROGRAMS)
 
 
 class OperationFailed(Exception):

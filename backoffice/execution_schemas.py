@@ -17,6 +17,7 @@ class ExecutionItem(BaseModel):
         operation="conversation_log",
         source="cursor",
         client="cursor-vscode 1.7",
+        token=None,
         channel=CHANNEL,
         status="succeeded",
         error=None,
@@ -31,6 +32,7 @@ class ExecutionItem(BaseModel):
     operation: str
     source: str
     client: str | None
+    token: str | None = Field(description="the name of the token that was shown; null where none is needed")
     channel: str | None
     status: str
     error: Problem | None

@@ -22,11 +22,14 @@ TOO_LARGE = f"The body is larger than {MAX_BODY // 1024 // 1024} MiB."
 
 
 class Guard:
-    """Lets pass what is addressed to this server by its own name. `host`: what the server listens on."""
+    """Lets pass what is addressed to this server by its own name.
 
-    def __init__(self, app: ASGIApp, host: str) -> None:
+    `host`: what the server listens on; `known_as`: the host by which a proxy makes it known.
+    """
+
+    def __init__(self, app: ASGIApp, host: str, known_as: str = "") -> None:
         self._app = app
-        self._host = host.lower()
+        self._host, self._known_as = host.lower(), known_as.lower()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer 400 or 413 in the envelope, or pass the request on."""
@@ -60,7 +63,7 @@ class Guard:
         name = _name_of(host)
         address, listening = _address_of(name), _address_of(self._host)
         if address is None:
-            return name in ("localhost", self._host)
+            return name in ("localhost", self._host) or (bool(name) and name == self._known_as)
         # A server on a wildcard address is reached by any of the machine's addresses; a page cannot fake those.
         return address.is_loopback or address == listening or (listening is not None and listening.is_unspecified)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from backoffice.dependencies import Stored
+from backoffice.dependencies import Stored, for_everything
 from backoffice.metrics import Metrics
 from backoffice.schemas import State
 from registry.storage.change_feed import newest_place
@@ -26,7 +26,12 @@ async def ready(registry: Stored) -> State:
     return State(status="ready")
 
 
-@router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+@router.get(
+    "/metrics",
+    response_class=Response,
+    dependencies=[for_everything],
+    responses={200: {"content": {"text/plain": {}}}},
+)
 async def metrics(request: Request) -> Response:
     """What this process has done, in Prometheus' text format."""
     counted: Metrics = request.app.state.metrics

@@ -15,7 +15,8 @@ PATIENCE_S = 1.0
 def local_address(settings: Settings) -> str:
     """The server's address as this machine reaches it."""
     host = EVERYWHERE.get(settings.host, settings.host)
-    return f"http://[{host}]:{settings.port}" if ":" in host else f"http://{host}:{settings.port}"
+    scheme = "https" if settings.tls_cert else "http"
+    return f"{scheme}://[{host}]:{settings.port}" if ":" in host else f"{scheme}://{host}:{settings.port}"
 
 
 def is_registry(address: str) -> bool:

@@ -42,6 +42,7 @@ COMMANDS = {
     "backup": "cli.backup",
     "migrate": "cli.migrate",
     "project": "cli.migrate",
+    "token": "cli.token",
     "db": "cli.db",
     "meaning": "cli.meaning",
     "doctor": "cli.doctor",

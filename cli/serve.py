@@ -24,9 +24,11 @@ from starlette.routing import Route
 from backoffice.app import create_app
 from cli.addresses import is_registry, local_address
 from cli.connect.connections import connections_from
+from cli.letting_in import check_exposure, page_address, resource_of, rules_of
 from cli.output import TerminalError
 from cli.patience import PatientProtocol
 from cli.shared.process import sharing
+from mcp_server.http import http_app
 from mcp_server.server import create_server
 from orchestrator.requests import Refusal, Request
 from orchestrator.retention import forgetting
@@ -34,8 +36,10 @@ from orchestrator.service import Orchestrator
 from orchestrator.sync.grown_channels import grown_channels
 from orchestrator.sync.sync import Progress
 from orchestrator.sync.watch import Told, watching
+from registry.access import ASKING
 from registry.settings import Settings
 from registry.storage.integrity import is_sound, was_left_open
+from registry.storage.tokens import has_tokens
 from sources.base import Places
 from sources.readers import READERS
 
@@ -45,7 +49,6 @@ GRACE_S = 2
 """How long a stop waits for answers under way; event streams never end by themselves."""
 END_S = 4.5
 """A database or a disk that does not answer holds up the end no longer."""
-MAX_BODY = 64 * 1024 * 1024
 
 
 class CannotListen(TerminalError):
@@ -56,39 +59,44 @@ class CannotListen(TerminalError):
 
 def build_app(settings: Settings) -> FastAPI:
     """The whole HTTP side: `/mcp` beside the backoffice, over one orchestrator, opened by the app's lifespan."""
+    rules = rules_of(settings)
 
     async def run(request: Mapping[str, Any] | Request | Refusal, client: str | None) -> dict[str, Any]:
-        answer: dict[str, Any] = await app.state.orchestrator.run(request, client)
+        answer: dict[str, Any] = await app.state.orchestrator.run(request, client, access=ASKING.get())
         return answer
 
     async def grown(since: datetime) -> AsyncIterator[set[str]]:
-        async for names in grown_channels(app.state.orchestrator.registry, since):
+        async for names in grown_channels(app.state.orchestrator.registry.seen_by(ASKING.get()), since):
             yield names
 
     server = create_server(run, grown=grown)
-    mcp_app = server.streamable_http_app(
-        stateless_http=True, json_response=True, max_request_body_size=MAX_BODY, host=settings.host
-    )
+    mcp_app = http_app(server, settings.host, rules.known_as)
 
     # A mounted application's own lifespan never runs, so the session manager runs beside ours.
     @asynccontextmanager
     async def run_beside() -> AsyncIterator[None]:
         orchestrator: Orchestrator = app.state.orchestrator
+        check_exposure(settings, has_tokens=await orchestrator.registry.read(has_tokens))
         old_runs = forgetting(orchestrator.registry, settings.keep_executions_days)
         async with server.session_manager.run(), old_runs, orchestrator.embedding():
             yield
 
-    app = create_app(settings, run_beside=run_beside, connections=connections_from(Path.home()))
+    app = create_app(settings, run_beside=run_beside, connections=connections_from(Path.home()), rules=rules)
     app.router.routes.append(Route("/mcp", mcp_app))
     app.state.shared = run, grown
+    if settings.oauth_issuer:
+        from mcp_server.oauth import resource_routes  # only who has an issuer needs it
+
+        app.router.routes += resource_routes(resource_of(settings), settings.oauth_issuer)
     return app
 
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """Who is told how it goes: that calls are answered from now on, and what `watching` tells."""
+    """Who is told how it goes: that calls are answered from now on, and at which address a browser comes in; and what
+    `watching` tells."""
 
-    ready: Callable[[], None]
+    ready: Callable[[str], None]
     told: Told = lambda _: None
     progress: Progress | None = None
 
@@ -120,11 +128,15 @@ async def _serve(settings: Settings, listener: socket.socket, audience: Audience
         log_config=None,
         access_log=False,
         timeout_graceful_shutdown=GRACE_S,
+        ssl_certfile=settings.tls_cert or None,
+        ssl_keyfile=settings.tls_key or None,
+        # Only a proxy that is named is believed whom it speaks for.
+        proxy_headers=bool(settings.public_url),
     )
     async with app.router.lifespan_context(app):
         gc.collect()
         gc.freeze()  # what is loaded now stays: the collector's rounds leave it out
-        audience.ready()
+        audience.ready(page_address(settings, app.state.gate))
         # uvicorn stops at a signal, then raises it again: it must not end us before the registry is closed.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         look = asyncio.create_task(_look_over(app.state.orchestrator)) if left_open else None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.addresses import LOOPBACK, local_address
+from cli.addresses import local_address
 from registry.log import set_up_logging
 from registry.settings import Settings, read_settings
 
@@ -55,6 +55,9 @@ def serve(**given: Any) -> None:
     While it runs it brings in what AI clients on this machine write, as they
     write it; not into a shared registry on PostgreSQL, for which there is
     `ctxr sync`. Ctrl-C or SIGTERM ends it.
+
+    Listening on another address than this machine's own takes a token (`ctxr
+    token create`) and TLS, or the address of a proxy that does it.
     """
     from cli.progress import Damage
     from cli.serve import Audience
@@ -65,7 +68,7 @@ def serve(**given: Any) -> None:
         for line in damage.lines_of(reports):
             click.echo(line, err=True)
 
-    _serve(settings, Audience(lambda: _say_where(settings), told))
+    _serve(settings, Audience(lambda page: _say_where(settings, page), told))
 
 
 @click.command()
@@ -112,14 +115,10 @@ def _serve(settings: Settings, audience: Audience) -> None:
     from cli.serve import serve_registry  # the whole server, which `ctxr -h` does not need
 
     set_up_logging()
-    if settings.host not in LOOPBACK:
-        click.echo(
-            f"warning: {settings.host} can be reached from other machines, and there is no token check yet:"
-            " anyone who reaches it can read and write every conversation",
-            err=True,
-        )
     serve_registry(settings, audience)
 
 
-def _say_where(settings: Settings) -> None:
+def _say_where(settings: Settings, page: str) -> None:
     click.echo(f"Context Registry at {local_address(settings)}, MCP at /mcp. Ctrl-C ends it.", err=True)
+    if "?" in page:
+        click.echo(f"To sign in, open once: {page}", err=True)

@@ -13,6 +13,7 @@ import click
 from cli.addresses import local_address, shown_address
 from cli.connect.installation import INSTALLABLE
 from cli.connect.snippets import this_server
+from cli.letting_in import SECRET_FILE
 from cli.progress import Bars, Damage, lines_of
 from orchestrator.sync.store_report import StoreReport
 from registry.settings import Settings
@@ -29,6 +30,7 @@ class FirstStart:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._is_over = False
+        self._page = ""
         self._damage = Damage()
         self.bars = Bars()
 
@@ -40,8 +42,9 @@ class FirstStart:
     ) -> None:
         self.bars.end()
 
-    def ready(self) -> None:
-        """Calls are answered."""
+    def ready(self, page: str) -> None:
+        """Calls are answered; a browser comes in at that address."""
+        self._page = page
         click.echo(
             f"Context Registry answers at {local_address(self._settings)}/. Bringing in this machine's histories:"
         )
@@ -56,7 +59,7 @@ class FirstStart:
         self._is_over = True
         self.bars.end()
         lines = [line for report in reports for line in lines_of(report)]
-        click.echo("\n".join([*(lines or [self._why_none()]), "", welcome(self._settings)]))
+        click.echo("\n".join([*(lines or [self._why_none()]), "", welcome(self._settings, self._page)]))
 
     def _why_none(self) -> str:
         if self._settings.database_url.startswith("postgresql"):
@@ -64,14 +67,18 @@ class FirstStart:
         return "none found; those that appear later are brought in too."
 
 
-def welcome(settings: Settings) -> str:
-    """The whole text. What is pasted starts at the first column, so that it can be copied as it stands."""
+def welcome(settings: Settings, page: str) -> str:
+    """The whole text; `page`: where a browser comes in.
+
+    What is pasted starts at the first column, so that it can be copied as it stands.
+    """
     address, server = local_address(settings), this_server()
     return "\n".join(
         [
             click.style("Context Registry is running.", bold=True),
             "",
-            f"  Dashboard     {address}/",
+            f"  Dashboard     {page}",
+            *_secret(settings, page),
             f"  MCP (HTTP)    {address}/mcp",
             f"  API           {address}/docs",
             f"  Registry      {shown_address(settings.url)}",
@@ -89,6 +96,12 @@ def welcome(settings: Settings) -> str:
             "Trouble? ctxr doctor. Ctrl-C ends this server.",
         ]
     )
+
+
+def _secret(settings: Settings, page: str) -> Iterator[str]:
+    if "?" in page:
+        yield "                The link signs in once; others have accounts on this machine. Programs send"
+        yield f"                `Authorization: Bearer …` with what is in {settings.home / SECRET_FILE}"
 
 
 def _by_hand(client: Client, *lines: str) -> Iterator[str]:

@@ -20,6 +20,7 @@ from mcp.types import EmptyResult, SubscribeRequestParams, UnsubscribeRequestPar
 from mcp_server.resources import CHANNELS, uri_of
 from mcp_server.sdk import answer_method, connection_of
 from orchestrator.lazy import GrownChannels
+from registry.access import ASKING, Access
 from registry.domain import now
 
 logger = logging.getLogger(__name__)
@@ -28,7 +29,20 @@ Unsubscribe = Callable[[], None]
 
 
 class ChannelBus(InMemorySubscriptionBus):
-    """Tells subscribers which resources have changed. The registry is watched only while there are any."""
+    """Tells subscribers which resources have changed, of those that their token lets them see."""
+
+    def __init__(self, grown: GrownChannels) -> None:
+        super().__init__()
+        self._grown = grown
+        self._watched: dict[Access | None, Watched] = {}
+
+    def subscribe(self, listener: Callable[[ServerEvent], None]) -> Unsubscribe:
+        """Register a listener; returns what takes it out again."""
+        return self._watched.setdefault(ASKING.get(), Watched(self._grown)).subscribe(listener)
+
+
+class Watched(InMemorySubscriptionBus):
+    """The registry as one token sees it, watched only while somebody listens: in the context of who came first."""
 
     def __init__(self, grown: GrownChannels) -> None:
         super().__init__()

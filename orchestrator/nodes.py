@@ -13,6 +13,7 @@ from orchestrator.requests import READING, HookRequest, ImportRequest, Operation
 from orchestrator.state import Run, State, Steps
 from registry.storage.database import WriteTransaction
 from registry.storage.executions import save_execution
+from registry.storage.sight import admit, check_seen
 
 OPERATIONS: dict[Operation, Steps[Any, Any]] = {
     Operation.CONVERSATION_LOG: log.LOG,
@@ -33,6 +34,8 @@ OPERATIONS: dict[Operation, Steps[Any, Any]] = {
     Operation.RESTORE_BACKUP: backup.RESTORE,
     Operation.MIGRATE: migrate.MIGRATE,
 }
+NAMING = frozenset({Operation.CONVERSATION_LOG, Operation.DELETE, Operation.RESTORE})
+"""These change the channel of just the name that they are given, whether it was there before or not."""
 QUERY = {name: steps.query for name, steps in OPERATIONS.items() if steps.query}
 KEEP = {name: steps.keep for name, steps in OPERATIONS.items() if steps.keep}
 SHORTEN = {name: steps.shorten for name, steps in OPERATIONS.items() if steps.shorten}
@@ -91,7 +94,12 @@ async def cr_write(state: State, run: Run) -> State:
     write = WRITE[state["operation"]]
 
     def work(tx: WriteTransaction) -> dict[str, Any]:
-        result = write(tx, run, state["query"], state)
+        request: Request = state["query"]
+        if request.channel and request.operation in NAMING:
+            admit(tx, request.channel)
+        result = write(tx, run, request, state)
+        if request.operation == Operation.CONVERSATION_LOG and run.recorder.channel:
+            check_seen(tx, run.recorder.channel)
         save_execution(tx, run.recorder.finished(result_summary(result)))
         return result
 

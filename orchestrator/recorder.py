@@ -50,6 +50,7 @@ class Recorder:
     def __init__(self, operation: str, source: str, client: str | None, channel: str | None) -> None:
         self.id = new_id("exec")
         self.operation, self.source, self.client, self.channel = operation, source, client, channel
+        self.token: str | None = None
         self.request: dict[str, Any] = {}
         self.steps: list[Step] = []
         self.summaries: list[MadeSummary] = []
@@ -93,6 +94,7 @@ class Recorder:
             request=self.request,
             result=result,
             steps=[step.as_dict() for step in self.steps],
+            token=self.token,
         )
 
 

@@ -13,6 +13,7 @@ import langsmith
 
 from orchestrator.graph import build_graph
 from orchestrator.nodes import WRITE
+from orchestrator.permission import check, is_of_others
 from orchestrator.recorder import Recorder, request_summary, result_summary
 from orchestrator.records import Records
 from orchestrator.requests import (
@@ -28,6 +29,7 @@ from orchestrator.requests import (
 from orchestrator.resends import Resends
 from orchestrator.state import ExternalAction, Run, Shelf, State, Syncing
 from orchestrator.writing import Writer
+from registry.access import Access
 from registry.domain import DEEPEST, is_too_deep, storable
 from registry.errors import InternalError, InvalidRequest, NotFound, OperationTimeout, RegistryError
 from registry.registry import Registry
@@ -78,23 +80,28 @@ class Orchestrator:
         """What brings the registry up to date before it is asked."""
 
     async def run(
-        self, given: Mapping[str, Any] | Request | Refusal, client: str | None = None, execution_id: str | None = None
+        self,
+        given: Mapping[str, Any] | Request | Refusal,
+        client: str | None = None,
+        execution_id: str | None = None,
+        access: Access | None = None,
     ) -> dict[str, Any]:
         """Run `{operation, channel, messages|query, source, metadata}`. A failure is an answer, never an exception.
 
         `client`: name and version of the program that asks, for the record. `execution_id`: a new id, given by
-        a caller who will look the record up.
+        a caller who will look the record up. `access`: what the caller's token allows; None for who needs none.
         """
         if not isinstance(given, ImportRequest):
             self._asked_at = time.monotonic()
         recorder = _recorder_for(given, client)
         recorder.id = execution_id or recorder.id
+        recorder.token = access.name if access else None
         try:
             sent = self._resends.look(given)
             request = sent.request(_request_of) if sent else _request_of(given)
             recorder.request = request_summary(request)
             request = await self._without_secrets(request)
-            result = await self._run(request, recorder)
+            result = await self._run(request, recorder, access)
         except asyncio.CancelledError:
             gone = OperationTimeout("The caller stopped waiting.", "what was begun to be stored may be stored")
             self._records.add(self._observed(recorder.finished(None, gone.as_dict())))
@@ -109,6 +116,11 @@ class Orchestrator:
             self._observed(recorder.finished(None))
         self._records.retry()
         return {"success": True, **result}
+
+    async def _refresh(self) -> None:
+        """Bring the registry up to date, without telling how much there was to read: it is of others."""
+        if self.before_reading:
+            await self.before_reading()
 
     def _turn(self, request: Request) -> AbstractAsyncContextManager[None]:
         return self._asking if request.operation in READING else nullcontext()
@@ -141,14 +153,16 @@ class Orchestrator:
             observe(run)
         return run
 
-    async def _run(self, request: Request, recorder: Recorder) -> dict[str, Any]:
+    async def _run(self, request: Request, recorder: Recorder, access: Access | None) -> dict[str, Any]:
+        if access:
+            check(request, access)
         run = Run(
-            self.registry,
+            self.registry.seen_by(access),
             recorder,
             search_budget=self._search_budget,
             answer_characters=self._answer_characters,
             actions=self._actions,
-            before_reading=self.before_reading,
+            before_reading=self._refresh if access and access.is_restricted else self.before_reading,
             meaning=self.meaning,
             writer=self._writer,
             shelf=self._shelf,
@@ -168,6 +182,8 @@ class Orchestrator:
             ) from exc
         syncing: Syncing | None = ended.get("syncing")
         if "error" in ended:
+            if access and is_of_others(request, access):
+                raise access.not_yours()
             raise _not_yet(ended["error"], syncing) if syncing else ended["error"]
         result: dict[str, Any] = ended["result"]
         if syncing:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from platformdirs import user_data_path
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
@@ -62,6 +63,25 @@ class Settings(BaseSettings):
     )
     host: str = Field(default="127.0.0.1", description="Address that `ctxr serve` listens on.")
     port: int = Field(default=8765, ge=1, le=65535, description="Port that `ctxr serve` listens on.")
+    public_url: str = Field(
+        default="",
+        description="Address of the proxy that does TLS for the server, such as https://memory.example.org: what"
+        " browsers and clients know it by.",
+    )
+    tls_cert: str = Field(default="", description="File of the server's certificate chain: then it does TLS itself.")
+    tls_key: str = Field(default="", description="File of the certificate's key.")
+    local_secret: Literal["auto", "on", "off"] = Field(
+        default="auto",
+        description="Whether this machine's user, too, needs a secret over HTTP, kept in the home folder's"
+        " `local-secret`: `auto` where other people have accounts here, `on`, `off`.",
+    )
+    oauth_issuer: str = Field(
+        default="",
+        description="Address of an OAuth authorization server whose tokens open `/mcp`, too. Needs the extra `oauth`.",
+    )
+    oauth_audience: str = Field(
+        default="", description="What these tokens must be made for; empty: CTXR_PUBLIC_URL followed by /mcp."
+    )
     timeout_s: float = Field(default=30.0, gt=0, description="Seconds an operation may take.")
     lock_timeout_s: float = Field(
         default=10.0, gt=0, description="Seconds an operation may wait on PostgreSQL for what another is writing."
@@ -137,6 +157,24 @@ class Settings(BaseSettings):
     @classmethod
     def _expand(cls, home: Path) -> Path:
         return home.expanduser()
+
+    @field_validator("public_url", "oauth_issuer")
+    @classmethod
+    def _address(cls, given: str) -> str:
+        parts = urlsplit(given)
+        if given and not (parts.hostname and parts.scheme in ("https", "http")):
+            raise ValueError("an address such as https://memory.example.org")
+        if parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
+            raise ValueError("an address that begins with https://, unless it is this machine's own")
+        return given.rstrip("/")
+
+    @model_validator(mode="after")
+    def _certificate_with_key(self) -> Settings:
+        if bool(self.tls_cert) != bool(self.tls_key):
+            raise ValueError("CTXR_TLS_CERT and CTXR_TLS_KEY go together")
+        if self.oauth_issuer and not (self.public_url or self.oauth_audience):
+            raise ValueError("CTXR_OAUTH_ISSUER needs CTXR_PUBLIC_URL, or CTXR_OAUTH_AUDIENCE")
+        return self
 
     @model_validator(mode="after")
     def _endpoint_with_model(self) -> Settings:

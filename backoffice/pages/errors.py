@@ -9,12 +9,11 @@ from typing import Any
 from fastapi import FastAPI, Request
 from starlette.responses import Response
 
+from backoffice.errors import wants_page
 from backoffice.pages.rendering import render
 from registry.errors import StorageError
 
 Handler = Callable[[Request, Any], Awaitable[Response]]
-
-OF_PROGRAMS = ("/bo/", "/mcp", "/health", "/ready", "/metrics", "/openapi.json", "/static/")
 
 INTO_NOTICE = {"HX-Retarget": "#notice", "HX-Reswap": "innerHTML", "HX-Reselect": "#problem"}
 """A part of a page that failed must not take the place of what the reader is looking at."""
@@ -29,14 +28,9 @@ def add_page_errors(app: FastAPI) -> None:
 def _as_page(handler: Any) -> Handler:
     async def answer(request: Request, exc: Any) -> Response:
         envelope: Response = await handler(request, exc)
-        return _page(request, envelope, exc) if _wants_page(request) else envelope
+        return _page(request, envelope, exc) if wants_page(request.headers, request.url.path) else envelope
 
     return answer
-
-
-def _wants_page(request: Request) -> bool:
-    accepts = request.headers.get("accept", "")
-    return "text/html" in accepts and not request.url.path.startswith(OF_PROGRAMS)
 
 
 def _page(request: Request, envelope: Response, exc: Exception) -> Response:

@@ -105,5 +105,5 @@ async def run_again(registry: Stored, client: Asking, execution_id: Id) -> Redir
     repeated = new_id("exec")
     # A failure is shown as the new run's page shows it.
     given = {**run["request"], "operation": run["operation"], "source": SOURCE}
-    await client.orchestrator.run(given, client.name, repeated)
+    await client.answer(given, repeated)
     return RedirectResponse(address(f"/flow/{repeated}", beside=execution_id), 303)

@@ -13,6 +13,7 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse, StreamingResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from backoffice.admission import COOKIE
 from backoffice.pages.language import counter, language_of, teller, translator
 from backoffice.pages.zone import zone_told
 
@@ -112,6 +113,7 @@ def _with_frame(request: Request, context: Mapping[str, Any]) -> dict[str, Any]:
         "lang": language,
         "theme": theme if theme in THEMES else None,
         "zone": zone_told(request),
+        "signed_in": COOKIE in request.cookies,
         "t": translate,
         "said": teller(language),
         "tn": counter(translate),

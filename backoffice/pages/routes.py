@@ -8,11 +8,22 @@ from fastapi import FastAPI
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
-from backoffice.pages import actions, channels, conversation, flow, flow_sources, flow_statistics, flow_try, today
+from backoffice.pages import (
+    actions,
+    channels,
+    conversation,
+    flow,
+    flow_sources,
+    flow_statistics,
+    flow_try,
+    login,
+    today,
+)
 from backoffice.pages.rendering import STATIC
 
 # The monitor's runs last: `/flow/{execution_id}` would take the addresses of its other pages.
 ROUTERS = (
+    login.router,
     channels.router,
     today.router,
     conversation.router,

@@ -230,6 +230,7 @@ def _kept(tx: WriteTransaction, run: Run, request: BriefingRequest, state: State
         items=day.ids,
         metadata=about,
         timestamp=now(),
+        token=run.recorder.token,
     )
     return {"id": result_id, "metadata": about}
 

@@ -283,6 +283,7 @@ def write(tx: WriteTransaction, run: Run, request: ExtractRequest, state: State)
         items=ids,
         metadata=about,
         timestamp=now(),
+        token=run.recorder.token,
     )
     # A summary stands for its messages; their ids are kept with the result.
     shown = [] if "summary" in found else [delivered(message) for message in found["messages"]]

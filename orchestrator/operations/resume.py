@@ -111,6 +111,7 @@ def write_session(tx: WriteTransaction, run: Run, request: ResumeRequest, state:
         items=[],
         metadata={"execution_id": run.recorder.id, **metadata},
         timestamp=now(),
+        token=run.recorder.token,
     )
     for path, text in files.items():
         _write_new(Path(path), text)

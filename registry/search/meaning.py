@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import ColumnElement, Engine
+from sqlalchemy import ColumnElement, Pool
 
 from registry.search.candidates import candidate_of
 from registry.search.retrieval import ASSUMED, LOOKED_AT, SearchResult, post_filtered, ranked_by
@@ -25,6 +25,7 @@ from registry.search.vectors import EmbeddingModel, vectors_after, vectors_of, v
 from registry.storage.conditions import given_conditions
 from registry.storage.database import ReadTransaction
 from registry.storage.engines import index_of
+from registry.storage.sight import access_of
 from registry.storage.tables import conversation
 from registry.text.post_filter import carried, left_out, post_filter
 from registry.text.ranking import Candidate
@@ -98,7 +99,7 @@ def with_meaning(
         least=compared.mean + compared.deviation * (deviations_by_chance(compared.count + ASSUMED) + MARGIN),
         near=compared.mean + compared.deviation * NEAR,
         background=compared.mean,
-        vectors=compared.count,
+        vectors=compared.count if access_of(tx) is None else len(known),  # how many others have is not told
         weight=weight_of_meaning(covered),
     )
     own = {one.candidate.number: one.own for one in found.ranked}
@@ -175,7 +176,7 @@ def _mean_and_deviation(values: Floats, model: EmbeddingModel) -> tuple[float, f
 def _few(tx: ReadTransaction, model: EmbeddingModel, scope: Scope) -> Packed | None:
     """The vectors of a narrow scope; None if there are many, or the scope is all."""
     conditions = _indexed_conditions(scope)
-    if not conditions:
+    if not conditions and access_of(tx) is None:
         return None
     found = vectors_where(tx, model, conditions, FEW_VECTORS + 1)
     return found if len(found) <= FEW_VECTORS else None
@@ -275,20 +276,23 @@ def _unpacked(vectors: Packed, dimensions: int) -> tuple[Numbers, Floats]:
 
 
 class _Held:
-    """The signs that this process holds, of one model for each database, read once and then what is new."""
+    """The signs that this process holds, of one model for each database, read once and then what is new.
+
+    All of them, whoever asks: what is shown is read through what the asking token sees.
+    """
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._known: WeakKeyDictionary[Engine, tuple[int, int, _Signs]] = WeakKeyDictionary()
+        self._known: WeakKeyDictionary[Pool, tuple[int, int, _Signs]] = WeakKeyDictionary()
 
     def signs(self, tx: ReadTransaction, model: EmbeddingModel) -> _Signs:
         """Those of all vectors of a model as this transaction sees them, or newer."""
         with self._lock:
-            number, last, held = self._known.get(tx.engine, (0, 0, None))
+            number, last, held = self._known.get(tx.engine.pool, (0, 0, None))
             if held is None or number != model.number:
                 last, held = 0, None
             last, held = _caught_up(tx, model, last, held)
-            self._known[tx.engine] = model.number, last, held
+            self._known[tx.engine.pool] = model.number, last, held
             return held
 
 

@@ -7,6 +7,7 @@ waiting leaves nothing half-written (docs/decisions).
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 import re
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -15,15 +16,17 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NewType, TypeVar
+from typing import Any, NewType, Self, TypeVar
 from urllib.parse import unquote
 from weakref import WeakValueDictionary
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
+from registry.access import Access
 from registry.errors import InvalidRequest, OperationTimeout, StorageError
 from registry.private_files import keep_private, make_private_file
+from registry.storage.sight import OPTION, restrict_statements
 
 ReadTransaction = NewType("ReadTransaction", Connection)
 WriteTransaction = NewType("WriteTransaction", ReadTransaction)
@@ -38,6 +41,9 @@ IDLE_S = 60.0
 READERS = 4
 WRITERS = {"sqlite": 1, "postgresql": 8}
 """SQLite has one writer at a time; one thread in a queue is faster and fairer than many at its lock."""
+
+MOST_SEEN = 256
+"""What was counted for so many tokens is remembered."""
 
 _dump = partial(json.dumps, ensure_ascii=False, separators=(",", ":"))
 
@@ -186,6 +192,8 @@ class Database:
 
     def __init__(self, url: str, limits: Limits = UNLIMITED) -> None:
         self.engine = create_database_engine(url)
+        restrict_statements(self.engine)
+        self._seen: dict[Access, Self] = {}
         self.dialect = self.engine.dialect.name
         self._file = _file_of(self.engine)
         self._identity: int | None = None
@@ -254,6 +262,19 @@ class Database:
             self._identity = identity
         if identity != self._identity:
             raise StorageError("The registry's file was removed or replaced.", f"{self._file}; start again")
+
+    def seen_by(self, access: Access | None) -> Self:
+        """The same as a token lets see it; for None all of it."""
+        if access is None or not access.is_restricted:
+            return self
+        if access not in self._seen:
+            if len(self._seen) >= MOST_SEEN:
+                self._seen.pop(next(iter(self._seen)))
+            seen = copy.copy(self)
+            seen._reading = self._reading.execution_options(**{OPTION: access})
+            seen._writing = self._writing.execution_options(**{OPTION: access})
+            self._seen[access] = seen
+        return self._seen[access]
 
     @property
     def is_embedded(self) -> bool:

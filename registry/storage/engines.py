@@ -15,7 +15,15 @@ from sqlalchemy import ARRAY, BigInteger, ColumnElement, any_, bindparam, column
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.index_entries import Entry
 from registry.storage.message_index import COLUMNS, TABLE, TITLE, Groups, MessageIndex
+from registry.storage.sight import access_of
 from registry.storage.tables import conversation
+
+_SEEN = " AND EXISTS (SELECT 1 FROM conversation AS seen WHERE seen.number = message_index.{0})"
+_SEEN_TITLE = " AND EXISTS (SELECT 1 FROM channel AS seen WHERE seen.number = -message_index.{0})"
+_SEEN_ENTRY = """ AND (message_index.{0} = 0
+    OR EXISTS (SELECT 1 FROM conversation AS seen WHERE seen.number = message_index.{0})
+    OR EXISTS (SELECT 1 FROM channel AS seen WHERE seen.number = -message_index.{0}))"""
+"""What a restricted transaction asks of a posting; the tables are those it sees (`storage.sight`)."""
 
 _PRESENT = select(*COLUMNS).where(conversation.c.deleted.is_(False))
 
@@ -28,13 +36,14 @@ class SqliteIndex(MessageIndex):
     _ADD = "INSERT INTO {0} (rowid, t) VALUES (?, ?)"
     _REMOVE = "INSERT INTO {0} ({0}, rowid, t) VALUES ('delete', ?, ?)"
     _COUNT = "SELECT term, doc FROM message_term WHERE term IN (SELECT value FROM json_each(?))"
+    _COUNT_SEEN = "SELECT count(*) FROM message_index WHERE message_index MATCH ?{seen}"
     # As one text: a row for each posting would cost several times as much.
-    _HOLDERS = "SELECT json_group_array(rowid) FROM message_index WHERE message_index MATCH ? AND rowid > 0"
+    _HOLDERS = "SELECT json_group_array(rowid) FROM message_index WHERE message_index MATCH ? AND rowid > 0{seen}"
     _NEWEST = """
     SELECT json_group_array(rowid) FROM (
-        SELECT rowid FROM message_index WHERE message_index MATCH ? AND rowid > 0 ORDER BY rowid DESC LIMIT ?)
+        SELECT rowid FROM message_index WHERE message_index MATCH ? AND rowid > 0{seen} ORDER BY rowid DESC LIMIT ?)
     """
-    _TITLES = "SELECT json_group_array(rowid) FROM message_index WHERE message_index MATCH ? AND rowid < 0"
+    _TITLES = "SELECT json_group_array(rowid) FROM message_index WHERE message_index MATCH ? AND rowid < 0{seen}"
     _GIVEN = func.json_each(bindparam("numbers")).table_valued(column("value")).alias("given")
     _MESSAGES = _PRESENT.where(conversation.c.number.in_(select(_GIVEN.c.value)))
 
@@ -45,21 +54,30 @@ class SqliteIndex(MessageIndex):
         tx.exec_driver_sql(self._REMOVE.format(into), _rows(entries))
 
     def count(self, tx: ReadTransaction, tokens: Collection[str]) -> dict[str, int]:
+        if access_of(tx):
+            statement = _seen(tx, self._COUNT_SEEN, _SEEN_ENTRY, "rowid")
+            found = ((token, tx.exec_driver_sql(statement, (_fts5_token(token),)).scalar_one()) for token in tokens)
+            return {token: count for token, count in found if count}
         return {row[0]: row[1] for row in tx.exec_driver_sql(self._COUNT, (json.dumps(list(tokens)),))}
 
     def holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str] = ()) -> list[int]:
-        return _numbers(tx, self._HOLDERS, _fts5_expression(groups, without))
+        return _numbers(tx, _seen(tx, self._HOLDERS, _SEEN, "rowid"), _fts5_expression(groups, without))
 
     def newest_holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str], limit: int) -> list[int]:
-        return _numbers(tx, self._NEWEST, _fts5_expression(groups, without), limit)
+        return _numbers(tx, _seen(tx, self._NEWEST, _SEEN, "rowid"), _fts5_expression(groups, without), limit)
 
     def titles_holding(self, tx: ReadTransaction, token: str) -> list[int]:
-        return _numbers(tx, self._TITLES, _fts5_expression([[TITLE], [token]], ()))
+        statement = _seen(tx, self._TITLES, _SEEN_TITLE, "rowid")
+        return _numbers(tx, statement, _fts5_expression([[TITLE], [token]], ()))
 
     def messages(
         self, tx: ReadTransaction, numbers: Sequence[int], conditions: Sequence[ColumnElement[bool]]
     ) -> list[Sequence[Any]]:
         return list(tx.execute(self._MESSAGES.where(*conditions), {"numbers": json.dumps(numbers)}).all())
+
+
+def _seen(tx: ReadTransaction, statement: str, condition: str, number: str) -> str:
+    return statement.format(seen=condition.format(number) if access_of(tx) else "")
 
 
 def _rows(entries: Sequence[Entry]) -> list[tuple[object, ...]]:
@@ -88,16 +106,16 @@ class PostgresIndex(MessageIndex):
     _ADD = "INSERT INTO {0} (number, tokens) VALUES (:number, CAST(:tokens AS tsvector))"
     _REMOVE = "DELETE FROM {0} WHERE number = :number"
     _COUNT = """
-    SELECT token, (SELECT count(*) FROM message_index WHERE tokens @@ CAST(quote_literal(token) AS tsquery))
+    SELECT token, (SELECT count(*) FROM message_index WHERE tokens @@ CAST(quote_literal(token) AS tsquery){seen})
     FROM unnest(CAST(%s AS text[])) AS token
     """
-    _HOLDERS = "SELECT array_agg(number) FROM message_index WHERE tokens @@ CAST(%s AS tsquery) AND number > 0"
+    _HOLDERS = "SELECT array_agg(number) FROM message_index WHERE tokens @@ CAST(%s AS tsquery) AND number > 0{seen}"
     _NEWEST = """
     SELECT array_agg(number) FROM (
-        SELECT number FROM message_index WHERE tokens @@ CAST(%s AS tsquery) AND number > 0
+        SELECT number FROM message_index WHERE tokens @@ CAST(%s AS tsquery) AND number > 0{seen}
         ORDER BY number DESC LIMIT %s) AS newest
     """
-    _TITLES = "SELECT array_agg(number) FROM message_index WHERE tokens @@ CAST(%s AS tsquery) AND number < 0"
+    _TITLES = "SELECT array_agg(number) FROM message_index WHERE tokens @@ CAST(%s AS tsquery) AND number < 0{seen}"
     _MESSAGES = _PRESENT.where(conversation.c.number == any_(bindparam("numbers", type_=ARRAY(BigInteger))))
 
     def add(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
@@ -110,16 +128,20 @@ class PostgresIndex(MessageIndex):
         tx.execute(text(self._REMOVE.format(into)), [{"number": entry.number} for entry in entries])
 
     def count(self, tx: ReadTransaction, tokens: Collection[str]) -> dict[str, int]:
-        return {row[0]: row[1] for row in tx.exec_driver_sql(self._COUNT, (list(tokens),)) if row[1]}
+        statement = _seen(tx, self._COUNT, _SEEN_ENTRY, "number")
+        return {row[0]: row[1] for row in tx.exec_driver_sql(statement, (list(tokens),)) if row[1]}
 
     def holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str] = ()) -> list[int]:
-        return tx.exec_driver_sql(self._HOLDERS, (_tsquery(groups, without),)).scalar() or []
+        statement = _seen(tx, self._HOLDERS, _SEEN, "number")
+        return tx.exec_driver_sql(statement, (_tsquery(groups, without),)).scalar() or []
 
     def newest_holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str], limit: int) -> list[int]:
-        return tx.exec_driver_sql(self._NEWEST, (_tsquery(groups, without), limit)).scalar() or []
+        statement = _seen(tx, self._NEWEST, _SEEN, "number")
+        return tx.exec_driver_sql(statement, (_tsquery(groups, without), limit)).scalar() or []
 
     def titles_holding(self, tx: ReadTransaction, token: str) -> list[int]:
-        return tx.exec_driver_sql(self._TITLES, (_tsquery([[TITLE], [token]], ()),)).scalar() or []
+        statement = _seen(tx, self._TITLES, _SEEN_TITLE, "number")
+        return tx.exec_driver_sql(statement, (_tsquery([[TITLE], [token]], ()),)).scalar() or []
 
     def messages(
         self, tx: ReadTransaction, numbers: Sequence[int], conditions: Sequence[ColumnElement[bool]]

@@ -37,6 +37,8 @@ class Execution:
     request: dict[str, Any]
     result: dict[str, Any] | None
     steps: Sequence[dict[str, Any]]
+    token: str | None = None
+    """The name of the token that was shown; None where none is needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,7 @@ def save_execution(tx: WriteTransaction, run: Execution) -> None:
         "request": run.request,
         "result": run.result,
         "steps": list(run.steps),
+        "token": run.token,
     }
     values = masked(tx, storable(values))  # one record that cannot be stored would hold up all that come after it
     outcome = ("status", "error_code", "error", "finished_at", "duration_ms", "duration_rounded")
@@ -117,6 +120,7 @@ def execution_item(row: Row[Any]) -> dict[str, Any]:
         "operation": row.operation,
         "source": row.source,
         "client": row.client,
+        "token": row.token,
         "channel": row.channel,
         "status": row.status,
         "error": row.error,

@@ -28,8 +28,9 @@ def save_result(
     items: Sequence[str],
     metadata: dict[str, Any],
     timestamp: datetime,
+    token: str | None = None,
 ) -> None:
-    """Keep a result: `items` are message ids in the order they were delivered."""
+    """Keep a result: `items` are message ids in the order they were delivered, `token` the name of who asked's."""
     tx.execute(
         insert(extract_result).values(
             id=result_id,
@@ -39,6 +40,7 @@ def save_result(
             items=list(items),
             metadata=masked(tx, metadata),
             timestamp=timestamp,
+            token=token,
             deleted=False,
         )
     )

@@ -73,7 +73,8 @@ def latest_projects(tx: ReadTransaction, source: str, limit: int) -> list[str]:
 
 
 def _most_used(tx: ReadTransaction, grouped: Select[str], limit: int) -> list[str]:
-    return list(tx.execute(grouped.order_by(func.count().desc()).limit(limit)).scalars())
+    ordering = func.count().desc(), grouped.selected_columns[0]
+    return list(tx.execute(grouped.order_by(*ordering).limit(limit)).scalars())
 
 
 def registry_totals(tx: ReadTransaction, days: Sequence[datetime]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from sqlalchemy import or_, select
 
 from registry.errors import InvalidRequest
 from registry.storage.database import ReadTransaction
+from registry.storage.sight import ask_all
 from registry.storage.tables import channel, channel_alias
 
 _PLACE = re.compile(r"#?\d+")
@@ -17,20 +18,29 @@ _PLACE = re.compile(r"#?\d+")
 def check_nickname(tx: ReadTransaction, nickname: str, number: int) -> None:
     """Whether a channel may be called so from now on. Raises InvalidRequest saying what is allowed."""
     _check_letters(nickname)
-    holder = _named(tx, nickname, number) or next((n for n in numbers_called(tx, nickname) if n != number), None)
+    called = (
+        row.number for row in ask_all(tx, _NICKNAMED) if _is_same(row.nickname, nickname) and row.number != number
+    )
+    holder = _named(tx, nickname, number) or next(called, None)
     if holder is not None:
-        name = tx.execute(select(channel.c.name).where(channel.c.number == holder)).scalar_one()
+        seen = tx.execute(select(channel.c.name).where(channel.c.number == holder)).scalar()
+        whose = f"channel {seen!r}" if seen is not None else "another channel"
         raise InvalidRequest(
             "The nickname is taken.",
-            f"nickname: given {nickname!r}, which names channel {name!r}; allowed: what names no other session",
+            f"nickname: given {nickname!r}, which names {whose}; allowed: what names no other session",
         )
 
 
 def numbers_called(tx: ReadTransaction, nickname: str) -> list[int]:
     """The numbers of the channels with this nickname, in capitals or not; compared here, for databases differ."""
-    wanted = nickname.casefold()
-    named = tx.execute(select(channel.c.number, channel.c.nickname).where(channel.c.nickname.is_not(None)))
-    return [row.number for row in named if row.nickname.casefold() == wanted]
+    return [row.number for row in tx.execute(_NICKNAMED) if _is_same(row.nickname, nickname)]
+
+
+_NICKNAMED = select(channel.c.number, channel.c.nickname).where(channel.c.nickname.is_not(None))
+
+
+def _is_same(one: str, other: str) -> bool:
+    return one.casefold() == other.casefold()
 
 
 def _check_letters(nickname: str) -> None:
@@ -50,4 +60,4 @@ def _named(tx: ReadTransaction, name: str, number: int) -> int | None:
     other = channel.c.number != number, or_(channel.c.name == name, channel.c.session_id == name)
     alias = channel_alias.c.channel_number != number, channel_alias.c.name == name
     queries = select(channel.c.number).where(*other), select(channel_alias.c.channel_number).where(*alias)
-    return next((number for query in queries for number in tx.execute(query).scalars()), None)
+    return next((number for query in queries for number in ask_all(tx, query).scalars()), None)

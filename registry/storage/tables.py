@@ -220,6 +220,7 @@ extract_result = Table(
     Column("metadata", Json),
     Column("timestamp", UtcTime, nullable=False),
     Column("deleted", Boolean, nullable=False),
+    Column("token", Text),
     Index("ix_extract_result_channel", "channel", "timestamp"),
     Index("ix_extract_result_timestamp", "timestamp"),
     sqlite_autoincrement=True,
@@ -244,6 +245,7 @@ execution = Table(
     Column("request", Json, nullable=False),
     Column("result", Json),
     Column("steps", Json, nullable=False),
+    Column("token", Text),  # the name of the one that was shown; None: none was needed
     # Lists and statistics read nothing but these, never a million rows.
     Index(
         "ix_execution_started_at",
@@ -268,7 +270,25 @@ execution = Table(
         "error_code",
         "duration_ms",
     ),
+    Index("ix_execution_token", "token", "started_at"),
     Index("ix_execution_figures", "operation", "source", "error_code", "duration_rounded", "started_at"),
+    sqlite_autoincrement=True,
+)
+
+token = Table(  # what lets a caller in; the secret itself is nowhere
+    "token",
+    metadata,
+    Column("number", Number, primary_key=True),
+    Column("id", String(40), nullable=False, unique=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("digest", LargeBinary(32), nullable=False, unique=True),
+    Column("scope", String(16), nullable=False),
+    Column("channels", Json, nullable=False),
+    Column("projects", Json, nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+    Column("expires_at", UtcTime),
+    Column("revoked_at", UtcTime),
+    Column("used_at", UtcTime),
     sqlite_autoincrement=True,
 )
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, MutableMapping
+from collections.abc import AsyncIterator, Callable, Mapping, MutableMapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from types import MappingProxyType
 from typing import Any
 
 import anyio
@@ -32,10 +33,13 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 class Stream:
     """A browser's open event stream, over the ASGI interface: httpx's own would wait for the end of it."""
 
-    def __init__(self, app: FastAPI, last_event_id: str | None) -> None:
+    def __init__(
+        self, app: FastAPI, last_event_id: str | None, headers: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         self._app = app
-        headers = [(b"host", b"localhost"), *([(b"last-event-id", last_event_id.encode())] if last_event_id else [])]
-        self._scope = {"type": "http", "method": "GET", "path": "/bo/events", "query_string": b"", "headers": headers}
+        given = {"host": "localhost", **headers, **({"last-event-id": last_event_id} if last_event_id else {})}
+        sent = [(name.encode(), value.encode()) for name, value in given.items()]
+        self._scope = {"type": "http", "method": "GET", "path": "/bo/events", "query_string": b"", "headers": sent}
         self._sender, self._receiver = anyio.create_memory_object_stream[Message](1000)
         self._gone = anyio.Event()
         self._lines = ""

@@ -93,10 +93,10 @@ def test_a_folder_that_cannot_be_written_is_broken(tmp_path: Path) -> None:
 
 
 def test_a_password_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CTXR_DATABASE_URL", "postgresql://me:secret@127.0.0.1:1/registry")
+    monkeypatch.setenv("CTXR_DATABASE_URL", "postgresql://me:hunter2@127.0.0.1:1/registry")
     result = bare_ctxr("doctor")
     assert result.exit_code == 1
-    assert "secret" not in result.output
+    assert "hunter2" not in result.output
     assert shown_address("postgresql://me:s:e@host/db") == "postgresql://me:***@host/db"
 
 

@@ -226,11 +226,19 @@ def test_a_database_that_cannot_be_reached_is_one_clear_line(port: int) -> None:
     assert "secret" not in complaint
 
 
-def test_listening_for_other_machines_is_warned_of(ctxr: Ctxr, port: int) -> None:
-    with running("serve", "--host", "0.0.0.0", port=port) as server:
-        server.terminate()
-        _, said = server.communicate(timeout=START_SECONDS)
-    assert said.startswith("warning: 0.0.0.0 can be reached from other machines")
+def test_listening_for_other_machines_takes_a_token_and_tls(ctxr: Ctxr, port: int) -> None:
+    complaint = failure_of("serve", "--host", "0.0.0.0", "--port", str(port))
+    assert complaint.startswith("error: UNSAFE: Not started: 0.0.0.0 can be reached from other machines.")
+    assert "ctxr token create" in complaint
+    assert "CTXR_TLS_CERT" in complaint
+    ctxr("token", "create", "--name", "phone")
+    complaint = failure_of("serve", "--host", "0.0.0.0", "--port", str(port))
+    assert "ctxr token create" not in complaint
+    proxy = {"CTXR_PUBLIC_URL": "https://memory.example.org"}
+    with running("serve", "--host", "0.0.0.0", port=port, env=proxy):
+        assert httpx.get(f"http://127.0.0.1:{port}/bo/channels").status_code == 401
+        known = {"host": "memory.example.org"}
+        assert httpx.get(f"http://127.0.0.1:{port}/bo/channels", headers=known).status_code == 401
 
 
 def test_a_terminal_that_has_no_korean_letters_is_no_reason_to_fail(ctxr: Ctxr) -> None:

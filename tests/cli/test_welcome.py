@@ -64,7 +64,7 @@ def test_the_rule_is_one_that_cursor_always_applies() -> None:
 
 def test_everything_a_new_user_needs_is_shown(tmp_path: Path) -> None:
     assert CURSOR.rule
-    text = welcome(read_settings(home=tmp_path, port=9000))
+    text = welcome(read_settings(home=tmp_path, port=9000), "http://127.0.0.1:9000/")
     for needed in (
         "http://127.0.0.1:9000/",
         "http://127.0.0.1:9000/mcp",

@@ -14,8 +14,10 @@ from mcp.types import ResourceUpdatedNotification
 
 from mcp_server.resources import uri_of
 from mcp_server.server import create_server
+from mcp_server.subscriptions import ChannelBus
 from orchestrator.service import Orchestrator
 from orchestrator.sync.grown_channels import grown_channels
+from registry.access import ASKING, Access, Level
 from registry.registry import Registry
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")]
@@ -128,3 +130,22 @@ async def test_an_older_client_that_goes_away_takes_its_subscription_along(orche
         await client.subscribe_resource(uri_of("a"))
         await client.list_tools()
     await asyncio.wait_for(ended.wait(), 10)
+
+
+async def test_a_subscriber_is_told_of_what_its_token_sees(orchestrator: Orchestrator) -> None:
+    registry = orchestrator.registry
+
+    async def grown(since: datetime) -> AsyncIterator[set[str]]:
+        async for names in grown_channels(registry.seen_by(ASKING.get()), since):
+            yield names
+
+    bus, told = ChannelBus(grown), asyncio.Queue[str]()
+    asking = ASKING.set(Access("a", Level.READ, ("mine*",)))
+    leave = bus.subscribe(lambda event: told.put_nowait(getattr(event, "uri", "")))
+    ASKING.reset(asking)
+    for channel in ("theirs", "mine"):
+        await say(registry, channel, "hello")
+    uris = [await asyncio.wait_for(told.get(), 10) for _ in range(3)]
+    assert uris[:2] == ["registry://channels", uri_of("mine")]
+    assert not any("theirs" in uri for uri in uris)
+    leave()

@@ -223,6 +223,11 @@ def cases_go_with_their_messages(connection: Connection) -> None:
     add_message(connection, TAKEN_OUT, 1, "Taken out by its user", deleted=True)
 
 
+def nobody_has_shown_a_token_yet(connection: Connection) -> None:
+    assert connection.execute(text("SELECT count(*) FROM execution WHERE token IS NULL")).scalar() == 1
+    assert connection.execute(text("SELECT count(*) FROM token")).scalar() == 0
+
+
 CHECKS: dict[str, Callable[[Connection], None]] = {
     "0002": durations_are_rounded,
     "0003": its_scope_is_not_taken_for_indexed,
@@ -232,6 +237,7 @@ CHECKS: dict[str, Callable[[Connection], None]] = {
     "0007": nothing_is_forgotten_yet,
     "0008": no_summary_is_made_up,
     "0009": cases_go_with_their_messages,
+    "0010": nobody_has_shown_a_token_yet,
 }
 
 

@@ -1,0 +1,67 @@
+"""/login: a browser shows its token once, and is known by a cookie from then on."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from fastapi import APIRouter, Form, Query, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+
+from backoffice.admission import COOKIE, SESSION_S, THIS_USER, Credential, Gate
+from backoffice.dependencies import Stored
+from backoffice.pages.rendering import render
+from registry.registry import Registry
+
+router = APIRouter(default_response_class=HTMLResponse)
+
+SEE_OTHER = 303
+
+
+@router.get("/login")
+async def login_page(request: Request, next: str = "/", code: Annotated[str, Query(max_length=200)] = "") -> Response:
+    """Ask for a token; `code` stands for one, once, in the link that the server has printed."""
+    return render(request, "login.html", next=_local(next), code=code, is_wrong=False)
+
+
+@router.post("/login")
+async def sign_in(
+    request: Request,
+    registry: Stored,
+    token: Annotated[str, Form(max_length=10_000)] = "",
+    code: Annotated[str, Form(max_length=200)] = "",
+    next: Annotated[str, Form(max_length=2000)] = "/",
+) -> Response:
+    """Sign in with a token or a code; the page again if it is not good."""
+    gate: Gate = request.app.state.gate
+    credential = await _recognised(gate, registry, token.strip(), code)
+    if credential is None:
+        return render(request, "login.html", status=401, next=_local(next), code="", is_wrong=True)
+    answer = RedirectResponse(_local(next), SEE_OTHER)
+    is_secure = gate.rules.is_secure or request.url.scheme == "https"
+    key = gate.sessions.begin(credential)
+    answer.set_cookie(COOKIE, key, max_age=SESSION_S, httponly=True, samesite="strict", secure=is_secure)
+    return answer
+
+
+async def _recognised(gate: Gate, registry: Registry, token: str, code: str) -> Credential | None:
+    if code and gate.sessions.take_code(code):
+        return Credential(None, THIS_USER)
+    return await gate.recognise(registry, token) if token else None
+
+
+@router.post("/logout")
+async def sign_out(request: Request) -> Response:
+    """Forget the session."""
+    gate: Gate = request.app.state.gate
+    gate.sessions.end(request.cookies.get(COOKIE, ""))
+    answer = RedirectResponse("/login", SEE_OTHER)
+    answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
+    return answer
+
+
+def _local(path: str) -> str:
+    """A page of ours, whatever the address says."""
+    parts = urlsplit(path)
+    is_ours = path.startswith("/") and not path.startswith("//") and "\\" not in path and not parts.netloc
+    return path if is_ours and path.isprintable() else "/"

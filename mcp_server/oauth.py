@@ -1,0 +1,127 @@
+"""`/mcp` as an OAuth 2.1 protected resource: the document that says who makes tokens for it, and their verification.
+
+The tokens are JWTs of one issuer that the settings name; its keys are read from where its metadata says. Only who has
+named an issuer loads this.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import httpx
+import jwt
+from mcp.server.auth.routes import create_protected_resource_routes
+from pydantic import AnyHttpUrl
+from starlette.routing import Route
+
+from registry.access import Access, Level
+from registry.errors import StorageError
+
+logger = logging.getLogger(__name__)
+
+ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+"""With a public key each: an issuer's key must never be a secret that we share."""
+REQUIRED = ("exp", "iss", "aud", "sub")
+SCOPES = {f"registry:{level}": level for level in Level}
+"""The scopes that we know, and what they allow; of several the largest holds."""
+CHANNELS, PROJECTS = "registry_channels", "registry_projects"
+"""Claims that restrict a token to some channels or projects, as `ctxr token create` does."""
+LEEWAY_S = 30
+PATIENCE_S = 5.0
+
+Verify = Callable[[str], Awaitable[Access | None]]
+
+
+def resource_routes(resource: str, issuer: str) -> list[Route]:
+    """The metadata document of the resource (RFC 9728)."""
+    return create_protected_resource_routes(
+        AnyHttpUrl(resource), [AnyHttpUrl(issuer)], list(SCOPES), resource_name="Context Registry"
+    )
+
+
+def verifier_of(issuer: str, resource: str) -> Verify:
+    """What a token of the issuer allows; None if it is not good, or not made for this resource."""
+    issuing = _Issuer(issuer)
+
+    async def verify(token: str) -> Access | None:
+        if token.count(".") != 2:
+            return None
+        try:
+            claims = await asyncio.to_thread(issuing.claims_of, token, resource)
+        except jwt.PyJWKClientConnectionError as exc:
+            raise StorageError("The issuer of tokens cannot be reached.", f"CTXR_OAUTH_ISSUER: {exc}") from exc
+        except jwt.PyJWTError as exc:
+            logger.info("A token of %s was refused: %s", issuer, exc)
+            return None
+        return access_of(claims)
+
+    return verify
+
+
+def access_of(claims: Mapping[str, Any]) -> Access | None:
+    """What a token's claims allow; None if no scope of ours is among them."""
+    given = claims.get("scope", claims.get("scp", ()))
+    levels = [SCOPES[name] for name in (given.split() if isinstance(given, str) else given) if name in SCOPES]
+    if not levels:
+        return None
+    largest = max(levels, key=list(Level).index)
+    channels, projects = (_words(claims, name) for name in (CHANNELS, PROJECTS))
+    if channels is None or projects is None:
+        return None
+    return Access(f"oauth:{claims['sub']}", largest, channels, projects)
+
+
+def _words(claims: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
+    """The texts of a claim; None if it is there, and is not a list of them: what restricts is never passed over."""
+    if name not in claims:
+        return ()
+    given = claims[name]
+    is_list = isinstance(given, Sequence) and not isinstance(given, str) and bool(given)
+    return tuple(given) if is_list and all(isinstance(one, str) and one.isprintable() for one in given) else None
+
+
+class _Issuer:
+    """An authorization server, and its keys as it publishes them."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._keys: jwt.PyJWKClient | None = None
+
+    def claims_of(self, token: str, audience: str) -> dict[str, Any]:
+        """The claims of a token that is good; PyJWTError if it is not."""
+        if self._keys is None:
+            self._keys = jwt.PyJWKClient(self._address_of_keys(), timeout=PATIENCE_S)
+        key = self._keys.get_signing_key_from_jwt(token)
+        return jwt.decode(
+            token,
+            key,
+            algorithms=ALGORITHMS,
+            audience=audience,
+            issuer=[self._address, f"{self._address}/"],
+            leeway=LEEWAY_S,
+            options={"require": list(REQUIRED)},
+        )
+
+    def _address_of_keys(self) -> str:
+        for address in self._metadata_addresses():
+            try:
+                answer = httpx.get(address, timeout=PATIENCE_S)
+                found = answer.json() if answer.is_success else {}
+            except (httpx.HTTPError, ValueError) as exc:
+                raise jwt.PyJWKClientConnectionError(f"{address}: {exc}") from exc
+            if isinstance(found.get("jwks_uri"), str) and str(found.get("issuer")).rstrip("/") == self._address:
+                return str(found["jwks_uri"])
+        raise jwt.PyJWKClientConnectionError(f"{self._address} publishes no metadata of an issuer of that name")
+
+    def _metadata_addresses(self) -> list[str]:
+        """As RFC 8414 and OpenID Connect have them."""
+        parts = urlsplit(self._address)
+        well_known = f"/.well-known/oauth-authorization-server{parts.path}"
+        return [
+            urlunsplit((parts.scheme, parts.netloc, well_known, "", "")),
+            f"{self._address}/.well-known/openid-configuration",
+        ]

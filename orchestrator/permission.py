@@ -1,0 +1,37 @@
+"""What a request needs: the level of a token that may ask it, and whether it names a channel of others. Pure."""
+
+from __future__ import annotations
+
+from orchestrator.requests import LOCAL, DeleteRequest, Operation, Request
+from registry.access import Access, Level
+
+READ = frozenset({Operation.EXTRACT, Operation.SEARCH, Operation.SEARCH_SESSIONS, Operation.LIST, Operation.FETCH})
+"""These take a token to read; of the others these take one to administer, and all the rest one to write."""
+ADMIN = LOCAL | {Operation.RESUME}
+
+
+def check(request: Request, access: Access) -> None:
+    """Unauthorized if a token does not allow a request.
+
+    Who forgets something for good forgets it in the records of all who have read it, so it takes a token for all.
+    """
+    access.require(level_of(request))
+    if is_for_good(request) or request.operation in LOCAL:
+        access.require_everything()
+
+
+def level_of(request: Request) -> Level:
+    """What may not be taken back, or leaves the registry, needs more than what may, and that more than reading."""
+    if is_for_good(request) or request.operation in ADMIN:
+        return Level.ADMIN
+    return Level.READ if request.operation in READ else Level.WRITE
+
+
+def is_for_good(request: Request) -> bool:
+    """Whether it deletes what cannot be restored."""
+    return isinstance(request, DeleteRequest) and not request.query.soft
+
+
+def is_of_others(request: Request, access: Access) -> bool:
+    """Whether it names a channel that cannot be one of the token's, be there such a channel or not."""
+    return request.channel is not None and not access.may_name(request.channel)

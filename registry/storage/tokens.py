@@ -1,0 +1,142 @@
+"""Tokens: made, listed, revoked, and recognised. Of a token's secret only a digest is kept."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from sqlalchemy import Row, exists, insert, or_, select, update
+
+from registry.access import Access, Level
+from registry.domain import format_time, new_id, now
+from registry.errors import InvalidRequest, NotFound
+from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.tables import token
+
+PREFIX = "ctxr_"
+"""Whoever finds a token knows what it opens."""
+USE_NOTED = timedelta(minutes=1)
+"""The last use is known to the minute."""
+_NAME = re.compile(r"[\w.@ -]{1,64}")
+
+
+class Made(NamedTuple):
+    """A new token: its secret, shown this once, and the token as it is listed."""
+
+    secret: str
+    item: dict[str, Any]
+
+
+def create_token(
+    tx: WriteTransaction,
+    name: str,
+    level: Level,
+    channels: Sequence[str] = (),
+    projects: Sequence[str] = (),
+    expires_at: datetime | None = None,
+) -> Made:
+    """Make a token; InvalidRequest for a name that is taken, also by one that was revoked: records name them."""
+    _check(tx, name, [*channels, *projects])
+    secret = PREFIX + secrets.token_urlsafe(32)
+    values = {
+        "id": new_id("tok"),
+        "name": name,
+        "digest": _digest(secret),
+        "scope": level.value,
+        "channels": list(channels),
+        "projects": list(projects),
+        "created_at": now(),
+        "expires_at": expires_at,
+    }
+    row = tx.execute(insert(token).values(**values).returning(token)).one()
+    return Made(secret, token_item(row))
+
+
+def _check(tx: ReadTransaction, name: str, patterns: Sequence[str]) -> None:
+    if not _NAME.fullmatch(name):
+        raise InvalidRequest("That cannot be a token's name.", f"name: given {name!r}; allowed: letters, digits, ._@-")
+    if tx.execute(select(token.c.number).where(token.c.name == name)).first():
+        raise InvalidRequest("A token of that name was made before.", f"name: given {name!r}; allowed: a new name")
+    unusable = next((text for text in patterns if not text or not text.isprintable()), None)
+    if unusable is not None:
+        raise InvalidRequest(
+            "That names no channels.", f"given {unusable!r}; allowed: names, * and ? for other letters"
+        )
+
+
+def list_tokens(tx: ReadTransaction) -> list[dict[str, Any]]:
+    """All tokens that were made, revoked ones too, newest first."""
+    return [token_item(row) for row in tx.execute(select(token).order_by(token.c.number.desc()))]
+
+
+def revoke_token(tx: WriteTransaction, reference: str) -> dict[str, Any]:
+    """End a token, by name or id: it opens nothing from now on. NotFound if there is none."""
+    named = or_(token.c.name == reference, token.c.id == reference)
+    if tx.execute(select(token.c.number).where(named)).first() is None:
+        raise NotFound("No such token", f"No token {reference!r}; `ctxr token list` shows them")
+    tx.execute(update(token).where(named, token.c.revoked_at.is_(None)).values(revoked_at=now()))
+    return token_item(tx.execute(select(token).where(named)).one())
+
+
+def has_tokens(tx: ReadTransaction) -> bool:
+    """Whether there is a token that was not revoked: then nobody gets in without one. An expired one counts."""
+    return bool(tx.execute(select(exists().where(token.c.revoked_at.is_(None)))).scalar())
+
+
+class Shown(NamedTuple):
+    """A token that was shown and is good: its number, what it allows, and whether its use is to be noted."""
+
+    number: int
+    access: Access
+    is_use_news: bool
+
+
+def find_token(tx: ReadTransaction, secret: str) -> Shown | None:
+    """The token with that secret; None if there is none, or it has expired or was revoked."""
+    return _shown(tx.execute(select(token).where(token.c.digest == _digest(secret))).first())
+
+
+def get_token(tx: ReadTransaction, number: int) -> Shown | None:
+    """The same by its number, for who has shown it before."""
+    return _shown(tx.execute(select(token).where(token.c.number == number)).first())
+
+
+def note_use(tx: WriteTransaction, number: int) -> None:
+    """A token was used just now."""
+    tx.execute(update(token).where(token.c.number == number).values(used_at=now()))
+
+
+def _shown(row: Row[Any] | None) -> Shown | None:
+    if row is None or _state(row) != "active":
+        return None
+    access = Access(row.name, Level(row.scope), tuple(row.channels), tuple(row.projects))
+    return Shown(row.number, access, row.used_at is None or row.used_at < now() - USE_NOTED)
+
+
+def _state(row: Row[Any]) -> str:
+    if row.revoked_at is not None:
+        return "revoked"
+    return "expired" if row.expires_at is not None and row.expires_at <= now() else "active"
+
+
+def _digest(secret: str) -> bytes:
+    """It has as many bits as a key, so it needs no salt and no slow hash."""
+    return sha256(secret.encode()).digest()
+
+
+def token_item(row: Row[Any]) -> dict[str, Any]:
+    """A token as it is listed; never its secret."""
+    times = ("created_at", "expires_at", "revoked_at", "used_at")
+    return {
+        "id": row.id,
+        "name": row.name,
+        "scope": row.scope,
+        "channels": row.channels,
+        "projects": row.projects,
+        "state": _state(row),
+        **{name: format_time(at) if (at := getattr(row, name)) else None for name in times},
+    }

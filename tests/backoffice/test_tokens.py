@@ -1,0 +1,233 @@
+"""Who shows no token, or one that is not good, gets nothing; who does gets what the token allows."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any
+
+import anyio
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from backoffice import admission
+from backoffice.admission import Rules
+from backoffice.app import create_app_over
+from orchestrator.service import Orchestrator
+from registry.access import Level
+from registry.domain import now
+from registry.storage.tokens import create_token, list_tokens, revoke_token
+from tests.backoffice.conftest import Log, problem_of
+from tests.backoffice.test_events import Stream
+
+pytestmark = pytest.mark.anyio
+
+Make = Callable[..., Awaitable[dict[str, str]]]
+
+
+@pytest.fixture
+def make(orchestrator: Orchestrator) -> Make:
+    """Make a token; returns the header that shows it."""
+
+    async def made(name: str, level: Level = Level.READ, *channels: str, **given: Any) -> dict[str, str]:
+        token = await orchestrator.registry.write(lambda tx: create_token(tx, name, level, channels, **given))
+        return {"authorization": f"Bearer {token.secret}"}
+
+    return made
+
+
+async def test_without_tokens_this_machine_is_let_in(http: httpx.AsyncClient) -> None:
+    assert (await http.get("/bo/channels")).status_code == 200
+
+
+async def test_with_tokens_nobody_is_let_in_without_a_good_one(http: httpx.AsyncClient, make: Make) -> None:
+    expired = await make("old", expires_at=now() - timedelta(seconds=1))
+    for headers in ({}, {"authorization": "Bearer ctxr_guess"}, {"authorization": "Basic eDp5"}, expired):
+        for path in ("/bo/channels", "/bo/ao/executions", "/metrics", "/docs", "/nonsense", "/bo/events"):
+            answer = await http.get(path, headers=headers)
+            assert problem_of(answer, 401)["code"] == "UNAUTHORIZED"
+            assert answer.headers["www-authenticate"].startswith('Bearer realm="context-registry"')
+    for path in ("/health", "/ready", "/login"):
+        assert (await http.get(path)).status_code == 200
+
+
+async def test_a_revoked_token_opens_nothing_from_then_on(
+    http: httpx.AsyncClient, make: Make, orchestrator: Orchestrator
+) -> None:
+    await make("other")
+    shown = await make("phone")
+    assert (await http.get("/bo/channels", headers=shown)).status_code == 200
+    await orchestrator.registry.write(lambda tx: revoke_token(tx, "phone"))
+    assert (await http.get("/bo/channels", headers=shown)).status_code == 401
+
+
+async def test_of_a_token_only_a_digest_is_kept_and_when_it_was_used(
+    http: httpx.AsyncClient, make: Make, orchestrator: Orchestrator
+) -> None:
+    shown = await make("phone")
+    await http.get("/bo/channels", headers=shown)
+    for _ in range(1000):
+        listed = await orchestrator.registry.read(list_tokens)
+        if listed[0]["used_at"]:
+            break
+        await anyio.sleep(0.01)
+    assert listed[0]["used_at"]
+    secret = shown["authorization"].removeprefix("Bearer ")
+    assert secret not in str(listed)
+    rows = await orchestrator.registry.read(lambda tx: tx.exec_driver_sql("SELECT * FROM token").all())
+    assert secret not in str(rows)
+
+
+async def test_a_token_may_do_what_its_scope_says(http: httpx.AsyncClient, make: Make) -> None:
+    read, write, admin = [await make(level.value, level) for level in Level]
+    log = {"channel": "cursor_1", "messages": [{"role": "user", "text": "hello"}]}
+    assert problem_of(await http.post("/bo/conversations", json=log, headers=read), 401)["code"] == "UNAUTHORIZED"
+    assert (await http.post("/bo/conversations", json=log, headers=write)).status_code == 201
+    for headers, status in ((read, 401), (write, 401), (admin, 200)):
+        assert (await http.delete("/bo/channels/cursor_1?soft=false", headers=headers)).status_code == status
+
+
+async def test_what_a_token_may_not_touch_is_refused_and_not_changed(
+    http: httpx.AsyncClient, make: Make, log: Log
+) -> None:
+    await log("codex_1", "theirs", title="Theirs")
+    await log("cursor_1", "mine")
+    shown = await make("a", Level.ADMIN, "cursor_*")
+    written = {"channel": "codex_1", "messages": [{"role": "user", "text": "mine"}]}
+    for answer in (
+        await http.post("/bo/conversations", json=written, headers=shown),
+        await http.post("/bo/conversations", json={**written, "channel": "codex_2"}, headers=shown),
+        await http.patch("/bo/channels/codex_1", json={"title": "mine"}, headers=shown),
+        await http.delete("/bo/channels/codex_1", headers=shown),
+        await http.get("/bo/sources", headers=shown),
+        await http.get("/metrics", headers=shown),
+    ):
+        assert problem_of(answer, 401)["code"] == "UNAUTHORIZED"
+    everything = await make("all")
+    channels = (await http.get("/bo/channels", headers=everything)).json()["items"]
+    assert {one["channel"]: (one["title"], one["message_count"]) for one in channels} == {
+        "codex_1": ("Theirs", 1),
+        "cursor_1": (None, 1),
+    }
+
+
+async def test_a_project_token_writes_into_its_project_alone(http: httpx.AsyncClient, make: Make, log: Log) -> None:
+    await log("theirs", "hello", project="/home/me/other")
+    shown = await make("a", Level.WRITE, projects=["/home/me/mine"])
+
+    async def written(channel: str, **meta: str) -> int:
+        body = {"channel": channel, "messages": [{"role": "user", "text": "hello"}], "meta": meta}
+        return (await http.post("/bo/conversations", json=body, headers=shown)).status_code
+
+    assert await written("new") == 401
+    assert await written("new", project="/home/me/mine") == 201
+    assert await written("new") == 201
+    assert await written("new", project="/home/me/other") == 401
+    assert await written("theirs", project="/home/me/mine") == 401
+
+
+async def test_a_nickname_of_others_is_taken_without_saying_whose_it_is(
+    http: httpx.AsyncClient, make: Make, log: Log
+) -> None:
+    await log("codex_1", "theirs")
+    await http.patch("/bo/channels/codex_1", json={"nickname": "Auth"})
+    await log("cursor_1", "mine")
+    shown = await make("a", Level.WRITE, "cursor_*")
+    for nickname in ("Auth", "auth", "codex_1"):
+        problem = problem_of(await http.patch("/bo/channels/cursor_1", json={"nickname": nickname}, headers=shown))
+        assert problem["message"] == "The nickname is taken."
+        assert "codex_1" not in problem["details"].replace(f"given {nickname!r}", "")
+
+
+async def test_executions_say_which_token_read_what(http: httpx.AsyncClient, make: Make, log: Log) -> None:
+    await log("cursor_1", "memoize the fibonacci function")
+    phone, everything = await make("phone", Level.READ, "cursor_*"), await make("all")
+    await http.get("/bo/search?q=fibonacci", headers=phone)
+    run = (await http.get("/bo/ao/executions?operation=search", headers=everything)).json()["items"][0]
+    assert run["token"] == "phone"
+    own = (await http.get("/bo/ao/executions", headers=phone)).json()
+    assert [one["id"] for one in own["items"]] == [run["id"]]
+
+
+async def test_events_tell_of_what_the_token_may_see(app: FastAPI, make: Make, log: Log) -> None:
+    await log("codex_1", "theirs", "theirs too")
+    await log("cursor_1", "mine")
+    shown = await make("a", Level.READ, "cursor_*")
+    stream = Stream(app, "0.0", shown)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(stream.run)
+        assert await stream.opened() == 200
+        kind, _, item = await stream.next()
+        assert (kind, item["text"]) == ("message", "mine")
+        stream.leave()
+
+
+async def test_an_event_stream_ends_when_its_token_is_revoked(
+    app: FastAPI, make: Make, log: Log, orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admission, "RECHECK_S", 0.01)
+    await make("other")
+    stream = Stream(app, "0.0", await make("a"))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(stream.run)
+        assert await stream.opened() == 200
+        await orchestrator.registry.write(lambda tx: revoke_token(tx, "a"))
+        with anyio.fail_after(10):
+            await stream.ended.wait()
+
+
+async def test_a_browser_signs_in_with_its_token_and_out_again(http: httpx.AsyncClient, make: Make, log: Log) -> None:
+    await log("cursor_1", "hello")
+    shown = await make("me", Level.WRITE)
+    page = {"accept": "text/html"}
+    away = await http.get("/channels/cursor_1?q=hello", headers=page)
+    assert (away.status_code, away.headers["location"]) == (303, "/login?next=/channels/cursor_1%3Fq%3Dhello")
+    assert (await http.post("/login", data={"token": "ctxr_guess"}, headers=page)).status_code == 401
+    token = shown["authorization"].removeprefix("Bearer ")
+    signed_in = await http.post("/login", data={"token": token, "next": "/channels/cursor_1"}, headers=page)
+    assert (signed_in.status_code, signed_in.headers["location"]) == (303, "/channels/cursor_1")
+    cookie = signed_in.headers["set-cookie"]
+    assert {"HttpOnly", "SameSite=strict"} <= set(cookie.split("; "))
+    assert token not in cookie
+    assert (await http.get("/", headers=page)).status_code == 200
+    named = {"title": "Mine", "nickname": "", "tags": ""}
+    assert problem_of(await http.post("/channels/cursor_1", data=named), 401)["code"] == "UNAUTHORIZED"
+    for origin, status in (("https://evil.example", 400), ("http://127.0.0.1:8765", 303)):
+        answer = await http.post("/channels/cursor_1", data=named, headers={"origin": origin})
+        assert answer.status_code == status
+    await http.post("/logout", headers={"origin": "http://127.0.0.1:8765"})
+    assert (await http.get("/", headers=page)).status_code == 303
+
+
+async def test_signing_in_leads_to_no_other_site(http: httpx.AsyncClient, make: Make) -> None:
+    token = (await make("me"))["authorization"].removeprefix("Bearer ")
+    for next_page in ("https://evil.example/", "//evil.example", "/\\evil.example", "javascript:alert(1)"):
+        answer = await http.post("/login", data={"token": token, "next": next_page})
+        assert answer.headers["location"] == "/"
+
+
+async def test_a_session_ends_when_its_token_is_revoked(
+    http: httpx.AsyncClient, make: Make, orchestrator: Orchestrator
+) -> None:
+    await make("other")
+    token = (await make("me"))["authorization"].removeprefix("Bearer ")
+    await http.post("/login", data={"token": token})
+    assert (await http.get("/bo/channels")).status_code == 200
+    await orchestrator.registry.write(lambda tx: revoke_token(tx, "me"))
+    assert (await http.get("/bo/channels")).status_code == 401
+
+
+async def test_a_secret_keeps_other_users_of_this_machine_out(orchestrator: Orchestrator) -> None:
+    app = create_app_over(orchestrator, rules=Rules(secret="ours"))
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765") as http:
+        assert (await http.get("/bo/channels")).status_code == 401
+        shown = {"authorization": "Bearer ours"}
+        assert (await http.get("/bo/sources", headers=shown)).status_code == 200
+        code = app.state.gate.sessions.new_code()
+        assert code in (await http.get(f"/login?code={code}")).text
+        assert (await http.post("/login", data={"code": code})).status_code == 303
+        assert (await http.get("/")).status_code == 200
+        http.cookies.clear()
+        assert (await http.post("/login", data={"code": code})).status_code == 401

@@ -1,0 +1,62 @@
+"""`ctxr token`: made, listed and revoked, and shown once."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Ctxr
+
+
+def made(ctxr: Ctxr, *words: str) -> dict[str, object]:
+    result = ctxr("token", "create", "--json", *words)
+    assert result.exit_code == 0, result.output
+    return dict(json.loads(result.stdout))
+
+
+def test_a_token_is_printed_once_and_kept_nowhere(ctxr: Ctxr, empty_home: Path) -> None:
+    result = ctxr(
+        "token", "create", "--name", "phone", "--scope", "write", "--channels", "cursor_*", "--expires", "90d"
+    )
+    secret = result.stdout.strip()
+    assert secret.startswith("ctxr_")
+    assert "not shown again" in result.stderr
+    assert secret not in ctxr("token", "list", "--json").stdout
+    assert all(secret.encode() not in file.read_bytes() for file in (empty_home / "ctxr").iterdir())
+
+
+def test_the_list_says_what_each_is_for_and_until_when(ctxr: Ctxr) -> None:
+    made(ctxr, "--name", "phone", "--channels", "cursor_*,claude_?", "--project", "/home/me/app", "--expires", "7d")
+    made(ctxr, "--name", "tv", "--scope", "admin", "--expires", "never")
+    tv, phone = json.loads(ctxr("token", "list", "--json").stdout)["tokens"]
+    assert (phone["scope"], phone["channels"], phone["projects"]) == (
+        "read",
+        ["cursor_*", "claude_?"],
+        ["/home/me/app"],
+    )
+    left = datetime.fromisoformat(phone["expires_at"]) - datetime.now(UTC)
+    assert timedelta(days=6) < left < timedelta(days=7, minutes=1)
+    assert (tv["scope"], tv["expires_at"], tv["used_at"], tv["state"]) == ("admin", None, None, "active")
+    shown = ctxr("token", "list").stdout
+    assert "phone" in shown
+    assert "never used" in shown
+
+
+def test_a_revoked_token_is_listed_as_such_and_its_name_stays_taken(ctxr: Ctxr) -> None:
+    token_id = made(ctxr, "--name", "phone")["id"]
+    assert ctxr("token", "revoke", str(token_id)).exit_code == 0
+    assert json.loads(ctxr("token", "list", "--json").stdout)["tokens"][0]["state"] == "revoked"
+    again = ctxr("token", "create", "--name", "phone")
+    assert again.exit_code == 2
+    assert "A token of that name was made before." in again.stderr
+    assert ctxr("token", "revoke", "tv").exit_code == 3
+
+
+@pytest.mark.parametrize(
+    "words", [["--expires", "soon"], ["--expires", "2001-01-01"], ["--name", "a\nb"], ["--channels", ""]]
+)
+def test_what_makes_no_sense_is_refused(ctxr: Ctxr, words: list[str]) -> None:
+    result = ctxr("token", "create", "--name", "phone", *words)
+    assert result.exit_code == 2
+    assert json.loads(ctxr("token", "list", "--json").stdout) == {"tokens": []}
