@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from orchestrator.requests import MOST_COUNTED
+
 
 def slim(schema: dict[str, Any], unsaid: frozenset[str] = frozenset({"title"})) -> dict[str, Any]:
     """The same schema with every part where it is used, and without those keys and what holds anyway.
@@ -53,4 +55,5 @@ def _slim(schema: dict[str, Any], unsaid: frozenset[str]) -> dict[str, Any]:
 
 
 def _holds_anyway(key: str, value: object) -> bool:
-    return (key, value) in (("default", None), ("additionalProperties", True), ("minLength", 1))
+    says_nothing = ("default", None), ("additionalProperties", True), ("minLength", 1), ("maximum", MOST_COUNTED)
+    return (key, value) in says_nothing

@@ -26,7 +26,18 @@ PACKAGES = ("registry", "sources", "orchestrator", "mcp_server", "backoffice", "
 
 IDENTITY = frozenset(
     {
-        *("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "TZ", "PYTHONPATH"),
+        *(
+            "HOME",
+            "USERPROFILE",
+            "APPDATA",
+            "LOCALAPPDATA",
+            "XDG_CONFIG_HOME",
+            "XDG_CONFIG_HOME",
+            "XDG_DATA_HOME",
+            "XDG_STATE_HOME",
+            "TZ",
+            "PYTHONPATH",
+        ),
         *("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "CURSOR_CONFIG_DIR", "GEMINI_CLI_HOME"),
     }
 )

@@ -36,6 +36,7 @@ def test_without_a_ctxr_program_python_is_named(monkeypatch: pytest.MonkeyPatch)
 def test_what_only_this_terminal_knows_is_passed_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CTXR_HOME", "here")
+    monkeypatch.delenv("CTXR_EMBED_MODEL")
     monkeypatch.setenv("CTXR_PORT", "9999")
     assert this_server().entry()["env"] == {"CTXR_HOME": str(tmp_path / "here")}
 

@@ -42,6 +42,7 @@ FOREIGN_HOOKS = """\
 def started_as_ctxr(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", [CTXR, "install"])
     monkeypatch.delenv("CTXR_HOME")
+    monkeypatch.delenv("CTXR_EMBED_MODEL")  # a setting of the tests' own
 
 
 def written(folder: Path) -> dict[str, str]:
