@@ -104,10 +104,15 @@ def _is_secret_wanted(settings: Settings) -> bool:
 
 
 def has_other_people() -> bool:
-    """Whether somebody else has an account on this machine that one can sign in to."""
+    """Whether somebody else has an account on this machine that one can sign in to.
+
+    Of root's own registry, as in a container, that says nothing: accounts of people are not what it is among.
+    """
     try:
         import pwd
     except ImportError:  # Windows: accounts are told by their own permissions
         return False
+    if os.getuid() == 0:
+        return False
     accounts = (one for one in pwd.getpwall() if one.pw_uid in PEOPLE and one.pw_uid != os.getuid())
-    return any(not one.pw_shell.endswith(NO_SHELLS) for one in accounts)
+    return any(os.path.isdir(one.pw_dir) and not one.pw_shell.endswith(NO_SHELLS) for one in accounts)
