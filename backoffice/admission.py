@@ -17,7 +17,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from starlette.datastructures import Headers
-from starlette.requests import cookie_parser
+from starlette.requests import Request, cookie_parser
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -181,7 +181,8 @@ class Admission:
             await self._refusal(scope, exc)(scope, receive, send)
             return
         except RegistryError as exc:
-            await failure(exc.as_dict())(scope, receive, send)
+            answer = scope["app"].exception_handlers[RegistryError]
+            await (await answer(Request(scope, receive), exc))(scope, receive, send)
             return
         asking = ASKING.set(access)
         try:

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from backoffice.admission import Gate, Rules
 from cli.addresses import LOOPBACK, local_address
 from cli.output import TerminalError
+from registry.errors import StorageError
 from registry.settings import Settings
 from registry.storage.tokens import PREFIX
 
@@ -85,12 +86,16 @@ def page_address(settings: Settings, gate: Gate) -> str:
 def local_secret(home: Path) -> str:
     """The secret of this machine's user, made if there is none, in a file that nobody else can read."""
     file = home / SECRET_FILE
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
+        home.mkdir(parents=True, exist_ok=True, mode=0o700)
         made = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         file.chmod(0o600)
         return file.read_text(encoding="utf-8").strip()
+    except OSError as exc:
+        raise StorageError(
+            "The folder of the registry cannot be used.", f"{home}: {exc.strerror}; CTXR_HOME names another one"
+        ) from exc
     secret = PREFIX + secrets.token_urlsafe(32)
     with os.fdopen(made, "w", encoding="utf-8") as written:
         written.write(secret)

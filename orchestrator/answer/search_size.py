@@ -11,6 +11,8 @@ from orchestrator.answer.size import tokens_in
 Found = dict[str, Any]
 _ALWAYS = ("session_id", "channel", "source", "title", "score", "match_count", "matches")
 """What is shown of a session even where there is little room."""
+_AT_LAST = ("summary", "summary_by")
+"""What is shown where there is room left: it answers no question."""
 _CHARACTERS_A_TOKEN = 4
 
 
@@ -46,11 +48,11 @@ def as_many_as_fit(sessions: Sequence[Found], fits: Callable[[Sequence[Found]], 
 
 
 def _pieces(sessions: Sequence[Found], shown: Sequence[Found]) -> Iterator[tuple[int, Found]]:
-    """What may be added, best first: first matches, descriptions, what stands around the matches, further matches."""
+    """What may be added, best first: first matches, descriptions, what stands around, other matches, summaries."""
     for place, session in enumerate(sessions):
         yield from ((place, {"match": match}) for match in session["matches"][:1])
     for place, session in enumerate(sessions):
-        yield place, {"about": _filled(session, session.keys() - {*_ALWAYS})}
+        yield place, {"about": _filled(session, session.keys() - {*_ALWAYS, *_AT_LAST})}
     for place, session in enumerate(sessions):
         for match in session["matches"][:1]:
             for line in match.get("context", ()):
@@ -60,6 +62,8 @@ def _pieces(sessions: Sequence[Found], shown: Sequence[Found]) -> Iterator[tuple
         for match in session["matches"][1:]:
             if not _has(shown[place], match["sequence"]):
                 yield place, {"match": match}
+    for place, session in enumerate(sessions):
+        yield place, {"about": _filled(session, _AT_LAST)}
 
 
 def _add(session: Found, piece: Found) -> None:
