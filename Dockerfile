@@ -13,6 +13,8 @@ RUN useradd --create-home --uid 10001 ctxr \
     && install --directory --owner ctxr --group ctxr /var/lib/ctxr
 COPY --from=build /opt/ctxr /opt/ctxr
 ENV PATH=/opt/ctxr/bin:$PATH PYTHONDONTWRITEBYTECODE=1 CTXR_HOME=/var/lib/ctxr CTXR_HOST=0.0.0.0
+# Publish it on this machine alone (-p 127.0.0.1:8765:8765): the log shows a link that signs in; elsewhere set both anew.
+ENV CTXR_PUBLIC_URL=http://127.0.0.1:8765 CTXR_LOCAL_SECRET=on
 USER ctxr
 VOLUME /var/lib/ctxr
 EXPOSE 8765

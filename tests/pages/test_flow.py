@@ -163,7 +163,7 @@ async def test_statistics_that_cannot_be_counted_say_so_and_heal(
     with monkeypatch.context() as patch:
         patch.setattr(Database, "read", broken)
         await page.goto(f"{server}/flow/statistics")
-        await expect(page.locator(".problem")).to_contain_text("no such host")
+        await expect(page.locator("main")).to_contain_text("no such host")
     await expect(page.locator(".summary.figures")).to_be_visible()
 
 
