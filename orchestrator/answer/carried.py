@@ -10,7 +10,7 @@ from typing import Any
 from orchestrator.answer.size import tokens_in, within
 from orchestrator.answer.where_it_stands import where_it_stands
 from registry.domain import Message, Role, parse_time, preview_of
-from registry.ingest.carried_on import NOTE
+from registry.ingest.own_calls import NOTE
 
 TOOL_WIDTH = 300
 """Characters of a tool call, which goes along as a line of the answer."""

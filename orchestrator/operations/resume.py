@@ -19,9 +19,8 @@ from orchestrator.requests import ResumeQuery, ResumeRequest
 from orchestrator.state import Run, State, Steps
 from registry.domain import new_id, now, preview_of
 from registry.errors import InvalidRequest, NotFound, StorageError
-from registry.ingest.carried_on import goes_on_as
 from registry.settings import default_home
-from registry.storage.aliases import drop_alias
+from registry.storage.aliases import add_alias, drop_alias
 from registry.storage.channels import ChannelRow
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.extract_results import drop_result, latest_result, save_result
@@ -99,7 +98,7 @@ def write_session(tx: WriteTransaction, run: Run, request: ResumeRequest, state:
         return _undone(tx, result, files)
     if request.query.dry_run or not files:
         return result
-    goes_on_as(tx, result["session_id"], resolve_session(tx, result["channel"]).number)
+    add_alias(tx, result["session_id"], state["data"].row.number)
     digests = {path: _digest(text.encode()) for path, text in files.items()}
     metadata = {"client": request.query.client, "session_id": result["session_id"], "files": digests}
     save_result(

@@ -14,11 +14,11 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, not_, or_, select, update
 
 from registry.domain import Message, Role, Session, digest_of, now, storable
-from registry.ingest.carried_on import new_in
 from registry.ingest.forgotten import FORGOTTEN, is_forgotten
 from registry.ingest.from_hook import PREFIX as HOOK_PREFIX
 from registry.ingest.from_hook import take_store_ids
 from registry.ingest.let_in import let_in_session
+from registry.ingest.own_calls import NOTE
 from registry.ingest.same_conversation_lookup import Circumstances
 from registry.ingest.save import COPY, READER, Saved, save_messages
 from registry.ingest.session_channel import bring_together, channel_for, describing, open_for
@@ -51,7 +51,7 @@ def ingest_from_client(tx: WriteTransaction, source: str, session: Session) -> S
     messages: Sequence[Message] = session.messages
     if known and found.is_carried_on:
         take_store_ids(tx, known.number, messages)
-        session = replace(session, messages=tuple(new_in(tx, known, messages)))
+        session = replace(session, messages=tuple(_said_since(tx, known, messages)))
         return _ingest_end(tx, source, session, known)
     if known:
         messages = _not_read_elsewhere(tx, known, messages, source)
@@ -101,6 +101,19 @@ def _not_read_elsewhere(
     """The turns of a session that have not come out of another client's store; usually all."""
     elsewhere = _questions(tx, into.number, _is_read_by_others(source))
     return _turns_besides(elsewhere, messages) if elsewhere else messages
+
+
+def _said_since(tx: ReadTransaction, into: ChannelRow, messages: Sequence[Message]) -> list[Message]:
+    """The turns that were not taken along into a session that we wrote.
+
+    What this session has brought before comes through, to be recognised by its ids.
+    """
+    ids = [message.more["native_id"] for message in messages if message.more.get("native_id")]
+    taken_along = _questions(
+        tx, into.number, or_(conversation.c.native_id.is_(None), conversation.c.native_id.not_in(ids))
+    )
+    said = (message for message in messages if not (message.role is Role.USER and message.text.startswith(NOTE)))
+    return _turns_besides(taken_along, said)
 
 
 def _replace_copies(tx: WriteTransaction, into: ChannelRow, messages: Sequence[Message], source: str) -> None:

@@ -25,6 +25,8 @@ OTHERS = ("conversation_log", "tag_current_session", "export_session")
 
 RECALL, CALL, PROMPT, QUESTION = "a recall", "a call of our own", "a prompt of our own", "the question of a recall"
 """Why a message is kept but not searched; in its payload. Stored."""
+NOTE = "[Context Registry]"
+"""What a note of ours begins with, in a session that we wrote for another client: nobody said it."""
 LONGEST_QUESTION = 300
 """Characters. Who writes more says something, and does not only ask for another conversation."""
 

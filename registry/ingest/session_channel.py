@@ -10,7 +10,6 @@ from typing import Any
 from sqlalchemy import case, select
 
 from registry.domain import Message, Session, now
-from registry.ingest.carried_on import carried_from
 from registry.ingest.merge_channels import merge_channels, merge_shortened
 from registry.ingest.same_conversation_lookup import (
     Circumstances,
@@ -74,7 +73,7 @@ class SessionChannel:
 def channel_for(tx: WriteTransaction, source: str, session: Session) -> SessionChannel:
     """Look up the channel that a client's session goes to. Nobody else decides that until the transaction ends."""
     decide_alone(tx, source)
-    if carried := carried_from(tx, session):
+    if carried := _carried_from(tx, session):
         return SessionChannel(carried, is_carried_on=True)
     agent_of = session.parent if session.meta.get("relation") == "sub-agent" else None
     agent = Agent(agent_of, session.messages) if agent_of else None
@@ -83,6 +82,12 @@ def channel_for(tx: WriteTransaction, source: str, session: Session) -> SessionC
         return SessionChannel(known)
     named = matching_named(tx, Circumstances.of(source, None, session), lambda: transcript_of(session.messages), None)
     return SessionChannel(named.same[0] if named.same else None, named)
+
+
+def _carried_from(tx: ReadTransaction, session: Session) -> ChannelRow | None:
+    """The channel that goes on in a session that we wrote: it has the session's id as another name."""
+    row = find_channel(tx, session.session_id)
+    return row if row and session.session_id not in (row.name, row.session_id) else None
 
 
 def open_for(tx: WriteTransaction, source: str, session: Session, known: ChannelRow | None) -> ChannelRow:
