@@ -125,13 +125,13 @@ def test_opencode_gets_a_document_that_it_imports(ctxr: Ctxr, folder: Path, inst
 
 
 def test_what_does_not_fit_is_left_out_and_said_to_be(ctxr: Ctxr, folder: Path, installed: Path) -> None:
+    before = messages(ctxr)
     written = resume(ctxr, "claude-code", folder, "--last", "1")
     assert (written["left_out"], written["message_count"]) == (3, 3)
     note, *said = map(json.loads, Path(written["path"]).read_text().splitlines())
     assert "3 earlier messages are left out" in note["message"]["content"]
     assert "Cursor" in note["message"]["content"]
     assert said[0]["message"]["content"] == "And the idempotency key?"
-    before = messages(ctxr)
     ctxr("sync")
     assert messages(ctxr) == before, "nobody said the note"
 
