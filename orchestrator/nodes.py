@@ -8,12 +8,12 @@ from typing import Any
 
 from orchestrator.elsewhere import elsewhere, with_known_source
 from orchestrator.operations import backup, briefing, extract, history, log, manage, migrate, resume, search
-from orchestrator.recorder import result_summary
+from orchestrator.recording.recorder import result_summary
 from orchestrator.requests import READING, HookRequest, ImportRequest, Operation, Request
 from orchestrator.state import Run, State, Steps
 from registry.storage.database import WriteTransaction
 from registry.storage.executions import save_execution
-from registry.storage.sight import admit, check_seen
+from registry.storage.safety.sight import admit, check_seen
 
 OPERATIONS: dict[Operation, Steps[Any, Any]] = {
     Operation.CONVERSATION_LOG: log.LOG,

@@ -9,11 +9,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from orchestrator.outside.writing import Writer
 from orchestrator.service import Orchestrator
 from orchestrator.state import ExternalAction, Shelf
 from orchestrator.sync.drain import drain
 from orchestrator.sync.freshness import Freshness
-from orchestrator.writing import Writer
 from registry.ingest.let_in import Keeping
 from registry.private_files import keep_private, private_files_of
 from registry.registry import Registry
@@ -69,7 +69,7 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
 def _actions(settings: Settings) -> list[ExternalAction]:
     if not settings.actions:
         return []
-    from orchestrator.outside import McpAction
+    from orchestrator.outside.tools import McpAction
 
     return [McpAction(one) for one in settings.actions]
 
@@ -77,7 +77,7 @@ def _actions(settings: Settings) -> list[ExternalAction]:
 def _writer(settings: Settings) -> Writer | None:
     if not settings.llm_base_url:
         return None
-    from orchestrator.language_model import LanguageModel  # an HTTP client that only who asked for it needs
+    from orchestrator.outside.language_model import LanguageModel  # an HTTP client that only who asked for it needs
 
     model = LanguageModel(settings.llm_base_url, settings.llm_model, settings.llm_api_key.get_secret_value())
     return Writer(model, settings.llm_timeout_s)

@@ -13,9 +13,10 @@ import langsmith
 
 from orchestrator.graph import build_graph
 from orchestrator.nodes import WRITE
+from orchestrator.outside.writing import Writer
 from orchestrator.permission import check, is_of_others
-from orchestrator.recorder import Recorder, request_summary, result_summary
-from orchestrator.records import Records
+from orchestrator.recording.recorder import Recorder, request_summary, result_summary
+from orchestrator.recording.records import Records
 from orchestrator.requests import (
     MOST_MESSAGES,
     READING,
@@ -28,13 +29,12 @@ from orchestrator.requests import (
 )
 from orchestrator.resends import Resends
 from orchestrator.state import ExternalAction, Run, Shelf, State, Syncing
-from orchestrator.writing import Writer
 from registry.access import Access
 from registry.domain import DEEPEST, is_too_deep, storable
 from registry.errors import InternalError, InvalidRequest, NotFound, OperationTimeout, RegistryError
 from registry.registry import Registry
 from registry.storage.executions import Execution
-from registry.storage.masking import holds_secret
+from registry.storage.safety.masking import holds_secret
 
 if TYPE_CHECKING:
     from orchestrator.semantic.meaning import Meaning

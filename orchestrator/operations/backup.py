@@ -23,7 +23,7 @@ from registry.domain import format_time, now
 from registry.errors import InvalidRequest, NotFound, StorageError
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.migrations import HEAD
-from registry.storage.table_export import TABLES, count_kept, rehearse, replace_everything, table_lines
+from registry.storage.upkeep.table_export import TABLES, count_kept, rehearse, replace_everything, table_lines
 
 SUFFIX = ".ctxr-backup.zip"
 UNSAID = ("parts",)

@@ -7,18 +7,18 @@ from dataclasses import replace
 from typing import Any
 
 from orchestrator.answer.composing import composed
+from orchestrator.answer.delivery import Turn, delivered, message_dict
 from orchestrator.answer.extraction import Extraction, KeptRanking
 from orchestrator.answer.how_read import understood
+from orchestrator.answer.looking_up import ask, find, without_the_asking_chat
 from orchestrator.answer.other_channels import beside, candidate
+from orchestrator.answer.relevance import best_channels, explanation, judge, outcome, turns_in
 from orchestrator.answer.selection import MessageDict
 from orchestrator.answer.size import room_for, tokens_in
 from orchestrator.answer.summary import SHORT_TOKENS, WRITER, digest_of, read_for, summary_of
-from orchestrator.delivery import Turn, delivered, message_dict
-from orchestrator.looking_up import ask, find, without_the_asking_chat
-from orchestrator.relevance import best_channels, explanation, judge, outcome, turns_in
+from orchestrator.outside.writing import SUMMARY, transcript
 from orchestrator.requests import ExtractQuery, ExtractRequest
 from orchestrator.state import Run, State, Steps
-from orchestrator.writing import SUMMARY, transcript
 from registry.domain import now, storable
 from registry.errors import InvalidRequest, NotFound
 from registry.search.candidates import CANDIDATES

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from orchestrator.answer.delivery import MessageDict, delivered, message_dict
 from orchestrator.answer.how_read import understood
+from orchestrator.answer.looking_up import ask, find
 from orchestrator.answer.pages import page_within, tokens_for
-from orchestrator.delivery import MessageDict, delivered, message_dict
-from orchestrator.looking_up import ask, find
+from orchestrator.answer.relevance import best_channels, explanation
+from orchestrator.answer.summaries import LISTED, add_summaries
 from orchestrator.operations.search import pagination, within_client
-from orchestrator.relevance import best_channels, explanation
 from orchestrator.requests import FetchQuery, FetchRequest, ListQuery, ListRequest
 from orchestrator.state import Run, Steps
-from orchestrator.summaries import LISTED, add_summaries
 from registry.domain import parse_time, preview_of
 from registry.errors import NotFound
 from registry.search.retrieval import SearchResult

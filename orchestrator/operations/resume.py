@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.answer.carried import take_along
-from orchestrator.delivery import MessageDict, message_dict
+from orchestrator.answer.delivery import MessageDict, message_dict
 from orchestrator.operations.history import EVERYTHING
 from orchestrator.requests import ResumeQuery, ResumeRequest
 from orchestrator.state import Run, State, Steps

@@ -7,16 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from orchestrator.answer.delivery import delivered, message_dict
 from orchestrator.answer.how_read import understood
+from orchestrator.answer.looking_up import ask, find, local_time, without_the_asking_chat
 from orchestrator.answer.pages import tokens_for
+from orchestrator.answer.relevance import Judged, best_channels, explanation, judge, outcome
 from orchestrator.answer.search_size import as_many_as_fit, fitted
 from orchestrator.answer.size import fits
-from orchestrator.delivery import delivered, message_dict
-from orchestrator.looking_up import ask, find, local_time, without_the_asking_chat
-from orchestrator.relevance import Judged, best_channels, explanation, judge, outcome
+from orchestrator.answer.summaries import FOUND, add_summaries
 from orchestrator.requests import SearchQuery, SearchRequest, SessionsQuery, SessionsRequest
 from orchestrator.state import Run, Steps
-from orchestrator.summaries import FOUND, add_summaries
 from registry.domain import format_time, preview_of
 from registry.errors import NotFound
 from registry.search.retrieval import SearchResult, Wording

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from registry.domain import Message, Role, digest_of, now, storable
 from registry.ingest.same_conversation import ENOUGH, ENOUGH_ALONE, NARROWEST, SHARE, WIDEST, width_of
 from registry.storage.database import WriteTransaction
-from registry.storage.forgetting import CHANNEL, SAID, SESSION, find_forgotten, keyed, note_forgotten
-from registry.storage.masking import key_of
+from registry.storage.safety.forgetting import CHANNEL, SAID, SESSION, find_forgotten, keyed, note_forgotten
+from registry.storage.safety.masking import key_of
 
 FORGOTTEN = "it was forgotten"
 _MOST = 500

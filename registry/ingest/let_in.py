@@ -14,7 +14,7 @@ from typing import Any
 
 from registry.domain import Message, Session
 from registry.storage.database import WriteTransaction
-from registry.storage.masking import key_of, mask_value
+from registry.storage.safety.masking import key_of, mask_value
 
 PRIVATE = "[private]"
 """What stands in the place of what is between the tags."""

@@ -15,8 +15,8 @@ from registry.ingest.dedup import Known, Recognised, Sent, all_new, recognise_st
 from registry.ingest.own_calls import LONGEST_QUESTION, QUESTION, as_kept, is_recall
 from registry.storage.channels import ChannelRow, describe_channel, recount_channel
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.engines import index_of
-from registry.storage.index_entries import UNINDEXED, message_entry, searched_tokens
+from registry.storage.index.engines import index_of
+from registry.storage.index.index_entries import UNINDEXED, message_entry, searched_tokens
 from registry.storage.messages import LATEST_FIRST, MessageRow, revise
 from registry.storage.tables import channel, conversation
 from registry.text.analyzer import ANALYZER_VERSION

@@ -17,7 +17,7 @@ from backoffice.app import create_app_over
 from orchestrator.service import Orchestrator
 from registry.access import Level
 from registry.domain import now
-from registry.storage.tokens import create_token, list_tokens, revoke_token
+from registry.storage.safety.tokens import create_token, list_tokens, revoke_token
 from tests.backoffice.conftest import Log, problem_of
 from tests.backoffice.test_events import Stream
 

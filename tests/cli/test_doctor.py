@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from cli.addresses import shown_address
-from cli.doctor import check_folder
+from cli.running.addresses import shown_address
+from cli.upkeep.doctor import check_folder
 from registry.storage.migrations import HEAD
 from tests.cli.conftest import FIBONACCI, Ctxr, bare_ctxr
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from cli.hook import answer, source_of, spooled
+from cli.incoming.hook import answer, source_of, spooled
 from orchestrator.sync import spool
 from registry.settings import Settings, default_home
 from tests.cli.conftest import Ctxr, bare_ctxr
@@ -153,7 +153,7 @@ def test_the_hook_finds_the_folder_that_the_settings_name(monkeypatch: pytest.Mo
 
 
 def test_a_hook_imports_nothing_that_takes_time() -> None:
-    code = "import sys, cli.hook; print(*sys.modules)"
+    code = "import sys, cli.incoming.hook; print(*sys.modules)"
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"click", "pydantic", "sqlalchemy", "asyncio", "dataclasses", "pathlib", "typing"} & set(modules)
     assert importlib.util.find_spec("click")

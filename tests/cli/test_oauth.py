@@ -15,7 +15,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from cli.serve import build_app
+from cli.running.serve import build_app
 from registry.settings import Settings
 
 pytestmark = pytest.mark.anyio

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 import uvicorn
 
-from cli import patience
-from cli.patience import PatientProtocol
+from cli.running import patience
+from cli.running.patience import PatientProtocol
 
 pytestmark = pytest.mark.anyio
 

@@ -17,12 +17,12 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
 from backoffice.pages.routes import ROUTERS
-from cli.serve import build_app
+from cli.running.serve import build_app
 from orchestrator.service import Orchestrator
 from registry.access import Level
 from registry.domain import new_id
 from registry.settings import Settings
-from registry.storage.tokens import create_token
+from registry.storage.safety.tokens import create_token
 
 pytestmark = pytest.mark.anyio
 

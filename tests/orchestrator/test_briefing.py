@@ -11,7 +11,7 @@ import pytest
 
 from orchestrator import graph
 from orchestrator.operations import briefing
-from orchestrator.outside import McpAction, filled
+from orchestrator.outside.tools import McpAction, filled
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
 from registry.settings import ActionSettings
@@ -114,7 +114,7 @@ async def test_killed_before_the_answer_came_it_makes_no_second_page(orchestrato
 
 async def begun(orchestrator: Orchestrator, pages: Pages) -> Any:
     """A run as it stands before its outside actions."""
-    from orchestrator.recorder import Recorder
+    from orchestrator.recording.recorder import Recorder
     from orchestrator.requests import BriefingRequest
     from orchestrator.state import Run
 

@@ -11,9 +11,9 @@ import httpx
 import pytest
 
 from orchestrator.answer.size import tokens_in
-from orchestrator.language_model import LanguageModel
+from orchestrator.outside.language_model import LanguageModel
+from orchestrator.outside.writing import MOST_PIECES, SYSTEM, Writer
 from orchestrator.service import Orchestrator
-from orchestrator.writing import MOST_PIECES, SYSTEM, Writer
 from registry.registry import Registry
 
 pytestmark = pytest.mark.anyio

@@ -16,7 +16,7 @@ from registry.search.sessions import latest_sessions, surroundings
 from registry.search.spelling import correct
 from registry.storage.channels import edit_channel, get_channel
 from registry.storage.database import ReadTransaction
-from registry.storage.engines import index_of
+from registry.storage.index.engines import index_of
 from registry.storage.messages import delete_channel
 from registry.text.analyzer import analyze
 from registry.text.confidence import Confidence, confidence_of

@@ -22,8 +22,8 @@ from registry.search.retrieval import find_messages
 from registry.search.scope import Scope
 from registry.storage import tables
 from registry.storage.database import ReadTransaction, WriteTransaction, create_database_engine
-from registry.storage.engines import index_of
-from registry.storage.index_entries import message_entry
+from registry.storage.index.engines import index_of
+from registry.storage.index.index_entries import message_entry
 from registry.storage.messages import restore_channel
 from registry.storage.migrate import current_revision, migrate
 from registry.storage.migrations import HEAD

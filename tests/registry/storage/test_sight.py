@@ -10,7 +10,7 @@ from registry.registry import Registry
 from registry.storage.channels import ChannelFilter, list_channels
 from registry.storage.executions import ExecutionFilter, list_executions
 from registry.storage.paging import Page
-from registry.storage.sight import FREE, ROWS, restricted
+from registry.storage.safety.sight import FREE, ROWS, restricted
 from registry.storage.tables import metadata
 
 ALICE = Access("alice", Level.READ, ("a_*",))
