@@ -12,7 +12,7 @@ from backoffice.dependencies import SOURCE, Asking, Stored, without_parameters
 from backoffice.queries import DeletionQuery, ExtractsQuery, MessageQuery, MessagesQuery, SearchParameters, Word
 from backoffice.schemas import MESSAGE_ID, FoundMessage, ItemPage, Logged, MessageItem, ResultItem
 from orchestrator.calls import as_request, log_result
-from orchestrator.requests import invalid_request
+from orchestrator.refusals import invalid_request
 from registry.storage.extract_results import list_results
 from registry.storage.messages import get_message, list_messages, message_item
 

@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from orchestrator.requests import ALIASES, ChannelName, EndInstant, Instant, Limit, Operation, RoleName, full_name
+from orchestrator.field_types import ChannelName, EndInstant, Instant, Limit, RoleName
+from orchestrator.operation_names import ALIASES, Operation, full_name
 from registry.domain import storable
 from registry.errors import ErrorCode
 from registry.storage.channels import ChannelFilter

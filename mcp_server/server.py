@@ -33,7 +33,7 @@ from mcp_server.subscriptions import ChannelBus, add_subscriptions
 from mcp_server.tools import add_channel_tools
 from orchestrator.calls import RESULTS, example, refusal
 from orchestrator.lazy import GrownChannels, RunOperation
-from orchestrator.requests import invalid_request
+from orchestrator.refusals import invalid_request
 from registry.errors import InternalError, InvalidRequest
 
 logger = logging.getLogger(__name__)

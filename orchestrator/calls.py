@@ -12,7 +12,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from orchestrator.requests import Operation, Refusal
+from orchestrator.operation_names import Operation
+from orchestrator.refusals import Refusal
 from registry.errors import InvalidRequest
 from sources.clients import CLIENTS
 

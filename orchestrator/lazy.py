@@ -12,7 +12,8 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.requests import Refusal, Request
+from orchestrator.refusals import Refusal
+from orchestrator.requests import Request
 from registry.errors import RegistryError
 
 if TYPE_CHECKING:

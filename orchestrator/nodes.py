@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from orchestrator.elsewhere import elsewhere, with_known_source
+from orchestrator.operation_names import READING, Operation
 from orchestrator.operations import backup, briefing, extract, history, log, manage, migrate, resume, search
 from orchestrator.recording.recorder import result_summary
-from orchestrator.requests import READING, HookRequest, ImportRequest, Operation, Request
+from orchestrator.requests import HookRequest, ImportRequest, Request
 from orchestrator.state import Run, State, Steps
 from registry.storage.database import WriteTransaction
 from registry.storage.executions import save_execution

@@ -11,22 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import langsmith
 
+from orchestrator.field_types import MOST_MESSAGES
 from orchestrator.graph import build_graph
 from orchestrator.nodes import WRITE
+from orchestrator.operation_names import READING, Operation, full_name
 from orchestrator.outside.writing import Writer
 from orchestrator.permission import check, is_of_others
 from orchestrator.recording.recorder import Recorder, request_summary, result_summary
 from orchestrator.recording.records import Records
-from orchestrator.requests import (
-    MOST_MESSAGES,
-    READING,
-    ImportRequest,
-    Operation,
-    Refusal,
-    Request,
-    full_name,
-    parse_request,
-)
+from orchestrator.refusals import Refusal
+from orchestrator.requests import ImportRequest, Request, parse_request
 from orchestrator.resends import Resends
 from orchestrator.state import ExternalAction, Run, Shelf, State, Syncing
 from registry.access import Access

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypedDict, TypeVar
 
+from orchestrator.operation_names import Operation
 from orchestrator.outside.writing import Writer
 from orchestrator.recording.recorder import Recorder
-from orchestrator.requests import Operation, Request
+from orchestrator.requests import Request
 from registry.errors import NotFound
 from registry.registry import Registry
 from registry.storage.database import ReadTransaction, WriteTransaction

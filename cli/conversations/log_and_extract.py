@@ -12,7 +12,7 @@ from cli.conversations.transcript import transcript
 from cli.operations import operation, run_operation
 from cli.output import as_json_option, line_width, print_json
 from orchestrator.calls import as_request, extract_result, log_result
-from orchestrator.requests import Mode, RoleName
+from orchestrator.field_types import Mode, RoleName
 from registry.errors import InvalidRequest
 from registry.text.time_words import parse_span
 

@@ -16,8 +16,8 @@ from orchestrator.calls import session_result
 from orchestrator.export.files import write_new_file
 from orchestrator.export.texts import ExportFormat
 from orchestrator.export.texts import export as render
+from orchestrator.field_types import MOST_COUNTED
 from orchestrator.nicknames import suggest_nickname
-from orchestrator.requests import MOST_COUNTED
 
 limit_option = click.option(
     "--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="Sessions at most."

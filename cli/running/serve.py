@@ -31,7 +31,8 @@ from cli.shared.process import sharing
 from mcp_server.http import http_app
 from mcp_server.server import create_server
 from orchestrator.recording.retention import forgetting
-from orchestrator.requests import Refusal, Request
+from orchestrator.refusals import Refusal
+from orchestrator.requests import Request
 from orchestrator.service import Orchestrator
 from orchestrator.sync.grown_channels import grown_channels
 from orchestrator.sync.sync import Progress

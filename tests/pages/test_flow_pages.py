@@ -15,7 +15,7 @@ from backoffice.app import create_app_over
 from backoffice.pages.flow_rendering import bar, duration, share
 from backoffice.pages.flow_run import waterfall
 from orchestrator.graph import describe_graph
-from orchestrator.requests import READING
+from orchestrator.operation_names import READING
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
 from registry.storage.database import WriteTransaction

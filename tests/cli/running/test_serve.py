@@ -20,7 +20,7 @@ from mcp.client.subscriptions import ResourceUpdated
 
 from orchestrator.sync import spool
 from tests.cli.conftest import CTXR, FIBONACCI, Ctxr, program
-from tests.cli.test_doctor import make_newer
+from tests.cli.upkeep.test_doctor import make_newer
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
 
 START_SECONDS = 20
