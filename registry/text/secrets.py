@@ -53,7 +53,7 @@ _PEM_BODY = r"(?:[A-Za-z0-9+/=\s\"',]|\\+[nr]|(?:Proc-Type|DEK-Info|Version|Comm
 
 
 _DIGITS = re.compile(r"[0-9]{4}(?:[ -][0-9]{4}|[0-9]{9}|[0-9]{2}-[0-9]{7}| [0-9]{6})")
-"""Where nothing like it stands among the long words, there is neither a card nor a resident."""
+"""Where nothing like it stands, there is neither a card nor a resident."""
 
 
 def _is_resident(number: str) -> bool:
@@ -92,8 +92,6 @@ _PLACEHOLDER = re.compile(
 )
 _WORDS = re.compile(r"[A-Za-z]+(?:[ _./:@#-]+[A-Za-z]+)*[_-]?\d{0,3}")
 """Names, paths and sentences: `user_token_2`, `settings.SECRET`."""
-_LONG = 12
-"""Characters; every key has more, or stands behind a name."""
 _SHORTEST_KEY = 12
 _RANDOM = 3.0
 """Bits for each character; English words have fewer, what a machine throws has more."""
@@ -255,25 +253,18 @@ def find_secrets(text: str) -> list[Found]:
     if "[secret:" in text:
         text = MARK.sub(lambda mark: " " * len(mark[0]), text)  # else a mark were a name with a value
     lowered = text.lower()
-    words = _long_words(text)
     taken: list[Found] = []
-    for rule in _rules_for(words, lowered):
+    for rule in _rules_for(text, lowered):
         taken += [found for found in _by_rule(rule, text) if _is_free(found, taken)]
     taken += [found for found in _named(text, lowered) if _is_free(found, taken)]
     return sorted(taken, key=lambda found: found.start)
 
 
-def _long_words(text: str) -> str:
-    """All that a key or a number may be part of."""
-    return " ".join([word for word in text.split() if len(word) > _LONG or word.isdigit()])
-
-
-def _rules_for(words: str, lowered: str) -> list[Rule]:
+def _rules_for(text: str, lowered: str) -> list[Rule]:
     """Those that may find something, in the order of the table."""
-    hints = [hint for hint in _BY_HINT if hint in words] if words else []
-    places = {at for hint in hints for at in _BY_HINT[hint]}
+    places = {at for hint in _BY_HINT if hint in text for at in _BY_HINT[hint]}
     places.update(at for word in _BY_WORD if word in lowered for at in _BY_WORD[word])
-    if _DIGITS.search(words):
+    if _DIGITS.search(text):
         places.update(_NUMBERS)
     return [RULES[at] for at in sorted(places)]
 

@@ -216,6 +216,14 @@ def keyed(key: bytes, what: str, of: bytes) -> bytes:
     return blake2b(what.encode() + b"\0" + of, key=key, digest_size=16).digest()
 
 
+def is_anything_forgotten(tx: ReadTransaction) -> bool:
+    """Whether any digest is noted; mostly there is none, and nothing need be compared."""
+    return tx.execute(_ANY).first() is not None
+
+
+_ANY = select(forgotten.c.receipt).limit(1)
+
+
 def find_forgotten(tx: ReadTransaction, digests: Sequence[bytes]) -> dict[bytes, tuple[str, str]]:
     """Of these digests those that are noted: what each is of, and the receipt."""
     query = select(forgotten.c.digest, forgotten.c.what, forgotten.c.receipt).where(forgotten.c.digest.in_(digests))
