@@ -124,6 +124,11 @@ def open_channel(tx: WriteTransaction, name: str, source: str, at: datetime) -> 
     return row
 
 
+def make_channel(tx: WriteTransaction, name: str, source: str, at: datetime) -> ChannelRow:
+    """The same of a name that was free a moment ago."""
+    return _insert_channel(tx, name, source, at) or open_channel(tx, name, source, at)
+
+
 def describe_channel(tx: WriteTransaction, row: ChannelRow, meta: Mapping[str, Any]) -> None:
     """Keep what `meta` says of a channel."""
     changes = _described_by(meta, row)
