@@ -106,6 +106,35 @@ def salvage(file: Path) -> None:
 
 
 @db.command()
+@click.argument("source", metavar="FROM", help="A file, or an address such as postgresql://NAME@HOST/DATABASE.")
+@click.argument("target", metavar="TO", help="The same; an empty database, or an earlier copy.")
+def copy(source: str, target: str) -> None:
+    """Copy the whole registry FROM one database TO another, in either direction.
+
+    Stopped in the middle, it goes on there when it is run again; run again later, it
+    brings what has changed since. In the end every row is compared.
+    """
+    from registry.storage.upkeep.copying import copy_registry
+
+    with click.progressbar(length=0, label="Copying", file=sys.stderr) as bar:
+
+        def show(table: str, rows: int) -> None:
+            bar.label = f"Copying {table}"
+            bar.length = (bar.length or 0) + rows
+            bar.update(rows)
+
+        done = copy_registry(_address(source), _address(target), show)
+    for each in done:
+        if each.rows or each.removed:
+            click.echo(f"{each.table}: {each.rows} rows, {each.written} written, {each.removed} removed or changed")
+    click.echo("Both hold the same.")
+
+
+def _address(given: str) -> str:
+    return given if "://" in given else f"sqlite:///{Path(given).absolute()}"
+
+
+@db.command()
 @click.option("--all", "everything", is_flag=True, help="Also what is embedded: after the model itself was changed.")
 def embed(everything: bool) -> None:
     """Embed the messages that are not yet, with the model of CTXR_EMBED_MODEL.

@@ -37,9 +37,14 @@ def table_lines(tx: ReadTransaction, name: str) -> Iterator[bytes]:
     """Each row of a table as one line of JSON, in the order of its key: the same rows give the same bytes."""
     table = metadata.tables[name]
     query = select(table).order_by(*table.primary_key.columns).execution_options(yield_per=BATCH)
-    for row in tx.execute(query):
-        plain = {column.name: _plain(value) for column, value in zip(table.columns, row, strict=True)}
-        yield json.dumps(plain, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode() + b"\n"
+    for row in tx.execute(query).mappings():
+        yield row_line(table, row)
+
+
+def row_line(table: Table, row: Mapping[Any, Any]) -> bytes:
+    """One row as a line: the same on both databases."""
+    plain = {column.name: _plain(row[column.key]) for column in table.columns}
+    return json.dumps(plain, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode() + b"\n"
 
 
 def _plain(value: Any) -> Any:
@@ -169,13 +174,22 @@ def replace_everything(tx: WriteTransaction, file: Path) -> None:
 def _copy(source: ReadTransaction, tx: WriteTransaction, table: Table) -> None:
     query = select(table).order_by(*table.primary_key.columns).execution_options(yield_per=BATCH)
     for rows in source.execute(query).mappings().partitions(BATCH):
-        # An empty field is left out: given as None, a JSON column would keep the word null.
-        by_shape: dict[frozenset[str], list[dict[str, Any]]] = {}
-        for row in rows:
-            given = {name: value for name, value in row.items() if value is not None}
-            by_shape.setdefault(frozenset(given), []).append(given)
-        for same_shape in by_shape.values():
-            tx.execute(insert(table), same_shape)
+        insert_rows(tx, table, rows)
+    set_next_number(tx, table)
+
+
+def insert_rows(tx: WriteTransaction, table: Table, rows: Iterable[Mapping[Any, Any]]) -> None:
+    """Insert rows as they were read. An empty field is left out: as None, a JSON column would keep the word null."""
+    by_shape: dict[frozenset[str], list[dict[str, Any]]] = {}
+    for row in rows:
+        given = {name: value for name, value in row.items() if value is not None}
+        by_shape.setdefault(frozenset(given), []).append(given)
+    for same_shape in by_shape.values():
+        tx.execute(insert(table), same_shape)
+
+
+def set_next_number(tx: WriteTransaction, table: Table) -> None:
+    """Let what is stored next get a number of its own, where numbers were given by hand."""
     if tx.dialect.name == "postgresql" and "number" in table.columns and table.columns["number"].primary_key:
         tx.execute(
             text(
