@@ -125,6 +125,14 @@ class MessageQuery(BaseModel):
     include_deleted: bool = Field(False, description="also when it is softly deleted")
 
 
+class ChangesQuery(BaseModel):
+    """Where to go on."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    after: int = Field(0, ge=0, le=2**62, description="the `place` of the last answer; 0: from the first message")
+
+
 class DeletionQuery(BaseModel):
     """How to delete."""
 

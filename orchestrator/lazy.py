@@ -78,7 +78,7 @@ class LazyOrchestrator:
             if self._opened is None:
                 open_orchestrator = await asyncio.to_thread(_import_opener)
                 self._opened = await self._stack.enter_async_context(open_orchestrator(self._settings))
-                await self._stack.enter_async_context(self._opened.embedding())
+                await self._stack.enter_async_context(self._opened.in_background())
             return self._opened
 
 

@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,6 +54,12 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
     freshness = Freshness(orchestrator, settings.home, READERS, places)
     if registry.is_embedded:
         orchestrator.before_reading = freshness.refresh
+    if meaning:
+        orchestrator.background.append(meaning.embedding)
+    if settings.remote_url:
+        from orchestrator.remote.keeping_up import exchanging  # an HTTP client that only who asked for it needs
+
+        orchestrator.background.append(partial(exchanging, orchestrator, settings))
     try:
         await drain(orchestrator, settings.home)
         yield orchestrator

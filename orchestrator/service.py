@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import langsmith
@@ -72,6 +72,8 @@ class Orchestrator:
         """Held by whoever syncs: two would do the same work twice."""
         self.before_reading: Callable[[], Awaitable[Syncing | None]] | None = None
         """What brings the registry up to date before it is asked."""
+        self.background: list[Callable[[], AbstractAsyncContextManager[None]]] = []
+        """What goes on beside the requests, in a process that lives for a while."""
 
     async def run(
         self,
@@ -134,9 +136,13 @@ class Orchestrator:
         shown = query.model_copy(update={name: value for name, value in masked.items() if value})
         return request.model_copy(update={"query": shown})
 
-    def embedding(self) -> AbstractAsyncContextManager[None]:
-        """Meanwhile messages are embedded, where a model is configured: for a process that lives for a while."""
-        return self.meaning.embedding() if self.meaning else nullcontext()
+    @asynccontextmanager
+    async def in_background(self) -> AsyncIterator[None]:
+        """Meanwhile messages are embedded, and exchanged with a registry elsewhere, where that is configured."""
+        async with AsyncExitStack() as stack:
+            for work in self.background:
+                await stack.enter_async_context(work())
+            yield
 
     async def settle(self) -> None:
         """Wait for the records on their way; what cannot be stored now is lost with this process."""

@@ -79,7 +79,7 @@ def build_app(settings: Settings) -> FastAPI:
         orchestrator: Orchestrator = app.state.orchestrator
         check_exposure(settings, has_tokens=await orchestrator.registry.read(has_tokens))
         old_runs = forgetting(orchestrator.registry, settings.keep_executions_days)
-        async with server.session_manager.run(), old_runs, orchestrator.embedding():
+        async with server.session_manager.run(), old_runs, orchestrator.in_background():
             yield
 
     app = create_app(settings, run_beside=run_beside, connections=connections_from(Path.home()), rules=rules)

@@ -32,6 +32,8 @@ ROWS = {
     "tag": _OF_CHANNEL,
     "conversation": _OF_CHANNEL,
     "message_alias": "number IN (SELECT number FROM conversation)",
+    "remote_message": "number IN (SELECT number FROM conversation)",
+    "remote": _NOTHING,
     "extract_result": _OWN,
     "execution": _OWN,
     "execution_rollup": _NOTHING,
