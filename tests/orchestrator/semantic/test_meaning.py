@@ -363,7 +363,7 @@ async def test_a_write_never_waits_for_the_model(orchestrator: Orchestrator, emb
     orchestrator.meaning.embedder.patience_s = 0.05
     embedding_server.is_free.clear()
     embedding_server.is_asked.clear()
-    async with orchestrator.embedding():
+    async with orchestrator.meaning.embedding():
         await asyncio.to_thread(embedding_server.is_asked.wait, 10)
         async with asyncio.timeout(5):
             await log(orchestrator, "meanwhile", ["stored", "at once"])
@@ -373,7 +373,7 @@ async def test_a_write_never_waits_for_the_model(orchestrator: Orchestrator, emb
 
 async def test_a_running_server_embeds_what_comes(orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedding, "EVERY_S", 0.01)
-    async with orchestrator.embedding():
+    async with orchestrator.meaning.embedding():
         await eventually(orchestrator, "cat food", ["haustier", "pet"])
         await log(orchestrator, "trip", ["vacation", "in Rome"])
         await eventually(orchestrator, "holiday", ["trip"])
@@ -388,7 +388,7 @@ async def test_a_server_survives_a_model_that_is_gone_and_goes_on_when_it_is_bac
     monkeypatch.setattr(embedding, "EVERY_S", 0.01)
     monkeypatch.setattr("orchestrator.semantic.meaning.FIRST_PAUSE_S", 0.01)
     embedding_server.status = 500
-    async with orchestrator.embedding():
+    async with orchestrator.meaning.embedding():
         async with asyncio.timeout(20):
             while True:
                 await asyncio.sleep(0.01)
