@@ -373,6 +373,7 @@ async def test_a_write_never_waits_for_the_model(orchestrator: Orchestrator, emb
 
 async def test_a_running_server_embeds_what_comes(orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedding, "EVERY_S", 0.01)
+    assert orchestrator.meaning
     async with orchestrator.meaning.embedding():
         await eventually(orchestrator, "cat food", ["haustier", "pet"])
         await log(orchestrator, "trip", ["vacation", "in Rome"])
@@ -388,6 +389,7 @@ async def test_a_server_survives_a_model_that_is_gone_and_goes_on_when_it_is_bac
     monkeypatch.setattr(embedding, "EVERY_S", 0.01)
     monkeypatch.setattr("orchestrator.semantic.meaning.FIRST_PAUSE_S", 0.01)
     embedding_server.status = 500
+    assert orchestrator.meaning
     async with orchestrator.meaning.embedding():
         async with asyncio.timeout(20):
             while True:
