@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from functools import cache
+from contextvars import copy_context
+from dataclasses import replace
+from functools import cache, partial
 from typing import Any, cast
 
 from langgraph.graph import END, START, StateGraph
@@ -78,9 +80,11 @@ def _step(name: str, work: Work, decide: Callable[[State], str]) -> Callable[...
     """A node that is recorded, and that says where to go: measured, half the cost of an edge that decides by itself."""
 
     async def step(state: State, runtime: Runtime[Run]) -> Command[str]:
+        tell = partial(copy_context().run, runtime.stream_writer)  # in a worker's thread it would find no stream
+        run = replace(runtime.context, tell=tell)
         try:
-            with runtime.context.recorder.step(name):
-                change = await work(state, runtime.context)
+            with run.recorder.step(name):
+                change = await work(state, run)
         except NotFound as nothing:
             change = {"error": nothing}
         return Command(update=change, goto=decide(cast(State, {**state, **change})))

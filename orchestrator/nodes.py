@@ -47,7 +47,7 @@ SUBJECT = {name: steps.subject for name, steps in OPERATIONS.items() if steps.su
 
 async def plan(state: State, run: Run) -> State:
     """Say which way it will go if all is found; let in first what the clients have written since the last question."""
-    name = f"{state['operation']}, shortened" if state["query"].is_shortened else state["operation"]
+    name = _name_of(state["query"])
     run.recorder.explain(path=PATHS[name], why=f"the path of {name}")
     if run.before_reading and state["operation"] in READING:
         syncing = await run.before_reading()
@@ -150,6 +150,15 @@ PATHS = {name.value: _path(name, is_shortened=False) for name in Operation} | {
     f"{name}, shortened": _path(name, is_shortened=True) for name in KEEP if name in SHORTEN
 }
 """The way of each operation if all is found."""
+
+
+def _name_of(request: Request) -> str:
+    return f"{request.operation}, shortened" if request.is_shortened else request.operation
+
+
+def path_of(request: Request) -> list[str]:
+    """The nodes that a request goes through if all is found."""
+    return PATHS[_name_of(request)]
 
 
 async def _meant(state: State, run: Run) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypedDict, TypeVar
 
 from orchestrator.operation_names import Operation
 from orchestrator.outside.writing import Writer
@@ -61,6 +61,28 @@ class Shelf:
     places: Places | None = None
 
 
+class Part(NamedTuple):
+    """How far one node is with work that takes long."""
+
+    done: int
+    of: int
+    what: str
+
+    @property
+    def share(self) -> float:
+        """Less than 1: the node itself is not done."""
+        return self.done / (self.of + 1)
+
+    @property
+    def words(self) -> str:
+        """For a person: "tables, 3 of 17"."""
+        return f"{self.what}, {self.done} of {self.of}"
+
+
+def _nobody(_: Part) -> None:
+    """Nobody wants to be told."""
+
+
 class ExternalAction(Protocol):
     """Something done outside the registry with what an operation produced, such as publishing a briefing."""
 
@@ -87,6 +109,8 @@ class Run:
     """A language model, where one is configured."""
     shelf: Shelf | None = None
     """Where backups stand; None where this program keeps none."""
+    tell: Callable[[Part], None] = _nobody
+    """Tells how far a node is; from any thread."""
     meant: Meant | None = None
     """What the request means to the model of `meaning`, asked before the registry is read."""
 
