@@ -13,9 +13,8 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Command, RetryPolicy
 
-from orchestrator.graph_limits import OUTSIDE_ATTEMPTS
 from orchestrator.nodes import KEEP, NODES, PATHS, QUERY, WRITE, Work
-from orchestrator.state import Answered, Run, State
+from orchestrator.state import OUTSIDE_ATTEMPTS, Answered, Run, State
 from registry.errors import NotFound
 
 Graph = CompiledStateGraph[State, Run, State, Answered]

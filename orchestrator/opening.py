@@ -48,7 +48,7 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
         meaning=meaning,
         actions=_actions(settings),
         writer=writer,
-        shelf=Shelf(settings.home / "backups", READERS, places),
+        shelf=Shelf(settings.home / "backups", READERS, places, settings.home / "resume"),
     )
     freshness = Freshness(orchestrator, settings.home, READERS, places)
     if registry.is_embedded:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from orchestrator.semantic.meaning import Meaning, Meant
 
 
+OUTSIDE_ATTEMPTS = 3
+"""A system outside that is away for a moment is tried so many times in one run."""
+
+
 class Syncing(TypedDict):
     """How many of this machine's stores were read, and how many are still to be read for the first time."""
 
@@ -54,11 +58,13 @@ class Answered(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """Where backups stand, and whose stores go into them."""
+    """Where backups stand, and whose stores go into them; and what clients take in by a command."""
 
     folder: Path
     readers: Sequence[Source] = ()
     places: Places | None = None
+    drafts: Path | None = None
+    """Where files lie that a client takes in."""
 
 
 class Part(NamedTuple):

@@ -9,8 +9,7 @@ from typing import Any
 from orchestrator.answer.composing import composed
 from orchestrator.answer.delivery import Turn, delivered, message_dict
 from orchestrator.answer.extraction import Extraction, KeptRanking
-from orchestrator.answer.how_read import understood
-from orchestrator.answer.looking_up import ask, find, without_the_asking_chat
+from orchestrator.answer.looking_up import ask, find, understood, without_the_asking_chat
 from orchestrator.answer.other_channels import beside, candidate
 from orchestrator.answer.relevance import best_channels, explanation, judge, outcome, turns_in
 from orchestrator.answer.selection import MessageDict

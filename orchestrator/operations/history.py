@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from orchestrator.answer.delivery import MessageDict, delivered, message_dict
-from orchestrator.answer.how_read import understood
-from orchestrator.answer.looking_up import ask, find
+from orchestrator.answer.looking_up import ask, find, understood
 from orchestrator.answer.pages import page_within, tokens_for
 from orchestrator.answer.relevance import best_channels, explanation
 from orchestrator.answer.summaries import LISTED, add_summaries

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from orchestrator.answer.delivery import delivered, message_dict
-from orchestrator.answer.how_read import understood
-from orchestrator.answer.looking_up import ask, find, local_time, without_the_asking_chat
+from orchestrator.answer.looking_up import ask, find, local_time, understood, without_the_asking_chat
 from orchestrator.answer.pages import tokens_for
 from orchestrator.answer.relevance import Judged, best_channels, explanation, judge, outcome
 from orchestrator.answer.search_size import as_many_as_fit, fitted
