@@ -1,4 +1,4 @@
-"""What stands around every request: foreign hosts and bodies too large are refused; HEAD is answered, types not guessed.
+"""What stands around every request: foreign hosts and bodies too large are refused; HEAD is answered, no type guessed.
 
 A web page the user visits can make the browser call a server on loopback, under the page's own host name
 (DNS rebinding) or with a foreign Origin (request forgery). The MCP endpoint's own check does not cover us.

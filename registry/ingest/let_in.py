@@ -1,8 +1,8 @@
 """What is let in: the one place that tool, hook and reader share, before anything is recognised or stored.
 
 Secrets become marks, so that a message sent again is recognised as the masked one. What stands between `<private>` and
-`</private>`, in a private channel, or under a rule of the settings is not kept at all. A time that cannot be, of year 9999
-or 1, is a client's mistake: taken at its word it would hold its channel on top for ever.
+`</private>`, in a private channel, or under a rule of the settings is not kept at all. A time that cannot be,
+of the year 9999, is a client's mistake: taken at its word it would hold its channel on top for ever.
 """
 
 from __future__ import annotations
