@@ -13,7 +13,7 @@ import click
 
 from cli.terminal import terminal
 
-Value = TypeVar("Value")
+Report = TypeVar("Report")
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, for scripts.")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _ZERO_WIDTH = {"Mn", "Me", "Cf"}
@@ -31,7 +31,7 @@ def print_json_line(value: Any) -> None:
     click.echo(json.dumps(value, ensure_ascii=not is_utf8()))
 
 
-def print_report(value: Value, as_json: bool, lines: Callable[[Value, int], Iterable[str]]) -> None:
+def print_report(value: Report, as_json: bool, lines: Callable[[Report, int], Iterable[str]]) -> None:
     """Print a value as JSON, or as the lines that it makes within the terminal's width."""
     if as_json:
         print_json(value)

@@ -8,7 +8,7 @@ from typing import Any, cast
 from orchestrator.calls import Tell
 from orchestrator.graph import Graph
 from orchestrator.nodes import path_of
-from orchestrator.state import Answered, Part, Run, State
+from orchestrator.state import Answered, PartDone, Run, State
 
 DOING = {
     "plan": "Looking for what is new",
@@ -36,7 +36,7 @@ async def run_telling(graph: Graph, asked: State, run: Run, tell: Tell) -> Answe
                 at = path.index(event["name"])
                 told = float(at)
                 await tell(told, len(path), DOING[event["name"]])
-            elif isinstance(event, Part) and at + event.share >= told + STEP:
+            elif isinstance(event, PartDone) and at + event.share >= told + STEP:
                 told = at + event.share
                 await tell(told, len(path), event.words)
     return ended

@@ -16,7 +16,7 @@ from orchestrator.field_types import MOST_MESSAGES
 from orchestrator.graph import build_graph
 from orchestrator.nodes import WRITE
 from orchestrator.operation_names import READING, Operation, full_name
-from orchestrator.outside.writing import Writer
+from orchestrator.outside.writing import ModelWriter
 from orchestrator.permission import check, is_of_others
 from orchestrator.progress import run_telling
 from orchestrator.recording.recorder import Recorder, request_summary, result_summary
@@ -54,7 +54,7 @@ class Orchestrator:
         answer_characters: int = 0,
         actions: Sequence[ExternalAction] = (),
         meaning: Meaning | None = None,
-        writer: Writer | None = None,
+        writer: ModelWriter | None = None,
         shelf: Shelf | None = None,
     ) -> None:
         self.registry = registry

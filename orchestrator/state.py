@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypedDict, TypeVar
 
 from orchestrator.operation_names import Operation
-from orchestrator.outside.writing import Writer
+from orchestrator.outside.writing import ModelWriter
 from orchestrator.recording.recorder import Recorder
 from orchestrator.requests import Request
 from registry.errors import NotFound
@@ -67,7 +67,7 @@ class Shelf:
     """Where files lie that a client takes in."""
 
 
-class Part(NamedTuple):
+class PartDone(NamedTuple):
     """How far one node is with work that takes long."""
 
     done: int
@@ -85,7 +85,7 @@ class Part(NamedTuple):
         return f"{self.what}, {self.done} of {self.of}"
 
 
-def _nobody(_: Part) -> None:
+def _nobody(_: PartDone) -> None:
     """Nobody wants to be told."""
 
 
@@ -111,11 +111,11 @@ class Run:
     before_reading: Callable[[], Awaitable[Syncing | None]] | None = None
     """What brings the registry up to date before it is asked."""
     meaning: Meaning | None = None
-    writer: Writer | None = None
+    writer: ModelWriter | None = None
     """A language model, where one is configured."""
     shelf: Shelf | None = None
     """Where backups stand; None where this program keeps none."""
-    tell: Callable[[Part], None] = _nobody
+    tell: Callable[[PartDone], None] = _nobody
     """Tells how far a node is; from any thread."""
     meant: Meant | None = None
     """What the request means to the model of `meaning`, asked before the registry is read."""

@@ -13,7 +13,7 @@ from typing import Any
 from orchestrator.archive.container import ABOUT, VERSION, Archive, ArchiveWriter, Damage
 from orchestrator.archive.stores import add_stores, give_back
 from orchestrator.requests import CreateBackupRequest, ListBackupsRequest, RestoreBackupRequest, ValidateBackupRequest
-from orchestrator.state import Part, Run, Shelf, State, Steps
+from orchestrator.state import PartDone, Run, Shelf, State, Steps
 from registry.domain import format_time, now
 from registry.errors import InvalidRequest, NotFound, StorageError
 from registry.storage.database import ReadTransaction, WriteTransaction
@@ -42,7 +42,7 @@ def begin(tx: ReadTransaction, run: Run, request: CreateBackupRequest) -> Begun:
     return begun
 
 
-def _registry_in(tx: ReadTransaction, path: Path, tell: Callable[[Part], None]) -> Begun:
+def _registry_in(tx: ReadTransaction, path: Path, tell: Callable[[PartDone], None]) -> Begun:
     writer = ArchiveWriter(path)
     try:
         about = {
@@ -56,7 +56,7 @@ def _registry_in(tx: ReadTransaction, path: Path, tell: Callable[[Part], None]) 
         writer.add_json(ABOUT, about)
         rows = {}
         for number, name in enumerate(TABLES):
-            tell(Part(number, len(TABLES), f"table {name}"))
+            tell(PartDone(number, len(TABLES), f"table {name}"))
             rows[name] = writer.add_lines(f"registry/{name}.jsonl", table_lines(tx, name))
     except BaseException:
         writer.discard()
@@ -153,8 +153,8 @@ async def validated(run: Run, request: ValidateBackupRequest, _data: None) -> di
     }
 
 
-def _checked(archive: Archive, tell: Callable[[Part], None]) -> list[Damage]:
-    return archive.check(lambda done: tell(Part(done, len(archive.names), "parts compared")))
+def _checked(archive: Archive, tell: Callable[[PartDone], None]) -> list[Damage]:
+    return archive.check(lambda done: tell(PartDone(done, len(archive.names), "parts compared")))
 
 
 def _existing(shelf: Shelf, given: str) -> Path:

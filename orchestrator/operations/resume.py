@@ -36,7 +36,7 @@ _ANSWERS_WITHIN_S = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Resumable:
     """The conversation, and what was written of it for that client the last time."""
 
     row: ChannelRow
@@ -44,7 +44,7 @@ class Found:
     written: dict[str, Any] | None
 
 
-def find_conversation(tx: ReadTransaction, run: Run, request: ResumeRequest) -> Found:
+def find_conversation(tx: ReadTransaction, run: Run, request: ResumeRequest) -> Resumable:
     """All that was said in it. InvalidRequest for a client that takes no session in."""
     query = request.query
     _writer(query.client)
@@ -55,10 +55,10 @@ def find_conversation(tx: ReadTransaction, run: Run, request: ResumeRequest) -> 
         [] if query.undo else [message_dict(message) for message in messages_of(tx, row.number, limit=EVERYTHING)]
     )
     run.recorder.explain(channel=row.name, candidates=len(messages))
-    return Found(row, messages, written)
+    return Resumable(row, messages, written)
 
 
-async def make_session(run: Run, request: ResumeRequest, data: Found) -> dict[str, Any]:
+async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dict[str, Any]:
     """The new session's files, not yet written; of a session of the client's own just the command that opens it."""
     query, row = request.query, data.row
     writer = _writer(query.client)
@@ -207,4 +207,4 @@ def _write_session_file(path: Path, text: str) -> None:
         raise StorageError("The session could not be written.", f"{path}: {exc.strerror}") from exc
 
 
-RESUME = Steps[ResumeRequest, Found](query=find_conversation, keep=make_session, write=write_session)
+RESUME = Steps[ResumeRequest, Resumable](query=find_conversation, keep=make_session, write=write_session)
