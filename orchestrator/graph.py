@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextvars import copy_context
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from typing import Any, cast
 
 from langgraph.graph import END, START, StateGraph
@@ -79,8 +79,8 @@ def _step(name: str, work: Work, decide: Callable[[State], str]) -> Callable[...
     """A node that is recorded, and that says where to go: measured, half the cost of an edge that decides by itself."""
 
     async def step(state: State, runtime: Runtime[Run]) -> Command[str]:
-        tell = partial(copy_context().run, runtime.stream_writer)  # in a worker's thread it would find no stream
-        run = replace(runtime.context, tell=tell)
+        here = copy_context()  # in a worker's thread the writer would find no stream
+        run = replace(runtime.context, tell=lambda part: here.run(runtime.stream_writer, part))
         try:
             with run.recorder.step(name):
                 change = await work(state, run)

@@ -80,7 +80,7 @@ async def test_a_client_that_asks_for_progress_is_told_how_far_a_backup_is(orche
 async def test_progress_changes_no_answer(orchestrator: Orchestrator) -> None:
     told: list[str | None] = []
 
-    async def tell(_progress: float, _total: float | None, message: str | None) -> None:
+    async def tell(progress: float, total: float | None, message: str | None) -> None:
         told.append(message)
 
     asked = {"query": {"text": "JWT"}}
