@@ -13,6 +13,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Command, RetryPolicy
 
+from orchestrator.calls import TOLD
 from orchestrator.nodes import KEEP, NODES, PATHS, QUERY, WRITE, Work
 from orchestrator.state import OUTSIDE_ATTEMPTS, Answered, Run, State
 from registry.errors import NotFound
@@ -79,8 +80,7 @@ def _step(name: str, work: Work, decide: Callable[[State], str]) -> Callable[...
     """A node that is recorded, and that says where to go: measured, half the cost of an edge that decides by itself."""
 
     async def step(state: State, runtime: Runtime[Run]) -> Command[str]:
-        here = copy_context()  # in a worker's thread the writer would find no stream
-        run = replace(runtime.context, tell=lambda part: here.run(runtime.stream_writer, part))
+        run = _telling(runtime) if TOLD.get() else runtime.context
         try:
             with run.recorder.step(name):
                 change = await work(state, run)
@@ -89,6 +89,11 @@ def _step(name: str, work: Work, decide: Callable[[State], str]) -> Callable[...
         return Command(update=change, goto=decide(cast(State, {**state, **change})))
 
     return step
+
+
+def _telling(runtime: Runtime[Run]) -> Run:
+    here = copy_context()  # in a worker's thread the writer would find no stream
+    return replace(runtime.context, tell=lambda part: here.run(runtime.stream_writer, part))
 
 
 def describe_graph() -> dict[str, Any]:

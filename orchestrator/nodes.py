@@ -59,7 +59,8 @@ async def plan(state: State, run: Run) -> State:
 
 async def cr_query(state: State, run: Run) -> State:
     """Read from the registry."""
-    return {"data": await _read(replace(run, meant=await _meant(state, run)), state["query"])}
+    meant = await _meant(state, run)
+    return {"data": await _read(replace(run, meant=meant) if meant else run, state["query"])}
 
 
 async def _read(run: Run, request: Request) -> Any:
