@@ -17,7 +17,7 @@ from registry.errors import ErrorCode, RegistryError
 COMMANDS = {
     "up": "cli.running.serving",
     "serve": "cli.running.serving",
-    "mcp": "cli.running.serving",
+    "mcp": "cli.running.mcp_command",
     "log": "cli.conversations.log_and_extract",
     "extract": "cli.conversations.log_and_extract",
     "list": "cli.conversations.sessions:list_sessions",

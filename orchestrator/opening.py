@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orchestrator.outside.writing import Writer
+from orchestrator.outside.writing import ModelWriter
 from orchestrator.service import Orchestrator
 from orchestrator.state import ExternalAction, Shelf
 from orchestrator.sync.drain import drain
@@ -49,7 +49,7 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
         meaning=meaning,
         actions=_actions(settings),
         writer=writer,
-        shelf=Shelf(settings.home / "backups", READERS, places),
+        shelf=Shelf(settings.home / "backups", READERS, places, settings.home / "resume"),
     )
     freshness = Freshness(orchestrator, settings.home, READERS, places)
     if registry.is_embedded:
@@ -81,13 +81,13 @@ def _actions(settings: Settings) -> list[ExternalAction]:
     return [McpAction(one) for one in settings.actions]
 
 
-def _writer(settings: Settings) -> Writer | None:
+def _writer(settings: Settings) -> ModelWriter | None:
     if not settings.llm_base_url:
         return None
     from orchestrator.outside.language_model import LanguageModel  # an HTTP client that only who asked for it needs
 
     model = LanguageModel(settings.llm_base_url, settings.llm_model, settings.llm_api_key.get_secret_value())
-    return Writer(model, settings.llm_timeout_s)
+    return ModelWriter(model, settings.llm_timeout_s)
 
 
 def _meaning(settings: Settings, registry: Registry) -> Meaning | None:

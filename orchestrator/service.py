@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import langsmith
 
+from orchestrator.calls import TOLD
 from orchestrator.field_types import MOST_MESSAGES
 from orchestrator.graph import build_graph
 from orchestrator.nodes import WRITE
 from orchestrator.operation_names import READING, Operation, full_name
-from orchestrator.outside.writing import Writer
+from orchestrator.outside.writing import ModelWriter
 from orchestrator.permission import check, is_of_others
+from orchestrator.progress import run_telling
 from orchestrator.recording.recorder import Recorder, request_summary, result_summary
 from orchestrator.recording.records import Records
 from orchestrator.refusals import Refusal
@@ -52,7 +54,7 @@ class Orchestrator:
         answer_characters: int = 0,
         actions: Sequence[ExternalAction] = (),
         meaning: Meaning | None = None,
-        writer: Writer | None = None,
+        writer: ModelWriter | None = None,
         shelf: Shelf | None = None,
     ) -> None:
         self.registry = registry
@@ -174,7 +176,11 @@ class Orchestrator:
             with langsmith.tracing_context(enabled=False):
                 limit = None if request.takes_long else self._timeout_s
                 async with asyncio.timeout(limit), self._turn(request):
-                    ended = await self._graph.ainvoke(asked, context=run)
+                    tell = TOLD.get()
+                    if tell:
+                        ended: Mapping[str, Any] = await run_telling(self._graph, asked, run, tell)
+                    else:
+                        ended = await self._graph.ainvoke(asked, context=run)
         except TimeoutError as exc:
             raise OperationTimeout(
                 f"The operation took longer than {self._timeout_s:g} s.",

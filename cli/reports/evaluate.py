@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Mapping
-from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.output import as_json_option, cut, line_width, one_line, print_json
-from registry.settings import Settings, read_settings
+from cli.operations import this_client, with_orchestrator
+from cli.output import as_json_option, cut, one_line, print_report
+
+if TYPE_CHECKING:
+    from orchestrator.service import Orchestrator
 
 NONE_KEPT = (
     "No case is kept yet. Open a run that missed something in the backoffice, and say what it should have found."
@@ -21,21 +22,14 @@ NONE_KEPT = (
 @as_json_option
 def evaluate(as_json: bool) -> None:
     """Ask the kept questions again, and print how many still find what they should."""
-    figures = asyncio.run(_figures(read_settings()))
-    if as_json:
-        print_json(figures)
-        return
-    for line in _lines(figures, line_width()):
-        click.echo(line)
+    print_report(with_orchestrator(_figures), as_json, _lines)
 
 
-async def _figures(settings: Settings) -> dict[str, Any]:
+async def _figures(orchestrator: Orchestrator) -> dict[str, Any]:
     from orchestrator.evaluation import evaluate as ask_again
     from orchestrator.evaluation import hit_rates
-    from orchestrator.opening import open_orchestrator
 
-    async with open_orchestrator(settings) as orchestrator:
-        outcomes = await ask_again(orchestrator, f"ctxr {version('context-registry')}")
+    outcomes = await ask_again(orchestrator, this_client())
     return {**hit_rates(outcomes), "results": [outcome.as_dict() for outcome in outcomes]}
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, time, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.output import as_json_option, line_width, one_line, pad, print_json
-from registry.settings import Settings, read_settings
+from cli.operations import with_orchestrator
+from cli.output import as_json_option, one_line, pad, print_report
+
+if TYPE_CHECKING:
+    from orchestrator.service import Orchestrator
 
 DAYS = 30
 SHOWN = 10
@@ -21,21 +23,14 @@ NAME, COUNT = 24, 10
 @as_json_option
 def stats(as_json: bool) -> None:
     """Show what is kept, in figures: by client, project and day."""
-    figures = asyncio.run(_figures(read_settings()))
-    if as_json:
-        print_json(figures)
-        return
-    for line in _lines(figures, line_width()):
-        click.echo(line)
+    print_report(with_orchestrator(_figures), as_json, _lines)
 
 
-async def _figures(settings: Settings) -> dict[str, Any]:
-    from orchestrator.opening import open_orchestrator
+async def _figures(orchestrator: Orchestrator) -> dict[str, Any]:
     from registry.storage.facets import registry_totals
 
     days = last_days(datetime.now())
-    async with open_orchestrator(settings) as orchestrator:
-        return await orchestrator.registry.read(lambda tx: registry_totals(tx, days))
+    return await orchestrator.registry.read(lambda tx: registry_totals(tx, days))
 
 
 def last_days(today: datetime) -> list[datetime]:

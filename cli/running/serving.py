@@ -1,10 +1,7 @@
-"""`ctxr up`, `ctxr serve` and `ctxr mcp`: the registry, running."""
+"""`ctxr up` and `ctxr serve`: the registry, running."""
 
 from __future__ import annotations
 
-import os
-import signal
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -69,42 +66,6 @@ def serve(**given: Any) -> None:
             click.echo(line, err=True)
 
     _serve(settings, Audience(lambda page: _say_where(settings, page), told))
-
-
-@click.command()
-@click.option(
-    "--toolsets",
-    default="default",
-    show_default=True,
-    metavar="NAMES",
-    help="Which tools: default, history, all, archive; with commas.",
-)
-@click.option("--project", metavar="FOLDER", help="The folder that `current` means. Default: the one it is started in.")
-def mcp(toolsets: str, project: str | None) -> None:
-    """Speak MCP on stdin and stdout: what a client starts for itself.
-
-    Clients are told of this command by what `ctxr up` prints.
-    """
-    from mcp_server.stdio import run_stdio
-
-    chosen, folder = window_options(toolsets, project)
-    # Waiting for stdin cannot be interrupted otherwise, and what was answered is stored already.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    if sys.stdin.isatty():
-        click.echo("Waiting for an MCP client on stdin; Ctrl-C ends this. Clients start it themselves.", err=True)
-    run_stdio(chosen, folder)
-
-
-def window_options(toolsets: str, project: str | None, folder: str | None = None) -> tuple[tuple[str, ...], str | None]:
-    """The chosen toolsets, and the folder that `current` means for who is started in `folder`.
-
-    Raises InvalidRequest if there is no such toolset.
-    """
-    from mcp_server.server import toolsets_named
-    from orchestrator.calls import working_folder
-
-    named = os.path.abspath(os.path.join(folder or "", project)) if project else None
-    return toolsets_named(toolsets), named or working_folder(folder)
 
 
 def _settings(given: dict[str, Any]) -> Settings:

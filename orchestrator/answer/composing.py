@@ -6,7 +6,7 @@ from typing import Any
 
 from orchestrator.answer.delivery import delivered
 from orchestrator.answer.extraction import Extraction
-from orchestrator.answer.how_read import understood
+from orchestrator.answer.looking_up import understood
 from orchestrator.answer.other_channels import about
 from orchestrator.answer.passages import Weigh
 from orchestrator.answer.reversals import Said, taken_back

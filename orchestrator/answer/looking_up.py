@@ -1,14 +1,15 @@
-"""The one road from a user's words to messages: read what is asked, say where to look, look it up."""
+"""The one road from a user's words to messages: read what is asked, look it up, and tell how it was read."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
+from typing import Any
 
 from orchestrator.calls import UNKNOWN
 from orchestrator.state import Run
-from registry.domain import now
+from registry.domain import format_time, now
 from registry.search.retrieval import SearchResult, find_messages
 from registry.search.scope import Scope, narrow
 from registry.search.sessions import unanswered_channels
@@ -57,3 +58,30 @@ def find(tx: ReadTransaction, run: Run, read: Understood, scope: Scope, also: Se
     from registry.search.meaning import with_meaning  # numpy, which is there only for who asked for meaning
 
     return with_meaning(tx, found, read.search, scope, run.meant.model, run.meant.vector, read.dates)
+
+
+def understood(read: Understood, result: SearchResult | None, *, relaxed: bool = False) -> dict[str, Any]:
+    """How a request was read, for a reader who wonders; what is empty is left out."""
+    search = read.search
+    said = {
+        "words": [word.text for word in result.query.words] if result else [],
+        "also": [wording.text for wording in result.wordings[1:]] if result else [],
+        "phrases": list(search.phrases),
+        "prefixes": list(search.prefixes),
+        "excluded": list(search.excluded),
+        "tags": list(search.tags),
+        "when": search.when_words,
+        "from": _time(search.from_),
+        "to": _time(search.to),
+        "dates": [f"{_time(span.start)}/{_time(span.end)}" for span in read.dates],
+        "sources": list(read.sources),
+        "project": search.project,
+        "continues": read.goes_on,
+        "typos": dict(result.wordings[0].typos) if result else {},
+        "relaxed": "words" if relaxed else "",
+    }
+    return {name: value for name, value in said.items() if value}
+
+
+def _time(given: datetime | None) -> str | None:
+    return format_time(given) if given else None

@@ -124,9 +124,9 @@ def turns_in(kept: Iterable[Judged]) -> list[Turn]:
     return list(dict.fromkeys((one.ranked.candidate.channel_id, one.ranked.candidate.turn) for one in kept))
 
 
-def best_channels(found: SearchResult) -> list[tuple[int, float]]:
+def best_channels(found: SearchResult, verdicts: Iterable[Judged]) -> list[tuple[int, float]]:
     """Channels with their scores, best first: those with a message that has to do with the request, or such a title."""
-    kept = {one.ranked.candidate.channel_id for one in judge(found) if one.reason is None}
+    kept = {one.ranked.candidate.channel_id for one in verdicts if one.reason is None}
     titled = {number for wording in found.wordings for number in wording.titles}
     return [(one.number, one.score) for one in found.channels if one.number in kept | titled]
 

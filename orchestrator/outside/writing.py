@@ -36,7 +36,7 @@ class Unavailable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
+class ModelWriter:
     """A language model that writes summaries, and how many seconds an answer waits for it."""
 
     model: LanguageModel

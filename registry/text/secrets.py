@@ -19,7 +19,7 @@ MARK = re.compile(r"\[secret:[a-z-]+:[0-9a-f]{2}\]")
 """What stands in a secret's place."""
 
 
-class Found(NamedTuple):
+class Secret(NamedTuple):
     """A secret in a text: what it is, and where it stands."""
 
     kind: str
@@ -248,12 +248,12 @@ _CALLED = re.compile(
 _LONGEST_CHOSEN = 64
 
 
-def find_secrets(text: str) -> list[Found]:
+def find_secrets(text: str) -> list[Secret]:
     """The secrets of a text in their order; none overlaps another."""
     if "[secret:" in text:
         text = MARK.sub(lambda mark: " " * len(mark[0]), text)  # else a mark were a name with a value
     lowered = text.lower()
-    taken: list[Found] = []
+    taken: list[Secret] = []
     for rule in _rules_for(text, lowered):
         taken += [found for found in _by_rule(rule, text) if _is_free(found, taken)]
     taken += [found for found in _named(text, lowered) if _is_free(found, taken)]
@@ -309,19 +309,19 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-def _by_rule(rule: Rule, text: str) -> Iterator[Found]:
+def _by_rule(rule: Rule, text: str) -> Iterator[Secret]:
     pattern = _compiled(rule.pattern)
     group = "secret" if "secret" in pattern.groupindex else 0
     for match in pattern.finditer(text):
         if rule.is_one is None or rule.is_one(match[group]):
-            yield Found(rule.kind, *match.span(group))
+            yield Secret(rule.kind, *match.span(group))
 
 
-def _is_free(found: Found, taken: list[Found]) -> bool:
+def _is_free(found: Secret, taken: list[Secret]) -> bool:
     return all(found.end <= other.start or other.end <= found.start for other in taken)
 
 
-def _named(text: str, lowered: str) -> Iterator[Found]:
+def _named(text: str, lowered: str) -> Iterator[Secret]:
     """Values behind a name such as `SECRET_KEY =`."""
     if len(lowered) != len(text):  # a few letters grow when they are lowered: places would not agree
         lowered = text
@@ -331,7 +331,7 @@ def _named(text: str, lowered: str) -> Iterator[Found]:
             while at >= 0:
                 found = _BEHIND.match(text, at + len(name))
                 if found and not _ABOUT.search(found["more"]) and (value := _value(found, name)):
-                    yield Found(kind, found.start(value), found.end(value))
+                    yield Secret(kind, found.start(value), found.end(value))
                 at = lowered.find(name, at + len(name))
 
 

@@ -57,6 +57,12 @@ async def three(orchestrator: Orchestrator) -> Orchestrator:
     return orchestrator
 
 
+async def test_as_much_is_shown_before_a_match_as_behind_it(three: Orchestrator) -> None:
+    [session] = (await search(three, "networks external", context_window=1))["sessions"]
+    [match] = [match for match in session["matches"] if match["sequence"] == 2]
+    assert [line["sequence"] for line in match["context"]] == [1, 3]
+
+
 async def test_a_match_shows_where_it_hit_and_what_was_said_around_it(three: Orchestrator) -> None:
     [session] = (await search(three, "시간 복잡도 개선", context_window=1))["sessions"]
     assert session["channel"] == "fib"

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
+from orchestrator.answer.relevance import Judged, judge
 from orchestrator.service import Orchestrator
+from registry.search.retrieval import SearchResult
 
 pytestmark = pytest.mark.anyio
 
@@ -63,6 +65,24 @@ async def test_asking_costs_no_more_statements_with_more_sessions(orchestrator: 
         assert answer["success"], answer
         counts.append(len(seen))
     assert max(counts) <= most, "\n".join(seen)
+
+
+@pytest.mark.parametrize("operation", ["extract", "search_sessions", "search"])
+async def test_what_was_found_is_judged_once(
+    orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch, operation: str
+) -> None:
+    for number in range(3):
+        await log(orchestrator, number)
+    judged: list[Any] = []
+
+    def noted(found: SearchResult) -> list[Judged]:
+        judged.append(found)
+        return judge(found)
+
+    for module in ("answer.relevance", "operations.extract", "operations.search"):
+        monkeypatch.setattr(f"orchestrator.{module}.judge", noted)
+    assert (await orchestrator.run({"operation": operation, "query": {"text": "memoize fibonacci"}}))["success"]
+    assert len(judged) == 1
 
 
 async def test_logging_costs_no_more_statements_with_more_sessions(orchestrator: Orchestrator) -> None:

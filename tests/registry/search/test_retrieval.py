@@ -311,6 +311,12 @@ def typos_of(tx: ReadTransaction, words: str) -> Any:
     return correct(tx, index, query, index.frequencies(tx, query.tokens, 100), 100).typos
 
 
+async def test_a_prefix_finds_the_very_word_though_its_stem_ends_otherwise(registry: Registry) -> None:
+    await say(registry, "guests", "the guests are happy", "so we keep the basket", at="2026-05-01")
+    result = await ask(registry, Search(prefixes=("happy",)))
+    assert [one.candidate.seq for one in result.ranked] == [0]
+
+
 async def test_a_phrase_a_prefix_and_an_exclusion_are_held_against_the_text(registry: Registry) -> None:
     await say(registry, "phrases", "blue green", "green blue", "bluegreen deploys", at="2026-05-01")
     result = await ask(registry, Search(phrases=("blue green",)))
