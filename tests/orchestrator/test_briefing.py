@@ -89,6 +89,7 @@ async def test_the_same_briefing_is_handed_out_once(orchestrator: Orchestrator, 
     assert pages.made == [{"id": first["id"], "date": DAY, "text": first["text"]}]
 
 
+@pytest.mark.usefixtures("without_pauses")
 async def test_where_the_outside_fails_the_briefing_stays_and_is_handed_out_later(
     orchestrator: Orchestrator, pages: Pages
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -29,9 +30,25 @@ def log(ctxr: Ctxr, channel: str, *texts: str, days_ago: float = 0, **meta: str)
     assert ctxr("log", "-", given=given).exit_code == 0
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the registry of `three` is kept from the first test on."""
+    return tmp_path_factory.mktemp("kept") / "registry.db"
+
+
 @pytest.fixture
-def three(ctxr: Ctxr) -> Ctxr:
+def three(ctxr: Ctxr, empty_home: Path, kept: Path) -> Ctxr:
     """Three sessions: `tokens` today, `basket` 3 days ago, `prices` 20 days ago."""
+    registry = empty_home / "ctxr" / "registry.db"
+    if kept.exists():
+        shutil.copy(kept, registry)
+    else:
+        log_three(ctxr)
+        shutil.copy(registry, kept)
+    return ctxr
+
+
+def log_three(ctxr: Ctxr) -> None:
     shop = "/home/ann/shop"
     log(
         ctxr,
@@ -44,7 +61,6 @@ def three(ctxr: Ctxr) -> Ctxr:
     )
     log(ctxr, "basket", "Where is the basket kept?", "In redis.", days_ago=3, project=shop, title="Basket")
     log(ctxr, "tokens", "How long do tokens live?", "A week.\n\n```python\nx = 1\n```", source="codex")
-    return ctxr
 
 
 def as_json(ctxr: Ctxr, *words: str) -> Any:

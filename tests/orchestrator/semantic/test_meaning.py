@@ -23,6 +23,7 @@ from registry.storage.executions import Execution
 from registry.storage.tables import embedding_model, message_vector
 from sources.base import FoundSession
 from tests.embedding_server import EmbeddingServer
+from tests.seeded import Seeded
 
 pytestmark = pytest.mark.anyio
 
@@ -46,9 +47,17 @@ def clock() -> Clock:
     return Clock()
 
 
+async def four_conversations(orchestrator: Orchestrator) -> None:
+    await log(orchestrator, "pet", FELINE, day="2026-01-05", project="/home/me/pets")
+    await log(orchestrator, "db", SLUGGISH, day="2026-02-05", source="claude")
+    await log(orchestrator, "haustier", KOREAN, day="2026-03-05")
+    await log(orchestrator, "noise", ["Paint the fence green", "Two coats, and let it dry"])
+
+
 @pytest.fixture
-async def registry(database_url: str) -> AsyncIterator[Registry]:
-    registry = Registry(database_url)
+async def registry(seeded: Seeded) -> AsyncIterator[Registry]:
+    """Of four conversations, nothing of them embedded yet."""
+    registry = Registry(await seeded(four_conversations))
     yield registry
     registry.close()
 
@@ -57,14 +66,9 @@ async def registry(database_url: str) -> AsyncIterator[Registry]:
 async def orchestrator(
     registry: Registry, embedding_server: EmbeddingServer, clock: Clock
 ) -> AsyncIterator[Orchestrator]:
-    """Over a registry of four conversations, with a model, nothing embedded yet."""
+    """With a model."""
     meaning = Meaning(registry, Endpoint(embedding_server.url, "toy"), clock)
-    orchestrator = Orchestrator(registry, meaning=meaning)
-    await log(orchestrator, "pet", FELINE, day="2026-01-05", project="/home/me/pets")
-    await log(orchestrator, "db", SLUGGISH, day="2026-02-05", source="claude")
-    await log(orchestrator, "haustier", KOREAN, day="2026-03-05")
-    await log(orchestrator, "noise", ["Paint the fence green", "Two coats, and let it dry"])
-    yield orchestrator
+    yield Orchestrator(registry, meaning=meaning)
     await meaning.close()
 
 

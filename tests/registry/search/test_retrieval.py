@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.service import Orchestrator
 from registry.registry import Registry
 from registry.search import candidates
 from registry.search.retrieval import SearchResult, corpus_of, find_messages
@@ -23,18 +24,23 @@ from registry.text.confidence import Confidence, confidence_of
 from registry.text.query import parse_query
 from registry.text.spans import Span
 from registry.text.syntax import Search
+from tests.seeded import Seeded
 
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-async def registry(database_url: str) -> AsyncIterator[Registry]:
-    """Three channels: of two clients, two months and two projects, one of them tagged."""
-    registry = Registry(database_url)
+async def three_channels(orchestrator: Orchestrator) -> None:
+    """Of two clients, two months and two projects, one of them tagged."""
+    registry = orchestrator.registry
     await say(registry, "shop", "redis one", "redis two", "redis three", at="2026-01-05", project="/home/me/shop")
     await say(registry, "blog", "redis four", "kafka five", at="2026-02-10", project="/home/me/blog", source="claude")
     await say(registry, "notes", "kafka six", at="2026-03-15", title="redis in production")
     await registry.write(lambda tx: edit_channel(tx, "blog", {}, ["infra"]))
+
+
+@pytest.fixture
+async def registry(seeded: Seeded) -> AsyncIterator[Registry]:
+    registry = Registry(await seeded(three_channels))
     yield registry
     registry.close()
 
