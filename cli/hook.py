@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-CLIENTS = ("cursor", "claude-code", "codex")
+CLIENTS = ("cursor", "claude-code", "codex", "copilot-cli", "gemini-cli", "opencode", "qwen-code")
 """Those with hooks in `sources.clients`, named once more: to import the records takes longer than all the rest."""
 
 KEPT = (

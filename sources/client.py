@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from platformdirs import user_config_path
 
@@ -23,7 +23,9 @@ class ServerList:
     file: Place
     key: str = "mcpServers"
     format: Literal["json", "toml"] = "json"
-    entry: Mapping[str, str] = field(default_factory=dict)
+    entry: Mapping[str, Any] = field(default_factory=dict)
+    is_one_command: bool = False
+    """The program and its arguments stand in one list, `command`, and the variables in `environment`."""
     in_project: str = ""
     """The same file in a project's folder, where the client has one."""
 
@@ -36,9 +38,17 @@ class Hooks:
     """Those that we ask to be told of."""
     said: Mapping[str, tuple[Role, str]]
     """Who says what in which event: the field of its payload. All other events tell only that there is news."""
+    start: str = ""
+    """The event of a chat's beginning, at which it takes in a note."""
     file: str = "hooks.json"
-    format: Literal["list", "groups"] = "groups"
-    """`hooks: {event: [{command}]}` and a version, or `hooks: {event: [{matcher?, hooks: [{type, command}]}]}`."""
+    format: Literal["list", "groups", "plugin"] = "groups"
+    """`hooks: {event: [handler]}` and a version, `hooks: {event: [{matcher?, hooks: [handler]}]}`, or a program."""
+    handler: Callable[[str], Mapping[str, Any]] = lambda command: {"type": "command", "command": command}
+    """How a handler with a command is written."""
+    plugin: str = ""
+    """The program that tells us, where the client runs no commands; `@HOOK@` stands for the words of ours, as JSON."""
+    is_among_settings: bool = False
+    """The file holds other settings, too."""
     typed: Callable[[str], Iterable[str]] | None = None
     """What of a prompt the user typed, in the very pieces in which the client's reader will find it."""
 

@@ -24,9 +24,11 @@ CLAUDE_CODE = Client(
     folder=lambda places: places.folder("CLAUDE_CONFIG_DIR", ".claude"),
     servers=ServerList(_servers),
     hooks=Hooks(
-        events=("UserPromptSubmit", "Stop", "SessionEnd"),
+        events=("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"),
         said={"UserPromptSubmit": (Role.USER, "prompt"), "Stop": (Role.ASSISTANT, "last_assistant_message")},
+        start="SessionStart",
         file="settings.json",
+        is_among_settings=True,
         typed=typed,
     ),
     command="claude-code",

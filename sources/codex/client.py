@@ -23,8 +23,9 @@ CODEX = Client(
     folder=_folder,
     servers=ServerList(lambda places: _folder(places) / "config.toml", key="mcp_servers", format="toml"),
     hooks=Hooks(
-        events=("UserPromptSubmit", "Stop"),
+        events=("SessionStart", "UserPromptSubmit", "Stop"),
         said={"UserPromptSubmit": (Role.USER, "prompt"), "Stop": (Role.ASSISTANT, "last_assistant_message")},
+        start="SessionStart",
         typed=typed,
     ),
     command="codex",

@@ -1,0 +1,30 @@
+"""Qwen Code, which began as Gemini CLI and has gone its own way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sources.base import Places
+from sources.client import Client, Hooks, ServerList
+
+
+def _folder(places: Places) -> Path:
+    return places.folder("QWEN_HOME", ".qwen")
+
+
+QWEN_CODE = Client(
+    source="qwen-code",
+    name="Qwen Code",
+    handshake=("qwen-code", "qwen-cli", "qwen-code-mcp-client"),
+    folder=_folder,
+    servers=ServerList(lambda places: _folder(places) / "settings.json"),
+    hooks=Hooks(
+        events=("SessionStart", "Stop", "SessionEnd"),
+        said={},  # its own files have it all
+        start="SessionStart",
+        file="settings.json",
+        is_among_settings=True,
+    ),
+    command="qwen-code",
+    then="Start Qwen Code anew.",
+)
