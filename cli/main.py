@@ -27,6 +27,7 @@ COMMANDS = {
     "tag": "cli.sessions",
     "nickname": "cli.sessions",
     "export": "cli.sessions",
+    "note": "cli.note",
     "resume": "cli.resume",
     "brief": "cli.brief",
     "stats": "cli.stats",

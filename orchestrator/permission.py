@@ -5,7 +5,12 @@ from __future__ import annotations
 from orchestrator.requests import LOCAL, DeleteRequest, Operation, Request
 from registry.access import Access, Level
 
-READ = frozenset({Operation.EXTRACT, Operation.SEARCH, Operation.SEARCH_SESSIONS, Operation.LIST, Operation.FETCH})
+READ = frozenset(
+    {
+        *(Operation.EXTRACT, Operation.SEARCH, Operation.SEARCH_SESSIONS, Operation.LIST, Operation.FETCH),
+        Operation.NOTE,
+    }
+)
 """These take a token to read; of the others these take one to administer, and all the rest one to write."""
 ADMIN = LOCAL | {Operation.RESUME}
 

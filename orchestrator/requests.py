@@ -51,6 +51,7 @@ class Operation(StrEnum):
     IMPORT = "import"
     DAILY_BRIEFING = "daily_briefing"
     RESUME = "resume"
+    NOTE = "note"
     CREATE_BACKUP = "create_backup"
     LIST_BACKUPS = "list_backups"
     VALIDATE_BACKUP = "validate_backup"
@@ -68,6 +69,7 @@ READING = frozenset(
         Operation.SEARCH_SESSIONS,
         Operation.LIST,
         Operation.FETCH,
+        Operation.NOTE,
         Operation.DAILY_BRIEFING,
         Operation.CREATE_BACKUP,
     }
@@ -419,6 +421,15 @@ class ResumeQuery(BaseModel):
     undo: bool = False
 
 
+class NoteQuery(BaseModel):
+    """Where a new chat begins, and which one it is."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    folder: str = Field(min_length=1, description="the folder it works in")
+    session_id: str | None = Field(None, description="the chat itself, of which nothing is told")
+
+
 class Request(BaseModel):
     """What every request has, whatever the operation."""
 
@@ -543,6 +554,11 @@ class ResumeRequest(Request):
     query: ResumeQuery
 
 
+class NoteRequest(Request):
+    operation = Operation.NOTE
+    query: NoteQuery
+
+
 class CreateBackupRequest(Request):
     operation = Operation.CREATE_BACKUP
     takes_long = True
@@ -595,6 +611,7 @@ REQUESTS: dict[str, type[Request]] = {
         RestoreRequest,
         BriefingRequest,
         ResumeRequest,
+        NoteRequest,
         CreateBackupRequest,
         ListBackupsRequest,
         ValidateBackupRequest,
