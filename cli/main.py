@@ -28,6 +28,7 @@ COMMANDS = {
     "nickname": "cli.sessions",
     "export": "cli.sessions",
     "note": "cli.note",
+    "blame": "cli.blame",
     "resume": "cli.resume",
     "brief": "cli.brief",
     "stats": "cli.stats",

@@ -12,7 +12,7 @@ READ = frozenset(
     }
 )
 """These take a token to read; of the others these take one to administer, and all the rest one to write."""
-ADMIN = LOCAL | {Operation.RESUME}
+ADMIN = LOCAL | {Operation.RESUME, Operation.BLAME}
 
 
 def check(request: Request, access: Access) -> None:

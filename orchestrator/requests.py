@@ -52,6 +52,7 @@ class Operation(StrEnum):
     DAILY_BRIEFING = "daily_briefing"
     RESUME = "resume"
     NOTE = "note"
+    BLAME = "blame"
     CREATE_BACKUP = "create_backup"
     LIST_BACKUPS = "list_backups"
     VALIDATE_BACKUP = "validate_backup"
@@ -70,6 +71,7 @@ READING = frozenset(
         Operation.LIST,
         Operation.FETCH,
         Operation.NOTE,
+        Operation.BLAME,
         Operation.DAILY_BRIEFING,
         Operation.CREATE_BACKUP,
     }
@@ -430,6 +432,18 @@ class NoteQuery(BaseModel):
     session_id: str | None = Field(None, description="the chat itself, of which nothing is told")
 
 
+class BlameQuery(BaseModel):
+    """What came about somewhere: a file or one line of it, a commit; or the session whose commits are asked for."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    file: str | None = Field(None, min_length=1, max_length=4000, description="FILE or FILE:LINE")
+    commit: str | None = Field(None, min_length=1, max_length=300)
+    session_id: str | None = Field(None, min_length=1, max_length=300)
+    folder: str = Field(".", min_length=1, description="where a relative path begins, and the repository is looked for")
+    limit: int = Field(5, ge=1, le=100)
+
+
 class Request(BaseModel):
     """What every request has, whatever the operation."""
 
@@ -559,6 +573,11 @@ class NoteRequest(Request):
     query: NoteQuery
 
 
+class BlameRequest(Request):
+    operation = Operation.BLAME
+    query: BlameQuery
+
+
 class CreateBackupRequest(Request):
     operation = Operation.CREATE_BACKUP
     takes_long = True
@@ -612,6 +631,7 @@ REQUESTS: dict[str, type[Request]] = {
         BriefingRequest,
         ResumeRequest,
         NoteRequest,
+        BlameRequest,
         CreateBackupRequest,
         ListBackupsRequest,
         ValidateBackupRequest,

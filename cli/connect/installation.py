@@ -71,7 +71,7 @@ def _server(listed: ServerList, server: StdioServer, places: Places, project: Pa
 def _hooks(source: str, hooks: Hooks, server: StdioServer, file: Path) -> Part:
     if hooks.format == "plugin":
         plugin = hooks.plugin.replace("@HOOK@", json.dumps(server.hook_words(source)))
-        return Part("hooks", file, lambda _: plugin, lambda _: "")
+        return Part("hooks", file, lambda _: plugin, lambda _: "", is_private=True)
     handlers = {event: hooks.handler(server.hook_command(source, event)) for event in hooks.events}
     put_in, take_out = _HOOK_FORMATS[hooks.format]
     return Part("hooks", file, partial(put_in, handlers), take_out, hooks.is_among_settings)
