@@ -31,6 +31,10 @@ class Connection:
     client: str
     is_here: bool
     parts: Sequence[ConnectionPart]
+    deletes_after_days: float | None = None
+    """What is older it deletes from its own store; None: nothing, as far as is known."""
+    deletes_by: str = ""
+    """The setting that says so, and its file."""
 
 
 Connections = Callable[[Sequence[Path]], Sequence[Connection]]

@@ -54,6 +54,19 @@ class Hooks:
 
 
 @dataclass(frozen=True, slots=True)
+class Purge:
+    """That the client deletes its old conversations by itself, and where that is set."""
+
+    file: Place
+    setting: tuple[str, ...]
+    """The path of keys to how long it keeps them: days, or a text such as `30d` or `4w`."""
+    days: int
+    """How long it keeps them where nothing is set."""
+    switch: tuple[str, ...] = ()
+    """The path of keys that, false, ends it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
     """A file in a project's folder with our words to the client's model; `alone` for a project without hooks."""
 
@@ -83,6 +96,7 @@ class Client:
     servers: ServerList | None = None
     hooks: Hooks | None = None
     rule: Rule | None = None
+    purge: Purge | None = None
     is_logged_by_model: bool = False
     """Its model is asked to log each turn: nothing else brings its chats, or nothing as soon and as surely."""
     command: str = ""
@@ -93,6 +107,8 @@ class Client:
     """What the user does after it was connected."""
     link: str = ""
     """An address that opens it and offers to add a server, but for the server."""
+    prompt_link: str = ""
+    """The beginning of an address that opens it with a prompt written, which the user sends; the prompt follows."""
     takes_bundle: bool = False
     """Whether it installs `.mcpb` bundles."""
 

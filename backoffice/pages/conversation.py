@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import quote
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
@@ -29,6 +31,8 @@ from registry.storage.extract_results import deliveries_of
 from registry.storage.message_windows import Window, numbers_containing, questions_of, read_window, window_around
 from registry.storage.messages import MessageRow, by_ids, by_numbers, get_message
 from registry.storage.paging import Page
+from sources.clients import CLIENTS
+from sources.writers import WRITERS
 
 router = APIRouter(default_response_class=HTMLResponse)
 
@@ -80,7 +84,15 @@ async def conversation_page(request: Request, registry: Stored, client: Asking, 
     found["hits"] = await _hits(registry, client, channel, query.q or "") if is_searched else None
     prompt = continue_prompt(found["channel"])
     return await asyncio.to_thread(
-        render, request, "conversation.html", section="registry", query=query, prompt=prompt, **found
+        render,
+        request,
+        "conversation.html",
+        section="registry",
+        query=query,
+        prompt=prompt,
+        openers=[(each.name, each.prompt_link + quote(prompt, safe="")) for each in CLIENTS if each.prompt_link],
+        resumes=resume_commands(found["channel"]),
+        **found,
     )
 
 
@@ -141,6 +153,12 @@ def continue_prompt(channel: dict[str, Any]) -> str:
         f"First call the tool `extract` of the MCP server `context-registry` with\n{call}\n"
         "then go on from where it ends."
     )
+
+
+def resume_commands(channel: dict[str, Any]) -> list[tuple[str, str]]:
+    """Each client in which it can go on as a session of its own, and the command that opens it there."""
+    named = shlex.quote(channel["nickname"] or channel["session_id"])
+    return [(writer.client.name, f"ctxr resume {named} --in {source} --run") for source, writer in WRITERS.items()]
 
 
 @router.get("/messages/{id}")

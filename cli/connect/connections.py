@@ -17,6 +17,7 @@ from registry.errors import StorageError
 from sources.base import Places
 from sources.client import Client
 from sources.clients import CLIENTS
+from sources.purging import days_kept
 
 
 def connections_from(home: Path) -> Connections:
@@ -33,7 +34,11 @@ def connection_of(client: Client, places: Places, projects: Sequence[Path] = ())
     """One client; `projects` are folders in which its rule is looked for, if it has one."""
     has_settings = client.folder is not None and client.folder(places).exists()
     is_here = has_settings or _has_store(client, places)
-    return Connection(client.name, is_here, list(_parts(client, places, projects)) if is_here else [])
+    if not is_here:
+        return Connection(client.name, False, [])
+    days = days_kept(client.purge, places) if client.purge else None
+    by = f"{'.'.join(client.purge.setting)} in {client.purge.file(places)}" if client.purge else ""
+    return Connection(client.name, True, list(_parts(client, places, projects)), days, by)
 
 
 def _has_store(client: Client, places: Places) -> bool:

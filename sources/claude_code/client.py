@@ -7,7 +7,7 @@ from pathlib import Path
 from registry.domain import Role
 from sources.base import Places
 from sources.claude_code.prompts import typed
-from sources.client import Client, Hooks, ServerList
+from sources.client import Client, Hooks, Purge, ServerList
 
 
 def _servers(places: Places) -> Path:
@@ -30,6 +30,9 @@ CLAUDE_CODE = Client(
         file="settings.json",
         is_among_settings=True,
         typed=typed,
+    ),
+    purge=Purge(
+        lambda places: places.folder("CLAUDE_CONFIG_DIR", ".claude") / "settings.json", ("cleanupPeriodDays",), 30
     ),
     command="claude-code",
     then="Start Claude Code anew.",

@@ -101,4 +101,5 @@ CURSOR = Client(
     project_option="put the rule into this project",
     then="Restart Cursor. The server alone can also be added by this link:",
     link="cursor://anysphere.cursor-deeplink/mcp/install",
+    prompt_link="cursor://anysphere.cursor-deeplink/prompt?text=",
 )

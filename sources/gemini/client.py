@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sources.base import Places
-from sources.client import Client, Hooks, ServerList
+from sources.client import Client, Hooks, Purge, ServerList
 
 
 def _folder(places: Places) -> Path:
@@ -26,6 +26,12 @@ GEMINI_CLI = Client(
         start="SessionStart",
         file="settings.json",
         is_among_settings=True,
+    ),
+    purge=Purge(
+        lambda places: _folder(places) / "settings.json",
+        ("general", "sessionRetention", "maxAge"),
+        30,
+        switch=("general", "sessionRetention", "enabled"),
     ),
     command="gemini-cli",
     then="Start Gemini CLI anew.",

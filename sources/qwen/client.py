@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from registry.domain import Role
 from sources.base import Places
 from sources.client import Client, Hooks, ServerList
 
@@ -19,8 +20,8 @@ QWEN_CODE = Client(
     folder=_folder,
     servers=ServerList(lambda places: _folder(places) / "settings.json"),
     hooks=Hooks(
-        events=("SessionStart", "Stop", "SessionEnd"),
-        said={},  # its own files have it all
+        events=("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"),
+        said={"UserPromptSubmit": (Role.USER, "prompt"), "Stop": (Role.ASSISTANT, "last_assistant_message")},
         start="SessionStart",
         file="settings.json",
         is_among_settings=True,
