@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-State = Literal["installed", "differs", "missing", "unreadable"]
-"""`differs`: there is something of ours, but it starts another program, or with other settings."""
+State = Literal["installed", "differs", "missing", "unreadable", "untrusted"]
+"""`differs`: there is something of ours, but it starts another program, or with other settings. `untrusted`: it is
+there, and the client does not run it until its user trusts it."""
 
 
 @dataclass(frozen=True, slots=True)

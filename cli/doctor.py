@@ -273,4 +273,6 @@ def _told_by_hooks(hooks: ConnectionPart | None) -> str:
     """Whether its hooks tell us what is said, for a client that has hooks."""
     if hooks is None:
         return ""
+    if hooks.state == "untrusted":
+        return ", hooks installed, but not trusted: it runs none of them until /hooks in it says so"
     return ", hooks installed" if hooks.state in ("installed", "differs") else ", hooks not installed"

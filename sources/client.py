@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from platformdirs import user_config_path
 
 from registry.domain import Role
 from sources.base import Places
+
+if TYPE_CHECKING:
+    import re
 
 Place = Callable[[Places], Path]
 """Where something of the client's is, on a machine whose home folder and environment these are."""
@@ -47,6 +50,9 @@ class Hooks:
     """How a handler with a command is written."""
     plugin: str = ""
     """The program that tells us, where the client runs no commands; `@HOOK@` stands for the words of ours, as JSON."""
+    untrusted: Callable[[Path, tuple[str, ...], re.Pattern[str]], Sequence[str]] | None = None
+    """Of its file, our events and what our commands look like: the events whose hook the client does not run yet,
+    where its user has to trust them first."""
     is_among_settings: bool = False
     """The file holds other settings, too."""
     typed: Callable[[str], Iterable[str]] | None = None

@@ -24,7 +24,8 @@ INSTALLABLE = {client.command: client for client in CLIENTS if client.command}
 """The clients that can be installed, by their names on the command line."""
 
 _HOOKED = "|".join(client.source for client in CLIENTS if client.hooks)
-_OURS = re.compile(rf"""(?:\bctxr(?:\.exe)?|\bcli\.entry)["']?\s+hook\s+(?:{_HOOKED})\b""", re.IGNORECASE)
+OURS = re.compile(rf"""(?:\bctxr(?:\.exe)?|\bcli\.entry)["']?\s+hook\s+(?:{_HOOKED})\b""", re.IGNORECASE)
+"""What a command looks like that runs our hook."""
 
 Edit = Callable[[str], str]
 Handlers = Mapping[str, Mapping[str, Any]]
@@ -136,7 +137,7 @@ def _is_ours(wanted: Mapping[str, Any] | None, handler: Any) -> bool:
     if handler == wanted:
         return False
     commands = (_members(handler).get(name) for name in ("command", "bash", "powershell"))
-    return any(isinstance(command, str) and _OURS.search(command) for command in commands)
+    return any(isinstance(command, str) and OURS.search(command) for command in commands)
 
 
 def _nothing_if_bare(text: str, rest: str) -> str:

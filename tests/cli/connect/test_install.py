@@ -277,6 +277,19 @@ def test_doctor_says_whether_the_hooks_are_there(empty_home: Path) -> None:
     assert ", hooks installed" in bare_ctxr("doctor", "--json").output
 
 
+def test_doctor_says_that_codex_does_not_run_hooks_it_does_not_trust(empty_home: Path) -> None:
+    bare_ctxr("install", "codex", "--yes")
+    folder = empty_home / ".codex"
+    assert "not trusted" in bare_ctxr("doctor", "--json").output
+    config = (folder / "config.toml").read_text(encoding="utf-8")
+    for event in ("session_start", "user_prompt_submit", "stop"):
+        config += f'\n[hooks.state."{folder / "hooks.json"}:{event}:0:0"]\ntrusted_hash = "sha256:0"\n'
+    (folder / "config.toml").write_text(config, encoding="utf-8")
+    told = bare_ctxr("doctor", "--json").output
+    assert "not trusted" not in told
+    assert ", hooks installed" in told
+
+
 def test_claude_desktop_gets_a_bundle_that_starts_this_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CTXR_HOME", str(tmp_path / "my registry"))
     file = tmp_path / "context-registry.mcpb"
