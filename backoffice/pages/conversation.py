@@ -15,14 +15,15 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from backoffice.channels import Name
 from backoffice.conversations import Id
-from backoffice.dependencies import SOURCE, Asking, Client, Stored
+from backoffice.dependencies import SOURCE, Asking, Client, Stored, without_parameters
+from backoffice.errors import OperationFailed
 from backoffice.pages.channels import given_query
 from backoffice.pages.messages import shown
 from backoffice.pages.rendering import HEADERS, channel_url, render
 from backoffice.pages.snippets import snippet
 from backoffice.queries import Word
 from registry.domain import format_time, preview_of
-from registry.errors import NotFound
+from registry.errors import ErrorCode, NotFound
 from registry.registry import Registry
 from registry.storage.aliases import links_of
 from registry.storage.channels import ChannelRow, channel_item, find_channel, get_channel, tags_of
@@ -43,6 +44,7 @@ AHEAD = 6
 MOST_HITS = 100
 MOST_DELIVERIES = 20
 MOST_QUESTIONS = 500
+MOST_COMMITS = 100
 LATEST = "latest"
 CONTINUED = 50
 """How many messages the prompt for another AI asks for."""
@@ -159,6 +161,25 @@ def resume_commands(channel: dict[str, Any]) -> list[tuple[str, str]]:
     """Each client in which it can go on as a session of its own, and the command that opens it there."""
     named = shlex.quote(channel["nickname"] or channel["session_id"])
     return [(writer.client.name, f"ctxr resume {named} --in {source} --run") for source, writer in WRITERS.items()]
+
+
+@router.get("/commits/{channel:path}", dependencies=[without_parameters])
+async def commits_page(request: Request, registry: Stored, client: Asking, channel: Name) -> HTMLResponse:
+    """The commits that were made from a conversation, in the repository of its folder."""
+
+    def work(tx: ReadTransaction) -> dict[str, Any]:
+        row = get_channel(tx, channel)
+        return channel_item(row, tags_of(tx, [row.number])[row.number])
+
+    item = await registry.read(work)
+    query = {"session_id": item["channel"], "limit": MOST_COMMITS}
+    answer = await client.answer({"operation": "blame", "query": query, "source": SOURCE})
+    if not answer["success"] and answer["error"]["code"] != ErrorCode.NOT_FOUND:
+        raise OperationFailed(answer["error"])
+    found, reason = answer.get("found", []), answer.get("error", {}).get("message", "")
+    return await asyncio.to_thread(
+        render, request, "commits.html", section="registry", channel=item, found=found, reason=reason
+    )
 
 
 @router.get("/messages/{id}")
