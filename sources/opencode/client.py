@@ -33,7 +33,7 @@ export const ContextRegistry = async ({ directory }) => {
       await tell(event.type, { session_id: event.properties.sessionID, cwd: directory })
     },
     "experimental.chat.system.transform": async (input, output) => {
-      if (!input.sessionID) return // a title, not a chat
+      if (!input.sessionID || output.system.some((text) => text.includes("title generator"))) return // no chat
       if (!notes.has(input.sessionID))
         notes.set(input.sessionID, tell("session.start", { session_id: input.sessionID, cwd: directory }))
       const note = await notes.get(input.sessionID)
