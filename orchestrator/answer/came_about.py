@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -12,12 +13,15 @@ from typing import Any
 
 from orchestrator.answer.where_it_stands import touched_files
 
-BEFORE, AFTER = timedelta(days=14), timedelta(hours=1)
-"""When a change is spoken of: some time before its commit; clocks and long turns leave some after it."""
+BEFORE, AFTER = timedelta(days=14), timedelta(minutes=5)
+"""When a change comes about: some time before its commit; clocks leave a little after it. Later it is only quoted."""
 _SHORTEST = 8
 """Characters of a line that says something: `}` and `else:` stand everywhere."""
 _WORTH = {"lines": 6.0, "files": 3.0, "named": 1.0, "time": 2.0, "project": 1.5}
 _HALF_LIFE_H = 12.0
+_BY_USER = 0.4
+"""What a line counts that the user put in: pasted to be spoken of, more often than written there."""
+_WRITES = re.compile(r"edit|write|patch|replace|create|insert|apply|save", re.IGNORECASE)
 LEAST = 2.0
 """A conversation with less evidence has just been going on at that time."""
 
@@ -41,6 +45,8 @@ class Evidence:
     time: float = 0.0
     project: float = 0.0
     message_id: str = ""
+    written: dict[str, float] = field(default_factory=dict)
+    """The change's lines that stand there, and what each counts."""
     _best: float = field(default=-1.0)
 
     def score(self) -> float:
@@ -75,36 +81,55 @@ def telling(lines: Iterable[str]) -> frozenset[str]:
 
 
 def evidence_of(change: Change, messages: Sequence[Mapping[str, Any]], top: str, project: str | None) -> Evidence:
-    """What of one conversation's messages, each with `text`, `time` and perhaps `tool`, speaks for a change."""
+    """What of one conversation speaks for a change; `weigh_lines` says how much its lines do, beside the others.
+
+    Each message has `role`, `text`, `time`, and perhaps `tool`.
+    """
     found = Evidence(project=_is_same_project(top, project))
-    seen: set[str] = set()
     nearest: float | None = None
     for message in messages:
-        written = telling(line for text in _texts(message) for line in text.splitlines())
-        here = written & change.lines
-        files = touched_files(message) if message.get("tool") else []
-        is_touched = any(_is_same_file(file, name) for file in files for name in change.files)
-        is_named = any(name.rpartition("/")[2] in message["text"] for name in change.files)
-        strength = 2.0 * len(here) + is_touched + 0.3 * is_named
+        here = change.lines & telling(line for text in _texts(message) for line in text.splitlines())
+        each = _BY_USER if message["role"] == "user" else 1.0
+        is_taken = any(_is_same_file(file, name) for file in touched_files(message) for name in change.files)
+        is_changed = is_taken and _has_written(message)
+        is_named = is_taken or any(name.rpartition("/")[2] in message["text"] for name in change.files)
+        strength = 2.0 * each * len(here) + is_changed + 0.3 * is_named
         if not strength:
             continue
-        seen |= here
-        found.files, found.named = max(found.files, float(is_touched)), max(found.named, float(is_named))
+        found.written |= {line: max(each, found.written.get(line, 0.0)) for line in here}
+        found.files, found.named = max(found.files, float(is_changed)), max(found.named, float(is_named))
         hours = abs((change.at - message["time"]).total_seconds()) / 3600
         nearest = hours if nearest is None else min(nearest, hours)
         if strength >= found._best:
             found._best, found.message_id = strength, message["id"]
-    found.lines = len(seen) / len(change.lines) if change.lines else 0.0
     found.time = math.exp(-math.log(2) * nearest / _HALF_LIFE_H) if nearest is not None else 0.0
     return found
 
 
+def weigh_lines(change: Change, found: Iterable[Evidence]) -> None:
+    """Set how much of a change's lines stands in each conversation; a line that stands in many says little."""
+    found = list(found)
+    holders = Counter(line for one in found for line in one.written)
+    rarity = {line: 1 / max(holders[line], 1) for line in change.lines}
+    for one in found:
+        told = sum(worth * rarity[line] for line, worth in one.written.items())
+        one.lines = told / sum(rarity.values()) if rarity else 0.0
+
+
+def _has_written(message: Mapping[str, Any]) -> bool:
+    """Whether a tool was told what to write, or is called so that it must have been."""
+    tool = message["tool"]
+    written = (text for text in _strings(tool.get("params")) if "\n" in text)
+    return bool(_WRITES.search(str(tool.get("name")))) or any(written)
+
+
 def _texts(message: Mapping[str, Any]) -> Iterator[str]:
-    """What was said, and what a tool was told to write."""
-    yield message["text"]
+    """What was said, or what a tool was told to write; what it has read and shown came about elsewhere."""
     tool = message.get("tool")
     if isinstance(tool, Mapping):
         yield from _strings(tool.get("params"))
+    else:
+        yield message["text"]
 
 
 def _strings(value: object) -> Iterator[str]:

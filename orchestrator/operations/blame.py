@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from orchestrator.answer.came_about import AFTER, BEFORE, LEAST, Change, Evidence, evidence_of, telling
+from orchestrator.answer.came_about import AFTER, BEFORE, LEAST, Change, Evidence, evidence_of, telling, weigh_lines
 from orchestrator.delivery import message_dict
 from orchestrator.git_history import (
     Commit,
@@ -91,13 +91,17 @@ def _conversations(
     for one, change in changes:
         spoken = _by_channel(messages_between(tx, change.at - BEFORE, change.at + AFTER, MOST_MESSAGES))
         rows |= channels_by_number(tx, list(spoken))
-        for number, messages in spoken.items():
-            evidence = evidence_of(change, [_seen(each) for each in messages], top, rows[number].project_path)
+        found = {
+            number: evidence_of(change, [_seen(each) for each in messages], top, rows[number].project_path)
+            for number, messages in spoken.items()
+        }
+        weigh_lines(change, found.values())
+        for number, evidence in found.items():
             if evidence.score() >= LEAST and (number not in best or evidence.score() > best[number][0].score()):
                 best[number] = evidence, one
     tags = tags_of(tx, list(best))
-    found = [(evidence, channel_item(rows[number], tags[number]), one) for number, (evidence, one) in best.items()]
-    return sorted(found, key=lambda each: -each[0].score())
+    ranked = [(evidence, channel_item(rows[number], tags[number]), one) for number, (evidence, one) in best.items()]
+    return sorted(ranked, key=lambda each: -each[0].score())
 
 
 def _by_channel(messages: Sequence[MessageRow]) -> dict[int, list[MessageRow]]:
@@ -124,6 +128,7 @@ def _commits_from(tx: ReadTransaction, run: Run, session_id: str) -> Traced:
     if messages:
         for one in commits_between(top, messages[0]["time"], messages[-1]["time"] + BEFORE):
             evidence = evidence_of(_change(one), _before(messages, one), str(top), row.project_path)
+            weigh_lines(_change(one), [evidence])
             if evidence.confidence() != "low":
                 traced.commits.append(one)
                 traced.found.append((evidence, item, one))
