@@ -6,14 +6,15 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from orchestrator.outside.writing import ModelWriter
 from orchestrator.service import Orchestrator
 from orchestrator.state import ExternalAction, Shelf
 from orchestrator.sync.drain import drain
 from orchestrator.sync.freshness import Freshness
-from orchestrator.writing import Writer
 from registry.ingest.let_in import Keeping
 from registry.private_files import keep_private, private_files_of
 from registry.registry import Registry
@@ -48,11 +49,17 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
         meaning=meaning,
         actions=_actions(settings),
         writer=writer,
-        shelf=Shelf(settings.home / "backups", READERS, places),
+        shelf=Shelf(settings.home / "backups", READERS, places, settings.home / "resume"),
     )
     freshness = Freshness(orchestrator, settings.home, READERS, places)
     if registry.is_embedded:
         orchestrator.before_reading = freshness.refresh
+    if meaning:
+        orchestrator.background.append(meaning.embedding)
+    if settings.remote_url:
+        from orchestrator.remote.keeping_up import exchanging  # an HTTP client that only who asked for it needs
+
+        orchestrator.background.append(partial(exchanging, orchestrator, settings))
     try:
         await drain(orchestrator, settings.home)
         yield orchestrator
@@ -69,18 +76,18 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
 def _actions(settings: Settings) -> list[ExternalAction]:
     if not settings.actions:
         return []
-    from orchestrator.outside import McpAction
+    from orchestrator.outside.tools import McpAction
 
     return [McpAction(one) for one in settings.actions]
 
 
-def _writer(settings: Settings) -> Writer | None:
+def _writer(settings: Settings) -> ModelWriter | None:
     if not settings.llm_base_url:
         return None
-    from orchestrator.language_model import LanguageModel  # an HTTP client that only who asked for it needs
+    from orchestrator.outside.language_model import LanguageModel  # an HTTP client that only who asked for it needs
 
     model = LanguageModel(settings.llm_base_url, settings.llm_model, settings.llm_api_key.get_secret_value())
-    return Writer(model, settings.llm_timeout_s)
+    return ModelWriter(model, settings.llm_timeout_s)
 
 
 def _meaning(settings: Settings, registry: Registry) -> Meaning | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.answer.came_about import AFTER, BEFORE, LEAST, Change, Evidence, evidence_of, telling, weigh_lines
-from orchestrator.delivery import message_dict
+from orchestrator.answer.delivery import message_dict
 from orchestrator.git_history import (
     Commit,
     commit,

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from orchestrator.answer.delivery import message_dict
 from orchestrator.answer.size import tokens_in, within
 from orchestrator.answer.where_it_stands import where_it_stands
-from orchestrator.delivery import message_dict
 from orchestrator.requests import NoteRequest
 from orchestrator.state import Run, Steps
 from registry.domain import preview_of
