@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-State = Literal["installed", "differs", "missing", "unreadable"]
-"""`differs`: there is something of ours, but it starts another program, or with other settings."""
+State = Literal["installed", "differs", "missing", "unreadable", "untrusted"]
+"""`differs`: there is something of ours, but it starts another program, or with other settings. `untrusted`: it is
+there, and the client does not run it until its user trusts it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,10 @@ class Connection:
     client: str
     is_here: bool
     parts: Sequence[ConnectionPart]
+    deletes_after_days: float | None = None
+    """What is older it deletes from its own store; None: nothing, as far as is known."""
+    deletes_by: str = ""
+    """The setting that says so, and its file."""
 
 
 Connections = Callable[[Sequence[Path]], Sequence[Connection]]

@@ -21,11 +21,12 @@ from orchestrator.sync.store_report import StoreReport
 from orchestrator.sync.sync import Ongoing, sync
 from registry.domain import format_time, now
 from registry.errors import InternalError, InvalidRequest, RegistryError
-from registry.storage.client_stores import list_stores
+from registry.storage.client_stores import conversations_read, list_stores
 from registry.storage.database import ReadTransaction
 from registry.storage.facets import latest_projects
 from sources.base import Places, is_drift
 from sources.cursor.client import CURSOR
+from sources.purging import gone
 from sources.readers import READERS
 
 logger = logging.getLogger(__name__)
@@ -50,10 +51,13 @@ class Machine:
         registry = self._orchestrator.registry
         outcome = self._outcome()  # before the stores are read: a sync that is done by then is in what is read
 
-        def work(tx: ReadTransaction) -> tuple[list[dict[str, Any]], list[str]]:
-            return list_stores(tx), latest_projects(tx, CURSOR.source, MOST_PROJECTS)
+        def work(tx: ReadTransaction) -> tuple[list[dict[str, Any]], list[str], dict[tuple[str, str], list[str]]]:
+            return list_stores(tx), latest_projects(tx, CURSOR.source, MOST_PROJECTS), conversations_read(tx)
 
-        read, projects = await registry.read(work)
+        read, projects, kept = await registry.read(work)
+        if registry.is_embedded:
+            for store in read:
+                store["only_here"] = await asyncio.to_thread(gone, kept.get((store["source"], store["path"]), ()))
         found, clients = await asyncio.to_thread(self._look_around, projects) if registry.is_embedded else ([], ())
         return {
             "is_shared": not registry.is_embedded,
@@ -139,6 +143,7 @@ def _store(source: str, path: str, read: dict[str, Any] | None, *, is_here: bool
         "path": path,
         "is_here": is_here,
         "synced_at": read["synced_at"] if read else None,
+        "only_here": read.get("only_here", 0) if read else 0,
         "seen": read["seen"] if read else 0,
         "parsed": read["parsed"] if read else 0,
         "skipped": [one for one in passed_over if not is_drift(one["why"])],

@@ -29,6 +29,7 @@ class Store(BaseModel):
     looked_at: str | None = Field(description="when the sync last started from the pages ended, if it looked here")
     seen: int = Field(description="sessions known of it")
     parsed: int = Field(description="sessions read by that sync: the new and the changed ones")
+    only_here: int = Field(0, description="conversations read of it that are gone from it, and kept in the registry")
     skipped: list[PassedOver]
     drift: list[PassedOver] = Field(description="what the reader did not understand: the client's format has changed")
 
@@ -48,6 +49,8 @@ class Client(BaseModel):
     client: str
     is_here: bool
     parts: list[Part]
+    deletes_after_days: float | None = Field(None, description="what is older it deletes itself; null: nothing known")
+    deletes_by: str = Field("", description="the setting that says so, and its file")
 
 
 class StoreOutcome(BaseModel):
@@ -84,6 +87,7 @@ class Sources(BaseModel):
                 "looked_at": TIME,
                 "seen": 214,
                 "parsed": 2,
+                "only_here": 31,
                 "skipped": [],
                 "drift": [{"what": "3 x record summary-v2", "why": "unknown to this reader"}],
             }

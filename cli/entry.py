@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import sys
 
-SHARED = ("extract", "list", "recent", "search", "show", "sync")
+SHARED = ("extract", "list", "note", "recent", "search", "show", "sync")
 """The commands that the local process runs for a user."""
 
 

@@ -27,6 +27,8 @@ COMMANDS = {
     "tag": "cli.conversations.sessions",
     "nickname": "cli.conversations.sessions",
     "export": "cli.conversations.sessions",
+    "note": "cli.conversations.note",
+    "blame": "cli.conversations.blame",
     "resume": "cli.conversations.resume",
     "brief": "cli.reports.brief",
     "stats": "cli.reports.stats",

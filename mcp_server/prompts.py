@@ -34,6 +34,12 @@ wait for my next question. For older messages call it again with before."""
 TAG = """
 If you log this chat with conversation_log, pass its channel as session_id too. Confirm in one sentence."""
 
+ELSEWHERE = """
+Show me its title and when it was last active, and ask whether it is the one. Then give me the command `ctxr resume \
+SESSION_ID --in {client} --run` with its session_id, to run in a terminal: it opens the conversation as a session of \
+that client's own. Its --last N takes only the last questions along, --dry-run only says what it would write. If that \
+client takes no session in, tell me to ask there: continue the conversation "TITLE"."""
+
 BRIEFING = """
 Set since to the beginning of this day in my time zone: {date}. For each session that was active on that day call \
 extract with its channel and a query of mode "digest", with from and to set to that day. Then write me a briefing, by \
@@ -62,6 +68,15 @@ def add_prompts(server: MCPServer[Any]) -> None:
     async def load(nickname: Annotated[str, Field(description="nickname, id, or #1 for the latest")]) -> str:
         """Bring a past conversation into this one."""
         return _call("fetch_session_by_id", session_id=nickname) + LOAD
+
+    @server.prompt(title="Go on in another client")
+    async def elsewhere(
+        client: Annotated[str, Field(description="claude-code, codex, gemini-cli, opencode or copilot-cli")],
+        session: Annotated[str, Field(description="nickname, id, or #1 for the latest")] = "#1",
+    ) -> str:
+        """Take a conversation along into another AI client."""
+        look = _call("fetch_session_by_id", session_id=session, message_limit=2)
+        return look + ELSEWHERE.format(client=_quoted(client).strip('"'))
 
     @server.prompt(title="Name this conversation")
     async def tag(

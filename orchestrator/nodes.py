@@ -8,7 +8,19 @@ from typing import Any
 
 from orchestrator.elsewhere import elsewhere, with_known_source
 from orchestrator.operation_names import READING, Operation
-from orchestrator.operations import backup, briefing, extract, history, log, manage, migrate, resume, search
+from orchestrator.operations import (
+    backup,
+    blame,
+    briefing,
+    extract,
+    history,
+    log,
+    manage,
+    migrate,
+    note,
+    resume,
+    search,
+)
 from orchestrator.recording.recorder import result_summary
 from orchestrator.requests import HookRequest, ImportRequest, Request
 from orchestrator.state import Run, State, Steps
@@ -29,6 +41,8 @@ OPERATIONS: dict[Operation, Steps[Any, Any]] = {
     Operation.IMPORT: log.IMPORT,
     Operation.DAILY_BRIEFING: briefing.BRIEFING,
     Operation.RESUME: resume.RESUME,
+    Operation.NOTE: note.NOTE,
+    Operation.BLAME: blame.BLAME,
     Operation.CREATE_BACKUP: backup.CREATE,
     Operation.LIST_BACKUPS: backup.LIST,
     Operation.VALIDATE_BACKUP: backup.VALIDATE,

@@ -20,6 +20,8 @@ class Operation(StrEnum):
     IMPORT = "import"
     DAILY_BRIEFING = "daily_briefing"
     RESUME = "resume"
+    NOTE = "note"
+    BLAME = "blame"
     CREATE_BACKUP = "create_backup"
     LIST_BACKUPS = "list_backups"
     VALIDATE_BACKUP = "validate_backup"
@@ -38,6 +40,8 @@ READING = frozenset(
         Operation.SEARCH_SESSIONS,
         Operation.LIST,
         Operation.FETCH,
+        Operation.NOTE,
+        Operation.BLAME,
         Operation.DAILY_BRIEFING,
         Operation.CREATE_BACKUP,
     }

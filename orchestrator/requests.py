@@ -279,6 +279,27 @@ class ResumeQuery(BaseModel):
     undo: bool = False
 
 
+class NoteQuery(BaseModel):
+    """Where a new chat begins, and which one it is."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    folder: str = Field(min_length=1, description="the folder it works in")
+    session_id: str | None = Field(None, description="the chat itself, of which nothing is told")
+
+
+class BlameQuery(BaseModel):
+    """What came about somewhere: a file or one line of it, a commit; or the session whose commits are asked for."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    file: str | None = Field(None, min_length=1, max_length=4000, description="FILE or FILE:LINE")
+    commit: str | None = Field(None, min_length=1, max_length=300)
+    session_id: str | None = Field(None, min_length=1, max_length=300)
+    folder: str = Field(".", min_length=1, description="where a relative path begins, and the repository is looked for")
+    limit: int = Field(5, ge=1, le=100)
+
+
 class Request(BaseModel):
     """What every request has, whatever the operation."""
 
@@ -403,6 +424,16 @@ class ResumeRequest(Request):
     query: ResumeQuery
 
 
+class NoteRequest(Request):
+    operation = Operation.NOTE
+    query: NoteQuery
+
+
+class BlameRequest(Request):
+    operation = Operation.BLAME
+    query: BlameQuery
+
+
 class CreateBackupRequest(Request):
     operation = Operation.CREATE_BACKUP
     takes_long = True
@@ -445,6 +476,8 @@ REQUESTS: dict[str, type[Request]] = {
         RestoreRequest,
         BriefingRequest,
         ResumeRequest,
+        NoteRequest,
+        BlameRequest,
         CreateBackupRequest,
         ListBackupsRequest,
         ValidateBackupRequest,

@@ -91,6 +91,10 @@ class Settings(BaseSettings):
         ge=0,
         description="How long an answer of extract may be, in characters; 0: what the asking client lets through.",
     )
+    start_note: Literal["on", "off"] = Field(
+        default="on",
+        description="Whether a new chat gets a note of its folder's latest conversations, from clients' hooks.",
+    )
     search_budget: int = Field(
         default=0,
         ge=0,

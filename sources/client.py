@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from platformdirs import user_config_path
 
 from registry.domain import Role
 from sources.base import Places
+
+if TYPE_CHECKING:
+    import re
 
 Place = Callable[[Places], Path]
 """Where something of the client's is, on a machine whose home folder and environment these are."""
@@ -23,7 +26,9 @@ class ServerList:
     file: Place
     key: str = "mcpServers"
     format: Literal["json", "toml"] = "json"
-    entry: Mapping[str, str] = field(default_factory=dict)
+    entry: Mapping[str, Any] = field(default_factory=dict)
+    is_one_command: bool = False
+    """The program and its arguments stand in one list, `command`, and the variables in `environment`."""
     in_project: str = ""
     """The same file in a project's folder, where the client has one."""
 
@@ -36,11 +41,35 @@ class Hooks:
     """Those that we ask to be told of."""
     said: Mapping[str, tuple[Role, str]]
     """Who says what in which event: the field of its payload. All other events tell only that there is news."""
+    start: str = ""
+    """The event of a chat's beginning, at which it takes in a note."""
     file: str = "hooks.json"
-    format: Literal["list", "groups"] = "groups"
-    """`hooks: {event: [{command}]}` and a version, or `hooks: {event: [{matcher?, hooks: [{type, command}]}]}`."""
+    format: Literal["list", "groups", "plugin"] = "groups"
+    """`hooks: {event: [handler]}` and a version, `hooks: {event: [{matcher?, hooks: [handler]}]}`, or a program."""
+    handler: Callable[[str], Mapping[str, Any]] = lambda command: {"type": "command", "command": command}
+    """How a handler with a command is written."""
+    plugin: str = ""
+    """The program that tells us, where the client runs no commands; `@HOOK@` stands for the words of ours, as JSON."""
+    untrusted: Callable[[Path, tuple[str, ...], re.Pattern[str]], Sequence[str]] | None = None
+    """Of its file, our events and what our commands look like: the events whose hook the client does not run yet,
+    where its user has to trust them first."""
+    is_among_settings: bool = False
+    """The file holds other settings, too."""
     typed: Callable[[str], Iterable[str]] | None = None
     """What of a prompt the user typed, in the very pieces in which the client's reader will find it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Purge:
+    """That the client deletes its old conversations by itself, and where that is set."""
+
+    file: Place
+    setting: tuple[str, ...]
+    """The path of keys to how long it keeps them: days, or a text such as `30d` or `4w`."""
+    days: int
+    """How long it keeps them where nothing is set."""
+    switch: tuple[str, ...] = ()
+    """The path of keys that, false, ends it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +102,7 @@ class Client:
     servers: ServerList | None = None
     hooks: Hooks | None = None
     rule: Rule | None = None
+    purge: Purge | None = None
     is_logged_by_model: bool = False
     """Its model is asked to log each turn: nothing else brings its chats, or nothing as soon and as surely."""
     command: str = ""
@@ -83,6 +113,8 @@ class Client:
     """What the user does after it was connected."""
     link: str = ""
     """An address that opens it and offers to add a server, but for the server."""
+    prompt_link: str = ""
+    """The beginning of an address that opens it with a prompt written, which the user sends; the prompt follows."""
     takes_bundle: bool = False
     """Whether it installs `.mcpb` bundles."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sources.claude_code.client import CLAUDE_CODE
 from sources.client import Client
+from sources.cline.client import CLINE
 from sources.codex.client import CODEX
 from sources.copilot.client import COPILOT_CLI, VSCODE
 from sources.cursor.client import CURSOR
@@ -11,6 +12,9 @@ from sources.cursor_agent.client import CURSOR_AGENT
 from sources.exports.client import CHATGPT, CLAUDE
 from sources.gemini.client import GEMINI_CLI
 from sources.opencode.client import OPENCODE
+from sources.qwen.client import QWEN_CODE
+from sources.windsurf.client import WINDSURF
+from sources.zed.client import ZED
 
 CLIENTS: tuple[Client, ...] = (
     CURSOR,
@@ -22,5 +26,9 @@ CLIENTS: tuple[Client, ...] = (
     CODEX,
     GEMINI_CLI,
     OPENCODE,
+    QWEN_CODE,
+    CLINE,
+    WINDSURF,
+    ZED,
     CHATGPT,
 )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import quote
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
@@ -13,14 +15,15 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from backoffice.channels import Name
 from backoffice.conversations import Id
-from backoffice.dependencies import SOURCE, Asking, Client, Stored
+from backoffice.dependencies import SOURCE, Asking, Client, Stored, without_parameters
+from backoffice.errors import OperationFailed
 from backoffice.pages.channels import given_query
 from backoffice.pages.messages import shown
 from backoffice.pages.rendering import HEADERS, channel_url, render
 from backoffice.pages.snippets import snippet
 from backoffice.queries import Word
 from registry.domain import format_time, preview_of
-from registry.errors import NotFound
+from registry.errors import ErrorCode, NotFound
 from registry.registry import Registry
 from registry.storage.aliases import links_of
 from registry.storage.channels import ChannelRow, channel_item, find_channel, get_channel, tags_of
@@ -29,6 +32,8 @@ from registry.storage.extract_results import deliveries_of
 from registry.storage.message_windows import Window, numbers_containing, questions_of, read_window, window_around
 from registry.storage.messages import MessageRow, by_ids, by_numbers, get_message
 from registry.storage.paging import Page
+from sources.clients import CLIENTS
+from sources.writers import WRITERS
 
 router = APIRouter(default_response_class=HTMLResponse)
 
@@ -39,6 +44,7 @@ AHEAD = 6
 MOST_HITS = 100
 MOST_DELIVERIES = 20
 MOST_QUESTIONS = 500
+MOST_COMMITS = 100
 LATEST = "latest"
 CONTINUED = 50
 """How many messages the prompt for another AI asks for."""
@@ -80,7 +86,15 @@ async def conversation_page(request: Request, registry: Stored, client: Asking, 
     found["hits"] = await _hits(registry, client, channel, query.q or "") if is_searched else None
     prompt = continue_prompt(found["channel"])
     return await asyncio.to_thread(
-        render, request, "conversation.html", section="registry", query=query, prompt=prompt, **found
+        render,
+        request,
+        "conversation.html",
+        section="registry",
+        query=query,
+        prompt=prompt,
+        openers=[(each.name, each.prompt_link + quote(prompt, safe="")) for each in CLIENTS if each.prompt_link],
+        resumes=resume_commands(found["channel"]),
+        **found,
     )
 
 
@@ -140,6 +154,31 @@ def continue_prompt(channel: dict[str, Any]) -> str:
         f"Continue our conversation “{name}”.\n"
         f"First call the tool `extract` of the MCP server `context-registry` with\n{call}\n"
         "then go on from where it ends."
+    )
+
+
+def resume_commands(channel: dict[str, Any]) -> list[tuple[str, str]]:
+    """Each client in which it can go on as a session of its own, and the command that opens it there."""
+    named = shlex.quote(channel["nickname"] or channel["session_id"])
+    return [(writer.client.name, f"ctxr resume {named} --in {source} --run") for source, writer in WRITERS.items()]
+
+
+@router.get("/commits/{channel:path}", dependencies=[without_parameters])
+async def commits_page(request: Request, registry: Stored, client: Asking, channel: Name) -> HTMLResponse:
+    """The commits that were made from a conversation, in the repository of its folder."""
+
+    def work(tx: ReadTransaction) -> dict[str, Any]:
+        row = get_channel(tx, channel)
+        return channel_item(row, tags_of(tx, [row.number])[row.number])
+
+    item = await registry.read(work)
+    query = {"session_id": item["channel"], "limit": MOST_COMMITS}
+    answer = await client.answer({"operation": "blame", "query": query, "source": SOURCE})
+    if not answer["success"] and answer["error"]["code"] != ErrorCode.NOT_FOUND:
+        raise OperationFailed(answer["error"])
+    found, reason = answer.get("found", []), answer.get("error", {}).get("message", "")
+    return await asyncio.to_thread(
+        render, request, "commits.html", section="registry", channel=item, found=found, reason=reason
     )
 
 

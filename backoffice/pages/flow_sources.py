@@ -11,6 +11,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from backoffice.dependencies import Local, without_parameters
 from backoffice.pages.flow_rendering import render_flow
 from sources.exports.client import CHATGPT, CLAUDE
+from sources.purging import LONG
 
 router = APIRouter(prefix="/flow", default_response_class=HTMLResponse)
 
@@ -31,6 +32,7 @@ async def sources_page(request: Request, machine: Local) -> HTMLResponse:
         is_shared=seen["is_shared"],
         sync=seen["sync"],
         most=SHOWN_REASONS,
+        long=LONG,
         imported=(CLAUDE.source, CHATGPT.source),
     )
 
@@ -38,7 +40,7 @@ async def sources_page(request: Request, machine: Local) -> HTMLResponse:
 def _shown(client: dict[str, Any]) -> dict[str, Any]:
     """A client with its parts by kind, each once: of a rule in several projects, all of them."""
     by_kind = groupby(client["parts"], key=lambda part: part["what"])
-    return {"client": client["client"], "parts": {what: list(parts) for what, parts in by_kind}}
+    return {**client, "parts": {what: list(parts) for what, parts in by_kind}}
 
 
 @router.post("/sources/sync")

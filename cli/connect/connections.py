@@ -6,17 +6,19 @@ import os
 import shlex
 import subprocess
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from backoffice.connections import Connection, ConnectionPart, Connections, State
-from cli.connect.installation import Part, parts_of
+from cli.connect.installation import OURS, Part, parts_of
 from cli.connect.settings_files import read
 from cli.connect.snippets import SERVER, this_server
 from registry.errors import StorageError
 from sources.base import Places
 from sources.client import Client
 from sources.clients import CLIENTS
+from sources.purging import days_kept
 
 
 def connections_from(home: Path) -> Connections:
@@ -33,7 +35,11 @@ def connection_of(client: Client, places: Places, projects: Sequence[Path] = ())
     """One client; `projects` are folders in which its rule is looked for, if it has one."""
     has_settings = client.folder is not None and client.folder(places).exists()
     is_here = has_settings or _has_store(client, places)
-    return Connection(client.name, is_here, list(_parts(client, places, projects)) if is_here else [])
+    if not is_here:
+        return Connection(client.name, False, [])
+    days = days_kept(client.purge, places) if client.purge else None
+    by = f"{'.'.join(client.purge.setting)} in {client.purge.file(places)}" if client.purge else ""
+    return Connection(client.name, True, list(_parts(client, places, projects)), days, by)
 
 
 def _has_store(client: Client, places: Places) -> bool:
@@ -51,11 +57,18 @@ def _parts(client: Client, places: Places, projects: Sequence[Path]) -> Iterator
         yield from (_found(part) for part in parts_of(client, server, places))
         return
     for part in parts_of(client, server, places):
-        yield _looked_at(part, "ctxr", "install", client.command)
+        looked_at = _looked_at(part, "ctxr", "install", client.command)
+        is_passed_over = looked_at.state == "installed" and part.what == "hooks" and _untrusted(client, part.file)
+        yield replace(looked_at, state="untrusted", command=None) if is_passed_over else looked_at
     for project in projects:
         for part in parts_of(client, server, places, project):
             if part.what == "rule":
                 yield _looked_at(part, "ctxr", "install", client.command, "--project", str(project))
+
+
+def _untrusted(client: Client, file: Path) -> bool:
+    hooks = client.hooks
+    return bool(hooks and hooks.untrusted and hooks.untrusted(file, hooks.events, OURS))
 
 
 def _found(part: Part) -> ConnectionPart:

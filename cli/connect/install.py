@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from cli.connect.installation import INSTALLABLE, parts_of
+from cli.connect.connections import connection_of
+from cli.connect.emptied import remember, what_was
+from cli.connect.installation import INSTALLABLE, Edit, Part, parts_of
+from cli.connect.jsonc import is_bare
 from cli.connect.settings_files import Rewrite, apply, rewrite
 from cli.connect.snippets import StdioServer, this_server
 from sources.base import Places
@@ -19,7 +23,11 @@ OF_A_PROJECT = [client for client in INSTALLABLE.values() if client.project_opti
 
 
 client_argument = click.argument(
-    "client", type=click.Choice(list(INSTALLABLE)), metavar="CLIENT", help=f"One of {', '.join(INSTALLABLE)}."
+    "client",
+    type=click.Choice(list(INSTALLABLE)),
+    metavar="CLIENT",
+    required=False,
+    help=f"One of {', '.join(INSTALLABLE)}.",
 )
 project_option = click.option(
     "--project",
@@ -32,6 +40,7 @@ yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 
 @click.command()
 @client_argument
+@click.option("--all", "is_all", is_flag=True, help="Every client that is on this machine.")
 @project_option
 @click.option(
     "--bundle",
@@ -40,45 +49,46 @@ yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
     help="Claude Desktop: write a bundle (.mcpb) to install by a double click.",
 )
 @yes_option
-def install(client: str, project: Path | None, bundle: Path | None, yes: bool) -> None:
+def install(client: str | None, is_all: bool, project: Path | None, bundle: Path | None, yes: bool) -> None:
     """Connect CLIENT: its list of MCP servers, its hooks, Cursor's rule.
 
     Shows what will change and asks. What else is in the files stays as it is, and a
-    copy of each is kept beside it. May be repeated.
+    copy is kept beside each that can hold no key or token. May be repeated.
     """
-    known = _checked(client, project)
     server = this_server()
     if bundle:
-        _write_bundle(known, server, bundle, yes)
+        _write_bundle(_checked(client, is_all, project)[0], server, bundle, yes)
         return
-    parts = parts_of(known, server, Places(Path.home(), os.environ), project)
-    if not _carry_out((rewrite(part.file, part.install) for part in parts), yes):
-        click.echo(f"{known.name} is connected already; nothing to change.")
-    else:
-        click.echo(known.then)
-        if known.link:
-            click.echo(f"  {server.link(known)}")
-    if known.rule and not project:
-        click.echo(f"The rule for {known.name} belongs to a project: ctxr install {client} --project FOLDER")
+    chosen = [known for known in _checked(client, is_all, project) if not is_all or _is_here(known)]
+    if not chosen:
+        click.echo(f"None of these is on this machine: {', '.join(INSTALLABLE)}.")
+    changed = {known.source: _installing(known, server, project) for known in chosen}
+    _carry_out([change for changes in changed.values() for change in changes], yes)
+    for known in chosen:
+        _tell(known, server, is_new=bool(changed[known.source]), is_in_project=bool(project))
 
 
 @click.command()
 @client_argument
+@click.option("--all", "is_all", is_flag=True, help="Every client that is connected.")
 @project_option
 @yes_option
-def uninstall(client: str, project: Path | None, yes: bool) -> None:
+def uninstall(client: str | None, is_all: bool, project: Path | None, yes: bool) -> None:
     """Take out of CLIENT's settings what `ctxr install` put there, and nothing else.
 
     The registry keeps all conversations.
     """
-    known = _checked(client, project)
-    parts = parts_of(known, this_server(), Places(Path.home(), os.environ), project)
-    if not _carry_out((rewrite(part.file, part.uninstall) for part in parts), yes):
-        click.echo(f"{known.name} is not connected; nothing to change.")
+    chosen = _checked(client, is_all, project)
+    changes = [change for known in chosen for change in _uninstalling(known, project)]
+    if not changes:
+        click.echo(
+            f"{'No client' if is_all else chosen[0].name} is {'' if is_all else 'not '}connected; nothing to change."
+        )
+    _carry_out(changes, yes)
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
-@click.argument("client", default="", metavar="CLIENT", help="cursor, claude-code or codex.")
+@click.argument("client", default="", metavar="CLIENT", help="The client's source.")
 @click.argument("event", default="", metavar="EVENT", help="The client's own name of the event.")
 def hook(client: str, event: str) -> None:
     """Note what a client's hook tells. Clients run this; `ctxr install` sees to it.
@@ -92,12 +102,60 @@ def hook(client: str, event: str) -> None:
     run_hook(client, event)
 
 
-def _checked(name: str, project: Path | None) -> Client:
-    client = INSTALLABLE[name]
-    if project and client not in OF_A_PROJECT:
+def _checked(name: str | None, is_all: bool, project: Path | None) -> list[Client]:
+    if bool(name) == is_all:
+        raise click.UsageError(f"Either a CLIENT, one of {', '.join(INSTALLABLE)}; or --all.")
+    if project and (name is None or INSTALLABLE[name] not in OF_A_PROJECT):
         able = " and ".join(each.command for each in OF_A_PROJECT)
-        raise click.UsageError(f"--project is for {able}: {name} is connected for all folders.")
-    return client
+        raise click.UsageError(f"--project is for {able}: {name or 'the others'} is connected for all folders.")
+    return [INSTALLABLE[name]] if name else list(INSTALLABLE.values())
+
+
+def _is_here(client: Client) -> bool:
+    return connection_of(client, Places(Path.home(), os.environ)).is_here
+
+
+def _installing(client: Client, server: StdioServer, project: Path | None) -> list[Rewrite]:
+    """What changes in each of the client's files; server and hooks may stand in the same."""
+    parts = parts_of(client, server, Places(Path.home(), os.environ), project)
+    return [change for file, some in _by_file(parts) if (change := _rewrite(file, some, lambda part: part.install))]
+
+
+def _uninstalling(client: Client, project: Path | None) -> list[Rewrite]:
+    """The same back. A file that was there and held nothing holds just that again."""
+    parts = parts_of(client, this_server(), Places(Path.home(), os.environ), project)
+    found = [_rewrite(file, some, lambda part: part.uninstall) for file, some in _by_file(parts)]
+    return [
+        replace(change, after=what_was(change.file)) if change.after is None else change for change in found if change
+    ]
+
+
+def _by_file(parts: Iterable[Part]) -> Iterable[tuple[Path, list[Part]]]:
+    files: dict[Path, list[Part]] = {}
+    for part in parts:
+        files.setdefault(part.file, []).append(part)
+    return files.items()
+
+
+def _rewrite(file: Path, parts: Sequence[Part], edit_of: Callable[[Part], Edit]) -> Rewrite | None:
+    def edit(text: str) -> str:
+        for part in parts:
+            text = edit_of(part)(text)
+        return text
+
+    return rewrite(file, edit, any(part.is_private for part in parts))
+
+
+def _tell(client: Client, server: StdioServer, *, is_new: bool, is_in_project: bool) -> None:
+    """What the user does now."""
+    if not is_new:
+        click.echo(f"{client.name} is connected already; nothing to change.")
+    else:
+        click.echo(f"{client.name}: {client.then}")
+        if client.link:
+            click.echo(f"  {server.link(client)}")
+    if client.rule and not is_in_project:
+        click.echo(f"The rule for {client.name} belongs to a project: ctxr install {client.command} --project FOLDER")
 
 
 def _write_bundle(client: Client, server: StdioServer, file: Path, is_agreed: bool) -> None:
@@ -112,9 +170,8 @@ def _write_bundle(client: Client, server: StdioServer, file: Path, is_agreed: bo
     click.echo(f"wrote {file}\nOpen it with {client.name}: a double click, or Settings, Extensions.")
 
 
-def _carry_out(rewrites: Iterable[Rewrite | None], is_agreed: bool) -> bool:
-    """Show, ask, write. Whether there was anything to do; Abort if the user does not want it."""
-    changes = [change for change in rewrites if change]
+def _carry_out(changes: Sequence[Rewrite], is_agreed: bool) -> None:
+    """Show, ask, write. Abort if the user does not want it."""
     for change in changes:
         for line in change.diff():
             click.secho(line, fg={"+": "green", "-": "red", "@": "cyan"}.get(line[:1]))
@@ -122,7 +179,11 @@ def _carry_out(rewrites: Iterable[Rewrite | None], is_agreed: bool) -> bool:
         click.confirm("Write this?", abort=True)
     for change in changes:
         copy = apply(change)
+        if change.before is not None and change.after is not None:
+            remember(change.file, change.before if is_bare(change.before) else None)
+        elif change.after is None:
+            remember(change.file, None)
         click.echo(
-            f"{'wrote' if change.after else 'removed'} {change.file}" + (f" (before: {copy.name})" if copy else "")
+            f"{'wrote' if change.after is not None else 'removed'} {change.file}"
+            + (f" (before: {copy.name})" if copy else "")
         )
-    return bool(changes)

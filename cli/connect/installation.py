@@ -5,6 +5,7 @@ Clients refuse files with marks of ours in them, so hooks of ours are recognised
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,16 +17,19 @@ from cli.connect.jsonc import append, drop, drop_items, get, is_bare, put
 from cli.connect.snippets import SERVER, StdioServer
 from cli.connect.toml_tables import drop_table, put_table
 from sources.base import Places
-from sources.client import Client, Rule, ServerList
+from sources.client import Client, Hooks, Rule, ServerList
 from sources.clients import CLIENTS
 
 INSTALLABLE = {client.command: client for client in CLIENTS if client.command}
 """The clients that can be installed, by their names on the command line."""
 
 _HOOKED = "|".join(client.source for client in CLIENTS if client.hooks)
-_OURS = re.compile(rf"""(?:\bctxr(?:\.exe)?|\bcli\.entry)["']?\s+hook\s+(?:{_HOOKED})\b""", re.IGNORECASE)
+OURS = re.compile(rf"""(?:\bctxr(?:\.exe)?|\bcli\.entry)["']?\s+hook\s+(?:{_HOOKED})\b""", re.IGNORECASE)
+"""What a command looks like that runs our hook."""
 
 Edit = Callable[[str], str]
+Handlers = Mapping[str, Mapping[str, Any]]
+"""What is to run, by the event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,8 @@ class Part:
     file: Path
     install: Edit
     uninstall: Edit
+    is_private: bool = False
+    """Other programs' settings stand in it too, keys and tokens among them: no copy of it may be left behind."""
 
 
 def parts_of(client: Client, server: StdioServer, places: Places, project: Path | None = None) -> Iterator[Part]:
@@ -45,69 +51,77 @@ def parts_of(client: Client, server: StdioServer, places: Places, project: Path 
     if client.servers:
         yield _server(client.servers, server, places, project)
     if client.hooks and client.folder:
-        commands = {event: server.hook_command(client.source, event) for event in client.hooks.events}
-        put_in, take_out = _HOOK_FORMATS[client.hooks.format]
-        yield Part("hooks", client.folder(places) / client.hooks.file, partial(put_in, commands), take_out)
+        yield _hooks(client.source, client.hooks, server, client.folder(places) / client.hooks.file)
     if client.rule and project:
         yield _rule(client.rule, project)
 
 
 def _server(listed: ServerList, server: StdioServer, places: Places, project: Path | None) -> Part:
     file = project / listed.in_project if project and listed.in_project else listed.file(places)
-    path, entry = (listed.key, SERVER), {**listed.entry, **server.entry()}
+    path = (listed.key, SERVER)
+    entry = {**listed.entry, **(server.one_command() if listed.is_one_command else server.entry())}
     if listed.format == "toml":
-        return Part("server", file, lambda text: put_table(text, path, entry), lambda text: drop_table(text, path))
+        return Part(
+            "server", file, lambda text: put_table(text, path, entry), lambda text: drop_table(text, path), True
+        )
     return Part(
-        "server", file, lambda text: put(text, path, entry), lambda text: _nothing_if_bare(text, drop(text, path))
+        "server", file, lambda text: put(text, path, entry), lambda text: _nothing_if_bare(text, drop(text, path)), True
     )
+
+
+def _hooks(source: str, hooks: Hooks, server: StdioServer, file: Path) -> Part:
+    if hooks.format == "plugin":
+        plugin = hooks.plugin.replace("@HOOK@", json.dumps(server.hook_words(source)))
+        return Part("hooks", file, lambda _: plugin, lambda _: "", is_private=True)
+    handlers = {event: hooks.handler(server.hook_command(source, event)) for event in hooks.events}
+    put_in, take_out = _HOOK_FORMATS[hooks.format]
+    return Part("hooks", file, partial(put_in, handlers), take_out, hooks.is_among_settings)
 
 
 def _rule(rule: Rule, project: Path) -> Part:
     return Part("rule", project / rule.file, lambda _: rule.text, lambda _: "")
 
 
-def _with_listed_hooks(commands: Mapping[str, str], text: str) -> str:
-    """`hooks: {event: [{command}]}`, and a version."""
-    text = _without_listed_handlers(text, set(commands.values()))
+def _with_listed_hooks(handlers: Handlers, text: str) -> str:
+    """`hooks: {event: [handler]}`, and a version."""
+    text = _without_listed_handlers(text, handlers)
     if get(text, ("version",)) is None:
         text = put(text, ("version",), 1)
-    for event, command in commands.items():
-        if command not in _commands(get(text, ("hooks", event))):
-            text = append(text, ("hooks", event), {"command": command})
+    for event, handler in handlers.items():
+        if handler not in _items(get(text, ("hooks", event))):
+            text = append(text, ("hooks", event), handler)
     return text
 
 
 def _without_listed_hooks(text: str) -> str:
-    rest = _without_listed_handlers(text, set())
+    rest = _without_listed_handlers(text, {})
     return rest if rest == text or not is_bare(drop(rest, ("version",))) else ""
 
 
-def _without_listed_handlers(text: str, wanted: set[str]) -> str:
+def _without_listed_handlers(text: str, wanted: Handlers) -> str:
     for event in _keys(get(text, ("hooks",))):
-        text = drop_items(text, ("hooks", event), lambda handler: _is_ours(handler, wanted))
+        text = drop_items(text, ("hooks", event), partial(_is_ours, wanted.get(event)))
     return text
 
 
-def _with_grouped_hooks(commands: Mapping[str, str], text: str) -> str:
-    """`hooks: {event: [{matcher?, hooks: [{type, command}]}]}`."""
-    text = _without_grouped_handlers(text, set(commands.values()))
-    for event, command in commands.items():
-        groups = get(text, ("hooks", event))
-        present = [each for group in _items(groups) for each in _commands(_members(group).get("hooks"))]
-        if command not in present:
-            text = append(text, ("hooks", event), {"hooks": [{"type": "command", "command": command}]})
+def _with_grouped_hooks(handlers: Handlers, text: str) -> str:
+    """`hooks: {event: [{matcher?, hooks: [handler]}]}`."""
+    text = _without_grouped_handlers(text, handlers)
+    for event, handler in handlers.items():
+        groups = _items(get(text, ("hooks", event)))
+        if not any(handler in _items(_members(group).get("hooks")) for group in groups):
+            text = append(text, ("hooks", event), {"hooks": [handler]})
     return text
 
 
 def _without_grouped_hooks(text: str) -> str:
-    return _nothing_if_bare(text, _without_grouped_handlers(text, set()))
+    return _nothing_if_bare(text, _without_grouped_handlers(text, {}))
 
 
-def _without_grouped_handlers(text: str, wanted: set[str]) -> str:
+def _without_grouped_handlers(text: str, wanted: Handlers) -> str:
     for event in _keys(get(text, ("hooks",))):
         for index in reversed(range(len(_items(get(text, ("hooks", event)))))):
-            path = "hooks", event, index, "hooks"
-            text = drop_items(text, path, lambda handler: _is_ours(handler, wanted))
+            text = drop_items(text, ("hooks", event, index, "hooks"), partial(_is_ours, wanted.get(event)))
     return text
 
 
@@ -118,14 +132,12 @@ _HOOK_FORMATS = {
 """How hooks are put in and taken out."""
 
 
-def _is_ours(handler: Any, wanted: set[str]) -> bool:
+def _is_ours(wanted: Mapping[str, Any] | None, handler: Any) -> bool:
     """Whether a hook runs us, but in another way than is wanted."""
-    command = _members(handler).get("command")
-    return isinstance(command, str) and command not in wanted and _OURS.search(command) is not None
-
-
-def _commands(handlers: Any) -> list[Any]:
-    return [_members(handler).get("command") for handler in _items(handlers)]
+    if handler == wanted:
+        return False
+    commands = (_members(handler).get(name) for name in ("command", "bash", "powershell"))
+    return any(isinstance(command, str) and OURS.search(command) for command in commands)
 
 
 def _nothing_if_bare(text: str, rest: str) -> str:

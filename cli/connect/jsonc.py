@@ -71,7 +71,7 @@ def get(text: str, path: Path) -> Any:
 
 def is_bare(text: str) -> bool:
     """Whether nothing is in it: no entry, no comment."""
-    return text.strip(" \t\r\n\ufeff") in ("", "{}")
+    return re.sub("[ \t\r\n\ufeff]+", "", text) in ("", "{}")
 
 
 # Changing

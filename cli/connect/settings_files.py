@@ -1,4 +1,7 @@
-"""Other programs' settings files, changed with care: read as they are, shown, copied, replaced in one step."""
+"""Other programs' settings files, changed with care: read as they are, shown, replaced in one step.
+
+A copy of the old file is kept beside it, unless keys and tokens may stand in it.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,8 @@ class Rewrite:
     file: Path
     before: str | None
     after: str | None
+    is_private: bool = False
+    """No copy of it may be left behind."""
 
     def diff(self) -> Iterator[str]:
         """The lines that change, as a diff with names."""
@@ -28,7 +33,7 @@ class Rewrite:
         return unified_diff(old, new, str(self.file), str(self.file), lineterm="")
 
 
-def rewrite(file: Path, edit: Callable[[str], str]) -> Rewrite | None:
+def rewrite(file: Path, edit: Callable[[str], str], is_private: bool = False) -> Rewrite | None:
     """What an edit would make of a file, None if nothing; InvalidRequest if the file cannot be understood."""
     before = read(file)
     try:
@@ -37,7 +42,7 @@ def rewrite(file: Path, edit: Callable[[str], str]) -> Rewrite | None:
         raise InvalidRequest(f"{file} could not be changed, and stays as it is.", str(exc)) from exc
     if before is None and after and not after.endswith("\n"):
         after += "\n"
-    return None if after == (before or "") else Rewrite(file, before, after or None)
+    return None if after == (before or "") else Rewrite(file, before, after or None, is_private)
 
 
 def read(file: Path) -> str | None:
@@ -51,12 +56,12 @@ def read(file: Path) -> str | None:
 
 
 def apply(change: Rewrite) -> Path | None:
-    """Do it; the copy of the old file, beside it, if there was one. StorageError if the file cannot be written."""
+    """Do it; the copy of the old file, beside it, if one was kept. StorageError if the file cannot be written."""
     if read(change.file) != change.before:
         raise StorageError(f"{change.file} was changed by another program.", "Nothing was written. Try again.")
     file = change.file.resolve()  # dotfiles are often links
     try:
-        copy = _copy(file) if change.before is not None else None
+        copy = _copy(file) if change.before is not None and not change.is_private else None
         if change.after is None:
             file.unlink()
         else:

@@ -34,6 +34,11 @@ class StdioServer:
         given = {"env": dict(self.env)} if self.env else {}
         return {"command": self.command[0], "args": list(self.command[1:]), **given}
 
+    def one_command(self) -> dict[str, Any]:
+        """The same for a client that takes program and arguments in one list."""
+        given = {"environment": dict(self.env)} if self.env else {}
+        return {"command": list(self.command), **given}
+
     def mcp_json(self) -> str:
         """The file content for Cursor and Claude Desktop."""
         entry = json.dumps(self.entry(), ensure_ascii=False)
@@ -46,11 +51,13 @@ class StdioServer:
 
     def hook_command(self, client: str, event: str) -> str:
         """The shell command for a client's hook. Its program is the one that also serves MCP."""
-        words = [*self.command[:-1], "hook", client, event]
-        if os.name == "nt":
-            return subprocess.list2cmdline(words)
-        home = self.env.get("CTXR_HOME")
-        return shlex.join([*(["env", f"CTXR_HOME={home}"] if home else []), *words])
+        words = [*self.hook_words(client), event]
+        return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
+
+    def hook_words(self, client: str) -> list[str]:
+        """The same as a list, without the event."""
+        home = self.env.get("CTXR_HOME") if os.name != "nt" else None
+        return [*(["env", f"CTXR_HOME={home}"] if home else []), *self.command[:-1], "hook", client]
 
     def shell_command(self) -> str:
         """The server as a command of a POSIX shell."""

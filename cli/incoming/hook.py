@@ -10,14 +10,14 @@ import os
 import sys
 import time
 
-from orchestrator.sync.spool import append, loads, registry_home
+from orchestrator.sync.spool import append, dumps, loads, registry_home
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-CLIENTS = ("cursor", "claude-code", "codex")
+CLIENTS = ("cursor", "claude-code", "codex", "copilot-cli", "gemini-cli", "opencode", "qwen-code")
 """Those with hooks in `sources.clients`, named once more: to import the records takes longer than all the rest."""
 
 KEPT = (
@@ -26,6 +26,12 @@ KEPT = (
     *("cwd", "workspace_roots", "transcript_path", "cursor_version"),
 )
 """Of a payload only this is written down: no e-mail address, no tool output, no environment."""
+
+STARTS = ("SessionStart", "sessionStart", "session.start")
+"""The events of a chat's beginning ..."""
+NEW = ("new", "startup", "clear")
+"""... and where they speak of a new one, not of one that is taken up again."""
+NOTE_PATIENCE_S = 4.0
 
 PATIENCE_S = 1.0
 """A client that sends nothing for so long, and keeps the pipe open, gets its answer all the same."""
@@ -41,7 +47,30 @@ def run_hook(client: str, event: str) -> None:
         append(registry_home(), spooled(source, event, payload, time.time()))
     except Exception as exc:  # fail open: a chat is worth more than its record
         _say(2, f"ctxr hook: not recorded: {exc}\n")
-    _say(1, answer(client, event, payload))
+    _say(1, answer(client, event, payload, note(payload) if is_start(client, event, payload) else ""))
+
+
+def is_start(client: str, event: str, payload: Mapping[str, Any]) -> bool:
+    """Whether a new chat begins that takes in a note. Cursor, which also runs others' hooks, gets one of its own."""
+    is_borrowed = client != "cursor" and "cursor_version" in payload
+    return event in STARTS and not is_borrowed and payload.get("source", "new") in NEW
+
+
+def note(payload: Mapping[str, Any]) -> str:
+    """What the new chat is told of its folder's latest conversations; "" if that takes too long."""
+    import subprocess
+
+    folders = payload.get("workspace_roots") or [payload.get("cwd")]
+    session = next((payload[key] for key in ("conversation_id", "session_id", "sessionId") if payload.get(key)), "-")
+    words = [sys.executable, "-P", "-m", "cli.entry", "note", "--session", str(session), "--", str(folders[0] or ".")]
+    environment = {**os.environ, "PYTHONUTF8": "1"}
+    try:
+        said = subprocess.run(  # noqa: S603, ourselves
+            words, capture_output=True, timeout=NOTE_PATIENCE_S, check=False, stdin=subprocess.DEVNULL, env=environment
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return said.stdout.decode("utf-8", errors="replace").strip()
 
 
 def source_of(client: str, payload: Mapping[str, Any]) -> str:
@@ -60,11 +89,22 @@ def spooled(source: str, event: str, payload: Mapping[str, Any], at: float) -> d
     return {"source": source, "event": event, "at": at, "payload": kept}
 
 
-def answer(client: str, event: str, payload: Mapping[str, Any]) -> str:
+def answer(client: str, event: str, payload: Mapping[str, Any], note: str = "") -> str:
     """What the client expects: Cursor takes silence for a failure, the others would show the model what we say."""
+    if note:
+        return note if client == "opencode" else dumps(_told(client, event, note)) + "\n"
     if client != "cursor" and "cursor_version" not in payload:
         return ""
     return '{"continue": true}\n' if event in ("beforeSubmitPrompt", "UserPromptSubmit") else "{}\n"
+
+
+def _told(client: str, event: str, note: str) -> dict[str, Any]:
+    """The note as the client takes it in."""
+    if client == "cursor":
+        return {"additional_context": note}
+    if client == "copilot-cli":
+        return {"additionalContext": note}
+    return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": note}}
 
 
 def _parse(given: bytes) -> Mapping[str, Any]:

@@ -42,6 +42,8 @@ from registry.settings import Settings
 from registry.storage.safety.tokens import has_tokens
 from registry.storage.upkeep.integrity import is_sound, was_left_open
 from sources.base import Places
+from sources.clients import CLIENTS
+from sources.purging import LONG, days_kept
 from sources.readers import READERS
 
 logger = logging.getLogger(__name__)
@@ -117,6 +119,21 @@ async def _look_over(orchestrator: Orchestrator) -> None:
         logger.error("The registry is damaged. `ctxr doctor --deep` says what, `ctxr db salvage` saves what it can.")
 
 
+def _tell_of_purging() -> None:
+    """Once at the start: which clients soon delete their conversations themselves."""
+    places = Places(Path.home(), os.environ)
+    for client in CLIENTS:
+        if client.purge and client.folder and client.folder(places).exists():
+            days = days_kept(client.purge, places)
+            if days is not None and days < LONG:
+                logger.warning(
+                    "%s deletes its conversations after %g days; what is read before stays in the registry. Set by %s",
+                    client.name,
+                    days,
+                    f"{'.'.join(client.purge.setting)} in {client.purge.file(places)}",
+                )
+
+
 async def _serve(settings: Settings, listener: socket.socket, audience: Audience) -> None:
     left_open = settings.url.startswith("sqlite") and was_left_open(Path(settings.url.removeprefix("sqlite:///")))
     app = build_app(settings)
@@ -138,6 +155,8 @@ async def _serve(settings: Settings, listener: socket.socket, audience: Audience
         gc.collect()
         gc.freeze()  # what is loaded now stays: the collector's rounds leave it out
         audience.ready(page_address(settings, app.state.gate))
+        if app.state.orchestrator.registry.is_embedded:
+            _tell_of_purging()
         # uvicorn stops at a signal, then raises it again: it must not end us before the registry is closed.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         look = asyncio.create_task(_look_over(app.state.orchestrator)) if left_open else None

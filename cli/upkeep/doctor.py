@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from backoffice.connections import ConnectionPart
+from backoffice.connections import Connection, ConnectionPart
 from cli.connect.connections import connection_of
 from cli.output import as_json_option, is_utf8, line_width, pad, print_json, wrap
 from cli.running.addresses import is_registry, is_taken, local_address, shown_address
@@ -25,6 +25,7 @@ from registry.settings import Settings, read_settings
 from sources.base import Places
 from sources.client import Client
 from sources.clients import CLIENTS
+from sources.purging import LONG
 
 if TYPE_CHECKING:
     from orchestrator.semantic.embedders import Embedder
@@ -245,9 +246,11 @@ def check_server(settings: Settings) -> Finding:
 
 def check_client(client: Client, places: Places) -> Iterator[Finding]:
     """Whether a client that is on this machine knows us; nothing for one that is not, or has no list of servers."""
-    parts = {part.what: part for part in connection_of(client, places).parts}
+    connection = connection_of(client, places)
+    parts = {part.what: part for part in connection.parts}
     if "server" not in parts:
         return
+    yield from check_purging(connection)
     state, file = parts["server"].state, parts["server"].file
     if state == "unreadable":
         yield Finding("note", client.name, f"{file} could not be read")
@@ -258,8 +261,18 @@ def check_client(client: Client, places: Places) -> Iterator[Finding]:
         yield Finding("ok", client.name, f"connected in {file}{_told_by_hooks(parts.get('hooks'))}")
 
 
+def check_purging(connection: Connection) -> Iterator[Finding]:
+    """Whether the client soon deletes its conversations itself."""
+    days = connection.deletes_after_days
+    if days is not None and days < LONG:
+        found = f"deletes its conversations after {days:g} days; what was read stays in the registry"
+        yield Finding("note", connection.client, found, f"ctxr sync in time, or a larger {connection.deletes_by}")
+
+
 def _told_by_hooks(hooks: ConnectionPart | None) -> str:
     """Whether its hooks tell us what is said, for a client that has hooks."""
     if hooks is None:
         return ""
+    if hooks.state == "untrusted":
+        return ", hooks installed, but not trusted: it runs none of them until /hooks in it says so"
     return ", hooks installed" if hooks.state in ("installed", "differs") else ", hooks not installed"

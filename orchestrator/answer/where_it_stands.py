@@ -47,6 +47,12 @@ def _files(messages: Sequence[Mapping[str, Any]], tools: Iterable[Mapping[str, A
     return list(dict.fromkeys(path for path in reversed(named) if path))[:FILES]
 
 
+def touched_files(message: Mapping[str, Any]) -> list[str]:
+    """The files that a message's tool took, if it is one's."""
+    tool = message.get("tool")
+    return _files([], [tool]) if isinstance(tool, Mapping) else []
+
+
 def _last_command(tools: Sequence[Mapping[str, Any]]) -> dict[str, str] | None:
     for tool in reversed(tools):
         if command := _value(tool.get("params"), _COMMAND_KEYS):

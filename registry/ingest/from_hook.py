@@ -102,7 +102,12 @@ def _id(message: Message) -> str | None:
 
 
 def _as_in_store(row: MessageRow, message: Message) -> dict[str, Any]:
-    return {"native_id": _id(message), "timestamp": message.timestamp or row.timestamp}
+    """What the store knows of it and no hook tells counts too: the model, what it used, what was attached."""
+    return {
+        "native_id": _id(message),
+        "timestamp": message.timestamp or row.timestamp,
+        "payload": {**row.payload, **storable(message.more)},
+    }
 
 
 def _nearest_first(

@@ -39,6 +39,15 @@ def seen_sessions(tx: ReadTransaction, source: str, path: str) -> dict[str, str]
     return {key: fingerprint for key, fingerprint in tx.execute(query)}
 
 
+def conversations_read(tx: ReadTransaction) -> dict[tuple[str, str], list[str]]:
+    """The keys of the sessions that became conversations here, by source and path of the store."""
+    query = select(store_session.c.source, store_session.c.path, store_session.c.key)
+    found: dict[tuple[str, str], list[str]] = {}
+    for source, path, key in tx.execute(query.where(store_session.c.channel_number.is_not(None))):
+        found.setdefault((source, path), []).append(key)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class SeenSession:
     """A session that was read, and the channel it became, if there was a conversation in it."""

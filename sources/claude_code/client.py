@@ -7,7 +7,7 @@ from pathlib import Path
 from registry.domain import Role
 from sources.base import Places
 from sources.claude_code.prompts import typed
-from sources.client import Client, Hooks, ServerList
+from sources.client import Client, Hooks, Purge, ServerList
 
 
 def _servers(places: Places) -> Path:
@@ -24,10 +24,15 @@ CLAUDE_CODE = Client(
     folder=lambda places: places.folder("CLAUDE_CONFIG_DIR", ".claude"),
     servers=ServerList(_servers),
     hooks=Hooks(
-        events=("UserPromptSubmit", "Stop", "SessionEnd"),
+        events=("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"),
         said={"UserPromptSubmit": (Role.USER, "prompt"), "Stop": (Role.ASSISTANT, "last_assistant_message")},
+        start="SessionStart",
         file="settings.json",
+        is_among_settings=True,
         typed=typed,
+    ),
+    purge=Purge(
+        lambda places: places.folder("CLAUDE_CONFIG_DIR", ".claude") / "settings.json", ("cleanupPeriodDays",), 30
     ),
     command="claude-code",
     then="Start Claude Code anew.",

@@ -8,6 +8,7 @@ from registry.domain import Role
 from sources.base import Places
 from sources.client import Client, Hooks, ServerList
 from sources.codex.records import typed
+from sources.codex.trust import untrusted
 
 
 def _folder(places: Places) -> Path:
@@ -23,9 +24,11 @@ CODEX = Client(
     folder=_folder,
     servers=ServerList(lambda places: _folder(places) / "config.toml", key="mcp_servers", format="toml"),
     hooks=Hooks(
-        events=("UserPromptSubmit", "Stop"),
+        events=("SessionStart", "UserPromptSubmit", "Stop"),
         said={"UserPromptSubmit": (Role.USER, "prompt"), "Stop": (Role.ASSISTANT, "last_assistant_message")},
+        start="SessionStart",
         typed=typed,
+        untrusted=untrusted,
     ),
     command="codex",
     then="Start Codex anew, and trust the hooks when it asks, or with /hooks.",

@@ -15,6 +15,7 @@ IGNORED_EVENTS = (
     *("web_search_begin", "web_search_end", "view_image_tool_call", "agent_reasoning_section_break", "turn_diff"),
     *("agent_reasoning_raw_content", "background_event", "stream_error", "plan_update", "thread_settings_applied"),
     *("entered_review_mode", "exited_review_mode", "session_configured", "warning", "deprecation_notice"),
+    "token_usage_record",
 )
 
 _REQUEST = "## My request for Codex:"

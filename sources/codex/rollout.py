@@ -141,7 +141,7 @@ class Rollout:
             self.unknown[f"event {kind or 'without type'}"] += 1
 
     def _user_message(self, payload: Record) -> None:
-        pictures = [{"type": "image"} for _ in items(payload.get("images"))]
+        pictures = [{"type": "image"} for key in ("images", "local_images") for _ in items(payload.get(key))]
         self._prompt([string(payload.get("message"))], pictures, Layer.EVENT, payload)
 
     def _rolled_back(self, payload: Record) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from sources.base import Places
-from sources.client import Client, ServerList, settings_of_the_system
+from sources.client import Client, Hooks, ServerList, settings_of_the_system
 
 
 def _user_folder(_: Places) -> Path:
@@ -31,8 +32,32 @@ VSCODE = Client(
     then="Start the server in VS Code: MCP: List Servers.",
 )
 
+
+def _cli_folder(places: Places) -> Path:
+    return places.folder("COPILOT_HOME", ".copilot")
+
+
+def _handler(command: str) -> dict[str, str | int]:
+    shell = "powershell" if os.name == "nt" else "bash"
+    return {"type": "command", shell: command, "timeoutSec": 10}
+
+
 COPILOT_CLI = Client(
     source="copilot-cli",
     name="Copilot CLI",
+    handshake=("github-copilot-developer", "copilot-cli"),
     history="`~/.copilot`; `COPILOT_HOME` or `CTXR_COPILOT_CLI_DIR`",
+    shown_by=("copilot-cli",),
+    folder=_cli_folder,
+    servers=ServerList(lambda places: _cli_folder(places) / "mcp-config.json", entry={"type": "local", "tools": ["*"]}),
+    hooks=Hooks(
+        events=("sessionStart", "agentStop", "sessionEnd"),
+        said={},  # its own files have it all
+        start="sessionStart",
+        file="hooks/context-registry.json",
+        format="list",
+        handler=_handler,
+    ),
+    command="copilot-cli",
+    then="Start Copilot CLI anew.",
 )

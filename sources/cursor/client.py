@@ -85,13 +85,15 @@ CURSOR = Client(
     folder=lambda places: places.home / ".cursor",
     servers=ServerList(lambda places: places.home / ".cursor" / "mcp.json"),
     hooks=Hooks(
-        events=("beforeSubmitPrompt", "afterAgentResponse", "stop", "sessionEnd"),
+        events=("sessionStart", "beforeSubmitPrompt", "afterAgentResponse", "stop", "sessionEnd"),
+        start="sessionStart",
         said={
             "beforeSubmitPrompt": (Role.USER, "prompt"),
             "afterAgentResponse": (Role.ASSISTANT, "text"),
             "afterAgentThought": (Role.THINKING, "text"),
         },
         format="list",
+        handler=lambda command: {"command": command},
     ),
     is_logged_by_model=True,
     rule=Rule(".cursor/rules/context-registry.mdc", text=_RULE, alone=_RULE_ALONE),
@@ -99,4 +101,5 @@ CURSOR = Client(
     project_option="put the rule into this project",
     then="Restart Cursor. The server alone can also be added by this link:",
     link="cursor://anysphere.cursor-deeplink/mcp/install",
+    prompt_link="cursor://anysphere.cursor-deeplink/prompt?text=",
 )

@@ -14,7 +14,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from registry.domain import now
+from registry.domain import Session, now
 from registry.errors import StorageError
 from sources.base import FoundSession, Places, Skipped
 from sources.cursor.client import CURSOR
@@ -32,6 +32,7 @@ _GENERATION = "1"
 
 _BUILDS = ("Cursor", "Cursor Nightly")
 _EMPTY = "drafts, or nothing was said"
+_RECOVERED = "the list is lost; the messages were read in the order in which they were written"
 _UNLISTED = "messages are stored, but not listed in the conversation yet"
 _NO_RECORD = "listed by Cursor, but it keeps no record of them"
 
@@ -142,13 +143,18 @@ class CursorIde:
         if not isinstance(record, dict):
             return Skipped(f"conversation {composer_id}", "its record is not a JSON object")
         order = headers_of(record)
+        unlisted = [] if order else store.bubble_ids(composer_id)
+        order = order or [{"bubbleId": bubble_id} for bubble_id in unlisted]
         reading = reading_of(
             Composer(composer_id, record, header), _bubbles(store, composer_id, record, order), workspaces, self.clock()
         )
         if reading.is_empty:
-            return _EMPTY if order or not store.trace(composer_id).bubbles else _UNLISTED
+            return _UNLISTED if unlisted else _EMPTY
+        if unlisted and _is_just_written(reading.session, self.clock()):
+            return _UNLISTED
+        recovered = (Skipped(f"list of messages of {composer_id}", _RECOVERED),) if unlisted else ()
         return FoundSession(
-            composer_id, fingerprint + ("" if reading.settled else "…"), reading.session, reading.skipped
+            composer_id, fingerprint + ("" if reading.settled else "…"), reading.session, (*recovered, *reading.skipped)
         )
 
 
@@ -160,6 +166,11 @@ def _bubbles(
         bubble_id = header["bubbleId"]
         stored = None if inline and bubble_id in inline else store.bubble(composer_id, bubble_id)
         yield header, inline.get(bubble_id) if stored is None else stored
+
+
+def _is_just_written(session: Session, at: datetime) -> bool:
+    """Whether Cursor may still be about to list the messages."""
+    return any(message.timestamp and at - message.timestamp < QUIET for message in session.messages[-1:])
 
 
 def _user_folders(places: Places) -> Iterator[Path]:

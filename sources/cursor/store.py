@@ -75,6 +75,11 @@ class GlobalStore:
         """A bubble as JSON text or bytes; None if it is not there."""
         return self._value(f"bubbleId:{composer_id}:{bubble_id}")
 
+    def bubble_ids(self, composer_id: str) -> list[str]:
+        """The ids of a composer's bubbles in the order in which they were first written."""
+        query = "SELECT key FROM cursorDiskKV WHERE key >= ? AND key < ? ORDER BY rowid"
+        return [key.split(":", 2)[2] for (key,) in self._database.rows(query, _keys(f"bubbleId:{composer_id}"))]
+
     def headers(self) -> dict[str, dict[str, Any]]:
         """What the lists say of each composer: the table before its stale mirror, field by field."""
         found: dict[str, dict[str, Any]] = {}

@@ -21,6 +21,7 @@ CLAUDE = Client(
     is_logged_by_model=True,
     command="claude-desktop",
     then="Quit Claude Desktop completely, and start it again.",
+    prompt_link="claude://claude.ai/new?q=",
     takes_bundle=True,
 )
 

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from sources.client import Client, ServerList
+from pathlib import Path
+
+from sources.base import Places
+from sources.client import Client, Hooks, Purge, ServerList
+
+
+def _folder(places: Places) -> Path:
+    return places.folder("GEMINI_CLI_HOME") / ".gemini"
+
 
 GEMINI_CLI = Client(
     source="gemini-cli",
@@ -10,6 +18,21 @@ GEMINI_CLI = Client(
     handshake=("gemini-cli", "gemini-cli-mcp-client"),
     history="`~/.gemini`; `GEMINI_CLI_HOME` (the folder above) or `CTXR_GEMINI_CLI_DIR`",
     shown_by=("gemini-cli",),
-    folder=lambda places: places.home / ".gemini",
-    servers=ServerList(lambda places: places.home / ".gemini" / "settings.json"),
+    folder=_folder,
+    servers=ServerList(lambda places: _folder(places) / "settings.json"),
+    hooks=Hooks(
+        events=("SessionStart", "AfterAgent", "SessionEnd"),
+        said={},  # its own files have it all
+        start="SessionStart",
+        file="settings.json",
+        is_among_settings=True,
+    ),
+    purge=Purge(
+        lambda places: _folder(places) / "settings.json",
+        ("general", "sessionRetention", "maxAge"),
+        30,
+        switch=("general", "sessionRetention", "enabled"),
+    ),
+    command="gemini-cli",
+    then="Start Gemini CLI anew.",
 )

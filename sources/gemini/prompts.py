@@ -10,8 +10,10 @@ from sources.kit.jsonl import Record, items, mapping, string
 
 _INJECTED = (
     "This is the Gemini CLI. We are setting up the context",
-    *("<session_context>", "<hook_context>", "<state_snapshot>", "<environment_context>", "<system-reminder>"),
+    *("<session_context>", "<state_snapshot>", "<environment_context>", "<system-reminder>"),
 )
+_HOOK_TOLD = re.compile(r"\s*<hook_context>.*?</hook_context>\s*", re.DOTALL)
+"""What hooks have said at the start of a chat, put before the first prompt."""
 _REFERENCED = "--- Content from referenced files ---"
 _REFERENCE = re.compile(r"^Content from @(.+):$", re.MULTILINE)
 
@@ -30,8 +32,9 @@ def prompt_of(message: Record) -> Prompt:
     text, shown = parts_text(content).strip(), parts_text(message.get("displayContent")).strip()
     if text.startswith(_INJECTED):
         return Prompt("", text, ())
-    typed, found, referenced = text.partition(_REFERENCED)
-    context = found + referenced
+    told = _HOOK_TOLD.match(text)
+    typed, found, referenced = text[told.end() if told else 0 :].partition(_REFERENCED)
+    context = (told[0] if told else "") + found + referenced
     if shown and shown != text:  # a command or a mention, and what it expands to
         typed, context = shown, text.removeprefix(shown)
     names = (*_files_in(content), *_REFERENCE.findall(context))

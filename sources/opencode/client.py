@@ -1,12 +1,75 @@
-"""OpenCode."""
+"""OpenCode. It runs no commands at its events; a small plugin does."""
 
 from __future__ import annotations
 
-from sources.client import Client
+from pathlib import Path
+
+from sources.base import Places
+from sources.client import Client, Hooks, ServerList
+
+_PLUGIN = """\
+// Context Registry's hooks, written by `ctxr install opencode`, which writes it anew; `ctxr uninstall` removes it.
+import { spawn } from "node:child_process"
+
+const HOOK = @HOOK@
+
+// What `ctxr hook` answers; nothing if it cannot be run or takes long.
+const tell = (event, payload) =>
+  new Promise((answer) => {
+    const child = spawn(HOOK[0], [...HOOK.slice(1), event], { stdio: ["pipe", "pipe", "ignore"], timeout: 5000 })
+    let said = ""
+    child.stdout.on("data", (part) => (said += part))
+    child.on("error", () => answer(""))
+    child.on("close", () => answer(said.trim()))
+    child.stdin.on("error", () => {})
+    child.stdin.end(JSON.stringify(payload))
+  })
+
+export const ContextRegistry = async ({ directory }) => {
+  const notes = new Map()
+  return {
+    event: async ({ event }) => {
+      if (event.type !== "session.idle") return
+      await tell(event.type, { session_id: event.properties.sessionID, cwd: directory })
+    },
+    "experimental.chat.system.transform": async (input, output) => {
+      if (!input.sessionID || output.system.some((text) => text.includes("title generator"))) return // no chat
+      if (!notes.has(input.sessionID))
+        notes.set(input.sessionID, tell("session.start", { session_id: input.sessionID, cwd: directory }))
+      const note = await notes.get(input.sessionID)
+      if (note) output.system.push(note)
+    },
+  }
+}
+"""
+
+
+def _folder(places: Places) -> Path:
+    return places.folder("XDG_CONFIG_HOME", ".config") / "opencode"
+
+
+def _settings(places: Places) -> Path:
+    """OpenCode reads both; whoever has comments in it has the second."""
+    with_comments = _folder(places) / "opencode.jsonc"
+    return with_comments if with_comments.exists() else _folder(places) / "opencode.json"
+
 
 OPENCODE = Client(
     source="opencode",
     name="OpenCode",
     handshake=("opencode",),
     history="`~/.local/share/opencode`; `XDG_DATA_HOME` (the folder above) or `CTXR_OPENCODE_DIR`",
+    shown_by=("opencode",),
+    folder=_folder,
+    servers=ServerList(_settings, key="mcp", entry={"type": "local", "enabled": True}, is_one_command=True),
+    hooks=Hooks(
+        events=("session.start", "session.idle"),
+        said={},  # its own store has it all
+        start="session.start",
+        file="plugins/context-registry.js",
+        format="plugin",
+        plugin=_PLUGIN,
+    ),
+    command="opencode",
+    then="Start OpenCode anew.",
 )

@@ -111,6 +111,15 @@ class Dialogue:
             self._drafts.append(draft)
 
 
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*\s(?:[^"\\]|\\.)*)"', re.DOTALL)
+
+
+def _unquoted(prompt: str) -> str:
+    """What was said to `opencode run`, which keeps words with spaces in quotes."""
+    quoted = _QUOTED.fullmatch(prompt)
+    return quoted[1].replace('\\"', '"') if quoted else prompt
+
+
 @dataclass(slots=True)
 class _Message:
     """One message while its parts come. Those that the user typed are one text; an answer is told part by part."""
@@ -169,7 +178,7 @@ class _Message:
         if part.get("synthetic") or part.get("ignored"):
             yield self._draft(part, Role.SYSTEM, text, injected=True)
         elif text:
-            yield from self._prompt(text)
+            yield from self._prompt(_unquoted(text))
 
     def attached(self, part: Record) -> Iterator[Draft]:
         """A file that the user sent along."""

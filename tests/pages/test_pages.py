@@ -391,3 +391,9 @@ async def test_a_message_is_there_as_it_was_written_and_a_huge_one_in_pieces(htt
     assert raw.text == text
     assert raw.headers["Content-Type"] == "text/plain; charset=utf-8"
     assert "default-src 'none'" in raw.headers["Content-Security-Policy"]
+
+
+async def test_a_conversation_whose_folder_is_not_here_has_no_commits_and_says_so(http: httpx.AsyncClient) -> None:
+    page = await text_of(http, f"/commits/{LOGIN}")
+    assert "No commit is known that was made from it" in page
+    assert "folder is not here" in page

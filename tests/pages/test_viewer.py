@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
+from urllib.parse import unquote
 
 import pytest
 from playwright.async_api import Browser, Page, expect
@@ -78,6 +79,11 @@ async def test_the_prompt_for_another_ai_is_copied(server: str, page: Page) -> N
     await page.click(".panel[open] .primary")
     prompt = await page.evaluate("navigator.clipboard.readText()")
     assert f'{{"channel": "{LOGIN}", "query": {{"limit": 50}}}}' in prompt
+    link = await page.get_attribute("text=Open Cursor", "href") or ""
+    assert link.startswith("cursor://anysphere.cursor-deeplink/prompt?text=")
+    assert unquote(link.partition("text=")[2]) == prompt
+    await page.click("[aria-label='Copy the command for Codex']")
+    assert await page.evaluate("navigator.clipboard.readText()") == f"ctxr resume {LOGIN} --in codex --run"
 
 
 async def test_hostile_texts_are_only_texts(server: str, page: Page) -> None:

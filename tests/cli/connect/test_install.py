@@ -42,6 +42,7 @@ FOREIGN_HOOKS = """\
 def started_as_ctxr(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", [CTXR, "install"])
     monkeypatch.delenv("CTXR_HOME")
+    monkeypatch.delenv("XDG_CONFIG_HOME")
     monkeypatch.delenv("CTXR_EMBED_MODEL")  # a setting of the tests' own
 
 
@@ -65,7 +66,7 @@ def test_cursor_gets_its_server_its_hooks_and_the_rule_of_a_project(empty_home: 
     hooks = json_in(empty_home / ".cursor" / "hooks.json")
     assert hooks["version"] == 1
     assert hooks["hooks"]["stop"] == [{"command": f"{CTXR} hook cursor stop"}]
-    assert hooks["hooks"].keys() == {"beforeSubmitPrompt", "afterAgentResponse", "stop", "sessionEnd"}
+    assert hooks["hooks"].keys() == {"sessionStart", "beforeSubmitPrompt", "afterAgentResponse", "stop", "sessionEnd"}
     assert written(project) == {".cursor/rules/context-registry.mdc": CURSOR.rule and CURSOR.rule.text}
     assert "cursor://anysphere.cursor-deeplink/mcp/install?name=context-registry&config=" in result.output
 
@@ -128,7 +129,7 @@ def test_codex_gets_a_table_and_hooks(empty_home: Path) -> None:
     result = bare_ctxr("install", "codex", "--yes")
     parsed = tomllib.loads(config.read_text(encoding="utf-8"))
     assert parsed == {"model": "o5", "mcp_servers": {"context-registry": {"command": CTXR, "args": ["mcp"]}}}
-    assert json_in(config.with_name("hooks.json"))["hooks"].keys() == {"UserPromptSubmit", "Stop"}
+    assert json_in(config.with_name("hooks.json"))["hooks"].keys() == {"SessionStart", "UserPromptSubmit", "Stop"}
     assert "/hooks" in result.output
 
 
@@ -149,6 +150,75 @@ def test_a_link_to_a_file_elsewhere_stays_a_link(empty_home: Path, tmp_path: Pat
     bare_ctxr("install", "cursor", "--yes")
     assert link.is_symlink()
     assert json_in(real)["mcpServers"].keys() == {"other", "context-registry"}
+
+
+@pytest.mark.parametrize("client", INSTALLABLE)
+def test_a_file_that_held_nothing_holds_just_that_again(empty_home: Path, client: str) -> None:
+    bare_ctxr("install", client, "--yes")
+    files = [empty_home / name for name in written(empty_home) if name.endswith((".json", ".toml"))]
+    bare_ctxr("uninstall", client, "--yes")
+    for number, file in enumerate(files):
+        file.write_text("" if file.suffix == ".toml" else "{ }\n" if number else "{}", encoding="utf-8")
+    before = written(empty_home)
+    bare_ctxr("install", client, "--yes")
+    assert written(empty_home) != before
+    bare_ctxr("uninstall", client, "--yes")
+    assert written(empty_home) == before
+
+
+SECRET = "sk-proj-this-is-somebodys-key"
+
+
+@pytest.mark.parametrize("client", INSTALLABLE)
+def test_no_copy_of_a_file_with_keys_stays_behind(empty_home: Path, client: str) -> None:
+    places = Places(empty_home, {})
+    server = next(part.file for part in parts_of(INSTALLABLE[client], SERVER, places) if part.what == "server")
+    settings = f'key = "{SECRET}"\n' if server.suffix == ".toml" else json.dumps({"key": SECRET})
+    server.parent.mkdir(parents=True, exist_ok=True)
+    server.write_text(settings, encoding="utf-8")
+    for command in ("install", "uninstall"):
+        assert bare_ctxr(command, client, "--yes").exit_code == 0
+        holding = [file for file in empty_home.rglob("*") if file.is_file() and SECRET in file.read_text("utf-8")]
+        assert holding == [server]
+    assert server.read_text(encoding="utf-8") == settings
+
+
+def test_all_clients_of_this_machine_are_connected_at_once(empty_home: Path) -> None:
+    assert "None of these is on this machine" in bare_ctxr("install", "--all", "--yes").output
+    (empty_home / ".gemini").mkdir()
+    (empty_home / ".config" / "opencode").mkdir(parents=True)
+    done = bare_ctxr("install", "--all", "--yes")
+    assert done.exit_code == 0
+    assert ("Gemini CLI:" in done.output, "OpenCode:" in done.output, "Zed" in done.output) == (True, True, False)
+    settings = json_in(empty_home / ".gemini" / "settings.json")
+    assert settings["mcpServers"]["context-registry"] == {"command": CTXR, "args": ["mcp"]}
+    assert settings["hooks"]["SessionStart"] == [
+        {"hooks": [{"type": "command", "command": f"{CTXR} hook gemini-cli SessionStart"}]}
+    ]
+    assert "No client is connected" not in bare_ctxr("uninstall", "--all", "--yes").output
+    assert written(empty_home) == {}
+    assert bare_ctxr("install", "--yes").exit_code == 2
+    assert bare_ctxr("install", "zed", "--all", "--yes").exit_code == 2
+
+
+def test_opencode_gets_one_command_and_a_plugin_that_runs_the_hook(
+    empty_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CTXR_HOME", "/my data")
+    folder = empty_home / ".config" / "opencode"
+    folder.mkdir(parents=True)
+    (folder / "opencode.jsonc").write_text('{\n  // mine\n  "model": "fake"\n}\n', encoding="utf-8")
+    bare_ctxr("install", "opencode", "--yes")
+    assert json.loads((folder / "opencode.jsonc").read_text("utf-8").replace("// mine", ""))["mcp"] == {
+        "context-registry": {
+            "type": "local",
+            "enabled": True,
+            "command": [CTXR, "mcp"],
+            "environment": {"CTXR_HOME": "/my data"},
+        }
+    }
+    plugin = (folder / "plugins" / "context-registry.js").read_text(encoding="utf-8")
+    assert f'const HOOK = ["env", "CTXR_HOME=/my data", "{CTXR}", "hook", "opencode"]' in plugin
 
 
 @pytest.mark.parametrize("content", [b'{"mcpServers": [}', b"\xff\xfe{}"])
@@ -205,6 +275,19 @@ def test_doctor_says_whether_the_hooks_are_there(empty_home: Path) -> None:
     assert "ctxr install cursor" in bare_ctxr("doctor", "--json").output
     bare_ctxr("install", "cursor", "--yes")
     assert ", hooks installed" in bare_ctxr("doctor", "--json").output
+
+
+def test_doctor_says_that_codex_does_not_run_hooks_it_does_not_trust(empty_home: Path) -> None:
+    bare_ctxr("install", "codex", "--yes")
+    folder = empty_home / ".codex"
+    assert "not trusted" in bare_ctxr("doctor", "--json").output
+    config = (folder / "config.toml").read_text(encoding="utf-8")
+    for event in ("session_start", "user_prompt_submit", "stop"):
+        config += f'\n[hooks.state."{folder / "hooks.json"}:{event}:0:0"]\ntrusted_hash = "sha256:0"\n'
+    (folder / "config.toml").write_text(config, encoding="utf-8")
+    told = bare_ctxr("doctor", "--json").output
+    assert "not trusted" not in told
+    assert ", hooks installed" in told
 
 
 def test_claude_desktop_gets_a_bundle_that_starts_this_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -189,6 +189,19 @@ async def test_what_the_store_tells_later_is_not_doubled(
     assert len(await texts(orchestrator)) == len(ALL_OF_IT) + 3
 
 
+async def test_what_only_the_store_knows_of_a_heard_message_is_taken_over(
+    orchestrator: Orchestrator, home: Path, empty_home: Path
+) -> None:
+    await hear(orchestrator, home, *heard(1))
+    write(empty_home / ".claude", dialogue(1))
+    await read_stores(orchestrator, empty_home)
+    answer = next(each for each in await stored(orchestrator) if each["text"].endswith("(0)."))
+    assert answer["actor"] == "hook"
+    assert answer["payload"]["model"] == "claude-opus-4-5"
+    assert answer["payload"]["usage"]["input_tokens"] == 12
+    assert not answer["payload"]["native_id"].startswith("hook:")
+
+
 async def test_what_the_store_told_before_is_not_doubled(
     orchestrator: Orchestrator, home: Path, empty_home: Path
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from registry.domain import Role
+from registry.domain import Role, format_time
 from registry.errors import StorageError
 from sources.base import FoundSession, Skipped
 from sources.cursor.reader import CursorIde
@@ -166,11 +166,22 @@ def test_drafts_and_empty_conversations_are_counted_not_listed(cursor: CursorFil
     cursor.conversation("empty-state-draft", *TURN)
     cursor.conversation("c1", isDraft=True, richText="{}")
     cursor.conversation("c2", answered("a", ""), answered("b", "", errorDetails={"message": "offline"}))
-    cursor.rows({"composerData:c3": json.dumps(record("c3")), "bubbleId:c3:x": json.dumps(TURN[0])})
-    assert cursor.read() == [
-        Skipped("2 conversations", "drafts, or nothing was said"),
-        Skipped("1 conversation", "messages are stored, but not listed in the conversation yet"),
-    ]
+    assert cursor.read() == [Skipped("2 conversations", "drafts, or nothing was said")]
+
+
+def test_a_conversation_whose_list_is_lost_is_read_in_the_order_of_its_rows_and_says_so(cursor: CursorFiles) -> None:
+    rows = {f"bubbleId:c3:{key}": json.dumps(bubble) for key, bubble in zip("zyx", (*TURN, TURN[0]), strict=False)}
+    cursor.rows({"composerData:c3": json.dumps(record("c3")), **rows})
+    [found] = cursor.read()
+    assert isinstance(found, FoundSession)
+    assert [each.text for each in found.session.messages][:2] == [each["text"] for each in TURN[:2]]
+    assert "order in which they were written" in found.skipped[0].why
+
+
+def test_messages_written_just_now_wait_for_their_list(cursor: CursorFiles) -> None:
+    bubble = {**TURN[0], "createdAt": format_time(NOW)}
+    cursor.rows({"composerData:c3": json.dumps(record("c3")), "bubbleId:c3:x": json.dumps(bubble)})
+    assert cursor.read() == [Skipped("1 conversation", "messages are stored, but not listed in the conversation yet")]
 
 
 def test_a_database_without_any_table_of_conversations_is_just_empty(cursor: CursorFiles) -> None:

@@ -312,3 +312,12 @@ def test_the_folder_that_the_environment_names_is_the_store(root: Path, tmp_path
     assert list(GeminiCli().find(Places(tmp_path, {"GEMINI_CLI_HOME": str(home)}))) == [root]
     assert list(GeminiCli().find(Places(tmp_path, {"CTXR_GEMINI_CLI_DIR": str(root)}))) == [root]
     assert list(GeminiCli().find(Places(tmp_path / "nobody", {}))) == []
+
+
+def test_what_a_hook_put_before_the_first_prompt_is_not_the_users() -> None:
+    chat = Chat()
+    chat.user("<hook_context>A note.</hook_context>\n\nWhy does it lose items?")
+    assert said(read(chat)) == [
+        ("user", "Why does it lose items?"),
+        ("system", "<hook_context>A note.</hook_context>"),
+    ]

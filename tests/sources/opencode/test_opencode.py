@@ -361,3 +361,14 @@ def test_a_damaged_database_does_not_hide_the_older_files(root: Path) -> None:
     assert list(found(root / "storage")) == [working_dialogue(1).session]
     with pytest.raises(StorageError):
         results(root / "opencode.db")
+
+
+def test_a_prompt_of_opencode_run_is_without_the_quotes_that_it_is_kept_in() -> None:
+    for kept, typed in (
+        ('"Why does it lose \\"items\\"?"', 'Why does it lose "items"?'),
+        ('"one" and "two"', '"one" and "two"'),
+        ('"word"', '"word"'),
+    ):
+        dialogue = Dialogue()
+        dialogue.user(kept)
+        assert [message.text for message in read(dialogue).messages] == [typed]

@@ -1,0 +1,137 @@
+"""What git knows of lines and of commits. Changes nothing in a repository, and runs nothing that is in it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from registry.errors import InvalidRequest, NotFound
+
+_SAFE = ("--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.pager=cat")
+_TIMEOUT_S = 20
+_MARK = "\x01"
+_SHOW = ("--no-color", "--no-ext-diff", "--no-textconv", "--unified=0", f"--format={_MARK}%H%x00%at%x00%an%x00%s")
+MOST_COMMITS = 200
+_MOST_LINES = 2_000
+"""Added lines of one commit that are looked at."""
+_LINE = re.compile(r"\d{1,9}")
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit, and the lines that it added, by file."""
+
+    sha: str
+    at: datetime
+    author: str
+    summary: str
+    added: dict[str, list[str]] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, str]:
+        """What is told of it."""
+        return {
+            "sha": self.sha,
+            "time": self.at.isoformat().replace("+00:00", "Z"),
+            "author": self.author,
+            "summary": self.summary,
+        }
+
+
+def repository_of(folder: Path) -> Path:
+    """The top folder of the repository that a folder is in; NotFound where there is none, or no git."""
+    try:
+        top = _git(folder, "rev-parse", "--show-toplevel").strip()
+    except (NotFound, OSError) as exc:
+        raise NotFound("There is no git repository.", f"{folder} is in none, or git is not installed") from exc
+    return Path(top)
+
+
+def place_in(reference: str, folder: Path) -> tuple[Path, int | None]:
+    """`FILE` or `FILE:LINE` as a path and a line; a file that is called so counts as one."""
+    name, colon, line = reference.rpartition(":")
+    if colon and _LINE.fullmatch(line) and not (folder / reference).exists():
+        return (folder / name).resolve(), int(line)
+    return (folder / reference).resolve(), None
+
+
+def commit_of_line(top: Path, file: Path, line: int) -> tuple[Commit, str]:
+    """The commit that a line comes from, and the line's text. NotFound for a line that is not committed."""
+    said = _git(top, "blame", "--porcelain", "-w", "-M", "-L", f"{line},{line}", "--", _below(top, file))
+    first, *rest = said.split("\n")
+    sha = first.split(" ")[0]
+    text = next((each[1:] for each in rest if each.startswith("\t")), "")
+    if not sha.strip("0"):
+        raise NotFound("That line is not committed yet.", f"{file}:{line}: {text.strip()[:80]}")
+    return commit(top, sha), text
+
+
+def commits_of_file(top: Path, file: Path, most: int = 20) -> list[Commit]:
+    """The latest commits of a file, with what they added to it."""
+    name = _below(top, file)
+    return list(_commits(_git(top, "log", f"--max-count={most}", "--follow", *_SHOW, "--patch", "--", name)))
+
+
+def commit(top: Path, name: str) -> Commit:
+    """One commit by any of its names. NotFound."""
+    if name.startswith("-"):
+        raise InvalidRequest("That is no commit.", f"commit: given {name!r}; allowed: a hash, a branch, a tag")
+    found = next(_commits(_git(top, "show", *_SHOW, "--patch", "--first-parent", f"{name}^{{commit}}", "--")), None)
+    if found is None:
+        raise NotFound("No such commit.", f"{name!r} in {top}")
+    return found
+
+
+def commits_between(top: Path, since: datetime, until: datetime) -> list[Commit]:
+    """The commits of all branches that were made in a time, the latest first."""
+    span = f"--since={since.isoformat()}", f"--until={until.isoformat()}"
+    return list(_commits(_git(top, "log", "--all", f"--max-count={MOST_COMMITS}", *span, *_SHOW, "--patch")))
+
+
+def _below(top: Path, file: Path) -> str:
+    try:
+        return file.relative_to(top.resolve()).as_posix()
+    except ValueError as exc:
+        raise NotFound("That file is not in the repository.", f"{file} is not below {top}") from exc
+
+
+def _commits(said: str) -> Iterator[Commit]:
+    for part in said.split(_MARK)[1:]:
+        head, *lines = part.split("\n")
+        sha, at, author, summary = head.split("\x00", 3)
+        yield Commit(sha, datetime.fromtimestamp(int(at), UTC), author, summary, _added(lines))
+
+
+def _added(lines: list[str]) -> dict[str, list[str]]:
+    added: dict[str, list[str]] = {}
+    file, count = "", 0
+    for line in lines:
+        if line.startswith("+++ "):
+            file = line[4:].strip('"').removeprefix("b/")
+        elif line.startswith("+") and count < _MOST_LINES:
+            added.setdefault(file, []).append(line[1:])
+            count += 1
+    return added
+
+
+def _git(folder: Path, *words: str) -> str:
+    """What git says; NotFound with its own words where it refuses."""
+    environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    try:
+        done = subprocess.run(  # noqa: S603, a fixed program with fixed options
+            ["git", *_SAFE, "-C", str(folder), *words],  # noqa: S607, the user's own git
+            capture_output=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            env=environment,
+        )
+    except (OSError, subprocess.TimeoutExpired) as exc:
+        raise NotFound("git does not answer.", str(exc)) from exc
+    if done.returncode:
+        raise NotFound("git knows nothing of that.", done.stderr.decode("utf-8", "replace").strip()[:300])
+    return done.stdout.decode("utf-8", "replace")

@@ -1,0 +1,168 @@
+"""In which conversations a line, a file or a commit came about; and which commits were made from a conversation."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from orchestrator.answer.came_about import AFTER, BEFORE, LEAST, Change, Evidence, evidence_of, telling, weigh_lines
+from orchestrator.answer.delivery import message_dict
+from orchestrator.git_history import (
+    Commit,
+    commit,
+    commit_of_line,
+    commits_between,
+    commits_of_file,
+    place_in,
+    repository_of,
+)
+from orchestrator.requests import BlameQuery, BlameRequest
+from orchestrator.state import Run, Steps
+from registry.errors import InvalidRequest, NotFound
+from registry.storage.channels import ChannelRow, channel_item, channels_by_number, tags_of
+from registry.storage.database import ReadTransaction
+from registry.storage.messages import MessageRow, messages_between, messages_of
+from registry.storage.references import resolve_session
+
+MOST_MESSAGES = 400
+"""Of each conversation, the last ones before a commit."""
+MOST_OF_SESSION = 5_000
+
+
+@dataclass(slots=True)
+class Traced:
+    """What came about where: commits, and by channel its evidence; of one session the commits that have some."""
+
+    commits: list[Commit]
+    about: dict[str, Any]
+    found: list[tuple[Evidence, dict[str, Any], Commit]] = field(default_factory=list)
+
+
+def trace(tx: ReadTransaction, run: Run, request: BlameRequest) -> Traced:
+    """What git says of it, laid beside what was said and done in that time. NotFound, InvalidRequest."""
+    query = request.query
+    if sum(map(bool, (query.file, query.commit, query.session_id))) != 1:
+        raise InvalidRequest("Either a file, a commit or a session.", "give one of: file, commit, session_id")
+    if query.session_id:
+        return _commits_from(tx, run, query.session_id)
+    folder = Path(query.folder)
+    traced, changes = _looked_up(query, folder)
+    traced.found = _conversations(tx, changes, str(repository_of(_folder_of(query, folder))))
+    run.recorder.explain(by="time, project, files touched and lines written", candidates=len(traced.found))
+    return traced
+
+
+def _folder_of(query: BlameQuery, folder: Path) -> Path:
+    return place_in(query.file, folder)[0].parent if query.file else folder
+
+
+def _looked_up(query: BlameQuery, folder: Path) -> tuple[Traced, list[tuple[Commit, Change]]]:
+    """The commits that are asked about, and what of each is looked for."""
+    if query.commit:
+        one = commit(repository_of(folder), query.commit)
+        return Traced([one], {"commit": one.sha}), [(one, _change(one))]
+    file, line = place_in(query.file or "", folder)
+    top = repository_of(file.parent)
+    name = file.relative_to(top.resolve()).as_posix() if file.is_relative_to(top.resolve()) else str(file)
+    if line is None:
+        commits = commits_of_file(top, file)
+        if not commits:
+            raise NotFound("That file is in no commit.", str(file))
+        return Traced(commits, {"file": name}), [(one, _change(one)) for one in commits]
+    one, text = commit_of_line(top, file, line)
+    lines = telling([text])
+    change = Change(one.at, lines, frozenset([name])) if lines else _change(one)
+    return Traced([one], {"file": name, "line": line, "text": text}), [(one, change)]
+
+
+def _change(one: Commit) -> Change:
+    return Change(one.at, telling(line for lines in one.added.values() for line in lines), frozenset(one.added))
+
+
+def _conversations(
+    tx: ReadTransaction, changes: Sequence[tuple[Commit, Change]], top: str
+) -> list[tuple[Evidence, dict[str, Any], Commit]]:
+    """The conversations with evidence, the strongest first; each with the commit for which it has most."""
+    best: dict[int, tuple[Evidence, Commit]] = {}
+    rows: dict[int, ChannelRow] = {}
+    for one, change in changes:
+        spoken = _by_channel(messages_between(tx, change.at - BEFORE, change.at + AFTER, MOST_MESSAGES))
+        rows |= channels_by_number(tx, list(spoken))
+        found = {
+            number: evidence_of(change, [_seen(each) for each in messages], top, rows[number].project_path)
+            for number, messages in spoken.items()
+        }
+        weigh_lines(change, found.values())
+        for number, evidence in found.items():
+            if evidence.score() >= LEAST and (number not in best or evidence.score() > best[number][0].score()):
+                best[number] = evidence, one
+    tags = tags_of(tx, list(best))
+    ranked = [(evidence, channel_item(rows[number], tags[number]), one) for number, (evidence, one) in best.items()]
+    return sorted(ranked, key=lambda each: -each[0].score())
+
+
+def _by_channel(messages: Sequence[MessageRow]) -> dict[int, list[MessageRow]]:
+    found: dict[int, list[MessageRow]] = defaultdict(list)
+    for each in messages:
+        found[each.channel_number].append(each)
+    return found
+
+
+def _seen(row: MessageRow) -> dict[str, Any]:
+    return {**message_dict(row), "time": row.timestamp}
+
+
+def _commits_from(tx: ReadTransaction, run: Run, session_id: str) -> Traced:
+    """The commits that came about in a conversation."""
+    row = resolve_session(tx, session_id)
+    run.recorder.channel = row.name
+    if not row.project_path or not Path(row.project_path).is_dir():
+        raise NotFound("The conversation's folder is not here.", f"project: {row.project_path or 'none'}")
+    top = repository_of(Path(row.project_path))
+    messages = [_seen(each) for each in messages_of(tx, row.number, limit=MOST_OF_SESSION)]
+    item = channel_item(row, tags_of(tx, [row.number])[row.number])
+    traced = Traced([], {"session_id": item["session_id"]})
+    if messages:
+        for one in commits_between(top, messages[0]["time"], messages[-1]["time"] + BEFORE):
+            evidence = evidence_of(_change(one), _before(messages, one), str(top), row.project_path)
+            weigh_lines(_change(one), [evidence])
+            if evidence.confidence() != "low":
+                traced.commits.append(one)
+                traced.found.append((evidence, item, one))
+    run.recorder.explain(by="lines written and files touched", candidates=len(traced.found))
+    return traced
+
+
+def _before(messages: Sequence[dict[str, Any]], one: Commit) -> list[dict[str, Any]]:
+    return [each for each in messages if one.at - BEFORE <= each["time"] <= one.at + AFTER]
+
+
+async def keep_traced(run: Run, request: BlameRequest, data: Traced) -> dict[str, Any]:
+    """The conversations or commits in order, each with its confidence and what speaks for it. NotFound for none."""
+    if not data.found:
+        raise NotFound("No conversation is known in which it came about.", _looked_at(data))
+    found = data.found[: request.query.limit]
+    run.recorder.explain(kept=len(found), dropped=len(data.found) - len(found), reason="limit")
+    told = [
+        {
+            "confidence": evidence.confidence(),
+            "why": evidence.why(),
+            "score": round(evidence.score(), 2),
+            "message_id": evidence.message_id,
+            "session": item,
+            "commit": one.as_dict(),
+        }
+        for evidence, item, one in found
+    ]
+    return {**data.about, "commits": [one.as_dict() for one in data.commits[:20]], "found": told}
+
+
+def _looked_at(data: Traced) -> str:
+    looked = ", ".join(f"{one.sha[:10]} ({one.summary[:50]})" for one in data.commits[:3])
+    return f"looked at {looked}" if looked else "no commit holds lines that were written in it"
+
+
+BLAME = Steps[BlameRequest, Traced](query=trace, keep=keep_traced)

@@ -1,0 +1,24 @@
+"""Cline: its extension for editors and its command line, which share one folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sources.base import Places
+from sources.client import Client, ServerList
+
+
+def _data(places: Places) -> Path:
+    return places.folder("CLINE_DATA_DIR", ".cline", "data")
+
+
+CLINE = Client(
+    source="cline",
+    name="Cline",
+    handshake=("cline",),
+    folder=_data,
+    servers=ServerList(lambda places: _data(places) / "settings" / "cline_mcp_settings.json"),
+    is_logged_by_model=True,
+    command="cline",
+    then="Cline takes the server up at once; its extension shows it under MCP Servers.",
+)

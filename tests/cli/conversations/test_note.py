@@ -1,0 +1,91 @@
+"""The note of a new chat: where its folder's latest conversations stand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.incoming import hook
+from cli.incoming.hook import answer, is_start
+from orchestrator.answer.size import tokens_in
+from registry.domain import format_time, now
+from tests.cli.conftest import Ctxr
+
+LONG = "Use the order's id plus the number of the attempt, " * 40
+
+
+def logged(ctxr: Ctxr, channel: str, folder: Path, answered: str = LONG) -> None:
+    talk = {
+        "channel": channel,
+        "messages": [{"role": "user", "text": f"재시도는 몇 번? ({channel})"}, {"role": "assistant", "text": answered}],
+        "timestamp": format_time(now()),
+        "meta": {"source": "cursor", "project": str(folder), "title": f"Retries of {channel}"},
+    }
+    assert ctxr("log", "-", given=talk).exit_code == 0
+
+
+def noted(ctxr: Ctxr, *words: str) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(ctxr("note", *words, "--json").output)
+    return told
+
+
+def test_a_new_chat_is_told_where_the_latest_of_its_folder_stand(empty_home: Path, ctxr: Ctxr) -> None:
+    shop, other = empty_home / "shop", empty_home / "other"
+    for number in range(5):
+        logged(ctxr, f"cursor_session_{number}", shop)
+    logged(ctxr, "cursor_session_elsewhere", other)
+    told = noted(ctxr, str(shop), "--session", "cursor_session_4")
+    assert told["told_of"] == ["cursor_session_3", "cursor_session_2", "cursor_session_1"]
+    assert "last asked: 재시도는 몇 번? (cursor_session_3); answered: Use the order" in told["note"]
+    assert "`extract`" in told["note"]
+    assert tokens_in(told["note"]) == told["tokens"] <= 300
+
+
+def test_nothing_is_told_where_nothing_was_or_it_is_switched_off(
+    empty_home: Path, ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logged(ctxr, "cursor_session_1", empty_home / "shop")
+    assert ctxr("note", str(empty_home)).output == ""
+    assert ctxr("note", str(empty_home / "shop")).output != ""
+    monkeypatch.setenv("CTXR_START_NOTE", "off")
+    assert ctxr("note", str(empty_home / "shop")).output == ""
+
+
+@pytest.mark.parametrize(
+    ("client", "event", "told"),
+    [
+        (
+            "claude-code",
+            "SessionStart",
+            {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "N"}},
+        ),
+        ("copilot-cli", "sessionStart", {"additionalContext": "N"}),
+        ("cursor", "sessionStart", {"additional_context": "N"}),
+    ],
+)
+def test_each_client_gets_the_note_in_its_own_form(client: str, event: str, told: dict[str, Any]) -> None:
+    assert json.loads(answer(client, event, {}, "N")) == told
+    assert answer("opencode", "session.start", {}, "N") == "N"
+
+
+def test_only_a_new_chat_gets_one_and_cursor_only_its_own() -> None:
+    assert is_start("claude-code", "SessionStart", {"source": "startup"})
+    assert is_start("copilot-cli", "sessionStart", {"source": "new"})
+    assert not is_start("claude-code", "SessionStart", {"source": "resume"})
+    assert not is_start("claude-code", "SessionStart", {"source": "compact"})
+    assert not is_start("claude-code", "SessionStart", {"cursor_version": "3.16.2"})
+    assert not is_start("claude-code", "Stop", {})
+
+
+def test_a_hook_asks_for_the_note_of_the_chats_folder(
+    empty_home: Path, ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = empty_home / "shop"
+    logged(ctxr, "cursor_session_1", shop, "다섯 번까지.")
+    monkeypatch.setattr(hook, "NOTE_PATIENCE_S", 60)
+    assert "다섯 번까지." in hook.note({"cwd": str(shop), "session_id": "new"})
+    monkeypatch.setattr(hook, "NOTE_PATIENCE_S", 0.0001)
+    assert hook.note({"cwd": str(shop)}) == ""

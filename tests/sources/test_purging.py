@@ -1,0 +1,43 @@
+"""After how long a client deletes its conversations, as its settings have it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sources.base import Places
+from sources.claude_code.client import CLAUDE_CODE
+from sources.client import Client
+from sources.gemini.client import GEMINI_CLI
+from sources.purging import days_kept, gone
+
+
+@pytest.mark.parametrize(
+    ("client", "settings", "days"),
+    [
+        (CLAUDE_CODE, None, 30),
+        (CLAUDE_CODE, "{}", 30),
+        (CLAUDE_CODE, '{"cleanupPeriodDays": 3650}', 3650),
+        (CLAUDE_CODE, "{ broken", 30),
+        (GEMINI_CLI, None, 30),
+        (GEMINI_CLI, '{"general": {"sessionRetention": {"maxAge": "2w"}}}', 14),
+        (GEMINI_CLI, '{"general": {"sessionRetention": {"enabled": false}}}', None),
+    ],
+)
+def test_what_is_set_counts_and_else_the_clients_own_custom(
+    tmp_path: Path, client: Client, settings: str | None, days: float | None
+) -> None:
+    assert client.purge
+    places = Places(tmp_path, {})
+    file = client.purge.file(places)
+    file.parent.mkdir()
+    if settings is not None:
+        file.write_text(settings)
+    assert days_kept(client.purge, places) == days
+
+
+def test_conversations_whose_files_are_gone_are_counted_and_others_keys_are_no_files(tmp_path: Path) -> None:
+    (tmp_path / "here.jsonl").touch()
+    keys = [str(tmp_path / "here"), str(tmp_path / "here.jsonl"), str(tmp_path / "gone.jsonl"), "a-composers-id"]
+    assert gone(keys) == 1
