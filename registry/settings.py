@@ -91,6 +91,11 @@ class Settings(BaseSettings):
         ge=0,
         description="How long an answer of extract may be, in characters; 0: what the asking client lets through.",
     )
+    sampling: bool = Field(
+        default=False,
+        description="Whether a question that comes without other wordings is first put to the client's own model for"
+        " some, where the client offers that (MCP sampling).",
+    )
     search_budget: int = Field(
         default=0,
         ge=0,
