@@ -180,7 +180,7 @@ async def test_a_message_that_is_too_long_says_so_and_can_be_read_whole(filled: 
     assert "[…]" in answered["text"]
     wanted = {"session_id": "essay", "message_id": answered["id"]}
     codex = Implementation(name="codex-mcp-client", version="1.0")
-    async with Client(create_server(orchestrator.run), client_info=codex) as small:
+    async with Client(create_server(filled.run), client_info=codex) as small:
         for asking, least_pieces in ((client, 2), (small, 10)):
             page = await result(asking, "fetch_session_by_id", **wanted)
             pieces = [page["messages"][0]]
