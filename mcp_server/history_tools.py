@@ -151,7 +151,12 @@ def add_history_tools(server: MCPServer[Any], run: RunOperation, project: str | 
     ) -> Annotated[CallToolResult, Envelope[SessionDetail]]:
         if max_tokens == FETCHED_TOKENS and (message_id or cursor):
             max_tokens = WHOLE_TOKENS
-        wanted = {"message_limit": message_limit, "before": before, "message_id": message_id, "cursor": cursor}
+        wanted: dict[str, Any] = {
+            "message_limit": message_limit,
+            "before": before,
+            "message_id": message_id,
+            "cursor": cursor,
+        }
         return await _fetched(
             "fetch_session_by_id", FetchQuery(session_id=session_id, **wanted), ctx, max_tokens, is_folded=True
         )
