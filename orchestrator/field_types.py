@@ -68,10 +68,14 @@ def _day(given: object) -> object:
 
 
 def _listed(given: object) -> object:
-    """One word is a list of it; nothing blank is in it."""
-    if isinstance(given, str):
-        given = [given]
-    return [one for one in given if not isinstance(one, str) or one.strip()] if isinstance(given, list) else given
+    """One word is a list of it."""
+    return [given] if isinstance(given, str) else given
+
+
+def _said(given: object) -> object:
+    """What is blank is no wording."""
+    listed = _listed(given)
+    return [one for one in listed if not isinstance(one, str) or one.strip()] if isinstance(listed, list) else listed
 
 
 Timestamp = Annotated[
@@ -109,7 +113,7 @@ Also = Annotated[
         'answer, the other language; for "make login faster": ["speed up sign-in", "auth latency", "cache sessions", '
         '"로그인 속도"]',
     ),
-    BeforeValidator(_listed),
+    BeforeValidator(_said),
 ]
 AlsoBy = SkipJsonSchema[Annotated[str, Field(max_length=200)] | None]
 """Who gave the other wordings, where it was not who asks."""
