@@ -70,11 +70,12 @@ async def _ask(ctx: Context[Any, Any], question: str | None, also: Sequence[str]
     params = CreateMessageRequestParams(messages=messages, max_tokens=TOKENS)
     try:
         with anyio.fail_after(PATIENCE_S):
-            return await ctx.session.send_request(
+            said: CreateMessageResult = await ctx.session.send_request(
                 CreateMessageRequest(params=params),
                 CreateMessageResult,
                 metadata=ServerMessageMetadata(related_request_id=ctx.request_id),
             )
+            return said
     except (MCPError, TimeoutError) as exc:  # refused by the user, or too slow: the question is asked as it is
         logger.info("The client's model gave no wordings: %s", exc)
         return None

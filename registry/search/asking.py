@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Row, func, select
+from sqlalchemy import func, select
 
 from registry.storage.database import ReadTransaction
 from registry.storage.index.index_entries import RECALL, UNINDEXED
@@ -42,13 +42,13 @@ def asking_channels(tx: ReadTransaction, source: str, request: str, since: datet
         .order_by(conversation.c.timestamp.desc(), conversation.c.number.desc())
         .limit(LOOKED_AT)
     )
-    latest: dict[int, list[Row[Any]]] = defaultdict(list)
+    latest: dict[int, list[Any]] = defaultdict(list)
     for row in tx.execute(kept):
         latest[row.channel_number].append(row)
     return [number for number, rows in latest.items() if _waits(rows, request)]
 
 
-def _waits(latest_first: Sequence[Row[Any]], request: str) -> bool:
+def _waits(latest_first: Sequence[Any], request: str) -> bool:
     """The last word is a question, or another conversation is just being looked for, or this is the question."""
     if latest_first[0].payload.get(UNINDEXED) == RECALL:
         return True
