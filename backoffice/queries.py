@@ -89,7 +89,7 @@ class ChannelsQuery(PageQuery, Period):
         """As the registry takes it where no words are given."""
         return ChannelFilter(self.source, self.project, self.tag, from_=self.from_, to=self.to)
 
-    def as_query(self, utc_offset_minutes: int = 0) -> dict[str, Any]:
+    def as_query(self, utc_offset_minutes: int | None = None) -> dict[str, Any]:
         """As the list operation takes it; the words' days are those of a clock so far from UTC."""
         asked = {"text": self.q, "since": self.from_, "until": self.to, "utc_offset_minutes": utc_offset_minutes}
         asked |= self.model_dump(include={"source", "project", "tag", "limit", "cursor", "order"})

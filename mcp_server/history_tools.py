@@ -7,28 +7,41 @@ from typing import Annotated, Any
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult, ToolAnnotations
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from mcp_server.envelope import Envelope, reply
 from mcp_server.identity import client_name
 from orchestrator.calls import looked_in, project_of, source_of
-from orchestrator.field_types import EndInstant, Instant, Limit, Offset, Tag
+from orchestrator.field_types import EndInstant, Instant, Limit, Offset, Tags
 from orchestrator.lazy import RunOperation
 from orchestrator.requests import FetchQuery, FetchRequest, ListQuery, ListRequest, TagQuery, TagRequest
 
 FETCHED_TOKENS = 6000
 """What is given of a session at once, unless the client asks for another size."""
 
+WHOLE_TOKENS = 1_000_000
+"""A message that is asked for by its id is as long as the client lets through, unless another size is asked for."""
+
 READING = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 NAMING = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 
-PROJECT = "current (the folder this client works in), all, or a folder's path or name"
+PROJECT = "current (this client's folder), all, or a folder's path or name"
 SESSION_ID = "id or unique beginning of one, channel, nickname, or #3 for the third most recent"
 WHEN = "ISO 8601 or words: yesterday, 7d, last week, 지난주"
 
+
+def _as_word(given: object) -> object:
+    """A bare number is a place in the list of sessions, too."""
+    return str(given) if isinstance(given, int) else given
+
+
 ProjectName = Annotated[str, Field(description=PROJECT)]
 Since = Annotated[Instant, Field(description=WHEN)]
-SessionId = Annotated[str, Field(min_length=1, max_length=300, description=SESSION_ID)]
+SessionId = Annotated[
+    str,
+    BeforeValidator(_as_word, json_schema_input_type=str),
+    Field(min_length=1, max_length=300, description=SESSION_ID),
+]
 
 
 class Pagination(BaseModel):
@@ -123,9 +136,9 @@ def add_history_tools(server: MCPServer[Any], run: RunOperation, project: str | 
     @server.tool(
         title="Read a past session",
         annotations=READING,
-        description="Load a PAST session, quoted, by its id when the user names one, or search_sessions found it. "
-        "Gives its last messages within max_tokens; for older ones pass the first sequence number as before. One with "
-        "full_length is shortened: its id as message_id gives all of it.",
+        description="Load a PAST session, quoted, by its id when the user names one or search_sessions found it. "
+        "Gives its last messages; for older ones pass the first sequence as before. One with full_length is "
+        "shortened: pass its id as message_id, next_cursor as cursor.",
     )
     async def fetch_session_by_id(
         ctx: Context[Any, Any],
@@ -133,10 +146,20 @@ def add_history_tools(server: MCPServer[Any], run: RunOperation, project: str | 
         message_limit: Limit = 50,
         before: Annotated[int | None, Field(ge=1)] = None,
         message_id: Annotated[str | None, Field(min_length=1)] = None,
+        cursor: Annotated[str | None, Field(min_length=1)] = None,
         max_tokens: Annotated[int, Field(ge=1)] = FETCHED_TOKENS,
     ) -> Annotated[CallToolResult, Envelope[SessionDetail]]:
-        query = FetchQuery(session_id=session_id, message_limit=message_limit, before=before, message_id=message_id)
-        return await _fetched("fetch_session_by_id", query, ctx, max_tokens, is_folded=True)
+        if max_tokens == FETCHED_TOKENS and (message_id or cursor):
+            max_tokens = WHOLE_TOKENS
+        wanted: dict[str, Any] = {
+            "message_limit": message_limit,
+            "before": before,
+            "message_id": message_id,
+            "cursor": cursor,
+        }
+        return await _fetched(
+            "fetch_session_by_id", FetchQuery(session_id=session_id, **wanted), ctx, max_tokens, is_folded=True
+        )
 
     @server.tool(
         title="Read a past session by nickname",
@@ -184,7 +207,7 @@ def add_history_tools(server: MCPServer[Any], run: RunOperation, project: str | 
     async def tag_current_session(
         ctx: Context[Any, Any],
         nickname: Annotated[str | None, Field(min_length=1, max_length=100)] = None,
-        tags: list[Tag] | None = None,
+        tags: Tags | None = None,
         session_id: SessionId | None = None,
     ) -> Annotated[CallToolResult, Envelope[SessionNamed]]:
         client = client_name(ctx)

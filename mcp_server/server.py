@@ -32,7 +32,7 @@ from mcp_server.sdk import add_made_tool, tool_named
 from mcp_server.search_tool import add_search_tool
 from mcp_server.subscriptions import ChannelBus, add_subscriptions
 from mcp_server.tools import add_channel_tools
-from orchestrator.calls import RESULTS, TOLD, example, refusal
+from orchestrator.calls import RESULTS, TOLD, as_meant, example, refusal
 from orchestrator.lazy import GrownChannels, RunOperation
 from orchestrator.refusals import invalid_request
 from registry.errors import InternalError, InvalidRequest
@@ -89,7 +89,10 @@ class RegistryServer(MCPServer[Any]):
         *,
         is_local: bool,
         grown: GrownChannels | None,
+        asks_client: bool = False,
     ) -> None:
+        self.asks_client = asks_client
+        """Whether the client's own model is asked for other wordings, where it can be."""
         bus = ChannelBus(grown) if grown else None
         super().__init__(
             NAME,
@@ -146,6 +149,7 @@ class RegistryServer(MCPServer[Any]):
         tool = tool_named(self, name)
         if tool is None:
             return reply(name, {"success": False, "error": no_such_tool(name).as_dict()})
+        arguments = as_meant(name, arguments)
         allowed = tool.parameters["properties"].keys()
         if unknown := sorted(arguments.keys() - allowed):
             but = {"but": sorted(allowed)}
@@ -221,11 +225,13 @@ def create_server(
     *,
     is_local: bool = False,
     grown: GrownChannels | None = None,
+    asks_client: bool = False,
 ) -> RegistryServer:
     """A server over an orchestrator's `run`, for stdio, HTTP or tests.
 
     `toolsets`: which of TOOLSETS to publish. `project`: the folder that `current` means, where it is known.
     `is_local`: only this machine's user can call it, as over stdio; others may not have files written here.
     `grown`: tells which channels grow; without it nobody can subscribe to them.
+    `asks_client`: whether the client's own model is asked for other wordings of a question that came without.
     """
-    return RegistryServer(run, toolsets, project, is_local=is_local, grown=grown)
+    return RegistryServer(run, toolsets, project, is_local=is_local, grown=grown, asks_client=asks_client)

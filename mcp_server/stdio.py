@@ -26,7 +26,14 @@ def run_stdio(toolsets: Collection[str] = (DEFAULT,), project: str | None = None
 async def serve_stdio(settings: Settings, toolsets: Collection[str], project: str | None) -> None:
     """Answer the handshake first, open the registry behind it."""
     orchestrator = LazyOrchestrator(settings)
-    server = create_server(orchestrator.run, toolsets, project, is_local=True, grown=orchestrator.grown_channels)
+    server = create_server(
+        orchestrator.run,
+        toolsets,
+        project,
+        is_local=True,
+        grown=orchestrator.grown_channels,
+        asks_client=settings.sampling,
+    )
     try:
         async with anyio.create_task_group() as background:
             background.start_soon(orchestrator.warm_up)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from mcp.server import MCPServer
-from mcp.server.mcpserver import Context
-from mcp.types import CallToolResult, ToolAnnotations
+from mcp.server.mcpserver import Context, Resolve
+from mcp.types import CallToolResult, CreateMessageResult, ToolAnnotations
 from pydantic import BaseModel, Field
 
 from mcp_server.envelope import Envelope, reply
 from mcp_server.identity import client_name
+from mcp_server.sampling import ask_for_extract, wordings_in
 from orchestrator.calls import source_of, utc_offset_minutes
 from orchestrator.field_types import ChannelName, SourceName, Timestamp
 from orchestrator.lazy import RunOperation
@@ -117,6 +118,8 @@ def add_channel_tools(server: MCPServer[Any], run: RunOperation) -> None:
         meta: dict[str, Any] | None = None,
         source: SourceName | None = None,
         timestamp: Timestamp | None = None,
+        *,
+        said: Annotated[CreateMessageResult | None, Resolve(ask_for_extract)],
     ) -> Annotated[CallToolResult, Envelope[Extracted]]:
         client = client_name(ctx)
         known = Meta.model_validate(meta or {})
@@ -124,5 +127,8 @@ def add_channel_tools(server: MCPServer[Any], run: RunOperation) -> None:
         asked = query or ExtractQuery()
         if asked.utc_offset_minutes is None:
             asked = asked.model_copy(update={"utc_offset_minutes": utc_offset_minutes()})
+        also, by = wordings_in(said, asked.text or "")
+        if also:
+            asked = asked.model_copy(update={"also": also, "also_by": by})
         request = ExtractRequest(channel=channel, query=asked, source=source, timestamp=timestamp, metadata=known)
         return reply("extract", await run(request, client))

@@ -15,6 +15,7 @@ from typing import Any
 
 from orchestrator.operation_names import Operation
 from orchestrator.refusals import Refusal
+from orchestrator.requests import ExtractQuery
 from registry.errors import InvalidRequest
 from sources.clients import CLIENTS
 
@@ -33,6 +34,25 @@ def as_request(tool: str, arguments: Mapping[str, Any], client: str | None = Non
     told = source_of(named if isinstance(named, str) else None, client, channel if isinstance(channel, str) else None)
     source = told if named or request.get("source") is None else request["source"]
     return {**request, "operation": tool, "source": source}
+
+
+_OF_A_QUERY = [field.alias or name for name, field in ExtractQuery.model_fields.items()]
+
+
+def as_meant(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments as the tool names them, where a model has put the parts of a query beside it, or the reverse."""
+    query = arguments.get("query")
+    if tool == "extract":
+        beside = {name: arguments[name] for name in _OF_A_QUERY if name in arguments}
+        inside = {"text": query} if isinstance(query, str) else query or {}
+        if beside and isinstance(inside, dict):
+            rest = {name: value for name, value in arguments.items() if name not in beside}
+            return {**rest, "query": {**beside, **inside}}
+    if tool == "search_sessions" and isinstance(query, dict) and isinstance(query.get("text"), str):
+        return {**arguments, **{name: value for name, value in query.items() if name != "text"}, "query": query["text"]}
+    if tool == "search_sessions" and query is None and isinstance(arguments.get("text"), str):
+        return {"query" if name == "text" else name: value for name, value in arguments.items()}
+    return arguments
 
 
 def refusal(
@@ -80,8 +100,12 @@ MORE_COUNTS = ("next_cursor", "understood", "newer_messages", "left_out", "synci
 
 
 def sessions_result(outcome: Mapping[str, Any]) -> dict[str, Any]:
-    """The result of a tool that lists sessions; `project` says where it looked, `elsewhere` where there are some."""
-    return _present(outcome, "sessions", "pagination", "project", "note", "elsewhere", "syncing")
+    """The result of a tool that lists sessions.
+
+    `project` says where it looked, `understood` what span the times given come to, `elsewhere` where and when there
+    are some.
+    """
+    return _present(outcome, "sessions", "pagination", "project", "note", "understood", "elsewhere", "syncing")
 
 
 def search_result(outcome: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from orchestrator.recording.recorder import Recorder
-from orchestrator.requests import ListRequest, Request, SearchRequest, SessionsRequest
+from orchestrator.requests import ListQuery, ListRequest, Request, SearchRequest, SessionsQuery, SessionsRequest
 from orchestrator.state import Run
-from registry.domain import Project
+from registry.domain import Project, format_time, parse_time
 from registry.errors import InvalidRequest
+from registry.search.scope import Scope
+from registry.search.sessions import nearest_times
 from registry.storage.database import ReadTransaction
-from registry.storage.facets import sources
+from registry.storage.facets import known_names, sources, tags_like
 from sources.clients import CLIENTS
 
 Asked = TypeVar("Asked", bound=Request)
 Answer = Callable[[Run, Request], Awaitable[dict[str, Any]]]
 """Carries out an operation that only reads, once more."""
+TAGS = 20
+NEAR = 3
+"""How many folders that are called nearly so are named."""
 
 
 def with_known_source(tx: ReadTransaction, request: Asked) -> Asked:
@@ -40,10 +46,37 @@ def _known_source(tx: ReadTransaction, given: str) -> str:
     raise InvalidRequest("No such source.", f"source: given {given!r}; allowed: {allowed}")
 
 
-async def elsewhere(run: Run, request: Request, answer: Answer) -> dict[str, Any]:
-    """How many of the sessions wanted there are in all, and in a folder of the same name; empty where none are."""
+async def elsewhere(run: Run, request: Request, result: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
+    """Where there are such sessions, as nothing was found: in other folders, at other times. Empty if nowhere."""
     query = request.query if isinstance(request, ListRequest | SessionsRequest) else None
-    if query is None or query.project is None:
+    if query is None:
+        return {}
+    read = result.get("understood", {})
+    nearest = await run.registry.read(lambda tx: {**_nearest(tx, query, read), **_known_tags(tx, query, read)})
+    return {**nearest, **await _in_other_folders(run, request, query, answer)}
+
+
+def _nearest(tx: ReadTransaction, query: ListQuery | SessionsQuery, read: Mapping[str, Any]) -> dict[str, Any]:
+    """When something was said just before and just after the time that was named."""
+    given = (query.since, query.until) if isinstance(query, ListQuery) else (query.from_, query.to)
+    from_, to = (parse_time(read[name]) if name in read else at for name, at in zip(("from", "to"), given, strict=True))
+    place = Scope(sources=[query.source] if query.source else read.get("sources", ()), project=query.project)
+    times = nearest_times(tx, replace(place, from_=from_, to=to)) if from_ or to else []
+    return {"nearest": [format_time(moment) for moment in times]} if times else {}
+
+
+def _known_tags(tx: ReadTransaction, query: ListQuery | SessionsQuery, read: Mapping[str, Any]) -> dict[str, Any]:
+    """The tags there are, where one was named that no session carries."""
+    wanted = {query.tag, *read.get("tags", ())} - {None}
+    known = tags_like(tx, "", TAGS) if wanted else []
+    return {"tags": known} if known and not wanted & set(known) else {}
+
+
+async def _in_other_folders(
+    run: Run, request: Request, query: ListQuery | SessionsQuery, answer: Answer
+) -> dict[str, Any]:
+    """How many there are in all, in a folder of the same name, and which folders are called nearly so."""
+    if query.project is None:
         return {}
     recorder = Recorder(request.operation.value, request.source, None, None)
     aside = replace(run, recorder=recorder)
@@ -56,6 +89,14 @@ async def elsewhere(run: Run, request: Request, answer: Answer) -> dict[str, Any
         return total, found["sessions"][0].get("project_path") if found["sessions"] else None
 
     total, _ = await sessions(None)
-    named, path = await sessions(Project.from_path(query.project).name) if total else (0, None)
+    wanted = Project.from_path(query.project).name
+    named, path = await sessions(wanted) if total else (0, None)
     same_name = {"same_name": {"path": path, "count": named}} if named else {}
-    return {"all": total, **same_name} if total else {}
+    near = [] if named else await run.registry.read(lambda tx: _called_nearly(tx, wanted))
+    return {"all": total, **same_name, **({"projects": near} if near else {})} if total else {}
+
+
+def _called_nearly(tx: ReadTransaction, wanted: str) -> list[str]:
+    names = sorted({name for name, _ in known_names(tx).projects})
+    written = {name.casefold(): name for name in names}
+    return [written[name] for name in get_close_matches(wanted.casefold(), written, NEAR)]

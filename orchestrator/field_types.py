@@ -10,6 +10,7 @@ from datetime import date, datetime
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
+from pydantic.json_schema import SkipJsonSchema
 
 from registry.domain import now, parse_time
 from registry.text.spans import Span
@@ -34,8 +35,7 @@ def _instant_of(given: object, end_of: Callable[[Span], datetime | None]) -> obj
     if isinstance(given, str):
         with suppress(ValueError):
             return _iso(given)
-        here = now() if _DAY.fullmatch(given.strip()) else now().astimezone()  # a date without an offset is UTC's
-        span = parse_span(given, here)
+        span = parse_span(given, now().astimezone())
         if span and (moment := end_of(span)):
             return moment
     raise ValueError("a time such as 2025-09-29T14:30:15Z, yesterday, last week, 7d or 지난주")
@@ -65,6 +65,17 @@ def _day(given: object) -> object:
         if span and span.start:
             return span.start.astimezone(here.tzinfo).date()
     return given
+
+
+def _listed(given: object) -> object:
+    """One word is a list of it."""
+    return [given] if isinstance(given, str) else given
+
+
+def _said(given: object) -> object:
+    """What is blank is no wording."""
+    listed = _listed(given)
+    return [one for one in listed if not isinstance(one, str) or one.strip()] if isinstance(listed, list) else listed
 
 
 Timestamp = Annotated[
@@ -102,8 +113,13 @@ Also = Annotated[
         'answer, the other language; for "make login faster": ["speed up sign-in", "auth latency", "cache sessions", '
         '"로그인 속도"]',
     ),
+    BeforeValidator(_said),
 ]
+AlsoBy = SkipJsonSchema[Annotated[str, Field(max_length=200)] | None]
+"""Who gave the other wordings, where it was not who asks."""
+Roles = Annotated[list[RoleName], BeforeValidator(_listed)]
 SourceName = Annotated[str, Field(min_length=1, max_length=64)]
 Nickname = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
 Tag = Annotated[str, Field(min_length=1, max_length=64)]
+Tags = Annotated[list[Tag], BeforeValidator(_listed)]
 Day = Annotated[date, BeforeValidator(_day)]

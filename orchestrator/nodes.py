@@ -83,10 +83,10 @@ async def _read(run: Run, request: Request) -> Any:
 
 
 async def filter_(state: State, run: Run) -> State:
-    """Keep what answers the request; where a folder holds no such session, say where there are some."""
+    """Keep what answers the request; where there is no such session, say where and when there are some."""
     result = await KEEP[state["operation"]](run, state["query"], state["data"])
     is_empty = "sessions" in result and not result["pagination"]["total"]
-    if is_empty and (others := await elsewhere(run, state["query"], _once_more)):
+    if is_empty and (others := await elsewhere(run, state["query"], result, _once_more)):
         result["elsewhere"] = others
     return {"result": result}
 

@@ -23,6 +23,7 @@ from orchestrator.field_types import (
     MOST_COUNTED,
     MOST_MESSAGES,
     Also,
+    AlsoBy,
     ChannelName,
     Day,
     EndInstant,
@@ -33,6 +34,7 @@ from orchestrator.field_types import (
     Offset,
     Order,
     RoleName,
+    Roles,
     SourceName,
     Tag,
     Timestamp,
@@ -83,12 +85,13 @@ class ExtractQuery(BaseModel):
 
     text: str | None = Field(None, max_length=4000, description="what it was about, in the user's own words")
     also: Also = []
+    also_by: AlsoBy = None
     limit: Limit = Field(20, description="messages at most")
     cursor: str | None = Field(None, description="next_cursor of the last answer")
     mode: Mode = "raw"
     from_: Instant | None = Field(None, alias="from")
     to: EndInstant | None = None
-    roles: list[RoleName] = Field(["user", "assistant"], min_length=1)
+    roles: Roles = Field(["user", "assistant"], min_length=1)
     max_tokens: int | None = Field(None, ge=1, description="the texts together stay within it")
     utc_offset_minutes: SkipJsonSchema[UtcOffset | None] = None
 
@@ -131,7 +134,7 @@ class ListQuery(BaseModel):
     until: EndInstant | None = None
     cursor: str | None = Field(None, description="next_cursor of the last answer")
     order: Order = "desc"
-    utc_offset_minutes: UtcOffset = 0
+    utc_offset_minutes: UtcOffset | None = None
     is_sized: bool = Field(False, description="no more sessions than the asking client lets through")
 
 
@@ -156,6 +159,7 @@ class SessionsQuery(BaseModel):
 
     text: Annotated[str, Field(min_length=1, max_length=4000)]
     also: Also = []
+    also_by: AlsoBy = None
     limit: Limit = 10
     offset: Offset = 0
     source: str | None = None
@@ -167,7 +171,7 @@ class SessionsQuery(BaseModel):
     context_window: int = Field(2, ge=0, le=50, description="messages before and after each match")
     exclude_session: str | None = Field(None, description="session left out, such as the current one")
     max_tokens: int = Field(1500, ge=1, description="the passages together stay within it")
-    utc_offset_minutes: UtcOffset = 0
+    utc_offset_minutes: UtcOffset | None = None
 
 
 class TagQuery(BaseModel):

@@ -95,6 +95,11 @@ class Settings(BaseSettings):
         default="on",
         description="Whether a new chat gets a note of its folder's latest conversations, from clients' hooks.",
     )
+    sampling: bool = Field(
+        default=False,
+        description="Whether a question that comes without other wordings is first put to the client's own model for"
+        " some, where the client offers that (MCP sampling).",
+    )
     search_budget: int = Field(
         default=0,
         ge=0,

@@ -44,13 +44,15 @@ def session_entry(session: Session, width: int, place: str = "") -> Iterator[str
 
 
 def elsewhere(found: Mapping[str, Any]) -> str:
-    """Where there are sessions, when there are none where one looked; nothing if there are none at all."""
-    other = found.get("elsewhere")
-    if not other:
-        return ""
+    """Where and when there are sessions, when there are none where one looked; nothing if there are none at all."""
+    other = found.get("elsewhere") or {}
     named = other.get("same_name")
     folder = f", {named['count']} in {printable(named['path'])}" if named else ""
-    return f"elsewhere: {other['all']} in all projects{folder}"
+    places = [f"elsewhere: {other['all']} in all projects{folder}"] if "all" in other else []
+    near = {"projects": "projects called nearly so", "tags": "tags"}
+    lists = [f"{said}: {printable(', '.join(other[name]))}" for name, said in near.items() if name in other]
+    times = [f"nearest: {', '.join(map(local_time, other['nearest']))}"] if "nearest" in other else []
+    return "; ".join([*times, *places, *lists])
 
 
 def title_of(session: Session) -> str:

@@ -138,10 +138,14 @@ def _say_what_is_left(
 
 
 def _keep_ranking(result: dict[str, Any], data: Extraction, taken: int) -> None:
-    """The first page's record keeps the whole ranking; later pages go on where the one before ended."""
+    """The first page's record keeps the rest of the ranking; later pages go on where the one before ended."""
     if data.kept:
         place = {"x": data.kept.result_id, "o": data.kept.offset + taken}
     else:
-        place = {"x": result["extract_id"], "o": taken}
-        result["ranking"] = {"turns": [turn for _, turn in data.turns], "hits": sorted(data.hits)}
+        shown = {message["turn"] for message in result["messages"]}
+        rest = [turn for _, turn in data.turns[taken:] if turn not in shown]
+        if not rest:
+            return
+        place = {"x": result["extract_id"], "o": 0}
+        result["ranking"] = {"turns": rest, "hits": sorted(data.hits)}
     result["metadata"]["next_cursor"] = encode_cursor(place)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 from orchestrator.answer.size import within
-from registry.domain import format_time
+from registry.domain import format_time, preview_of
 from registry.storage.messages import MessageRow
 
 Turn = tuple[int, int]
@@ -33,11 +36,25 @@ def message_dict(row: MessageRow) -> MessageDict:
 
 def delivered(message: MessageDict) -> MessageDict:
     """The message as it leaves the orchestrator; what is empty is left out."""
-    more = {name: message[name] for name in ("context", *_MARKS) if message.get(name)}
+    more = {name: message[name] for name in _MARKS if message.get(name)}
+    if message.get("context"):
+        more["context"] = _brief(message["context"])
     return {key: message[key] for key in ("id", "role", "text", "timestamp")} | more
 
 
-_MARKS = ("gap_before", "full_length", "superseded_by")
+CONTEXT = 2_000
+"""Characters of what a client tells beside a message; of more, each part is shortened."""
+_PART = 200
+
+
+def _brief(context: Any) -> Any:
+    if len(json.dumps(context, ensure_ascii=False, default=str)) <= CONTEXT or not isinstance(context, Mapping):
+        return context
+    parts = islice(context.items(), CONTEXT // _PART)
+    return {name: value if isinstance(value, int | float) else preview_of(str(value), _PART) for name, value in parts}
+
+
+_MARKS = ("gap_before", "full_length", "offset", "superseded_by")
 
 
 def cut_text(text: str, max_tokens: int | None) -> str:

@@ -10,11 +10,12 @@ from typing import Any
 from orchestrator.calls import UNKNOWN
 from orchestrator.state import Run
 from registry.domain import format_time, now
+from registry.search.asking import asking_channels
 from registry.search.retrieval import SearchResult, find_messages
 from registry.search.scope import Scope, narrow
-from registry.search.sessions import unanswered_channels
 from registry.storage.database import ReadTransaction
 from registry.storage.facets import known_names
+from registry.text.query import parse_query
 from registry.text.similar import SimilarMessages
 from registry.text.understanding import Known, Understood, understand
 
@@ -32,11 +33,11 @@ ASKED = timedelta(minutes=10)
 """A question that has waited longer for its answer is not the one that is being answered."""
 
 
-def without_the_asking_chat(tx: ReadTransaction, run: Run, source: str, scope: Scope) -> Scope:
+def without_the_asking_chat(tx: ReadTransaction, run: Run, source: str, request: str, scope: Scope) -> Scope:
     """The scope without the chat in which this is asked: its client may have kept the question already."""
     if run.recorder.client is None or source == UNKNOWN or scope.channel_number is not None:
         return scope
-    asking = unanswered_channels(tx, [source], now() - ASKED)
+    asking = asking_channels(tx, source, request, now() - ASKED)
     return replace(scope, exclude_numbers=asking)
 
 
@@ -64,7 +65,7 @@ def understood(read: Understood, result: SearchResult | None, *, relaxed: bool =
     """How a request was read, for a reader who wonders; what is empty is left out."""
     search = read.search
     said = {
-        "words": [word.text for word in result.query.words] if result else [],
+        "words": [word.text for word in (result.query if result else parse_query(search.words)).words],
         "also": [wording.text for wording in result.wordings[1:]] if result else [],
         "phrases": list(search.phrases),
         "prefixes": list(search.prefixes),

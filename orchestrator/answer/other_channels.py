@@ -8,9 +8,10 @@ from typing import Any
 from orchestrator.answer.delivery import cut_text
 from registry.domain import format_time, preview_of
 from registry.search.retrieval import SearchResult
+from registry.search.scope import Scope
 from registry.storage.channels import ChannelRow
 from registry.storage.database import ReadTransaction
-from registry.storage.messages import by_numbers
+from registry.storage.messages import MessageRow, by_numbers, messages_of
 from registry.text.confidence import Confidence
 from registry.text.snippets import snippet
 
@@ -40,6 +41,37 @@ def beside(
     }
 
 
+def beside_in_time(
+    tx: ReadTransaction, further: Sequence[ChannelRow], scope: Scope, roles: Sequence[str]
+) -> dict[str, Any]:
+    """The other channels of a time that was named, and where the first of them stood then: all may be meant."""
+    lines = {
+        row.number: [
+            _line(message, message.text)
+            for message in messages_of(
+                tx, row.number, limit=LINES_OF, roles=list(roles), from_=scope.from_, to=scope.to
+            )
+        ]
+        for row in further
+    }
+    return {
+        "candidates": [candidate(row, lines=lines[row.number]) for row in further],
+        "others": [
+            {**about(row), "last_activity": format_time(row.updated_at), "messages": lines[row.number]}
+            for row in further[:PASSAGES_OF]
+        ],
+    }
+
+
+def _line(message: MessageRow, text: str) -> dict[str, Any]:
+    return {
+        "id": message.id,
+        "role": message.role,
+        "text": cut_text(text, OTHER_TOKENS),
+        "timestamp": format_time(message.timestamp),
+    }
+
+
 def candidate(row: ChannelRow, score: float | None = None, lines: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
     """A channel the user may have meant instead, with the line that speaks for it."""
     evidence = {"evidence": preview_of(lines[0]["text"], EVIDENCE)} if lines else {}
@@ -65,15 +97,6 @@ def _best_lines(tx: ReadTransaction, channels: Sequence[int], found: SearchResul
             of_channel.append(one.candidate.number)
     rows = {row.number: row for row in by_numbers(tx, [number for numbers in best.values() for number in numbers])}
     return {
-        channel: [
-            {
-                "id": rows[number].id,
-                "role": rows[number].role,
-                "text": cut_text(snippet(rows[number].text, found.query), OTHER_TOKENS),
-                "timestamp": format_time(rows[number].timestamp),
-            }
-            for number in numbers
-            if number in rows
-        ]
+        channel: [_line(rows[number], snippet(rows[number].text, found.query)) for number in numbers if number in rows]
         for channel, numbers in best.items()
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from orchestrator.answer.passages import shortened
@@ -36,6 +36,19 @@ def page_within(messages: Iterable[dict[str, Any]], max_tokens: int) -> list[dic
         shown.append(fitting)
         left -= _cost(fitting)
     return shown
+
+
+def piece_of(text: str, offset: int, fits: Callable[[str], bool]) -> str:
+    """As much of a text from an offset on as fits, to the end of a line if there is one in its last tenth."""
+    rest = text[offset:]
+    if fits(rest):
+        return rest
+    least, most = 1, len(rest) - 1
+    while least < most:
+        middle = (least + most + 1) // 2
+        least, most = (middle, most) if fits(rest[:middle]) else (least, middle - 1)
+    line_end = rest.rfind("\n", least - least // 10, least) + 1
+    return rest[: line_end or least]
 
 
 def _fitting(message: dict[str, Any], max_tokens: int) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from orchestrator.answer.size import tokens_in, within
@@ -13,8 +13,12 @@ Weigh = Callable[[str], float]
 GAP = "\n[…]\n"
 LONGEST_PIECE = 600
 """Characters from which on a paragraph is taken apart at its sentences."""
+LONGEST_CODE = 2_400
+"""Characters from which on a block of code is taken apart at its lines."""
+LONGEST_LINE = 800
+"""Tokens from which on what has no end, such as a minified file, is taken apart between its words or wherever."""
 _PARAGRAPHS = re.compile(r"\n\s*\n|\n(?=(?:[-*#>|]|\d+[.)])\s)")
-_SENTENCES = re.compile(r"(?<=[.!?。다요])\s+(?=\S)|\n")
+_SENTENCES = re.compile(r"(?<=[.!?다요])\s+(?=\S)|(?<=[。！？])|\n")
 _FENCE = re.compile(r"(```.*?```)", re.DOTALL)
 
 
@@ -41,14 +45,27 @@ def _pieces(text: str) -> list[str]:
     pieces: list[str] = []
     for block in _FENCE.split(text):
         if block.startswith("```"):
-            pieces.append(block)
+            pieces += [block] if len(block) <= LONGEST_CODE else block.split("\n")
             continue
         for paragraph in _PARAGRAPHS.split(block):
             if len(paragraph) > LONGEST_PIECE:
                 pieces += _SENTENCES.split(paragraph)
             else:
                 pieces.append(paragraph)
-    return [piece for piece in (one.strip("\n") for one in pieces) if piece.strip()]
+    return [part for piece in pieces if piece.strip() for part in _cut(piece.strip("\n"))]
+
+
+def _cut(piece: str) -> Iterator[str]:
+    if tokens_in(piece) <= LONGEST_LINE:
+        yield piece
+        return
+    at = 0
+    while at < len(piece):
+        end = at + LONGEST_PIECE
+        space = piece.rfind(" ", at, end) + 1 if end < len(piece) else 0
+        end = space if space > at else end
+        yield piece[at:end]
+        at = end
 
 
 def _chosen(pieces: Sequence[str], max_tokens: int, weigh: Weigh) -> list[int]:

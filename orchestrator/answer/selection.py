@@ -62,18 +62,27 @@ class _Room:
         return self.left > share * self._budget.tokens and messages > share * self._budget.messages
 
     def take(self, turn: Iterable[MessageDict], most: int) -> bool:
-        """Put messages in, each within `most` tokens; False if one of them found no room."""
-        for message in turn:
-            if message["number"] in self.chosen:
-                continue
-            room = min(most, self.left)
-            is_too_small = bool(self.chosen) and room < min(LEAST_TOKENS, tokens_in(message["text"]))
-            if len(self.chosen) >= self._budget.messages or is_too_small:
+        """Put a turn in, each message within `most` tokens; False if there is no room for it, and none of it goes in.
+
+        The first turn of all goes in whatever its size, as far as it fits.
+        """
+        wanted = [message for message in turn if message["number"] not in self.chosen]
+        is_first = not self.chosen
+        taken: dict[int, MessageDict] = {}
+        left = self.left
+        for place, message in enumerate(wanted):
+            is_full = len(self.chosen) + len(taken) >= self._budget.messages
+            room = min(most, left // (len(wanted) - place) if is_first else left)
+            if is_full or (not is_first and room < min(LEAST_TOKENS, tokens_in(message["text"]))):
+                if is_first:
+                    break
                 return False
-            text, full_length = shortened(message["text"], room, self._weigh)
+            text, full_length = shortened(message["text"], max(room, 1), self._weigh)
             marked = {"full_length": full_length} if full_length else {}
-            self.chosen[message["number"]] = {**message, "text": text, **marked}
-            self._tokens += tokens_in(text)
+            taken[message["number"]] = {**message, "text": text, **marked}
+            left -= tokens_in(text)
+        self.chosen |= taken
+        self._tokens = self._budget.tokens - left
         return True
 
 
@@ -88,7 +97,8 @@ def select(
         _take_end(room, tail, first, leaving=1 - END_SHARE)
     elif ranked:
         room.take(_essence(ranked[0], hits), first)
-    _take_end(room, tail[-1:], most)
+    if tail and not room.take(tail[-1], most):
+        room.take(tail[-1][-1:], most)
     taken = 0
     for one in ranked:
         if not room.take(_essence(one, hits), most):

@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from orchestrator.answer.visible import visible
+
 DEFAULT_TOKENS = 3_000
 """What `extract` gives unless the caller asks for another size."""
 ROOM: Mapping[str, int] = {"codex": 10_000, "copilot": 18_000, "gemini": 30_000}
@@ -36,7 +38,7 @@ def length_for(client: str | None, text: str) -> int:
 
 def fits(client: str | None, setting: int, result: Mapping[str, Any]) -> bool:
     """Whether a result, written as it goes out, reaches the model behind the client."""
-    text = json.dumps(result, ensure_ascii=False, separators=(",", ":"), default=str)
+    text = json.dumps(visible(result), ensure_ascii=False, separators=(",", ":"), default=str)
     return length_for(client, text) <= room_for(client, setting) - ENVELOPE
 
 

@@ -10,7 +10,7 @@ from orchestrator.answer.composing import composed
 from orchestrator.answer.delivery import Turn, delivered, message_dict
 from orchestrator.answer.extraction import Extraction, KeptRanking
 from orchestrator.answer.looking_up import ask, find, understood, without_the_asking_chat
-from orchestrator.answer.other_channels import beside, candidate
+from orchestrator.answer.other_channels import beside, beside_in_time
 from orchestrator.answer.relevance import Judged, best_channels, explanation, judge, outcome, turns_in
 from orchestrator.answer.selection import MessageDict
 from orchestrator.answer.size import room_for, tokens_in
@@ -55,7 +55,7 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction:
     row = existing_channel(tx, request.channel) if request.channel else None
     given = Scope(channel_number=row.number if row else None, roles=query.roles, from_=query.from_, to=query.to)
     said, scope = ask(tx, query.text or "", query.utc_offset_minutes, given)
-    scope = without_the_asking_chat(tx, run, request.source, scope)
+    scope = without_the_asking_chat(tx, run, request.source, query.text or "", scope)
     if query.cursor or not (said.has_words or (query.also and not said.is_narrowed)):
         return _without_words(tx, run, query, said, scope, row)
     found = find(tx, run, said, scope, query.also)
@@ -78,7 +78,7 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction:
     if not kept:
         run.recorder.explain(**outcome(verdicts))
     if not kept and (said.search.when_words or said.sources or candidates):
-        return _without_words(tx, run, query, said, scope, row, relaxed=True)
+        return _without_words(tx, run, query, said, scope, row, relaxed=True, is_chosen=bool(candidates))
     if not kept:
         raise _nothing_found(query.text)
     sure = confidence_of(found.evidence(row.number), is_chosen=bool(candidates), is_narrowed=said.is_narrowed)
@@ -118,11 +118,14 @@ def _without_words(
     row: ChannelRow | None,
     *,
     relaxed: bool = False,
+    is_chosen: bool = False,
 ) -> Extraction:
     """A channel's last messages in the time and place that are meant: nothing, or nothing there, is asked by words."""
     others: list[ChannelRow] = []
     if row is None:
-        row, others = _latest(tx, query, said, scope, relaxed=relaxed)
+        row, *others = _latest(tx, query, said, scope, relaxed=relaxed)
+    elif is_chosen and said.search.when_words:  # all that was said then may be meant
+        others = [one for one in _latest(tx, query, said, scope, relaxed=relaxed) if one.number != row.number]
     run.recorder.channel = row.name
     before = place_of(query.cursor) if query.cursor else None
     rows = messages_of(
@@ -139,16 +142,16 @@ def _without_words(
         end=_in_turns(shown),
         recent=recent,
         seqs=seqs_of(tx, row.number, query.roles),
-        candidates=[candidate(one) for one in others],
         relaxed=relaxed,
         has_older=len(rows) > query.limit,
+        **beside_in_time(tx, others, scope, query.roles),
     )
 
 
 def _latest(
     tx: ReadTransaction, query: ExtractQuery, said: Understood, scope: Scope, *, relaxed: bool
-) -> tuple[ChannelRow, list[ChannelRow]]:
-    """The channels of the time and place that are meant, the latest first."""
+) -> list[ChannelRow]:
+    """The channels of the time and place that are meant, the latest first; there is one at least."""
     is_narrowed = said.search.when_words or said.sources or said.search.project or scope.from_ or scope.to
     if not is_narrowed:
         if relaxed:
@@ -162,7 +165,7 @@ def _latest(
             raise _nothing_then(tx, scope, query.text)
     if not rows:
         raise _nothing_found(query.text)
-    return rows[0], rows[1:]
+    return rows
 
 
 def _end_of(tx: ReadTransaction, row: ChannelRow, query: ExtractQuery, said: Understood) -> dict[str, Any]:

@@ -8,14 +8,15 @@ from typing import Any
 
 from orchestrator.answer.delivery import MessageDict, delivered, message_dict
 from orchestrator.answer.looking_up import ask, find, understood
-from orchestrator.answer.pages import page_within, tokens_for
+from orchestrator.answer.pages import page_within, piece_of, tokens_for
 from orchestrator.answer.relevance import best_channels, explanation, judge
+from orchestrator.answer.size import fits, tokens_in
 from orchestrator.answer.summaries import LISTED, add_summaries
 from orchestrator.operations.search import pagination, within_client
 from orchestrator.requests import FetchQuery, FetchRequest, ListQuery, ListRequest
 from orchestrator.state import Run, Steps
-from registry.domain import parse_time, preview_of
-from registry.errors import NotFound
+from registry.domain import format_time, parse_time, preview_of
+from registry.errors import InvalidRequest, NotFound
 from registry.search.retrieval import SearchResult
 from registry.search.scope import Scope
 from registry.storage.aliases import aliases_of, links_of
@@ -30,7 +31,7 @@ from registry.storage.channels import (
 )
 from registry.storage.database import ReadTransaction
 from registry.storage.messages import MessageRow, by_numbers, get_message, message_place, messages_of, messages_onward
-from registry.storage.paging import Page, cursor_of
+from registry.storage.paging import Page, cursor_of, decode_cursor, encode_cursor
 from registry.storage.references import resolve_session
 
 EVERYTHING = 1_000_000
@@ -58,7 +59,9 @@ def list_sessions(tx: ReadTransaction, run: Run, request: ListRequest) -> Listed
     items, total = some_channels(tx, _filter(query), limit=query.limit, offset=query.offset)
     add_summaries(tx, run, items, LISTED)
     run.recorder.explain(by="the channels' last activity", candidates=total)
-    return Listed(items, total)
+    said = {"from": query.since, "to": query.until}
+    span = {name: format_time(at) for name, at in said.items() if at}
+    return Listed(items, total, found={"understood": span} if span else {})
 
 
 def _filter(query: ListQuery, **narrowed: Any) -> ChannelFilter:
@@ -136,14 +139,22 @@ def fetch_session(tx: ReadTransaction, run: Run, request: FetchRequest) -> Fetch
 
 
 def _messages_wanted(tx: ReadTransaction, row: ChannelRow, query: FetchQuery) -> tuple[Sequence[MessageRow], str, bool]:
-    if query.message_id is not None:
-        return [_message_of(tx, row, query.message_id)], "the message's id", False
+    if wanted := query.message_id or _piece_place(query.cursor).get("m"):
+        return [_message_of(tx, row, wanted)], "the message's id", False
     if query.cursor is not None:
         rows, has_more = messages_onward(tx, row.number, limit=AT_ONCE, cursor=query.cursor or None)
         return rows, "the session from its beginning, page by page", has_more
     before = message_place(tx, row.number, query.before - 1) if query.before else None
     rows = messages_of(tx, row.number, limit=query.message_limit or EVERYTHING, before=before)
     return rows, "the session's last messages", False
+
+
+def _piece_place(cursor: str | None) -> dict[str, Any]:
+    """Where a message goes on of which a piece was given, if that is what the cursor names."""
+    try:
+        return decode_cursor(cursor, m=str, o=int) if cursor else {}
+    except InvalidRequest:
+        return {}  # it names a place in the session, or nothing: who reads that says so
 
 
 def _message_of(tx: ReadTransaction, row: ChannelRow, message_id: str) -> MessageRow:
@@ -163,11 +174,13 @@ async def keep_fetched(run: Run, request: FetchRequest, data: Fetched) -> dict[s
     """The messages in order, each with its sequence number; the noise of tools shortened where that is wanted."""
     query = request.query
     messages = [{**delivered(message), "sequence": message["seq"] + 1} for message in data.messages]
-    if query.is_folded and query.message_id is None:
+    if query.message_id is not None or _piece_place(query.cursor):
+        return {"session": data.session, **_in_pieces(run, query, data.session, messages[0])}
+    if query.is_folded:
         for message in messages:
             if message["role"] in FOLDED_ROLES:
                 message["text"] = preview_of(message["text"], FOLDED_WIDTH)
-    shown = _within(messages, query, run)
+    shown = _within(run, query, data.session, messages)
     run.recorder.explain(kept=len(shown), dropped=len(messages) - len(shown), reason="max_tokens")
     more: dict[str, Any] = {}
     if query.cursor is not None and (data.has_more or len(shown) < len(messages)):
@@ -176,14 +189,46 @@ async def keep_fetched(run: Run, request: FetchRequest, data: Fetched) -> dict[s
     return {"session": data.session, "messages": shown, **more}
 
 
-def _within(messages: list[dict[str, Any]], query: FetchQuery, run: Run) -> list[dict[str, Any]]:
-    """What fits into one answer, from the cursor on or from the end back. A message asked for by its id is whole."""
-    if query.max_tokens is None or query.message_id is not None:
+def _in_pieces(run: Run, query: FetchQuery, session: dict[str, Any], message: dict[str, Any]) -> dict[str, Any]:
+    """The message whole, or as much of it as the asking client lets through, and where it goes on."""
+    if query.max_tokens is None:
+        return {"messages": [message]}
+    offset = min(max(_piece_place(query.cursor).get("o", 0), 0), len(message["text"]))
+    tokens = tokens_for(run.recorder.client, query.max_tokens, run.answer_characters)
+
+    def answer(text: str) -> dict[str, Any]:
+        end = offset + len(text)
+        is_whole = (offset, end) == (0, len(message["text"]))
+        marks = {} if is_whole else {"full_length": len(message["text"]), "offset": offset}
+        onward = {} if end == len(message["text"]) else {"next_cursor": encode_cursor({"m": message["id"], "o": end})}
+        return {"messages": [{**message, "text": text, **marks}], **onward}
+
+    def is_small(text: str) -> bool:
+        sized = {"session": session, **answer(text)}
+        return tokens_in(text) <= tokens and fits(run.recorder.client, run.answer_characters, sized)
+
+    piece = piece_of(message["text"], offset, is_small)
+    run.recorder.explain(kept=1, characters=len(piece), of=len(message["text"]), offset=offset)
+    return answer(piece)
+
+
+def _within(
+    run: Run, query: FetchQuery, session: dict[str, Any], messages: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """What fits into one answer, from the cursor on or from the end back."""
+    if query.max_tokens is None:
         return messages
-    max_tokens = tokens_for(run.recorder.client, query.max_tokens, run.answer_characters)
-    if query.cursor is not None:
-        return page_within(messages, max_tokens)
-    return page_within(reversed(messages), max_tokens)[::-1]
+    client, setting = run.recorder.client, run.answer_characters
+    tokens = tokens_for(client, query.max_tokens, setting)
+    shown = _page(query, messages, tokens)
+    while tokens > 1 and not fits(client, setting, {"session": session, "messages": shown}):
+        tokens = tokens * 3 // 4
+        shown = _page(query, messages, tokens)
+    return shown
+
+
+def _page(query: FetchQuery, messages: list[dict[str, Any]], tokens: int) -> list[dict[str, Any]]:
+    return page_within(messages, tokens) if query.cursor is not None else page_within(reversed(messages), tokens)[::-1]
 
 
 def _subject(request: ListRequest) -> str:

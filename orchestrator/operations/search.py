@@ -149,7 +149,7 @@ def find_sessions(tx: ReadTransaction, run: Run, request: SessionsRequest) -> Se
         exclude_channel=_name_of(tx, query.exclude_session),
     )
     read, scope = ask(tx, query.text, query.utc_offset_minutes, given)
-    scope = without_the_asking_chat(tx, run, request.source, scope)
+    scope = without_the_asking_chat(tx, run, request.source, query.text, scope)
     result = find(tx, run, read, scope, query.also)
     data = SessionsFound(Found(read, result, judge(result)))
     has_named = bool(read.search.when_words or read.sources)

@@ -9,7 +9,6 @@ from sqlalchemy import bindparam, delete, select, update
 
 from registry.domain import Message, Role
 from registry.ingest.dedup import Known, Recognised, Sent, known_by_turns
-from registry.ingest.own_calls import RECALL
 from registry.ingest.paraphrase import SHORTENED, accept_from_model, agreement
 from registry.ingest.save import unindex_questions
 from registry.storage.aliases import add_alias
@@ -22,7 +21,7 @@ from registry.storage.channels import (
     unindex_title,
 )
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.index.index_entries import UNINDEXED
+from registry.storage.index.index_entries import RECALL, UNINDEXED
 from registry.storage.messages import MessageRow, delete_softly, in_turns, replace_messages, revise
 from registry.storage.safety.forgetting import forget_messages
 from registry.storage.tables import channel, channel_alias, conversation, execution, extract_result, store_session, tag

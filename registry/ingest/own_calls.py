@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any
 
 from registry.domain import Message, Role, preview_of
-from registry.storage.index.index_entries import UNINDEXED
+from registry.storage.index.index_entries import RECALL, UNINDEXED
 
 RECALLS = (
     *("extract", "search_sessions", "list_sessions", "list_recent_sessions", "find_sessions_by_tag"),
@@ -23,8 +23,8 @@ RECALLS = (
 """The tools that bring in another conversation."""
 OTHERS = ("conversation_log", "tag_current_session", "export_session")
 
-RECALL, CALL, PROMPT, QUESTION = "a recall", "a call of our own", "a prompt of our own", "the question of a recall"
-"""Why a message is kept but not searched; in its payload. Stored."""
+CALL, PROMPT, QUESTION = "a call of our own", "a prompt of our own", "the question of a recall"
+"""Why a message is kept but not searched, as RECALL is; in its payload. Stored."""
 NOTE = "[Context Registry]"
 """What a note of ours begins with, in a session that we wrote for another client: nobody said it."""
 LONGEST_QUESTION = 300

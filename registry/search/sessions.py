@@ -90,19 +90,3 @@ def nearest_times(tx: ReadTransaction, scope: Scope) -> list[datetime]:
     after = select(func.min(at)).where(*inside, at > scope.to) if scope.to else None
     found = (tx.execute(query).scalar() for query in (before, after) if query is not None)
     return [moment for moment in found if moment is not None]
-
-
-def unanswered_channels(tx: ReadTransaction, sources: Sequence[str], since: datetime) -> list[int]:
-    """The channels of some sources whose last word is a question asked since: chats that wait for an answer."""
-    last = conversation.alias("last")
-    role = (
-        select(last.c.role)
-        .where(
-            last.c.channel_number == channel.c.number, last.c.role.in_(("user", "assistant")), last.c.deleted.is_(False)
-        )
-        .order_by(last.c.timestamp.desc(), last.c.number.desc())
-        .limit(1)
-        .scalar_subquery()
-    )
-    recent = channel.c.updated_at >= since, channel.c.source.in_(sources), channel.c.deleted.is_(False)
-    return list(tx.execute(select(channel.c.number).where(*recent, role == "user")).scalars())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, or_, select
+from sqlalchemy import ColumnElement, func, or_, select
 
 from registry.storage.tables import channel, tag
 
@@ -29,8 +29,8 @@ def is_none_of(column: ColumnElement[Any], values: Sequence[Any]) -> ColumnEleme
 
 
 def is_of_project(path: ColumnElement[Any], project: str) -> ColumnElement[bool]:
-    """The channel belongs to the project of that path, or of that folder name."""
-    return or_(path == project, channel.c.project_name == project)
+    """The channel belongs to the project of that path, or of that folder name, in capitals or not."""
+    return or_(path == project, func.lower(channel.c.project_name) == project.lower())
 
 
 def is_tagged(number: ColumnElement[Any], name: str) -> ColumnElement[bool]:

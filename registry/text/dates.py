@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from registry.text.spans import Span, day_of, month_of, year_of
+from registry.text.spans import Span, day_of, month_of, week_of, year_of
 
 _NAMES = (
     *("january", "february", "march", "april", "may", "june", "july"),
@@ -20,7 +20,7 @@ _MONTH = rf"(?P<month>{'|'.join(sorted(_MONTHS, key=len, reverse=True))})\.?"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
 _PART = r"(?P<part>early|beginning of|start of|mid|mid-|middle of|late|end of)"
-_KOREAN_YEAR = r"(?:(?P<year>(?:19|20)\d\d) ?년|(?P<said>작년|지난해|재작년|올해|금년))"
+_KOREAN_YEAR = r"(?:(?P<year>(?:19|20)?\d\d) ?년|(?P<said>작년|지난해|재작년|올해|금년))"
 _KOREAN_PART = r"(?: ?(?P<part>초순?|중순|하순|말))?"
 _THIRDS = {
     "early": (1, 10), "beginning of": (1, 10), "start of": (1, 10), "초": (1, 10), "초순": (1, 10),
@@ -28,6 +28,7 @@ _THIRDS = {
     "late": (20, 31), "end of": (20, 31), "말": (20, 31), "하순": (20, 31),
 }  # fmt: skip
 _SAID_YEARS = {"작년": 1, "지난해": 1, "재작년": 2, "올해": 0, "금년": 0}
+_CENTURY = 2000
 _FEASTS = {
     "new year's day": (1, 1), "new year’s day": (1, 1), "new year's eve": (12, 31), "new year’s eve": (12, 31),
     "christmas eve": (12, 24), "christmas day": (12, 25), "christmas": (12, 25), "valentine's day": (2, 14),
@@ -48,7 +49,7 @@ def _latest(now: datetime, year: int | None, span_in: Callable[[int], Span]) -> 
 def _year_named(now: datetime, match: re.Match[str]) -> int | None:
     named = match.groupdict()
     if named.get("year"):
-        return int(named["year"])
+        return int(named["year"]) + (_CENTURY if len(named["year"]) == 2 else 0)
     if named.get("said"):
         return now.year - _SAID_YEARS[named["said"]]
     return None
@@ -90,7 +91,43 @@ def _feast(now: datetime, match: re.Match[str]) -> Span:
     return _latest(now, _year_named(now, match), lambda year: day_of(now.replace(year=year, month=month, day=day)))
 
 
-_ON, _IN = r"(?:on |from |since |of )?(?:the )?", r"(?:in|during|from|since|of|back in) "
+def _in_month_named(now: datetime, match: re.Match[str]) -> Span:
+    """ "last October": the latest one that is over."""
+    found = _in_month(now, match)
+    if match["which"].lower() != "this" and found.end and found.end > now and found.start:
+        return month_of(found.start.replace(year=found.start.year - 1))
+    return found
+
+
+def _on_the(now: datetime, match: re.Match[str]) -> Span:
+    """The latest such day of a month: "on the 12th", 12일에."""
+    for back in range(3):
+        first = month_of(now, back).start
+        if first and (day := int(match["day"])) <= _days_of(first):
+            found = day_of(first + timedelta(days=day - 1))
+            if found.start and found.start <= now:
+                return found
+    raise ValueError("no such day")
+
+
+def _days_of(first: datetime) -> int:
+    whole = month_of(first)
+    return whole.end.day if whole.end else 0
+
+
+def _week_number(now: datetime, match: re.Match[str]) -> Span:
+    """A week by its number, Monday to Sunday."""
+
+    def of(year: int) -> Span:
+        monday = datetime.fromisocalendar(year, int(match["week"]), 1)
+        return week_of(now.replace(year=monday.year, month=monday.month, day=monday.day))
+
+    return _latest(now, _year_named(now, match), of)
+
+
+_ON, _IN = r"(?:on |from |since |of )?(?:the )?", r"(?:in|during|from|since|of|back in|until|till|before|after) "
+_ALONE = "january|february|april|june|july|august|september|october|november|december"
+"""Months by whose name alone nothing else is meant."""
 DATE_RULES: tuple[tuple[str, Reading, str], ...] = (
     (rf"{_ON}{_MONTH} {_DAY}(?:,? {_YEAR})?", _on_day, "en"),
     (rf"{_ON}{_DAY} (?:of )?{_MONTH}(?:,? {_YEAR})?", _on_day, "en"),
@@ -99,6 +136,15 @@ DATE_RULES: tuple[tuple[str, Reading, str], ...] = (
     (rf"{_MONTH} {_YEAR}", _in_month, "en"),
     (rf"{_IN}{_YEAR}", _in_year, "en"),
     (rf"{_ON}(?P<year>(?:19|20)\d\d)-(?P<month>\d\d)(?:-(?P<day>\d\d))?", _iso, "en"),
+    (rf"(?:in )?(?P<which>last|this|past) {_MONTH}", _in_month_named, "en"),
+    (rf"(?<!\d )(?P<month>{_ALONE})(?=\s*[.?!]*$|,? (?:we|i|you)\b)", _in_month, "en"),
+    (r"(?:on|since|until|from) the (?P<day>\d{1,2})(?:st|nd|rd|th)(?=\s*(?:[,.?!]|$|we\b|i\b|you\b))", _on_the, "en"),
+    (r"(?:in )?(?:calendar )?week (?P<week>\d{1,2})(?: (?:of )?(?P<year>20\d\d))?", _week_number, "en"),
+    (r"(?:in |during )?(?P<year>20\d\d)-?W(?P<week>\d\d)", _week_number, "en"),
+    (r"(?P<year>(?:19|20)\d\d)[./](?P<month>\d{1,2})[./](?P<day>\d{1,2})", _on_day, "ko"),
+    (r"(?P<month>\d{1,2})/(?P<day>\d{1,2})/(?P<year>(?:19|20)\d\d)", _on_day, "en"),
+    (r"(?:(?P<year>20\d\d)년 ?)?(?P<week>\d{1,2})주차", _week_number, "ko"),
+    (r"(?P<day>\d{1,2})일(?=에(?! ?한 ?번)|날)(?:날)?", _on_the, "ko"),
     (r"(?:on |from )(?P<month>\d{1,2})/(?P<day>\d{1,2})(?:/(?P<year>(?:19|20)\d\d))?", _on_day, "en"),
     (rf"(?:on |at )?(?P<feast>{'|'.join(_FEASTS)})(?: {_YEAR})?", _feast, "en"),
     (rf"(?:{_KOREAN_YEAR} ?)?(?P<month>1[0-2]|[1-9])월 ?(?P<day>\d{{1,2}})일(?:날)?", _on_day, "ko"),

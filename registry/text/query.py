@@ -19,7 +19,7 @@ from registry.text.analyzer import (
 )
 from registry.text.particles import strip_particles, with_particles
 from registry.text.phonetic import SHORTEST_KEY, loan_key
-from registry.text.request_words import is_asking_alone, is_generic_word, is_request_word
+from registry.text.request_words import is_asking_alone, is_generic_word, is_request_piece, is_request_word
 from registry.text.spaceless import pieces
 
 Tokens = tuple[str, ...]
@@ -73,8 +73,17 @@ def parse_query(text: str) -> ParsedQuery:
     return ParsedQuery(tuple(found.values()))
 
 
+def is_only_asking(text: str) -> bool:
+    """Whether a request has words, and none of a subject: "my work", "a summary", "what happened"."""
+    said = [word.text.lower() for word in parse_query(text).words]
+    return bool(said) and all(is_asking_alone(word) or word in _EVENTS for word in said)
+
+
+_EVENTS = ("happened", "happening")
+
+
 def _pieces_of(sentence: Word) -> list[QueryWord]:
-    parts = pieces(sentence.text)
+    parts = ((text, share) for text, share in pieces(sentence.text) if not is_request_piece(text))
     return [replace(_query_word(Word(text, sentence.kind), ()), share=share) for text, share in parts]
 
 

@@ -36,8 +36,13 @@ _KOREAN = """
 이야기하던 대화한 대화했던 대화하던
 """
 
+_JAPANESE = """
+話 の話 会話 何を 何が 何の 内容 続き 前回 件 の件 相談 教え
+"""
+
 _ALONE = """
-work works worked working session sessions chat chats week weeks 작업 일 세션 채팅
+work works worked working session sessions chat chats week weeks list lists summary summaries summarize summarise recap
+overview progress 작업 일 세션 채팅 목록 내역 현황 作業 仕事
 """
 
 _GENERIC_ENGLISH = """
@@ -76,6 +81,7 @@ _POLITE = """
 줘 줘요 줄래 줄래요 주세요 주십시오 주라 줄 봐 봐줘 보자 달라고 야 서
 """
 
+_SPACELESS = frozenset(_JAPANESE.split())
 _ASKED = ("".join(pair) for pair in product(_ASKING.split(), ("", *_POLITE.split())))
 _HANGUL = frozenset((*_KOREAN.split(), *_PARTICLES.split(), *_ASKED))
 _LATIN = frozenset(_ENGLISH.split())
@@ -86,6 +92,11 @@ _GENERIC = frozenset((*_GENERIC_KOREAN.split(), *_GENERIC_ENGLISH.split()))
 def is_request_word(word: str) -> bool:
     """Whether a lower-case Latin or a Hangul word belongs to the request and not to its subject."""
     return word in (_LATIN if word.isascii() else _HANGUL)
+
+
+def is_request_piece(piece: str) -> bool:
+    """Whether a piece of a sentence without spaces belongs to the request and not to its subject."""
+    return piece in _SPACELESS
 
 
 def is_asking_alone(word: str) -> bool:

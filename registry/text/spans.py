@@ -57,6 +57,11 @@ def year_of(at: datetime, back: int = 0) -> Span:
     return _closed(start, start.replace(year=start.year + 1))
 
 
+def minutes_around(at: datetime, back: int = 0) -> Span:
+    """Nobody counted them: from twice as many, and some more, to half as many."""
+    return Span(at - timedelta(minutes=2 * back + 5), at - timedelta(minutes=back // 2))
+
+
 def hour_around(at: datetime, back: int = 0) -> Span:
     """Nobody means the minute: one hour to each side."""
     return Span(at - timedelta(hours=back + 1), at - timedelta(hours=max(back - 1, 0)))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from registry.text.query import parse_query
+from registry.text.query import is_only_asking, parse_query
 from registry.text.spans import Span
 from registry.text.syntax import EVER, Search, read_search
 from registry.text.time_words import TimeWord, find_times
@@ -63,39 +63,68 @@ CLIENTS: dict[str, tuple[str, ...]] = {
     "제미니": ("gemini", "gemini-cli"),
     "copilot": ("copilot-vscode", "copilot-cli"), "코파일럿": ("copilot-vscode", "copilot-cli"),
     "opencode": ("opencode",), "오픈코드": ("opencode",),
+    "カーソル": ("cursor", "cursor-agent"), "クロード": ("claude", "claude-code"),
 }  # fmt: skip
 """What people call a client, and the sources of its conversations."""
 
 _OF_A_DATABASE = "paginations?|based|positions?|types?|objects?|loops?|fetch|values?|tokens?|styles?|movement|queries"
 """What follows "cursor" where it is no client."""
 _CLIENT = "|".join(sorted(map(re.escape, CLIENTS), key=len, reverse=True))
+_TOLD = "said|suggested|recommended|told|answered|proposed|wrote|advised|explained|says|recommends|suggests"
+_TALK = "chat|session|conversation|discussion|thread"
 _IN_CLIENT = re.compile(
     rf"(?<![\w./@-])(?:"
     rf"(?:in|from|with|using|via|on|to|asked|told) (?:the |my )?(?P<english>{_CLIENT})"
-    rf"(?: (?:app|chat|session|conversation))?(?![\w/-]|\.\w)(?!(?<=cursor) (?:{_OF_A_DATABASE})\b)"
+    rf"(?: (?:app|{_TALK}))?(?![\w/-]|\.\w)(?!(?<=cursor) (?:{_OF_A_DATABASE})\b)"
+    rf"|(?:my |the |that |our )?(?P<talk>{_CLIENT}) (?:{_TALK})s?\b"
+    rf"|did (?P<asked>{_CLIENT})(?= (?:say|suggest|recommend|tell|answer|propose|write|advise|explain)\b)"
+    rf"|(?P<told>{_CLIENT})(?= (?:{_TOLD})\b)"
     rf"|(?P<korean>{_CLIENT}) ?(?:에서는|에서|한테서|한테|에게|이랑|랑|하고|로|으로)(?![\w/])"
-    rf")",
+    rf"|(?P<korean_told>{_CLIENT})(?:가|이)(?= ?(?:추천|알려|말|설명|제안|답|짜 ?준|고쳐|써 ?준|가르쳐))"
+    rf"|(?P<korean_talk>{_CLIENT})(?= (?:대화|세션|채팅)(?:에서|을|를|은|는|의)?(?!\w))"
+    rf")"
+    rf"|(?<![0-9A-Za-z_./@-])(?P<japanese>{_CLIENT}) ?(?:では?|の会話で|に聞いた)",
     re.IGNORECASE,
 )
 _GOES_ON = re.compile(
-    r"""^\s*(?:(?:please|can\ you|could\ you|let['’]?s|let\ us|i\ want\ to|i['’]d\ like\ to|we\ should|ok,?|hey,?)\ )*
-        (?:continue(?!\ (?:statement|keyword|command|button|label|flag|block|clause|token|inside|vs\.?|versus|or\ break
-            |and\ break|on\ error|in\ an?)\b)
-          |resume|carry\ on|pick(?:ing)?\ up|go\ on|keep\ going|get\ back\ to|go\ back\ to|take\ up)\b
+    r"""^\s*(?:(?:please|can\ (?:you|we)|could\ (?:you|we)|shall\ we|let['’]?s|let\ us|i\ want\ to|i['’]d\ like\ to
+              |we\ should|ok,?|hey,?|now|so|and)\ )*
+        (?:continu(?:e|ing)(?!\ (?:statement|keyword|command|button|label|flag|block|clause|token|inside|vs\.?|versus
+            |or\ break|and\ break|on\ error|in\ an?|integration)\b)
+          |resume(?!\ (?:template|parser|parsing|builder|format|pdf|writing|review|for)\b)
+          |carry\ on|pick(?:ing)?\ (?:(?:it|this|that)\ )?(?:back\ )?up(?!\ lines?)
+          |go\ on(?!\ (?:vacation|holiday|a|an)\b)
+          |keep\ going|get\ back\ to|go\ back\ to|take\ up)\b
       | \b(?:pick\ up|continue|carry\ on|go\ on)\ (?:from\ )?where\ (?:we|i|you)\b
       | \bwhere\ (?:did\ )?(?:were\ )?(?:we|i)\ (?:left|leave|stopped|stop)(?:\ off)?\b
+      | \bwhere\ (?:(?:were|was)\ (?:we|i)|(?:we|i)\ (?:were|was))\b
+      | \b(?:load|open|fetch|get|pull|bring|find|restore)\b.*\b(?:and(?:\ then)?|so\ (?:that\ )?(?:i|we)\ can)
+          \ (?:continue|resume|carry\ on|go\ on)\b
+      | [;,.]\ (?:let['’]?s|i\ want\ to|can\ we)\ (?:continue|resume|carry\ on|go\ on)\b
+      | ^\s*what(?:['’]s|\ is|\ was)\ (?:next|left|still\ open)(?:\ to\ do)?\ (?:on|with|for|in)\b
       | 이어서\s*(?:하자|해\s*줘|해|가자|진행|계속|작업|하고|할게|할래|부탁)?\s*[.!?~]*$
-      | 이어\s*(?:가|나가|하)(?:자|기|줘|고|볼까) | 이어\s*(?:줘|주세요|보자)
-      | 이어서\s*(?:하자|해\s*줘|가자|진행|계속|작업|하고|할게|할래|부탁)
+      | 이어\s*(?:가|나가|하)(?:자|기|줘|고|볼까) | 이어\s*(?:줘|주세요|보자) | 이어\s*받아
+      | 이어서\s*(?:하자|해\s*줘|가자|진행|계속|작업|하고|할게|할래|부탁|볼까|보자|봐)
       | (?:계속|마저)\s*(?:하자|해\s*줘|해|할게|하고|진행|가자|이어)?\s*[.!?~]*$
+      | (?:계속|마저)\s*(?:진행|작업)\s*(?:하자|해|할)
+      | 어디\s*까지\s*(?:했|하다|얘기|이야기|진행|작업|왔) | (?:대화|작업|얘기)로\s*(?:다시\s*)?돌아가
+      | 続き(?:から|を|に|は|で|$) | 続け(?:て|よう|たい) | 再開(?:し|する|$)
     """,
     re.VERBOSE | re.IGNORECASE,
 )
+_LEADS_IN = re.compile(
+    r"(?:^|(?<=[.!?] ))(?:please |can you |could you )?(?:pull (?:in|up)|load|fetch|open|check|bring (?:in|up|back))"
+    r" (?:the |my |our |that )?(?:context|sessions?|conversations?|chats?|discussions?)"
+    r"(?: (?:from when|from|of|about|where|on|with))?(?!\w)",
+    re.IGNORECASE,
+)
+"""Tells what to do with what is found, and nothing of what to find."""
 _LONGEST_REQUEST = 200
 """A text longer than this was pasted: what it names, it tells of, and nothing of it narrows."""
 _SAID_THEN = re.compile(
     r"""\b(?:we|i|us|you\ and\ i)\b.{0,40}?\b(?:discuss|talk|chat|work|do|did|ask|decid|write|wrote|speak|spoke|fix)\w*
-      | \b(?:conversation|chat|session|discussion)s?\b | 대화|얘기|이야기|세션|작업|하던|했던|한\s*(?:거|것|일)|물어""",
+      | \b(?:conversation|chat|session|discussion)s?\b | 대화|얘기|이야기|세션|작업|하던|했던|한\s*(?:거|것|일)|물어
+      | 話した|話し合|会話|相談|聞いた|やった|作業した""",
     re.VERBOSE | re.IGNORECASE,
 )
 
@@ -113,6 +142,7 @@ def understand(text: str, now: datetime, known: Known = NOTHING_KNOWN) -> Unders
     words, sources = _without_clients(search.words, known.sources)
     words, project = _without_project(words, known.projects)
     words, span, named, dates = _without_times(words, text, now)
+    words = " ".join(_LEADS_IN.sub(" ", words).split())
     search = replace(
         search,
         words=words,
@@ -121,14 +151,21 @@ def understand(text: str, now: datetime, known: Known = NOTHING_KNOWN) -> Unders
         when_words=named,
         project=search.project or project,
     )
+    if (named or sources or project) and is_only_asking(search.words):
+        search = replace(search, words="", without_time="")
     goes_on = bool(_GOES_ON.search(text))
     return Understood(search, (search.source,) if search.source else sources, dates, goes_on)
+
+
+def asks_for_another(text: str) -> bool:
+    """Whether a question asks for what was said in another conversation, or to go on with it."""
+    return bool(_GOES_ON.search(text) or _SAID_THEN.search(text))
 
 
 def _without_clients(words: str, known: Collection[str]) -> tuple[str, tuple[str, ...]]:
     """A client counts where its conversations are here: "in cursor" may speak of a database's."""
     for match in _IN_CLIENT.finditer(words):
-        called = (match["english"] or match["korean"]).lower()
+        called = next(filter(None, match.groups())).lower()
         sources = tuple(source for source in CLIENTS[called] if source in known)
         if sources:
             return _cut(words, match.start(), match.end()), sources
@@ -144,12 +181,12 @@ def _without_project(words: str, projects: Collection[tuple[str, str]]) -> tuple
 
 
 def _in_project(name: str) -> re.Pattern[str]:
-    one = re.escape(name)
+    one = re.sub(r"(?:\\[-_ ]|_)+", "[-_ ]", re.escape(name))  # payment-api is called "the payment api"
     return re.compile(
         rf"(?<![\w./@-])(?:(?:in|on|for|of|from) (?:the |my |our )?{one}(?: (?:project|repo|repository|workspace))?"
         rf"(?![\w/-])"
         rf"|(?:the )?{one} (?:project|repo|repository|workspace)(?![\w/-])"
-        rf"|{one} ?(?:프로젝트|레포|저장소)(?:에서|의|에|는|은)?(?![\w/])"
+        rf"|{one} ?(?:프로젝트|레포|저장소)(?:에서|의|에|는|은)?(?![\w/])|{one} ?プロジェクト(?:では?|の)?"
         rf"|{one} ?(?:에서|쪽에서)(?![\w/]))",
         re.IGNORECASE,
     )
@@ -162,7 +199,7 @@ def _without_times(words: str, text: str, now: datetime) -> tuple[str, Span, str
     """
     found = list(_apart(find_times(words, now)))
     narrowing = [word for word in found if not word.is_date or _is_when_said(words, word, text)]
-    dates = tuple(word.span for word in found if word not in narrowing)
+    dates = tuple(word.span for word in found if word not in narrowing and None not in word.span)
     if not narrowing:
         return words, EVER, "", dates
     first = narrowing[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -177,8 +178,22 @@ async def test_a_message_that_is_too_long_says_so_and_can_be_read_whole(filled: 
     assert answered["full_length"] == len(long)
     assert answered["text"].startswith("Paragraph 0 ")
     assert "[…]" in answered["text"]
-    [whole] = (await result(client, "fetch_session_by_id", session_id="essay", message_id=answered["id"]))["messages"]
-    assert whole["text"] == long
+    wanted = {"session_id": "essay", "message_id": answered["id"]}
+    codex = Implementation(name="codex-mcp-client", version="1.0")
+    async with Client(create_server(filled.run), client_info=codex) as small:
+        for asking, least_pieces in ((client, 2), (small, 10)):
+            page = await result(asking, "fetch_session_by_id", **wanted)
+            pieces = [page["messages"][0]]
+            while "next_cursor" in page:
+                page = await result(asking, "fetch_session_by_id", session_id="essay", cursor=page["next_cursor"])
+                pieces += page["messages"]
+            assert "".join(piece["text"] for piece in pieces) == long
+            assert [piece["offset"] for piece in pieces[:2]] == [0, len(pieces[0]["text"])]
+            assert len(pieces) >= least_pieces
+        sizes = [len(json.dumps(piece, ensure_ascii=False).encode()) for piece in pieces]
+        assert max(sizes) < 10_000
+    [short] = (await result(client, "fetch_session_by_id", session_id="essay", message_id=asked["id"]))["messages"]
+    assert (short["text"], "offset" in short) == ("write", False)
     other = await call(client, "fetch_session_by_id", session_id="basket", message_id=answered["id"])
     assert other["error"]["code"] == "NOT_FOUND"
     assert "'essay'" in other["error"]["details"]

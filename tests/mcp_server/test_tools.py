@@ -230,6 +230,30 @@ async def test_a_plain_string_is_the_text_of_a_query() -> None:
     assert all(request.query.utc_offset_minutes == utc_offset_minutes() for request in asked)
 
 
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("extract", {"text": "fibonacci"}),
+        ("extract", {"text": "fibonacci", "also": "memoization", "limit": 5}),
+        ("extract", {"query": "fibonacci", "also": ["memoization", ""]}),
+        ("extract", {"query": {"text": "fibonacci", "roles": "assistant"}}),
+        ("search_sessions", {"text": "fibonacci"}),
+        ("search_sessions", {"query": {"text": "fibonacci", "also": ["memoization"]}}),
+        ("search_sessions", {"query": "fibonacci", "also": "memoization"}),
+        ("fetch_session_by_id", {"session_id": 1}),
+        ("tag_current_session", {"session_id": CHANNEL, "tags": "maths"}),
+    ],
+)
+async def test_a_call_that_can_only_mean_one_thing_is_carried_out(
+    client: Client, tool: str, arguments: dict[str, Any]
+) -> None:
+    messages = [{"role": "user", "text": "fibonacci?"}, {"role": "assistant", "text": "fibonacci: memoization"}]
+    await call(client, "conversation_log", channel=CHANNEL, messages=messages)
+    result = (await call(client, tool, **arguments))["result"]
+    sessions = result.get("sessions") or [result.get("session") or result]
+    assert [session["channel"] for session in sessions] == [CHANNEL]
+
+
 async def test_no_text_in_an_answer_can_hide(client: Client) -> None:
     hidden = "before\u202eafter, \U000e0041\U000e0042, zero\u200b\u200bwidth \x1b[2J"
     plain = "👨‍👩‍👧 ❤️ 🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f می‌خواهم"

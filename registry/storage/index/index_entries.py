@@ -16,7 +16,7 @@ COMPLETE = "zzscoped"
 MARK = 0
 """No message and no channel has this number."""
 
-UNINDEXED = "unindexed"
+UNINDEXED, RECALL = "unindexed", "a recall"
 """In the payload of a message that is kept and shown, but that nothing finds: why."""
 
 SCOPED_SINCE = 2

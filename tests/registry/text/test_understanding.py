@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
+from registry.text.query import parse_query
 from registry.text.syntax import EVER
 from registry.text.understanding import Known, Understood, understand
 
@@ -87,6 +88,62 @@ def days(first: str, last: str = "") -> tuple[str, str]:
         ("2024년 2월", days("2024-02-01", "2024-02-29")),
         ("10/3에 얘기한 거", days("2025-10-03")),
         ("크리스마스", days("2025-12-25")),
+        ("the week before last", days("2026-03-02", "2026-03-08")),
+        ("the month before last", days("2026-01-01", "2026-01-31")),
+        ("the last few days", ("2026-03-12 00", "2026-03-18 15")),
+        ("in the past couple of weeks", ("2026-03-02 00", "2026-03-18 15")),
+        ("earlier this week", days("2026-03-16", "2026-03-22")),
+        ("at the end of last month", days("2026-02-21", "2026-02-28")),
+        ("early last year", days("2025-01-01", "2025-03-31")),
+        ("last October", days("2025-10-01", "2025-10-31")),
+        ("in the last October", days("2025-10-01", "2025-10-31")),
+        ("October", days("2025-10-01", "2025-10-31")),
+        ("on the 12th we talked", days("2026-03-12")),
+        ("2026-W10", days("2026-03-02", "2026-03-08")),
+        ("what did I work on in week 10?", days("2026-03-02", "2026-03-08")),
+        ("Monday morning we talked about it", ("2026-03-16 05", "2026-03-16 11")),
+        ("Monday's session", days("2026-03-16")),
+        ("last tues", days("2026-03-17")),
+        ("over the weekend", days("2026-03-14", "2026-03-15")),
+        ("30 minutes ago", ("2026-03-18 14", "2026-03-18 15")),
+        ("yesterday around 3pm", ("2026-03-17 14", "2026-03-17 16")),
+        ("at noon yesterday", ("2026-03-17 11", "2026-03-17 13")),
+        ("yesterday in the afternoon", ("2026-03-17 12", "2026-03-17 17")),
+        ("in the afternoon yesterday", ("2026-03-17 12", "2026-03-17 17")),
+        ("between Monday and Wednesday", days("2026-03-16", "2026-03-18")),
+        ("from Thursday to Friday", days("2026-03-12", "2026-03-13")),
+        ("between March 3 and 7 we talked", days("2026-03-03", "2026-03-07")),
+        ("until yesterday", ("", "2026-03-17 23")),
+        ("before last week", ("", "2026-03-08 23")),
+        ("since Monday", ("2026-03-16 00", "2026-03-18 15")),
+        ("지지난주", days("2026-03-02", "2026-03-08")),
+        ("지지난주 금요일", days("2026-03-06")),
+        ("지난주 초", days("2026-03-09", "2026-03-10")),
+        ("주말에 한 얘기", days("2026-03-14", "2026-03-15")),
+        ("그저께 저녁", ("2026-03-16 17", "2026-03-16 23")),
+        ("엊저녁에 하던 거", ("2026-03-17 17", "2026-03-17 23")),
+        ("아까 오전에 얘기한 거", ("2026-03-18 00", "2026-03-18 11")),
+        ("어제 오후 3시쯤", ("2026-03-17 14", "2026-03-17 16")),
+        ("어제 3시에 얘기한 거", ("2026-03-17 14", "2026-03-17 16")),
+        ("10분 전", ("2026-03-18 15", "2026-03-18 15")),
+        ("열흘 전", days("2026-03-08")),
+        ("지난 일주일 동안", ("2026-03-11 00", "2026-03-18 15")),
+        ("최근 며칠", ("2026-03-12 00", "2026-03-18 15")),
+        ("3월 3일부터 7일까지 한 작업", days("2026-03-03", "2026-03-07")),
+        ("월요일부터 수요일까지", days("2026-03-16", "2026-03-18")),
+        ("어제까지 한 작업", ("", "2026-03-17 23")),
+        ("12일에 얘기한 거", days("2026-03-12")),
+        ("2026년 10주차 작업", days("2026-03-02", "2026-03-08")),
+        ("25년 3월에 한 얘기", days("2025-03-01", "2025-03-31")),
+        ("2026.03.05에 얘기한 거", days("2026-03-05")),
+        ("昨日の話", days("2026-03-17")),
+        ("一昨日の夜", ("2026-03-16 18", "2026-03-17 03")),
+        ("先週の金曜日に話したこと", days("2026-03-13")),
+        ("先々週", days("2026-03-02", "2026-03-08")),
+        ("今朝", ("2026-03-18 05", "2026-03-18 11")),
+        ("3日前の会議で話した", days("2026-03-15")),
+        ("昨日までの作業", ("", "2026-03-17 23")),
+        ("去年の12月に話した", days("2025-12-01", "2025-12-31")),
     ],
 )
 def test_a_time_that_was_said_narrows(text: str, expected: tuple[str, str]) -> None:
@@ -117,6 +174,19 @@ def test_a_time_that_was_said_narrows(text: str, expected: tuple[str, str]) -> N
         "일요일마다시",
         "화요일별",
         "세 시간 복잡도",
+        "from the start to the end",
+        "between the client and the server",
+        "from 1 to 10",
+        "처음부터 끝까지",
+        "1부터 10까지 더하는 함수",
+        "cron at 3am",
+        "새벽에 도는 배치 작업",
+        "크론이 새벽 3시에 돌던 문제",
+        "다음주 화요일 배포",
+        "last sun exposure",
+        "until loop",
+        "the last commit",
+        "3.11에 추가된 문법",
     ],
 )
 def test_what_only_looks_like_a_time_is_left_alone(text: str) -> None:
@@ -164,6 +234,48 @@ def test_days_are_the_users() -> None:
     assert utc.start == datetime(2026, 2, 28, tzinfo=UTC)
 
 
+def test_past_midnight_a_part_of_the_day_is_the_one_that_was() -> None:
+    midnight = datetime(2026, 3, 18, 0, 20, tzinfo=SEOUL)
+    expected = {"this morning": 17, "아까 저녁에 한 얘기": 17, "어젯밤": 17, "last night": 17, "오늘": 18}
+    for text, day in expected.items():
+        start = understand(text, midnight).search.when.start
+        assert start, text
+        assert start.astimezone(SEOUL).day == day, text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "summarize what I did this week",
+        "what happened yesterday",
+        "a recap of last week",
+        "yesterday's progress",
+        "이번 주 작업 목록 보여줘",
+        "어제 대화 목록",
+        "昨日の話",
+        "昨日何をした？",
+        "先週の作業をまとめて",
+    ],
+)
+def test_who_asks_what_was_done_then_names_no_subject(text: str) -> None:
+    found = read(text)
+    assert found.search.when != EVER
+    assert not found.has_words
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Pull in the context from when we worked on the authentication system", "authentication system"),
+        ("Load the session about the payment integration", "payment integration"),
+        ("Why event sourcing? Check the session about architecture", "event sourcing architecture"),
+        ("how do I load the session from a cookie", "load cookie"),
+    ],
+)
+def test_what_to_do_with_it_is_no_word_to_look_for(text: str, words: str) -> None:
+    assert " ".join(word.text for word in parse_query(read(text).search.words).words) == words
+
+
 def test_the_time_is_no_word_to_look_for() -> None:
     found = read("what did we decide about the API in the last 3 days?")
     assert found.search.words == "what did we decide about the API ?"
@@ -184,6 +296,14 @@ def test_the_time_is_no_word_to_look_for() -> None:
         ("챗지피티한테 물어본 거", ("chatgpt",), "물어본 거"),
         ("제미나이에서 물어본 여행", ("gemini-cli",), "물어본 여행"),
         ("커서에서 고친 버그", ("cursor",), "고친 버그"),
+        ("the Cursor session about auth", ("cursor",), "about auth"),
+        ("my ChatGPT conversation about taxes", ("chatgpt",), "about taxes"),
+        ("what did ChatGPT recommend for taxes", ("chatgpt",), "what recommend for taxes"),
+        ("what Claude said about taxes", ("claude", "claude-code"), "what said about taxes"),
+        ("챗지피티가 추천한 책", ("chatgpt",), "추천한 책"),
+        ("커서 대화에서 redis", ("cursor",), "대화에서 redis"),
+        ("Cursorで話した認証", ("cursor",), "話した認証"),
+        ("昨日クロードで相談した認証", ("claude", "claude-code"), "相談した認証"),
     ],
 )
 def test_a_client_that_is_named_narrows(text: str, sources: tuple[str, ...], words: str) -> None:
@@ -202,6 +322,9 @@ def test_a_client_that_is_named_narrows(text: str, sources: tuple[str, ...], wor
         "in codex",
         "the path ~/claude/notes",
         "in gemini.toml",
+        "set the cursor in the chat box",
+        "the claude api pricing",
+        "커서 위치 계산",
     ],
 )
 def test_what_only_looks_like_a_client_or_is_not_here_is_left_alone(text: str) -> None:
@@ -217,6 +340,8 @@ def test_what_only_looks_like_a_client_or_is_not_here_is_left_alone(text: str) -
         ("shop 프로젝트에서 배포", "/home/me/shop", "배포"),
         ("shop에서 결제", "/home/me/shop", "결제"),
         ("for the shop api project", "/home/me/shop api", ""),
+        ("redis in the shop-api repo", "/home/me/shop api", "redis"),
+        ("shopプロジェクトの決済", "/home/me/shop", "決済"),
         ("a shop that sells shoes", None, "a shop that sells shoes"),
         ("in the barber project", None, "in the barber project"),
         ("in shop/cart.py", None, "in shop/cart.py"),
@@ -255,6 +380,20 @@ def test_what_was_written_as_a_filter_holds_beside_what_was_said() -> None:
         "결제 모듈 이어서 작업하자",
         "어제 하던 거 계속",
         "마저 하자",
+        "can we continue our discussion about indexes?",
+        "where were we with the parser?",
+        "take me back to where I was with the cache",
+        "continuing the conversation about redis",
+        "pick this up again: photo import",
+        "load the fibonacci conversation and continue",
+        "We were working on photo import; let's continue",
+        "what's next on the deployment?",
+        "우리 어디까지 얘기했지",
+        "결제 작업 계속 진행하자",
+        "그 대화 이어받아서 해줘",
+        "아까 그 대화로 돌아가자",
+        "前回の続きから",
+        "昨日の会話を続けて",
     ],
 )
 def test_who_wants_to_go_on_is_understood(text: str) -> None:
@@ -273,6 +412,12 @@ def test_who_wants_to_go_on_is_understood(text: str) -> None:
         "이어서 쓰는 법",
         "이어폰 추천",
         "what did we decide about resume parsing",
+        "resume template in LaTeX",
+        "the difference between break and continue",
+        "pick up lines",
+        "go on vacation",
+        "continuous integration",
+        "이어달리기 일정",
     ],
 )
 def test_what_only_looks_like_going_on_does_not_go_on(text: str) -> None:

@@ -1,0 +1,166 @@
+"""What one answer cannot hold: pages that leave nothing out and say nothing twice, long messages, odd letters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp.types import Implementation
+
+from mcp_server.server import create_server
+from orchestrator.service import Orchestrator
+
+pytestmark = pytest.mark.anyio
+
+TURNS = 60
+START = datetime(2026, 3, 2, 9, tzinfo=UTC)
+
+
+def turns(count: int, *, width: int = 1) -> list[dict[str, Any]]:
+    return [
+        {
+            "role": role,
+            "text": f"{said} {number}: the payment module, step {number}. " * width,
+            "timestamp": (START + timedelta(minutes=2 * number + later)).isoformat(),
+        }
+        for number in range(count)
+        for later, (role, said) in enumerate((("user", "question"), ("assistant", "answer")))
+    ]
+
+
+async def log(orchestrator: Orchestrator, channel: str, messages: list[dict[str, Any]], **meta: Any) -> None:
+    request = {"operation": "save", "channel": channel, "messages": messages, "source": "cursor", "metadata": meta}
+    answer = await orchestrator.run(request)
+    assert answer["success"], answer
+
+
+@pytest.fixture
+async def codex(orchestrator: Orchestrator) -> AsyncIterator[Client]:
+    """The client that lets least through: 10 000 bytes."""
+    name = Implementation(name="codex-mcp-client", version="1.0")
+    async with Client(create_server(orchestrator.run), client_info=name) as client:
+        yield client
+
+
+async def result(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+    answer = await client.call_tool(tool, arguments)
+    body = answer.structured_content or {}
+    assert body["ok"], body
+    assert len(json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()) <= 10_000
+    return dict(body["result"])
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {},
+        {"limit": 7},
+        {"limit": 1000, "max_tokens": 100_000},
+        {"text": "payment module"},
+        {"text": "continue the payment module conversation"},
+        {"text": "payment module", "max_tokens": 120},
+    ],
+)
+async def test_the_pages_of_an_answer_hold_each_message_once(
+    orchestrator: Orchestrator, codex: Client, query: dict[str, Any]
+) -> None:
+    await log(orchestrator, "long", turns(TURNS, width=8))
+    seen: list[str] = []
+    cursor: dict[str, str] = {}
+    for _ in range(3 * TURNS):
+        page = await result(codex, "extract", channel="long", query=query | cursor)
+        seen += [message["id"] for message in page["messages"]]
+        if "next_cursor" not in page["metadata"]:
+            break
+        cursor = {"cursor": page["metadata"]["next_cursor"]}
+    assert (len(seen), len(set(seen))) == (2 * TURNS, 2 * TURNS)
+
+
+async def test_of_a_turn_that_does_not_fit_question_and_answer_are_both_there(
+    orchestrator: Orchestrator, codex: Client
+) -> None:
+    await log(orchestrator, "short", turns(3, width=40))
+    page = await result(codex, "extract", channel="short", query={"text": "step 1", "max_tokens": 80})
+    assert [message["role"] for message in page["messages"]] == ["user", "assistant"]
+    assert all(message["full_length"] > len(message["text"]) for message in page["messages"])
+
+
+@pytest.mark.parametrize(
+    ("around", "after"),
+    [("segment " * 7_500, " tail" * 3_000), ("x" * 60_000 + " ", " " + "y" * 30_000), ("文。" * 9_000, "字。" * 9_000)],
+)
+async def test_what_is_looked_for_in_a_line_without_end_is_shown(
+    orchestrator: Orchestrator, codex: Client, around: str, after: str
+) -> None:
+    messages = [{"role": "user", "text": f"{around}the needle KESTREL-3305 is here{after}"}]
+    await log(orchestrator, "line", [*messages, {"role": "assistant", "text": "It is one line."}])
+    [asked, _] = (await result(codex, "extract", query={"text": "KESTREL-3305"}))["messages"]
+    assert "KESTREL-3305" in asked["text"]
+    assert asked["full_length"] == len(messages[0]["text"])
+    page = await result(codex, "fetch_session_by_id", session_id="line")
+    assert len(page["messages"][0]["text"]) > 1_000
+
+
+async def test_letters_that_are_shown_by_name_are_counted_as_they_are_shown(
+    orchestrator: Orchestrator, codex: Client
+) -> None:
+    log_lines = "\n".join(f"\x1b[32mok\x1b[0m test {number}" for number in range(2_000))
+    await log(orchestrator, "colours", [{"role": "user", "text": log_lines}, {"role": "assistant", "text": "Green."}])
+    page = await result(codex, "fetch_session_by_id", session_id="colours")
+    await result(codex, "fetch_session_by_id", session_id="colours", message_id=page["messages"][0]["id"])
+    await result(codex, "extract", channel="colours", query={"text": "test", "max_tokens": 100_000})
+
+
+async def test_what_stands_beside_a_message_leaves_room_for_it(orchestrator: Orchestrator, codex: Client) -> None:
+    context = {"selection": "code " * 20_000, "line": 145, **{f"file{n}": "path" * 50 for n in range(400)}}
+    await log(orchestrator, "big", [{"role": "user", "text": "What is this?", "context": context}])
+    for tool, asked in (("extract", {"channel": "big"}), ("fetch_session_by_id", {"session_id": "big"})):
+        [message] = (await result(codex, tool, **asked))["messages"]
+        assert (message["text"], message["context"]["line"]) == ("What is this?", 145)
+        assert message["context"]["selection"].startswith("code code")
+
+
+async def test_a_time_alone_gives_every_conversation_of_that_time(orchestrator: Orchestrator, codex: Client) -> None:
+    yesterday = datetime.now().astimezone().replace(hour=12, minute=0) - timedelta(days=1)
+    for number, subject in enumerate(("redis", "login", "images")):
+        at = (yesterday + timedelta(minutes=number)).isoformat()
+        said = [("user", f"Why {subject}?"), ("assistant", f"Because of {subject}.")]
+        await log(orchestrator, subject, [{"role": role, "text": text, "timestamp": at} for role, text in said])
+    answer = await result(codex, "extract", query={"text": "what did I work on yesterday?"})
+    assert answer["channel"] == "images"
+    assert {one["channel"]: one["messages"][-1]["text"] for one in answer["others"]} == {
+        "login": "Because of login.",
+        "redis": "Because of redis.",
+    }
+    assert [one["evidence"] for one in answer["candidates"]] == ["Why login?", "Why redis?"]
+
+
+async def test_where_nothing_is_the_nearest_is_named(orchestrator: Orchestrator, codex: Client) -> None:
+    await log(orchestrator, "a", turns(1), project="/home/ann/Payment-API")
+    await orchestrator.run({"operation": "tag", "channel": "a", "query": {"tags": ["billing"]}})
+    everywhere: dict[str, Any] = {"project": "all"}
+    for tool, asked in (
+        ("list_sessions", {"since": "2026-03-05", "until": "2026-03-06"}),
+        ("search_sessions", {"query": "between March 5 2026 and March 6 2026"}),
+        ("search_sessions", {"query": "payment", "after_date": "2026-03-05", "before_date": "2026-03-06"}),
+    ):
+        nothing = await result(codex, tool, **everywhere | asked)
+        assert nothing["sessions"] == []
+        assert nothing["elsewhere"]["nearest"] == ["2026-03-02T09:01:00.000Z"], (tool, asked)
+    near = await result(codex, "list_sessions", project="paymentapi")
+    assert near["elsewhere"]["projects"] == ["Payment-API"]
+    tagged = await result(codex, "list_sessions", **everywhere, tag="biling")
+    assert tagged["elsewhere"]["tags"] == ["billing"]
+    found = await result(codex, "list_sessions", project="payment-api")
+    assert [session["channel"] for session in found["sessions"]] == ["a"]
+
+
+async def test_a_listing_says_how_its_times_were_read(orchestrator: Orchestrator, codex: Client) -> None:
+    await log(orchestrator, "a", turns(1))
+    listed = await result(codex, "list_sessions", since="2026-03-02", project="all")
+    midnight = datetime(2026, 3, 2).astimezone()
+    assert datetime.fromisoformat(listed["understood"]["from"]) == midnight

@@ -1,0 +1,73 @@
+"""The chat in which something is asked is no answer to it, even where its client has kept the question already."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from orchestrator.service import Orchestrator
+
+pytestmark = pytest.mark.anyio
+
+QUESTION = "continue the fibonacci conversation"
+CLIENT = "claude-code 2.1"
+
+
+async def log(orchestrator: Orchestrator, channel: str, ago: timedelta, *said: tuple[str, str]) -> None:
+    at = datetime.now(UTC) - ago
+    messages = [
+        {"role": role, "text": text, "timestamp": (at + timedelta(seconds=place)).isoformat()}
+        for place, (role, text) in enumerate(said)
+    ]
+    answer = await orchestrator.run(
+        {"operation": "save", "channel": channel, "messages": messages, "source": "claude-code"}, CLIENT
+    )
+    assert answer["success"], answer
+
+
+async def found(orchestrator: Orchestrator, text: str = QUESTION) -> list[str]:
+    """The channel of the answer and the others that it offers; of a search, the channels in order."""
+    asked = {"source": "claude-code"}
+    one = await orchestrator.run({"operation": "extract", "query": {"text": text}, **asked}, CLIENT)
+    several = await orchestrator.run({"operation": "search_sessions", "query": {"text": text}, **asked}, CLIENT)
+    offered = [one["channel"], *(other["channel"] for other in one.get("candidates", ()))] if one["success"] else []
+    assert [session["channel"] for session in several["sessions"]] == offered
+    return offered
+
+
+@pytest.fixture
+async def earlier(orchestrator: Orchestrator) -> Orchestrator:
+    talk = [("user", "How do I make fibonacci faster?"), ("assistant", "Memoize it: O(n).")]
+    await log(orchestrator, "fib", timedelta(days=2), *talk)
+    return orchestrator
+
+
+RECALLED: list[tuple[str, Any]] = [
+    ("the question waits", [("user", QUESTION)]),
+    ("after a word of the assistant", [("user", QUESTION), ("assistant", "Let me look up the fibonacci chat.")]),
+    ("after more talk", [("user", "hi"), ("assistant", "hello"), ("user", QUESTION + "!"), ("assistant", "Sure.")]),
+    (
+        "while it is looked up",
+        [("user", "fibonacci please"), ("tool", 'context-registry.extract {"query":"fibonacci"}')],
+    ),
+]
+
+
+@pytest.mark.parametrize(("case", "said"), RECALLED, ids=[case for case, _ in RECALLED])
+async def test_the_asking_chat_is_no_candidate(earlier: Orchestrator, case: str, said: list[tuple[str, str]]) -> None:
+    await log(earlier, "asking", timedelta(seconds=20), *said)
+    assert await found(earlier) == ["fib"]
+
+
+async def test_a_chat_that_was_answered_is_found_a_moment_later(earlier: Orchestrator) -> None:
+    talk = [("user", "fibonacci with matrices?"), ("assistant", "Yes, fibonacci in O(log n).")]
+    await log(earlier, "just now", timedelta(minutes=1), *talk)
+    assert "just now" in await found(earlier)
+    assert "just now" in await found(earlier, "fibonacci with matrices?")
+
+
+async def test_a_chat_of_yesterday_that_waits_for_an_answer_is_found(earlier: Orchestrator) -> None:
+    await log(earlier, "left open", timedelta(days=1), ("user", "Is fibonacci in O(1) possible with Binet?"))
+    assert "left open" in await found(earlier)
