@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,12 +13,14 @@ from orchestrator.service import Orchestrator
 from orchestrator.state import ExternalAction, Shelf
 from orchestrator.sync.drain import drain
 from orchestrator.sync.freshness import Freshness
+from orchestrator.sync.spool_masking import share_masking
 from orchestrator.writing import Writer
 from registry.ingest.let_in import Keeping
 from registry.private_files import keep_private, private_files_of
 from registry.registry import Registry
 from registry.settings import Settings
 from registry.storage.database import Limits
+from registry.storage.masking import find_key
 from sources.base import Places
 from sources.readers import READERS
 
@@ -37,6 +39,8 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
     limits = Limits(lock_s=settings.lock_timeout_s, statement_s=settings.timeout_s)
     keeping = Keeping(settings.unmasked_projects, settings.never_keep)
     registry = await asyncio.to_thread(Registry, settings.url, limits, keeping)
+    with suppress(OSError):  # in a folder that cannot be written into, no hook leaves anything
+        share_masking(str(settings.home), await registry.read(find_key) or b"", settings.unmasked_projects)
     meaning = _meaning(settings, registry)
     writer = _writer(settings)
     places = Places(Path.home(), os.environ)
