@@ -404,3 +404,30 @@ async def test_a_message_is_there_as_it_was_written_and_a_huge_one_in_pieces(htt
     assert raw.text == text
     assert raw.headers["Content-Type"] == "text/plain; charset=utf-8"
     assert "default-src 'none'" in raw.headers["Content-Security-Policy"]
+
+
+async def test_what_shall_be_forgotten_is_counted_first_and_its_receipt_is_shown(http: httpx.AsyncClient) -> None:
+    ids = await ids_of(http, FIBONACCI)
+    assert f"/forget?channel={FIBONACCI}" in await text_of(http, f"/channels/{FIBONACCI}")
+    asked = await text_of(http, f"/forget?channel={FIBONACCI}")
+    assert "This would be forgotten" in asked
+    assert f"{len(ids)} messages" in asked
+    assert len(await ids_of(http, FIBONACCI)) == len(ids)
+    done = await http.post("/forget", data={"channel": FIBONACCI})
+    assert done.status_code == 200
+    assert re.search("Receipt <code>fgt_", done.text)
+    await text_of(http, f"/channels/{FIBONACCI}", 404)
+
+
+async def test_one_message_is_forgotten_out_of_its_conversation(http: httpx.AsyncClient) -> None:
+    first, *others = await ids_of(http, LOGIN)
+    assert "This would be forgotten" in await text_of(http, f"/forget?id={first}")
+    assert (await http.post("/forget", data={"id": first})).status_code == 200
+    assert await ids_of(http, LOGIN) == others
+
+
+async def test_what_cannot_be_forgotten_is_said_on_the_page(http: httpx.AsyncClient) -> None:
+    assert "This would be forgotten" not in await text_of(http, "/forget")
+    assert "Nothing in the registry is what was named" in await text_of(http, "/forget?matching=nobody+said+that")
+    assert "before" in await text_of(http, "/forget?before=soonish")
+    assert (await http.post("/forget", data={})).status_code == 400
