@@ -34,7 +34,7 @@ from mcp_server.subscriptions import ChannelBus, add_subscriptions
 from mcp_server.tools import add_channel_tools
 from orchestrator.calls import RESULTS, example, refusal
 from orchestrator.lazy import GrownChannels, RunOperation
-from orchestrator.requests import invalid_request
+from orchestrator.requests import invalid_request, refuse_too_many
 from registry.errors import InternalError, InvalidRequest
 
 logger = logging.getLogger(__name__)
@@ -158,6 +158,11 @@ class RegistryServer(MCPServer[Any]):
                 {"type": "extra_forbidden", "loc": (field,), "input": arguments[field], "ctx": but} for field in unknown
             ]
             return await self._refuse(name, arguments, problems, context)
+        try:
+            refuse_too_many(arguments.get("messages"))
+        except InvalidRequest as exc:
+            client = client_name(context)
+            return reply(name, await self._run(refusal(name, exc, client), client))
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as exc:

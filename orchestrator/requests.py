@@ -617,6 +617,13 @@ def parse_request(given: Mapping[str, Any]) -> Request:
         raise invalid_request(exc.errors(include_url=False)) from exc
 
 
+def refuse_too_many(messages: object) -> None:
+    """InvalidRequest for more messages than one call may bring; asked before anything looks at each of them."""
+    if isinstance(messages, list) and len(messages) > MOST_MESSAGES:
+        allowed = f"at most {MOST_MESSAGES} in one call, more in several: the next ones follow on those before"
+        raise InvalidRequest("Too many messages at once.", f"messages: given {len(messages)}; allowed: {allowed}")
+
+
 def invalid_request(problems: Sequence[Mapping[str, Any]]) -> InvalidRequest:
     """What pydantic found wrong as one error: each fault names the field, what was given and what is allowed."""
     return InvalidRequest("The request is not valid.", "; ".join(map(_in_words, problems)))
@@ -640,5 +647,6 @@ def _allowed(problem: Mapping[str, Any]) -> str:
 
 
 def _short(given: object, width: int = 80) -> str:
-    text = json.dumps(given, ensure_ascii=False, default=str)
+    some = given[:width] if isinstance(given, list | str) else given
+    text = json.dumps(some, ensure_ascii=False, default=str)
     return text if len(text) <= width else text[:width] + "…"

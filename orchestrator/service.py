@@ -17,7 +17,6 @@ from orchestrator.permission import check, is_of_others
 from orchestrator.recorder import Recorder, request_summary, result_summary
 from orchestrator.records import Records
 from orchestrator.requests import (
-    MOST_MESSAGES,
     READING,
     ImportRequest,
     Operation,
@@ -25,6 +24,7 @@ from orchestrator.requests import (
     Request,
     full_name,
     parse_request,
+    refuse_too_many,
 )
 from orchestrator.resends import Resends
 from orchestrator.state import ExternalAction, Run, Shelf, State, Syncing
@@ -206,10 +206,7 @@ def _request_of(given: Mapping[str, Any] | Request | Refusal) -> Request:
 
 
 def _followable(given: Mapping[str, Any]) -> Any:
-    messages = given.get("messages")
-    if isinstance(messages, list) and len(messages) > MOST_MESSAGES:
-        allowed = f"at most {MOST_MESSAGES} in one call, more in several: the next ones follow on those before"
-        raise InvalidRequest("Too many messages at once.", f"messages: given {len(messages)}; allowed: {allowed}")
+    refuse_too_many(given.get("messages"))
     if is_too_deep(given):
         raise InvalidRequest("The request is not valid.", f"allowed: lists and objects nested at most {DEEPEST} deep")
     return storable(given)
