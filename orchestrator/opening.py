@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -26,6 +27,9 @@ from sources.readers import READERS
 
 if TYPE_CHECKING:
     from orchestrator.semantic.meaning import Meaning
+
+
+logger = logging.getLogger(__name__)
 
 
 @asynccontextmanager
@@ -55,10 +59,13 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
         shelf=Shelf(settings.home / "backups", READERS, places),
     )
     freshness = Freshness(orchestrator, settings.home, READERS, places)
-    if registry.is_embedded:
+    if registry.takes_in:
         orchestrator.before_reading = freshness.refresh
+    if registry.is_read_only:
+        logger.warning("The registry is read only: nothing new is stored, and nothing is recorded.")
     try:
-        await drain(orchestrator, settings.home)
+        if not registry.is_read_only:
+            await drain(orchestrator, settings.home)
         yield orchestrator
     finally:
         await freshness.close()

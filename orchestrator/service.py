@@ -142,7 +142,7 @@ class Orchestrator:
 
     def embedding(self) -> AbstractAsyncContextManager[None]:
         """Meanwhile messages are embedded, where a model is configured: for a process that lives for a while."""
-        return self.meaning.embedding() if self.meaning else nullcontext()
+        return self.meaning.embedding() if self.meaning and not self.registry.is_read_only else nullcontext()
 
     async def settle(self) -> None:
         """Wait for the records on their way; what cannot be stored now is lost with this process."""
