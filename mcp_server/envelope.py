@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
@@ -11,6 +10,7 @@ from mcp.types import CallToolResult, TextContent
 from pydantic import BaseModel
 
 from orchestrator.calls import QUOTED, QUOTING, RESULTS
+from registry.text.visible import visible
 
 Result = TypeVar("Result", bound=BaseModel)
 
@@ -42,30 +42,9 @@ def shown(value: Any) -> Any:
     """A value as it goes out: no field that is null, and nothing in its texts that a reader would not see."""
     match value:
         case str():
-            return _HIDDEN.sub(_named, value)
+            return visible(value)
         case Mapping():
             return {name: shown(item) for name, item in value.items() if item is not None}
         case list() | tuple():
             return [shown(item) for item in value]
     return value
-
-
-_HIDDEN = re.compile(
-    r"""(?P<flag>\U0001F3F4[\U000E0030-\U000E0039\U000E0061-\U000E007A]{2,6}\U000E007F)  # of England, Texas, …
-      | [\U000E0000-\U000E007F]+  # letters of no shape
-      | [\u202A-\u202E\u2066-\u2069]+  # the order of letters turned round
-      | [\u200B-\u200F\u2060-\u2064\uFEFF]{2,}  # no width; a single one joins letters or emoji
-      | [\uFE00-\uFE0F\U000E0100-\U000E01EF]{2,}  # variants of nothing
-      | [\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]+""",
-    re.VERBOSE,
-)
-_NAMED = 4
-"""So many invisible characters in a row are named; of more, how many there were."""
-
-
-def _named(found: re.Match[str]) -> str:
-    if found["flag"]:
-        return found[0]
-    letters = [f"U+{ord(letter):04X}" for letter in found[0][:_NAMED]]
-    more = [f"and {len(found[0]) - _NAMED} more"] if len(found[0]) > _NAMED else []
-    return f"⟦{' '.join([*letters, *more])}⟧"

@@ -406,6 +406,17 @@ async def test_a_message_is_there_as_it_was_written_and_a_huge_one_in_pieces(htt
     assert "default-src 'none'" in raw.headers["Content-Security-Policy"]
 
 
+async def test_no_text_on_a_page_can_hide(http: httpx.AsyncClient) -> None:
+    hidden = "before\u202eafter \U000e0041\U000e0042 zero\u200b\u200bwidth"
+    messages = [{"role": "user", "text": hidden}, {"role": "assistant", "text": f"`{hidden}`"}]
+    sent = {"operation": "conversation_log", "channel": "h", "messages": messages, "metadata": {"title": hidden}}
+    assert (await http.post("/bo/ao/run", json=sent)).status_code == 200
+    for address in ("/channels/h", "/", "/?q=before"):
+        page = await text_of(http, address)
+        assert "⟦U+202E⟧" in page
+        assert not re.search("[\u202e\u200b\U000e0041]", page)
+
+
 async def test_what_shall_be_forgotten_is_counted_first_and_its_receipt_is_shown(http: httpx.AsyncClient) -> None:
     ids = await ids_of(http, FIBONACCI)
     assert f"/forget?channel={FIBONACCI}" in await text_of(http, f"/channels/{FIBONACCI}")

@@ -1,0 +1,45 @@
+"""What a reader would not see, named: text that was stored may hide what it says to a model or a terminal. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+
+def visible(text: str) -> str:
+    """The text with the codes of invisible characters in their place, such as ⟦U+202E⟧."""
+    return _HIDDEN.sub(_named, text)
+
+
+def visible_in(value: Any) -> Any:
+    """The same for every text in a value."""
+    match value:
+        case str():
+            return visible(value)
+        case Mapping():
+            return {name: visible_in(item) for name, item in value.items()}
+        case list() | tuple():
+            return [visible_in(item) for item in value]
+    return value
+
+
+_HIDDEN = re.compile(
+    r"""(?P<flag>\U0001F3F4[\U000E0030-\U000E0039\U000E0061-\U000E007A]{2,6}\U000E007F)  # of England, Texas, …
+      | [\U000E0000-\U000E007F]+  # letters of no shape
+      | [\u202A-\u202E\u2066-\u2069]+  # the order of letters turned round
+      | [\u200B-\u200F\u2060-\u2064\uFEFF]{2,}  # no width; a single one joins letters or emoji
+      | [\uFE00-\uFE0F\U000E0100-\U000E01EF]{2,}  # variants of nothing
+      | [\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]+""",
+    re.VERBOSE,
+)
+_NAMED = 4
+"""So many invisible characters in a row are named; of more, how many there were."""
+
+
+def _named(found: re.Match[str]) -> str:
+    if found["flag"]:
+        return found[0]
+    letters = [f"U+{ord(letter):04X}" for letter in found[0][:_NAMED]]
+    more = [f"and {len(found[0]) - _NAMED} more"] if len(found[0]) > _NAMED else []
+    return f"⟦{' '.join([*letters, *more])}⟧"
