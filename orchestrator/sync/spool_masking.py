@@ -25,7 +25,7 @@ HINTS = (
     *("bearer", "authorization", "aws", "akia", "asia", "discord", "sk-", "gh", "github_pat_", "gl", "aiza", "gocspx-"),
     *("ya29.", "xox", "xapp-", "hooks.slack.com", "k_live_", "k_test_", "whsec_", "npm_", "pypi-", "hf_", "sg.", ":aa"),
     *("shp", "dop_v1_", "doo_v1_", "dor_v1_", "gsk_", "xai-", "r8_", "pplx-", "dckr_pat_", "hvs.", "hvb.", "atatt3"),
-    *("lin_api_", "ntn_", "dapi", "eyj"),
+    *("lin_api_", "ctxr_", "ntn_", "dapi", "eyj"),
 )
 """One of these, or `DIGITS` digits, stands in every text in which a rule of `registry.text.secrets` finds anything."""
 DIGITS = 13
