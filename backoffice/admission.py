@@ -26,7 +26,7 @@ from backoffice.guard import READING
 from registry.access import ASKING, Access, Level
 from registry.errors import RegistryError, StorageError, Unauthorized
 from registry.registry import Registry
-from registry.storage.tokens import Shown, find_token, get_token, has_tokens, note_use
+from registry.storage.safety.tokens import Shown, find_token, get_token, has_tokens, note_use
 
 COOKIE = "ctxr_session"
 SESSION_S = 12 * 3600

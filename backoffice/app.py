@@ -13,13 +13,12 @@ from starlette.middleware.gzip import GZipMiddleware
 
 from backoffice import channels, conversations, events, executions, health, reference, sources
 from backoffice.admission import ON_LOOPBACK, Admission, Gate, Rules
-from backoffice.answers import Answers
 from backoffice.bodies import body_shapes
 from backoffice.connections import Connections, no_connections
 from backoffice.errors import add_error_handlers
-from backoffice.guard import Guard
+from backoffice.guard import Answers, Guard
+from backoffice.health import Metrics, RequestCounter
 from backoffice.machine import Machine
-from backoffice.metrics import Metrics, RequestCounter
 from backoffice.pages.errors import add_page_errors
 from backoffice.pages.routes import add_pages
 from backoffice.schemas import Failure

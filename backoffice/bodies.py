@@ -11,21 +11,18 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import models_json_schema
 
 from backoffice.schemas import CHANNEL, TIME
+from orchestrator.field_types import ChannelName, SourceName, Timestamp
+from orchestrator.operation_names import ALIASES, LOCAL
 from orchestrator.requests import (
-    ALIASES,
-    LOCAL,
     REQUESTS,
     BriefingQuery,
-    ChannelName,
     DeleteQuery,
     ExtractQuery,
     MessageIn,
     Meta,
     RestoreQuery,
     SearchQuery,
-    SourceName,
     TagQuery,
-    Timestamp,
 )
 
 _REFERENCE = "#/components/schemas/{model}"

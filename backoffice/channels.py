@@ -10,8 +10,9 @@ from fastapi import APIRouter, Body, Path, Query
 from backoffice.dependencies import SOURCE, Asking, Stored, without_parameters
 from backoffice.queries import ChannelsQuery, DeletionQuery
 from backoffice.schemas import CHANNEL, ChannelItem, DeletedChannel, ItemPage, ShownChannel
+from orchestrator.field_types import ChannelName
 from orchestrator.operations.history import related
-from orchestrator.requests import ChannelName, TagQuery
+from orchestrator.requests import TagQuery
 from registry.storage.channels import channel_item, get_channel, list_channels, tags_of
 from registry.storage.database import ReadTransaction
 

@@ -9,10 +9,19 @@ from fastapi import APIRouter, Body, Path, Query
 
 from backoffice.bodies import LOG_EXAMPLES, LogBody, shaped
 from backoffice.dependencies import SOURCE, Asking, Stored, without_parameters
-from backoffice.queries import DeletionQuery, ExtractsQuery, MessageQuery, MessagesQuery, SearchParameters, Word
-from backoffice.schemas import MESSAGE_ID, FoundMessage, ItemPage, Logged, MessageItem, ResultItem
+from backoffice.queries import (
+    ChangesQuery,
+    DeletionQuery,
+    ExtractsQuery,
+    MessageQuery,
+    MessagesQuery,
+    SearchParameters,
+    Word,
+)
+from backoffice.schemas import MESSAGE_ID, ChangesPage, FoundMessage, ItemPage, Logged, MessageItem, ResultItem
 from orchestrator.calls import as_request, log_result
-from orchestrator.requests import invalid_request
+from orchestrator.refusals import invalid_request
+from registry.storage.change_feed import Changes, changes_after
 from registry.storage.extract_results import list_results
 from registry.storage.messages import get_message, list_messages, message_item
 
@@ -36,6 +45,12 @@ def _search(channel: str | None, query: Mapping[str, Any]) -> dict[str, Any]:
 def _page(answer: Mapping[str, Any]) -> dict[str, Any]:
     counts = answer["metadata"]
     return {"items": answer["messages"], "total": counts["total_count"], "next_cursor": counts.get("next_cursor")}
+
+
+@router.get("/changes", response_model=ChangesPage)
+async def show_changes(registry: Stored, query: Annotated[ChangesQuery, Query()]) -> Changes:
+    """Messages in the order in which they were stored: for a registry elsewhere that keeps up with this one."""
+    return await registry.read(lambda tx: changes_after(tx, query.after))
 
 
 @router.post(

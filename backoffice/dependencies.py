@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from backoffice.errors import OperationFailed
 from backoffice.machine import Machine
-from orchestrator.requests import Refusal
+from orchestrator.refusals import Refusal
 from orchestrator.service import Orchestrator
 from registry.access import Access, Level
 from registry.registry import Registry

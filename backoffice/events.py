@@ -65,7 +65,7 @@ async def _stream(registry: Registry, place: Place) -> AsyncIterator[bytes]:
     listener = Listener(place)
     quiet_s = 0.0
     while True:
-        wait_s, events = await _news(registry, listener, _glance_of(registry))
+        wait_s, events = await _news(registry, listener, _newest_of(registry))
         for event in events:
             yield _written(event)
         quiet_s = 0.0 if events else quiet_s + wait_s
@@ -76,7 +76,7 @@ async def _stream(registry: Registry, place: Place) -> AsyncIterator[bytes]:
             await asyncio.sleep(wait_s)
 
 
-class _Glance:
+class _Newest:
     """Whether anything has happened: one look for all listeners of this process, and one of them reads at a time.
 
     However many there are, they never take more than one of the threads that read.
@@ -95,18 +95,18 @@ class _Glance:
         return self._place
 
 
-_GLANCES: WeakKeyDictionary[Registry, _Glance] = WeakKeyDictionary()
+_NEWEST: WeakKeyDictionary[Registry, _Newest] = WeakKeyDictionary()
 
 
-def _glance_of(registry: Registry) -> _Glance:
-    return _GLANCES.setdefault(registry, _Glance())
+def _newest_of(registry: Registry) -> _Newest:
+    return _NEWEST.setdefault(registry, _Newest())
 
 
-async def _news(registry: Registry, listener: Listener, glance: _Glance) -> tuple[float, list[Event]]:
+async def _news(registry: Registry, listener: Listener, shared: _Newest) -> tuple[float, list[Event]]:
     """What has happened, and how long to wait if it was nothing."""
     try:
-        async with glance.turn:
-            if listener.has_all_up_to(await glance.newest(registry)):
+        async with shared.turn:
+            if listener.has_all_up_to(await shared.newest(registry)):
                 return POLL_S, []
             return POLL_S, await registry.read(listener.news)
     except StorageError as exc:

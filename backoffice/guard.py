@@ -1,4 +1,4 @@
-"""What is refused before anything reads it: foreign hosts and origins, bodies too large.
+"""What stands around every request: foreign hosts and bodies too large are refused; HEAD is answered, no type guessed.
 
 A web page the user visits can make the browser call a server on loopback, under the page's own host name
 (DNS rebinding) or with a foreign Origin (request forgery). The MCP endpoint's own check does not cover us.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -101,3 +101,30 @@ def _limited(receive: Receive) -> Receive:
         return message
 
     return counted
+
+
+ENDLESS = ("/bo/events", "/mcp")
+"""Addresses that answer with streams: their head alone says nothing."""
+
+
+class Answers:
+    """Adds `nosniff` to every answer, and answers HEAD as GET without the body."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        is_head = scope["method"] == "HEAD" and not scope["path"].startswith(ENDLESS)
+
+        async def answering(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)["X-Content-Type-Options"] = "nosniff"
+            elif is_head:
+                message = {**message, "body": b""}
+            await send(message)
+
+        await self._app({**scope, "method": "GET"} if is_head else scope, receive, answering)

@@ -1,14 +1,85 @@
-"""/health, /ready, /metrics: for those who watch the server."""
+"""For those who watch the server: /health, /ready, and /metrics with what this process has done, for Prometheus."""
 
 from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
-from prometheus_client import CONTENT_TYPE_LATEST
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Histogram,
+    ProcessCollector,
+    generate_latest,
+)
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from backoffice.dependencies import Stored, for_everything
-from backoffice.metrics import Metrics
 from backoffice.schemas import State
 from registry.storage.change_feed import newest_place
+from registry.storage.executions import Execution
+
+BUCKETS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+class Metrics:
+    """Counts of one application; two in one process know nothing of each other."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        ProcessCollector(registry=self._registry)
+        self._operations = Counter(
+            "ctxr_operations", "Operations run, by outcome.", ["operation", "outcome"], registry=self._registry
+        )
+        self._durations = Histogram(
+            "ctxr_operation_duration_seconds",
+            "How long operations took.",
+            ["operation"],
+            buckets=BUCKETS,
+            registry=self._registry,
+        )
+        self._requests = Counter(
+            "ctxr_http_requests", "HTTP requests answered.", ["route", "status"], registry=self._registry
+        )
+
+    def count_operation(self, run: Execution) -> None:
+        """Count a run that has ended, under its error code if it failed."""
+        self._operations.labels(run.operation, run.error["code"] if run.error else "succeeded").inc()
+        self._durations.labels(run.operation).observe(run.duration_ms / 1000)
+
+    def count_request(self, route: str, status: int) -> None:
+        """Count an HTTP request that was answered; `route` is the pattern, not the address."""
+        self._requests.labels(route, str(status)).inc()
+
+    def text(self) -> bytes:
+        """Everything in Prometheus' text format."""
+        return generate_latest(self._registry)
+
+
+class RequestCounter:
+    """Counts every HTTP request as it is answered."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on and note its status; one that nothing answered counts as 500."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        status = 500
+
+        async def noting(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, noting)
+        finally:
+            self._metrics.count_request(getattr(scope.get("route"), "path", "other"), status)
+
 
 router = APIRouter(tags=["health"])
 

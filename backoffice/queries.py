@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from orchestrator.requests import ALIASES, ChannelName, EndInstant, Instant, Limit, Operation, RoleName, full_name
+from orchestrator.field_types import ChannelName, EndInstant, Instant, Limit, RoleName
+from orchestrator.operation_names import ALIASES, Operation, full_name
 from registry.domain import storable
 from registry.errors import ErrorCode
 from registry.storage.channels import ChannelFilter
@@ -122,6 +123,14 @@ class MessageQuery(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     include_deleted: bool = Field(False, description="also when it is softly deleted")
+
+
+class ChangesQuery(BaseModel):
+    """Where to go on."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    after: int = Field(0, ge=0, le=2**62, description="the `place` of the last answer; 0: from the first message")
 
 
 class DeletionQuery(BaseModel):

@@ -131,6 +131,14 @@ class MessageItem(BaseModel):
     received_at: str
 
 
+class ChangesPage(BaseModel):
+    """Messages as they came, one page."""
+
+    items: list[MessageItem]
+    place: int = Field(description="pass it as `after` to go on")
+    is_all: bool = Field(description="nothing newer is there yet")
+
+
 class Logged(BaseModel):
     """What became of a call that stored messages: conversation_log's result."""
 

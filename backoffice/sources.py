@@ -2,12 +2,114 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import APIRouter
+from pydantic import BaseModel, Field
 
+from backoffice.connections import State
 from backoffice.dependencies import Local, without_parameters
-from backoffice.source_schemas import Sources
+from backoffice.schemas import TIME, Problem, example
+
+
+class PassedOver(BaseModel):
+    """Something in a store that did not become messages."""
+
+    what: str
+    why: str
+
+
+class Store(BaseModel):
+    """A client's own history, and how the last sync that found something new in it went."""
+
+    source: str
+    path: str
+    is_here: bool = Field(description="a reader finds it on this machine now")
+    synced_at: str | None = Field(description="when a sync last found news in it; null: it was never read")
+    looked_at: str | None = Field(description="when the sync last started from the pages ended, if it looked here")
+    seen: int = Field(description="sessions known of it")
+    parsed: int = Field(description="sessions read by that sync: the new and the changed ones")
+    skipped: list[PassedOver]
+    drift: list[PassedOver] = Field(description="what the reader did not understand: the client's format has changed")
+
+
+class Part(BaseModel):
+    """One thing that connects a client."""
+
+    what: Literal["server", "hooks", "rule"]
+    file: str
+    state: State = Field(description="`differs`: ours, but it starts another program, or with other settings")
+    command: str | None = Field(description="puts it there; null where only a hand can")
+
+
+class Client(BaseModel):
+    """An AI client; one that is not on this machine has no parts."""
+
+    client: str
+    is_here: bool
+    parts: list[Part]
+
+
+class StoreOutcome(BaseModel):
+    """What a sync brought in from one store."""
+
+    source: str
+    path: str
+    new_messages: int
+    parsed: int
+    skipped: int
+
+
+class SyncOutcome(BaseModel):
+    """The sync that was last started from the pages."""
+
+    state: Literal["running", "done", "failed"]
+    started_at: str
+    finished_at: str | None
+    error: Problem | None
+    stores: list[StoreOutcome]
+
+
+class Sources(BaseModel):
+    """Stores and clients of the machine that the server runs on."""
+
+    model_config = example(
+        is_shared=False,
+        stores=[
+            {
+                "source": "claude-code",
+                "path": "/home/me/.claude",
+                "is_here": True,
+                "synced_at": TIME,
+                "looked_at": TIME,
+                "seen": 214,
+                "parsed": 2,
+                "skipped": [],
+                "drift": [{"what": "3 x record summary-v2", "why": "unknown to this reader"}],
+            }
+        ],
+        clients=[
+            {
+                "client": "Cursor",
+                "is_here": True,
+                "parts": [
+                    {
+                        "what": "server",
+                        "file": "/home/me/.cursor/mcp.json",
+                        "state": "missing",
+                        "command": "ctxr install cursor",
+                    }
+                ],
+            }
+        ],
+        sync=None,
+    )
+
+    is_shared: bool = Field(description="others use this registry too: it looks at nobody's files")
+    stores: list[Store]
+    clients: list[Client]
+    sync: SyncOutcome | None
+
 
 router = APIRouter(prefix="/bo", tags=["sources"])
 

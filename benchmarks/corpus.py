@@ -12,8 +12,8 @@ from sqlalchemy import insert
 
 from registry.domain import Role, digest_of
 from registry.storage.database import Database, ReadTransaction, WriteTransaction
-from registry.storage.engines import index_of
-from registry.storage.index_entries import message_entry
+from registry.storage.index.engines import index_of
+from registry.storage.index.index_entries import message_entry
 from registry.storage.tables import channel, conversation
 from registry.text.analyzer import ANALYZER_VERSION, analyze
 

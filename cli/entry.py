@@ -14,7 +14,7 @@ def main() -> None:
     """`ctxr …`."""
     words = sys.argv[1:]
     if words[:1] == ["hook"] and not {"-h", "--help"} & set(words):
-        from cli.hook import run_hook
+        from cli.incoming.hook import run_hook
 
         client, event, *_ = [*words[1:], "", ""]
         run_hook(client, event)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from registry.errors import (
 from registry.settings import Settings, read_settings
 
 if TYPE_CHECKING:
+    from orchestrator.service import Orchestrator
     from registry.storage.executions import Execution
 
 _ORDINAL = re.compile(r"\d{1,5}")
@@ -88,11 +89,22 @@ def run_operation(request: Mapping[str, Any], observe: Callable[[Execution], Non
             raise NotHere
         outcome = run(request)
     else:
-        outcome = asyncio.run(_run(read_settings(), request, observe))
+
+        async def asked(orchestrator: Orchestrator) -> dict[str, Any]:
+            if observe:
+                orchestrator.observers.append(observe)
+            return await orchestrator.run(request, this_client())
+
+        outcome = with_orchestrator(asked)
     if outcome["success"]:
         return outcome
     error = outcome["error"]
     raise _ERRORS[error["code"]](error["message"], error["details"])
+
+
+def with_orchestrator(work: Callable[[Orchestrator], Awaitable[Any]]) -> Any:
+    """What some work on the configured registry gives."""
+    return asyncio.run(_with_orchestrator(read_settings(), work))
 
 
 def this_client() -> str:
@@ -100,12 +112,8 @@ def this_client() -> str:
     return f"ctxr {version('context-registry')}"
 
 
-async def _run(
-    settings: Settings, request: Mapping[str, Any], observe: Callable[[Execution], None] | None
-) -> dict[str, Any]:
+async def _with_orchestrator(settings: Settings, work: Callable[[Orchestrator], Awaitable[Any]]) -> Any:
     from orchestrator.opening import open_orchestrator  # half a second that `ctxr -h` does not need
 
     async with open_orchestrator(settings) as orchestrator:
-        if observe:
-            orchestrator.observers.append(observe)
-        return await orchestrator.run(request, this_client())
+        return await work(orchestrator)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from cli.terminal import terminal
 from registry.text.visible import visible
 
+Report = TypeVar("Report")
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, for scripts.")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _ZERO_WIDTH = {"Mn", "Me", "Cf"}
@@ -29,6 +30,15 @@ def print_json(value: Any) -> None:
 def print_json_line(value: Any) -> None:
     """The same in one line, for who reads them as they come."""
     click.echo(json.dumps(value, ensure_ascii=not is_utf8()))
+
+
+def print_report(value: Report, as_json: bool, lines: Callable[[Report, int], Iterable[str]]) -> None:
+    """Print a value as JSON, or as the lines that it makes within the terminal's width."""
+    if as_json:
+        print_json(value)
+        return
+    for line in lines(value, line_width()):
+        click.echo(line)
 
 
 def is_utf8() -> bool:

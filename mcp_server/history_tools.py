@@ -12,20 +12,9 @@ from pydantic import BaseModel, Field
 from mcp_server.envelope import Envelope, reply
 from mcp_server.identity import client_name
 from orchestrator.calls import looked_in, project_of, source_of
+from orchestrator.field_types import EndInstant, Instant, Limit, Offset, Tag
 from orchestrator.lazy import RunOperation
-from orchestrator.requests import (
-    EndInstant,
-    FetchQuery,
-    FetchRequest,
-    Instant,
-    Limit,
-    ListQuery,
-    ListRequest,
-    Offset,
-    Tag,
-    TagQuery,
-    TagRequest,
-)
+from orchestrator.requests import FetchQuery, FetchRequest, ListQuery, ListRequest, TagQuery, TagRequest
 
 FETCHED_TOKENS = 6000
 """What is given of a session at once, unless the client asks for another size."""

@@ -13,8 +13,9 @@ from mcp_server.envelope import Envelope, reply
 from mcp_server.history_tools import READING, Pagination, ProjectName, Since
 from mcp_server.identity import client_name
 from orchestrator.calls import looked_in, project_of, refusal, source_of, utc_offset_minutes
+from orchestrator.field_types import Also, EndInstant, Limit, Offset
 from orchestrator.lazy import RunOperation
-from orchestrator.requests import Also, EndInstant, Limit, Offset, SessionsQuery, SessionsRequest
+from orchestrator.requests import SessionsQuery, SessionsRequest
 from registry.errors import InvalidRequest
 
 SEARCH = """\

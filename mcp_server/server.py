@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import partial
 from importlib.metadata import version
@@ -32,9 +33,10 @@ from mcp_server.sdk import add_made_tool, tool_named
 from mcp_server.search_tool import add_search_tool
 from mcp_server.subscriptions import ChannelBus, add_subscriptions
 from mcp_server.tools import add_channel_tools
-from orchestrator.calls import RESULTS, example, refusal
+from orchestrator.calls import RESULTS, TOLD, example, refusal
 from orchestrator.lazy import GrownChannels, RunOperation
-from orchestrator.requests import invalid_request, refuse_too_many
+from orchestrator.refusals import invalid_request
+from orchestrator.requests import refuse_too_many
 from registry.errors import InternalError, InvalidRequest
 
 logger = logging.getLogger(__name__)
@@ -164,7 +166,8 @@ class RegistryServer(MCPServer[Any]):
             client = client_name(context)
             return reply(name, await self._run(refusal(name, exc, client), client))
         try:
-            return await super().call_tool(name, arguments, context)
+            with _telling(context):
+                return await super().call_tool(name, arguments, context)
         except ToolError as exc:
             if isinstance(exc.__cause__, ValidationError):
                 return await self._refuse(name, arguments, exc.__cause__.errors(include_url=False), context)
@@ -191,6 +194,19 @@ class RegistryServer(MCPServer[Any]):
             return await super().get_prompt(name, arguments, context)
         except ValueError as exc:
             raise MCPError(INVALID_PARAMS, str(exc)) from exc
+
+
+@contextmanager
+def _telling(context: Context[Any, Any] | None) -> Iterator[None]:
+    """Meanwhile a client that sent a progress token is told how far its call is."""
+    if context is None or "progress_token" not in (context.request_context.meta or {}):
+        yield
+        return
+    before = TOLD.set(context.report_progress)
+    try:
+        yield
+    finally:
+        TOLD.reset(before)
 
 
 def _nothing() -> None:

@@ -12,17 +12,9 @@ from pydantic import BaseModel, Field
 from mcp_server.envelope import Envelope, reply
 from mcp_server.identity import client_name
 from orchestrator.calls import source_of, utc_offset_minutes
+from orchestrator.field_types import ChannelName, SourceName, Timestamp
 from orchestrator.lazy import RunOperation
-from orchestrator.requests import (
-    ChannelName,
-    ExtractQuery,
-    ExtractRequest,
-    LogRequest,
-    MessageIn,
-    Meta,
-    SourceName,
-    Timestamp,
-)
+from orchestrator.requests import ExtractQuery, ExtractRequest, LogRequest, MessageIn, Meta
 
 LOG = """\
 Save this chat to the user's Context Registry so that other AI clients can continue it. Call it after every turn with \

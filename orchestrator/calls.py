@@ -7,14 +7,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from orchestrator.requests import Operation, Refusal
+from orchestrator.operation_names import Operation
+from orchestrator.refusals import Refusal
 from registry.errors import InvalidRequest
 from sources.clients import CLIENTS
+
+Tell = Callable[[float, float, str], Awaitable[None]]
+"""Told how much is done, of how much, and what goes on."""
+
+TOLD: ContextVar[Tell | None] = ContextVar("TOLD", default=None)
+"""Who wants to be told how far the call is that is being answered."""
 
 
 def as_request(tool: str, arguments: Mapping[str, Any], client: str | None = None) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from orchestrator.recorder import Recorder
+from orchestrator.recording.recorder import Recorder
 from orchestrator.requests import ListRequest, Request, SearchRequest, SessionsRequest
 from orchestrator.state import Run
 from registry.domain import Project

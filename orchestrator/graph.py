@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextvars import copy_context
+from dataclasses import replace
 from functools import cache
 from typing import Any, cast
 
@@ -11,9 +13,9 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Command, RetryPolicy
 
-from orchestrator.graph_limits import OUTSIDE_ATTEMPTS
+from orchestrator.calls import TOLD
 from orchestrator.nodes import KEEP, NODES, PATHS, QUERY, WRITE, Work
-from orchestrator.state import Answered, Run, State
+from orchestrator.state import OUTSIDE_ATTEMPTS, Answered, Run, State
 from registry.errors import NotFound
 
 Graph = CompiledStateGraph[State, Run, State, Answered]
@@ -78,14 +80,20 @@ def _step(name: str, work: Work, decide: Callable[[State], str]) -> Callable[...
     """A node that is recorded, and that says where to go: measured, half the cost of an edge that decides by itself."""
 
     async def step(state: State, runtime: Runtime[Run]) -> Command[str]:
+        run = _telling(runtime) if TOLD.get() else runtime.context
         try:
-            with runtime.context.recorder.step(name):
-                change = await work(state, runtime.context)
+            with run.recorder.step(name):
+                change = await work(state, run)
         except NotFound as nothing:
             change = {"error": nothing}
         return Command(update=change, goto=decide(cast(State, {**state, **change})))
 
     return step
+
+
+def _telling(runtime: Runtime[Run]) -> Run:
+    here = copy_context()  # in a worker's thread the writer would find no stream
+    return replace(runtime.context, tell=lambda part: here.run(runtime.stream_writer, part))
 
 
 def describe_graph() -> dict[str, Any]:

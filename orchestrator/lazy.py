@@ -12,7 +12,8 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.requests import Refusal, Request
+from orchestrator.refusals import Refusal
+from orchestrator.requests import Request
 from registry.errors import RegistryError
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class LazyOrchestrator:
             if self._opened is None:
                 open_orchestrator = await asyncio.to_thread(_import_opener)
                 self._opened = await self._stack.enter_async_context(open_orchestrator(self._settings))
-                await self._stack.enter_async_context(self._opened.embedding())
+                await self._stack.enter_async_context(self._opened.in_background())
             return self._opened
 
 

@@ -7,13 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from orchestrator.elsewhere import elsewhere, with_known_source
+from orchestrator.operation_names import READING, Operation
 from orchestrator.operations import backup, briefing, extract, history, log, manage, migrate, resume, search
-from orchestrator.recorder import result_summary
-from orchestrator.requests import READING, HookRequest, ImportRequest, Operation, Request
+from orchestrator.recording.recorder import result_summary
+from orchestrator.requests import HookRequest, ImportRequest, Request
 from orchestrator.state import Run, State, Steps
 from registry.storage.database import WriteTransaction
 from registry.storage.executions import save_execution
-from registry.storage.sight import admit, check_seen
+from registry.storage.safety.sight import admit, check_seen
 
 OPERATIONS: dict[Operation, Steps[Any, Any]] = {
     Operation.CONVERSATION_LOG: log.LOG,
@@ -46,7 +47,7 @@ SUBJECT = {name: steps.subject for name, steps in OPERATIONS.items() if steps.su
 
 async def plan(state: State, run: Run) -> State:
     """Say which way it will go if all is found; let in first what the clients have written since the last question."""
-    name = f"{state['operation']}, shortened" if state["query"].is_shortened else state["operation"]
+    name = _name_of(state["query"])
     run.recorder.explain(path=PATHS[name], why=f"the path of {name}")
     if run.before_reading and state["operation"] in READING:
         syncing = await run.before_reading()
@@ -58,7 +59,8 @@ async def plan(state: State, run: Run) -> State:
 
 async def cr_query(state: State, run: Run) -> State:
     """Read from the registry."""
-    return {"data": await _read(replace(run, meant=await _meant(state, run)), state["query"])}
+    meant = await _meant(state, run)
+    return {"data": await _read(replace(run, meant=meant) if meant else run, state["query"])}
 
 
 async def _read(run: Run, request: Request) -> Any:
@@ -153,6 +155,15 @@ PATHS = {name.value: _path(name, is_shortened=False) for name in Operation} | {
     f"{name}, shortened": _path(name, is_shortened=True) for name in KEEP if name in SHORTEN
 }
 """The way of each operation if all is found."""
+
+
+def _name_of(request: Request) -> str:
+    return f"{request.operation}, shortened" if request.is_shortened else request.operation
+
+
+def path_of(request: Request) -> list[str]:
+    """The nodes that a request goes through if all is found."""
+    return PATHS[_name_of(request)]
 
 
 async def _meant(state: State, run: Run) -> Any:

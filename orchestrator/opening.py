@@ -7,21 +7,22 @@ import logging
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from orchestrator.outside.writing import ModelWriter
 from orchestrator.service import Orchestrator
 from orchestrator.state import ExternalAction, Shelf
 from orchestrator.sync.drain import drain
 from orchestrator.sync.freshness import Freshness
 from orchestrator.sync.spool_masking import share_masking
-from orchestrator.writing import Writer
 from registry.ingest.let_in import Keeping
 from registry.private_files import keep_private, private_files_of
 from registry.registry import Registry
 from registry.settings import Settings
 from registry.storage.database import Limits
-from registry.storage.masking import find_key
+from registry.storage.safety.masking import find_key
 from sources.base import Places
 from sources.readers import READERS
 
@@ -56,13 +57,19 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
         meaning=meaning,
         actions=_actions(settings),
         writer=writer,
-        shelf=Shelf(settings.home / "backups", READERS, places),
+        shelf=Shelf(settings.home / "backups", READERS, places, settings.home / "resume"),
     )
     freshness = Freshness(orchestrator, settings.home, READERS, places)
     if registry.takes_in:
         orchestrator.before_reading = freshness.refresh
     if registry.is_read_only:
         logger.warning("The registry is read only: nothing new is stored, and nothing is recorded.")
+    if meaning and not registry.is_read_only:
+        orchestrator.background.append(meaning.embedding)
+    if settings.remote_url and not registry.is_read_only:
+        from orchestrator.remote.keeping_up import exchanging  # an HTTP client that only who asked for it needs
+
+        orchestrator.background.append(partial(exchanging, orchestrator, settings))
     try:
         if not registry.is_read_only:
             await drain(orchestrator, settings.home)
@@ -80,18 +87,18 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
 def _actions(settings: Settings) -> list[ExternalAction]:
     if not settings.actions:
         return []
-    from orchestrator.outside import McpAction
+    from orchestrator.outside.tools import McpAction
 
     return [McpAction(one) for one in settings.actions]
 
 
-def _writer(settings: Settings) -> Writer | None:
+def _writer(settings: Settings) -> ModelWriter | None:
     if not settings.llm_base_url:
         return None
-    from orchestrator.language_model import LanguageModel  # an HTTP client that only who asked for it needs
+    from orchestrator.outside.language_model import LanguageModel  # an HTTP client that only who asked for it needs
 
     model = LanguageModel(settings.llm_base_url, settings.llm_model, settings.llm_api_key.get_secret_value())
-    return Writer(model, settings.llm_timeout_s)
+    return ModelWriter(model, settings.llm_timeout_s)
 
 
 def _meaning(settings: Settings, registry: Registry) -> Meaning | None:

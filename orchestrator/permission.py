@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from orchestrator.requests import LOCAL, DeleteRequest, Operation, Request
+from orchestrator.operation_names import LOCAL, Operation
+from orchestrator.requests import DeleteRequest, Request
 from registry.access import Access, Level
 
 READ = frozenset({Operation.EXTRACT, Operation.SEARCH, Operation.SEARCH_SESSIONS, Operation.LIST, Operation.FETCH})

@@ -1,178 +1,48 @@
-"""What may be asked, as checked shapes: the one place where every door's arguments are validated, or refused in words.
+"""What may be asked, as checked shapes: the one place where every door's arguments are validated.
 
 Light to import: an MCP server shows these shapes before it opens a registry.
 """
 
 from __future__ import annotations
 
-import json
-import re
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from datetime import date, datetime
-from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
-    AfterValidator,
     AliasChoices,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     PrivateAttr,
-    StringConstraints,
     ValidationError,
     model_validator,
 )
 from pydantic.json_schema import SkipJsonSchema
 
-from registry.domain import DEEPEST, Session, is_too_deep, now, parse_time
+from orchestrator.field_types import (
+    MOST_COUNTED,
+    MOST_MESSAGES,
+    Also,
+    ChannelName,
+    Day,
+    EndInstant,
+    Instant,
+    Limit,
+    Mode,
+    Nickname,
+    Offset,
+    Order,
+    RoleName,
+    SourceName,
+    Tag,
+    Timestamp,
+    UtcOffset,
+)
+from orchestrator.operation_names import ALIASES, Operation
+from orchestrator.refusals import invalid_request
+from registry.domain import DEEPEST, Session, is_too_deep
 from registry.errors import InvalidRequest
-from registry.text.spans import Span
-from registry.text.time_words import parse_span
 from sources.base import FoundSession
-
-
-class Operation(StrEnum):
-    """The operations by their full names."""
-
-    CONVERSATION_LOG = "conversation_log"
-    EXTRACT = "extract"
-    SEARCH = "search"
-    SEARCH_SESSIONS = "search_sessions"
-    LIST = "list"
-    FETCH = "fetch"
-    TAG = "tag"
-    DELETE = "delete"
-    RESTORE = "restore"
-    IMPORT = "import"
-    DAILY_BRIEFING = "daily_briefing"
-    RESUME = "resume"
-    CREATE_BACKUP = "create_backup"
-    LIST_BACKUPS = "list_backups"
-    VALIDATE_BACKUP = "validate_backup"
-    RESTORE_BACKUP = "restore_backup"
-    MIGRATE = "migrate"
-
-
-ALIASES = {"save": Operation.CONVERSATION_LOG, "retrieve": Operation.EXTRACT}
-"""Shorter names, accepted wherever an operation is named."""
-
-READING = frozenset(
-    {
-        Operation.EXTRACT,
-        Operation.SEARCH,
-        Operation.SEARCH_SESSIONS,
-        Operation.LIST,
-        Operation.FETCH,
-        Operation.DAILY_BRIEFING,
-        Operation.CREATE_BACKUP,
-    }
-)
-"""Operations that answer from what is there, so that it is worth looking first for what has come in."""
-
-
-LOCAL = frozenset(
-    {
-        Operation.CREATE_BACKUP,
-        Operation.LIST_BACKUPS,
-        Operation.VALIDATE_BACKUP,
-        Operation.RESTORE_BACKUP,
-        Operation.MIGRATE,
-    }
-)
-"""Operations on files of this machine, or on everything that is kept: not for whoever reaches a server's HTTP side."""
-
-
-def full_name(operation: str) -> str:
-    """The operation's full name for one of its aliases; any other word as it is."""
-    return ALIASES.get(operation, operation)
-
-
-def _begin(given: object) -> object:
-    """The first instant of what is said in words (yesterday, 지난주, 7d), or the time itself."""
-    return _instant_of(given, lambda span: span.start)
-
-
-def _end(given: object) -> object:
-    """The last instant of what is said; a day as the end of a span means all of it."""
-    return _instant_of(given, lambda span: span.end)
-
-
-def _instant_of(given: object, end_of: Callable[[Span], datetime | None]) -> object:
-    if isinstance(given, datetime):
-        return given
-    if isinstance(given, str):
-        with suppress(ValueError):
-            return _iso(given)
-        here = now() if _DAY.fullmatch(given.strip()) else now().astimezone()  # a date without an offset is UTC's
-        span = parse_span(given, here)
-        if span and (moment := end_of(span)):
-            return moment
-    raise ValueError("a time such as 2025-09-29T14:30:15Z, yesterday, last week, 7d or 지난주")
-
-
-def _iso(given: object) -> object:
-    """A time as ISO 8601 writes it. A bare day is a span and no time."""
-    if isinstance(given, datetime):
-        return given
-    if isinstance(given, str) and not _DAY.fullmatch(given.strip()):
-        with suppress(ValueError):
-            return parse_time(given)
-    raise ValueError("an ISO 8601 time such as 2025-09-29T14:30:15.123Z")
-
-
-def _visible(given: str) -> str:
-    if not given.strip() or any(unicodedata.category(letter) == "Cc" for letter in given):
-        raise ValueError("must have visible characters, and no control characters")
-    return given
-
-
-_DAY = re.compile(r"\d{4}-\d\d-\d\d")
-
-
-Timestamp = Annotated[
-    datetime,
-    BeforeValidator(_iso, json_schema_input_type=str),
-    AfterValidator(parse_time),
-    Field(json_schema_extra={"format": "date-time"}),
-]
-Instant = Annotated[
-    datetime,
-    BeforeValidator(_begin, json_schema_input_type=str),
-    AfterValidator(parse_time),
-]
-EndInstant = Annotated[
-    datetime,
-    BeforeValidator(_end, json_schema_input_type=str),
-    AfterValidator(parse_time),
-]
-ChannelName = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_visible)]
-RoleName = Literal["user", "assistant", "system", "tool", "thinking", "error"]
-Limit = Annotated[int, Field(ge=1, le=1000)]
-MOST_MESSAGES = 20_000
-"""In one call: more would hold up all others while they are stored. A conversation may be longer."""
-MOST_COUNTED = 2**31 - 1
-"""No channel and no list is longer, and every database can count so far."""
-Offset = Annotated[int, Field(ge=0, le=MOST_COUNTED)]
-Mode = Literal["raw", "summary", "digest"]
-Order = Literal["asc", "desc"]
-UtcOffset = Annotated[int, Field(ge=-14 * 60, le=14 * 60, description="whose days 'yesterday' means")]
-Also = Annotated[
-    list[Annotated[str, Field(min_length=1, max_length=400)]],
-    Field(
-        max_length=8,
-        description="always 3-4 other wordings of the same question: synonyms, technical words, likely words of the "
-        'answer, the other language; for "make login faster": ["speed up sign-in", "auth latency", "cache sessions", '
-        '"로그인 속도"]',
-    ),
-]
-SourceName = Annotated[str, Field(min_length=1, max_length=64)]
-Nickname = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
-Tag = Annotated[str, Field(min_length=1, max_length=64)]
 
 
 class MessageIn(BaseModel):
@@ -342,22 +212,12 @@ class RestoreQuery(BaseModel):
     id: str | None = None
 
 
-def _day(given: object) -> object:
-    """The day that a word means here; what is a date already stays as it is."""
-    if isinstance(given, str) and not _DAY.fullmatch(given.strip()):
-        here = now().astimezone()
-        span = parse_span(given, here)
-        if span and span.start:
-            return span.start.astimezone(here.tzinfo).date()
-    return given
-
-
 class BriefingQuery(BaseModel):
     """The day that is reported, of the clock that is `utc_offset_minutes` ahead of UTC."""
 
     model_config = ConfigDict(extra="forbid")
 
-    date: Annotated[date, BeforeValidator(_day)]
+    date: Day
     data_types: list[Literal["conversation_summaries", "notion_snapshots"]] = ["conversation_summaries"]
     language: Literal["", "en", "ko"] = ""
     utc_offset_minutes: UtcOffset = 0
@@ -571,16 +431,6 @@ class MigrateRequest(Request):
     query: MigrateQuery
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A call whose arguments a door has refused itself: recorded as the operation that it would have been."""
-
-    operation: Operation
-    source: str
-    error: InvalidRequest
-    channel: str | None = None
-
-
 REQUESTS: dict[str, type[Request]] = {
     shape.operation.value: shape
     for shape in (
@@ -622,31 +472,3 @@ def refuse_too_many(messages: object) -> None:
     if isinstance(messages, list) and len(messages) > MOST_MESSAGES:
         allowed = f"at most {MOST_MESSAGES} in one call, more in several: the next ones follow on those before"
         raise InvalidRequest("Too many messages at once.", f"messages: given {len(messages)}; allowed: {allowed}")
-
-
-def invalid_request(problems: Sequence[Mapping[str, Any]]) -> InvalidRequest:
-    """What pydantic found wrong as one error: each fault names the field, what was given and what is allowed."""
-    return InvalidRequest("The request is not valid.", "; ".join(map(_in_words, problems)))
-
-
-def _in_words(problem: Mapping[str, Any]) -> str:
-    field = ".".join(str(part) for part in problem["loc"]) or "request"
-    if problem["type"] == "missing":
-        return f"{field}: missing; allowed: a value is required"
-    return f"{field}: given {_short(problem.get('input'))}; allowed: {_allowed(problem)}"
-
-
-def _allowed(problem: Mapping[str, Any]) -> str:
-    if problem["type"] == "literal_error":
-        return str(problem["ctx"]["expected"])
-    if problem["type"] == "extra_forbidden":
-        return ", ".join(["no such field", *problem.get("ctx", {}).get("but", ())])
-    if problem["type"] in ("model_type", "model_attributes_type", "dict_type"):
-        return "an object"
-    return str(problem["msg"]).removeprefix("Value error, ").removeprefix("Input should be ")
-
-
-def _short(given: object, width: int = 80) -> str:
-    some = given[:width] if isinstance(given, list | str) else given
-    text = json.dumps(some, ensure_ascii=False, default=str)
-    return text if len(text) <= width else text[:width] + "…"

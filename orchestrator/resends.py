@@ -14,7 +14,9 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from orchestrator.requests import ALIASES, MOST_MESSAGES, LogRequest, Operation, Request
+from orchestrator.field_types import MOST_MESSAGES
+from orchestrator.operation_names import ALIASES, Operation
+from orchestrator.requests import LogRequest, Request
 from registry.errors import InvalidRequest
 
 MOST = 64

@@ -5,36 +5,31 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import langsmith
 
+from orchestrator.calls import TOLD
 from orchestrator.graph import build_graph
 from orchestrator.nodes import WRITE
+from orchestrator.operation_names import READING, Operation, full_name
+from orchestrator.outside.writing import ModelWriter
 from orchestrator.permission import check, is_of_others
-from orchestrator.recorder import Recorder, request_summary, result_summary
-from orchestrator.records import Records
-from orchestrator.requests import (
-    READING,
-    ImportRequest,
-    Operation,
-    Refusal,
-    Request,
-    full_name,
-    parse_request,
-    refuse_too_many,
-)
+from orchestrator.progress import run_telling
+from orchestrator.recording.recorder import Recorder, request_summary, result_summary
+from orchestrator.recording.records import Records
+from orchestrator.refusals import Refusal
+from orchestrator.requests import ImportRequest, Request, parse_request, refuse_too_many
 from orchestrator.resends import Resends
 from orchestrator.state import ExternalAction, Run, Shelf, State, Syncing
-from orchestrator.writing import Writer
 from registry.access import Access
 from registry.domain import DEEPEST, is_too_deep, storable
 from registry.errors import InternalError, InvalidRequest, NotFound, OperationTimeout, RegistryError
 from registry.registry import Registry
 from registry.storage.executions import Execution
-from registry.storage.masking import holds_secret
+from registry.storage.safety.masking import holds_secret
 
 if TYPE_CHECKING:
     from orchestrator.semantic.meaning import Meaning
@@ -58,7 +53,7 @@ class Orchestrator:
         answer_characters: int = 0,
         actions: Sequence[ExternalAction] = (),
         meaning: Meaning | None = None,
-        writer: Writer | None = None,
+        writer: ModelWriter | None = None,
         shelf: Shelf | None = None,
     ) -> None:
         self.registry = registry
@@ -78,6 +73,8 @@ class Orchestrator:
         """Held by whoever syncs: two would do the same work twice."""
         self.before_reading: Callable[[], Awaitable[Syncing | None]] | None = None
         """What brings the registry up to date before it is asked."""
+        self.background: list[Callable[[], AbstractAsyncContextManager[None]]] = []
+        """What goes on beside the requests, in a process that lives for a while."""
 
     async def run(
         self,
@@ -140,9 +137,13 @@ class Orchestrator:
         shown = query.model_copy(update={name: value for name, value in masked.items() if value})
         return request.model_copy(update={"query": shown})
 
-    def embedding(self) -> AbstractAsyncContextManager[None]:
-        """Meanwhile messages are embedded, where a model is configured: for a process that lives for a while."""
-        return self.meaning.embedding() if self.meaning and not self.registry.is_read_only else nullcontext()
+    @asynccontextmanager
+    async def in_background(self) -> AsyncIterator[None]:
+        """Meanwhile messages are embedded, and exchanged with a registry elsewhere, where that is configured."""
+        async with AsyncExitStack() as stack:
+            for work in self.background:
+                await stack.enter_async_context(work())
+            yield
 
     async def settle(self) -> None:
         """Wait for the records on their way; what cannot be stored now is lost with this process."""
@@ -174,7 +175,11 @@ class Orchestrator:
             with langsmith.tracing_context(enabled=False):
                 limit = None if request.takes_long else self._timeout_s
                 async with asyncio.timeout(limit), self._turn(request):
-                    ended = await self._graph.ainvoke(asked, context=run)
+                    tell = TOLD.get()
+                    if tell:
+                        ended: Mapping[str, Any] = await run_telling(self._graph, asked, run, tell)
+                    else:
+                        ended = await self._graph.ainvoke(asked, context=run)
         except TimeoutError as exc:
             raise OperationTimeout(
                 f"The operation took longer than {self._timeout_s:g} s.",

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypedDict, TypeVar
 
-from orchestrator.recorder import Recorder
-from orchestrator.requests import Operation, Request
-from orchestrator.writing import Writer
+from orchestrator.operation_names import Operation
+from orchestrator.outside.writing import ModelWriter
+from orchestrator.recording.recorder import Recorder
+from orchestrator.requests import Request
 from registry.errors import NotFound
 from registry.registry import Registry
 from registry.storage.database import ReadTransaction, WriteTransaction
@@ -17,6 +18,10 @@ from sources.base import Places, Source
 
 if TYPE_CHECKING:
     from orchestrator.semantic.meaning import Meaning, Meant
+
+
+OUTSIDE_ATTEMPTS = 3
+"""A system outside that is away for a moment is tried so many times in one run."""
 
 
 class Syncing(TypedDict):
@@ -53,11 +58,35 @@ class Answered(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """Where backups stand, and whose stores go into them."""
+    """Where backups stand, and whose stores go into them; and what clients take in by a command."""
 
     folder: Path
     readers: Sequence[Source] = ()
     places: Places | None = None
+    drafts: Path | None = None
+    """Where files lie that a client takes in."""
+
+
+class PartDone(NamedTuple):
+    """How far one node is with work that takes long."""
+
+    done: int
+    of: int
+    what: str
+
+    @property
+    def share(self) -> float:
+        """Less than 1: the node itself is not done."""
+        return self.done / (self.of + 1)
+
+    @property
+    def words(self) -> str:
+        """For a person: "tables, 3 of 17"."""
+        return f"{self.what}, {self.done} of {self.of}"
+
+
+def _nobody(_: PartDone) -> None:
+    """Nobody wants to be told."""
 
 
 class ExternalAction(Protocol):
@@ -82,10 +111,12 @@ class Run:
     before_reading: Callable[[], Awaitable[Syncing | None]] | None = None
     """What brings the registry up to date before it is asked."""
     meaning: Meaning | None = None
-    writer: Writer | None = None
+    writer: ModelWriter | None = None
     """A language model, where one is configured."""
     shelf: Shelf | None = None
     """Where backups stand; None where this program keeps none."""
+    tell: Callable[[PartDone], None] = _nobody
+    """Tells how far a node is; from any thread."""
     meant: Meant | None = None
     """What the request means to the model of `meaning`, asked before the registry is read."""
 

@@ -127,7 +127,12 @@ class Settings(BaseSettings):
     keep_executions_days: int = Field(
         default=90, ge=0, le=36_500, description="Days executions are kept in full, then only as figures; 0: for ever."
     )
-
+    remote_url: str = Field(
+        default="",
+        description="Address of a registry elsewhere, such as https://memory.example.org: what is new here goes there,"
+        " and what is new there comes here. Without a line to it both go on, and nothing is lost.",
+    )
+    token: SecretStr = Field(default=SecretStr(""), description="The token that opens CTXR_REMOTE_URL.")
     never_keep: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),
         description="What is never kept: `source:NAME`, `project:FOLDER`, `channel:NAME`, `path:FILE`, with `*` and"
@@ -158,7 +163,7 @@ class Settings(BaseSettings):
     def _expand(cls, home: Path) -> Path:
         return home.expanduser()
 
-    @field_validator("public_url", "oauth_issuer")
+    @field_validator("public_url", "oauth_issuer", "remote_url")
     @classmethod
     def _address(cls, given: str) -> str:
         parts = urlsplit(given)

@@ -3,43 +3,54 @@
 import os
 import re
 import shutil
+import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-from orchestrator import records
+from orchestrator.recording import records
 from registry.storage.migrate import migrate
+from tests.conformance.servers import LEAKING
 from tests.databases import TEMPLATE, PostgresServer, SpareDatabases, running_postgres
 from tests.embedding_server import EmbeddingServer, running_server
-
-LEAKING = ("CTXR_", "LANGSMITH_", "LANGCHAIN_", "CLAUDE_", "CODEX_", "CURSOR_", "GEMINI_", "COPILOT_")
+from tests.quick_engines import spare_engines
+from tests.seeded import Seeded, SeededDatabases, SeededFiles, seeded_by
 
 SLOW_NAMES = re.compile(
     "postgresql|tests/(pages|conformance|benchmarks)/|fuzz|test_any_input|test_packaging|test_databases"
     "|test_serve|test_stdio|test_mcp_options|test_hook|ctrl_c|takes_(no|neither)|_is_stuck|past_its_limit"
     "|test_however|any_way_of_sending|same_call_twice"
 )
+LONG_NAMES = re.compile("test_packaging|test_who_sees_what|test_retrieval_floors|conformance_suite|test_any_input")
 SLOW_FIXTURES = {"postgres_server", "browser", "node"}
 
 os.environ["CTXR_SHARED"] = "off"
 """No process outlives what started it, also where a fixture starts a program before a test has its home. Tests of the
 local process say otherwise, and end it."""
 
+# A program that a test starts compiles nothing that an earlier one has compiled, whatever the shell says.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+spare_engines()
+
 # The workers share the cores: a slow example is no failure.
-settings.register_profile("ctxr", deadline=None)
+settings.register_profile("ctxr", deadline=None, max_examples=40)  # others each time
 settings.register_profile("quick", deadline=None, max_examples=10)
 settings.load_profile("ctxr")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what `make quick` leaves out: PostgreSQL, browsers, processes, many examples. What builds goes first."""
+    """Mark what `make quick` leaves out: PostgreSQL, browsers, processes, many examples. What takes long goes first."""
     for item in items:
         if SLOW_NAMES.search(item.nodeid) or SLOW_FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
     # A worker takes a run of neighbours, and others steal from its end: who goes first shares what was built once.
-    items.sort(key=lambda item: "test_packaging" not in item.nodeid)
+    # What takes half a minute by itself would be waited for at the end.
+    items.sort(key=lambda item: not LONG_NAMES.search(item.nodeid))
 
 
 @pytest.fixture(autouse=True)
@@ -80,11 +91,13 @@ def postgres_server() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture(scope="session")
-def postgres_databases(postgres_server: PostgresServer) -> SpareDatabases:
+def postgres_databases(postgres_server: PostgresServer) -> Iterator[SpareDatabases]:
     """Databases with all our tables and no rows."""
     postgres_server.execute("CREATE DATABASE {}", TEMPLATE)
     migrate(postgres_server.url(TEMPLATE))
-    return SpareDatabases(postgres_server, TEMPLATE)
+    databases = SpareDatabases(postgres_server, TEMPLATE)
+    yield databases
+    databases.close()
 
 
 @pytest.fixture
@@ -121,6 +134,33 @@ def database_url(request: pytest.FixtureRequest) -> str:
     """What must hold on both databases: an empty registry on each in turn."""
     name = {"sqlite": "sqlite_url", "postgresql": "postgres_url"}[request.param]
     return str(request.getfixturevalue(name))
+
+
+@pytest.fixture(scope="session")
+def seeded_files(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> SeededFiles:
+    """SQLite files that hold something already."""
+    return SeededFiles(sqlite_template, tmp_path_factory.mktemp("seeded"))
+
+
+@pytest.fixture(scope="session")
+def seeded_databases(postgres_server: PostgresServer, postgres_databases: SpareDatabases) -> Iterator[SeededDatabases]:
+    """PostgreSQL databases that hold something already."""
+    databases = SeededDatabases(postgres_server)
+    yield databases
+    databases.close()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def seeded(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Seeded]:
+    """What must hold on both databases: registries that hold something already, on each in turn."""
+    with ExitStack() as stack:
+        yield seeded_by(request, request.param, tmp_path, stack)
+
+
+@pytest.fixture
+def seeded_file(request: pytest.FixtureRequest, tmp_path: Path) -> Seeded:
+    """SQLite files that hold something already."""
+    return seeded_by(request, "sqlite", tmp_path, ExitStack())
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

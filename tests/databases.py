@@ -42,7 +42,8 @@ SHAPE = """
 """
 OTHERS = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = current_database() AND pid <> "
 # Whatever ends the test process, even kill -9, closes the pipe that `cat` reads: no server is left behind.
-LIFELINE = 'home=$1; shift; "$@" 2>"$home/log" & cat; kill -INT $!; wait $!; rm -rf "$home"'
+# Nothing is wanted of it any more: it need not write down what it holds.
+LIFELINE = 'home=$1; shift; "$@" 2>"$home/log" & cat; kill -QUIT $!; wait $!; rm -rf "$home"'
 START_LIMIT_S = 30.0
 
 
@@ -90,6 +91,7 @@ class SpareDatabases:
         self._server = server
         self._template = template
         self._spare: list[tuple[str, int]] = []
+        self._connections: dict[str, psycopg.Connection[Any]] = {}
         with psycopg.connect(server.url(template)) as connection:
             self._shape = connection.execute(SHAPE).fetchall()
             tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
@@ -115,10 +117,18 @@ class SpareDatabases:
                 self._spare.append((name, uses + 1))
             else:
                 self._server.drop(name)
+                if connection := self._connections.pop(name, None):
+                    connection.close()
+
+    def close(self) -> None:
+        """Let go of the databases."""
+        for connection in self._connections.values():
+            connection.close()
 
     def _is_emptied(self, name: str) -> bool:
         try:
-            with psycopg.connect(self._server.url(name)) as connection:
+            connection = self._connection(name)
+            with connection.transaction():
                 connection.execute(OTHERS + "pg_backend_pid()")
                 if connection.execute(SHAPE).fetchall() != self._shape:
                     return False
@@ -129,6 +139,12 @@ class SpareDatabases:
         except psycopg.Error:
             return False
         return True
+
+    def _connection(self, name: str) -> psycopg.Connection[Any]:
+        """Kept from test to test: a new one reads the whole catalogue first."""
+        if name not in self._connections or self._connections[name].closed:
+            self._connections[name] = psycopg.connect(self._server.url(name), autocommit=True)
+        return self._connections[name]
 
 
 def _rows_of(connection: psycopg.Connection[Any], table: str) -> bytes:

@@ -262,6 +262,12 @@ def _named(modules: Iterable[str]) -> str:
     return ", ".join(f"`{module}`" for module in modules)
 
 
+def road_lengths() -> str:
+    """How many files each road enters, and whose they are."""
+    rows = [(road, *map(str, of_road)) for road, of_road in roads.figures().items()]
+    return table(("road", "files entered", "door, graph, record", "text, tables, formats", "the operation's own"), rows)
+
+
 MADE: Mapping[str, Callable[[], str]] = {
     "mcp-json": lambda: fenced("json", EXAMPLE.mcp_json()),
     "cursor-rule": lambda: fenced("markdown", CURSOR.rule.alone if CURSOR.rule else ""),
@@ -278,6 +284,7 @@ MADE: Mapping[str, Callable[[], str]] = {
     "http-api": http_api,
     "examples": examples,
     "layers": layers,
+    "road-lengths": road_lengths,
 }
 """What makes each block."""
 
@@ -285,7 +292,7 @@ MADE: Mapping[str, Callable[[], str]] = {
 def made(names: Iterable[str]) -> dict[str, str]:
     """The blocks of these names, as they must stand in a document. Roads are walked only for who shows them."""
     wanted = list(names)
-    drawn = roads.drawings() if any(name.startswith("road-") for name in wanted) else {}
+    drawn = roads.drawings() if any(name.startswith("road-") and name not in MADE for name in wanted) else {}
     return {f"road-{road}": fenced("text", lines) for road, lines in drawn.items()} | {
         name: MADE[name]() for name in wanted if name in MADE
     }

@@ -14,11 +14,13 @@ import tempfile
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import cache
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
 import anyio
+import httpx
 from click.testing import CliRunner
 from mcp import Client
 
@@ -38,6 +40,7 @@ TURN = [
 ]
 
 Call = Callable[[str, dict[str, Any]], Awaitable[Any]]
+Ask = Callable[[str], Awaitable[httpx.Response]]
 Seen = dict[str, None]
 
 
@@ -133,6 +136,40 @@ async def _asked(tracer: Tracer, call: Call, tool: str, arguments: dict[str, Any
     return seen
 
 
+async def page(tracer: Tracer, ask: Ask) -> Seen:
+    """The list of conversations in a browser."""
+    return await _shown(tracer, ask, "/")
+
+
+async def page_with_words(tracer: Tracer, ask: Ask) -> Seen:
+    """The same, searched."""
+    return await _shown(tracer, ask, "/?q=fibonacci")
+
+
+async def _shown(tracer: Tracer, ask: Ask, address: str) -> Seen:
+    assert (await ask(address)).is_success
+    with tracer.on_the_road() as seen:
+        await ask(address)
+    return seen
+
+
+async def over_http(road: Callable[[Tracer, Ask], Awaitable[Seen]], tracer: Tracer) -> Seen:
+    """A road that begins with a page."""
+    from backoffice.app import create_app_over
+    from orchestrator.service import Orchestrator
+    from registry.registry import Registry
+
+    registry = Registry(f"sqlite:///{os.environ['CTXR_HOME']}.db")
+    try:
+        orchestrator = Orchestrator(registry)
+        await orchestrator.run({"operation": "conversation_log", "channel": CHANNEL, "messages": TURN})
+        transport = httpx.ASGITransport(create_app_over(orchestrator))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as browser:
+            return await road(tracer, lambda address: browser.get(address, headers={"Accept": "text/html"}))
+    finally:
+        registry.close()
+
+
 def sync(tracer: Tracer) -> Seen:
     """`ctxr sync` with one file that is new since the last time."""
     _write_transcript("first")
@@ -194,22 +231,61 @@ def _ctxr(*words: str) -> None:
 OVER_MCP = {"conversation_log": conversation_log, "extract": extract, "search_sessions": search_sessions}
 IN_THE_TERMINAL = {"sync": sync, "hook": hook}
 ROADS = (*OVER_MCP, *IN_THE_TERMINAL)
+"""Those that are drawn."""
+OVER_HTTP = {"a page": page, "a page with words": page_with_words}
 
 
-def drawings() -> dict[str, str]:
-    """The drawing of each road; they are walked in a process of their own, which is traced from its start."""
+@cache
+def walked() -> dict[str, list[str]]:
+    """The files of each road; they are walked in a process of their own, which is traced from its start."""
     with tempfile.TemporaryDirectory() as home:
         env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
         command = [sys.executable, "-m", "tests.roads"]
-        walked = subprocess.run(command, check=True, cwd=home, env=env, stdout=subprocess.PIPE, text=True).stdout
-    return {road: drawing(files) for road, files in json.loads(walked).items()}
+        done = subprocess.run(command, check=True, cwd=home, env=env, stdout=subprocess.PIPE, text=True).stdout
+    files: dict[str, list[str]] = json.loads(done)
+    return files
+
+
+def drawings() -> dict[str, str]:
+    """The drawing of each road that is drawn."""
+    return {road: drawing(walked()[road]) for road in ROADS}
+
+
+COMMON = (
+    *(
+        "mcp_server/",
+        "backoffice/",
+        "cli/",
+        "orchestrator/recording/",
+        "orchestrator/service.py",
+        "orchestrator/graph.py",
+    ),
+    *("orchestrator/nodes.py", "orchestrator/requests.py", "orchestrator/field_types.py", "orchestrator/calls.py"),
+    *("orchestrator/opening.py", "orchestrator/resends.py", "registry/registry.py", "registry/private_files.py"),
+)
+"""The door, and what every operation goes through."""
+PURE_OR_SQL = ("registry/text/", "registry/storage/", "sources/")
+"""These know of no operation: text, tables, a client's format."""
+
+
+def figures() -> dict[str, tuple[int, int, int, int]]:
+    """Of each road the files entered, and of these: common to all, pure or SQL, the operation's own."""
+    return {road: _figures([file for file in files if file not in NOT_DRAWN]) for road, files in walked().items()}
+
+
+def _figures(files: list[str]) -> tuple[int, int, int, int]:
+    common = sum(file.startswith(COMMON) for file in files)
+    beneath = sum(file.startswith(PURE_OR_SQL) for file in files)
+    return len(files), common, beneath, len(files) - common - beneath
 
 
 def walk(road: str, tracer: Tracer) -> Seen:
     """The files of a road, in a home of its own."""
-    home = Path.cwd() / road
+    home = Path.cwd() / road.replace(" ", "-")
     home.mkdir()
     os.environ.update(HOME=str(home), CTXR_HOME=str(home / "ctxr"))
+    if road in OVER_HTTP:
+        return anyio.run(over_http, OVER_HTTP[road], tracer)
     return anyio.run(over_mcp, OVER_MCP[road], tracer) if road in OVER_MCP else IN_THE_TERMINAL[road](tracer)
 
 
@@ -232,7 +308,7 @@ def walk_all() -> dict[str, list[str]]:
     """The files of each road."""
     tracer = Tracer()
     try:
-        return {road: list(walk(road, tracer)) for road in ROADS}
+        return {road: list(walk(road, tracer)) for road in (*ROADS, *OVER_HTTP)}
     finally:
         tracer.stop()
 

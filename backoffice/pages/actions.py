@@ -16,7 +16,7 @@ from backoffice.pages.export import FORMATS, as_archive, as_file
 from backoffice.pages.messages import shown
 from backoffice.pages.rendering import address, channel_url, render
 from backoffice.queries import PageQuery
-from orchestrator.requests import ChannelName
+from orchestrator.field_types import ChannelName
 from registry.errors import InvalidRequest
 from registry.storage.channels import ChannelFilter, channel_item, get_channel, list_channels, tags_of
 from registry.storage.database import ReadTransaction

@@ -15,7 +15,7 @@ from backoffice.pages.rendering import address, channel_url, render
 from backoffice.pages.today import day_of, named_days, since, visit
 from backoffice.pages.zone import as_instant, as_local, utc_offset_minutes
 from backoffice.queries import ChannelsQuery
-from orchestrator.requests import invalid_request
+from orchestrator.refusals import invalid_request
 from registry.errors import RegistryError
 from registry.monitor.activity import channels_since
 from registry.storage.channels import list_channels

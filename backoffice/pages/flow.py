@@ -17,7 +17,7 @@ from backoffice.pages.rendering import address
 from backoffice.pages.zone import as_instant, as_local
 from backoffice.queries import ExecutionsQuery, Word
 from orchestrator.evaluation import JUDGED
-from orchestrator.requests import READING, Operation
+from orchestrator.operation_names import READING, Operation
 from registry.domain import new_id
 from registry.errors import ErrorCode, InvalidRequest
 from registry.storage.database import ReadTransaction

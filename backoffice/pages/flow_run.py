@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from backoffice.pages.flow_verdicts import Judgement, Lookup, Missed
 from orchestrator.nodes import NODES
-from orchestrator.recorder import KEPT_ITEMS
+from orchestrator.recording.recorder import KEPT_ITEMS
 from registry.domain import format_time, parse_time, preview_of
 from registry.storage.database import ReadTransaction
 from registry.storage.executions import get_execution

@@ -14,7 +14,7 @@ from backoffice.pages.flow_rendering import render_flow
 from backoffice.pages.rendering import address
 from backoffice.queries import Word
 from orchestrator.evaluation import JUDGED, Outcome, evaluate, hit_rates, repeatable
-from orchestrator.requests import Mode, RoleName
+from orchestrator.field_types import Mode, RoleName
 from registry.domain import new_id
 from registry.errors import InvalidRequest
 from registry.storage.executions import get_execution

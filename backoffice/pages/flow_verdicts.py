@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from orchestrator.operation_names import Operation
 from orchestrator.operations.search import LEAST_COVERAGE
-from orchestrator.requests import Operation
 from registry.storage.messages import MessageRow
 from registry.text.matching import matched_by, matched_words
 from registry.text.query import ParsedQuery, QueryWord, parse_query

@@ -300,7 +300,7 @@ def _window_options(hello: Mapping[str, Any]) -> tuple[tuple[str, ...], str | No
     import click
 
     import mcp_server.server  # noqa: F401, a second of imports, which no event loop should wait for
-    from cli.serving import mcp, window_options
+    from cli.running.mcp_command import mcp, window_options
     from registry.errors import RegistryError
 
     try:

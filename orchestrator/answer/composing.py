@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from orchestrator.answer.delivery import delivered
 from orchestrator.answer.extraction import Extraction
-from orchestrator.answer.how_read import understood
+from orchestrator.answer.looking_up import understood
 from orchestrator.answer.other_channels import about
 from orchestrator.answer.passages import Weigh
 from orchestrator.answer.reversals import Said, taken_back
 from orchestrator.answer.selection import Budget, MessageDict, Selection, select, whole, with_gaps
 from orchestrator.answer.size import DEFAULT_TOKENS, fits
 from orchestrator.answer.where_it_stands import where_it_stands
-from orchestrator.delivery import delivered
 from orchestrator.requests import ExtractQuery, ExtractRequest
 from registry.domain import format_time, new_id, parse_time
 from registry.storage.paging import cursor_of, encode_cursor

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from orchestrator.answer.delivery import Turn
+from orchestrator.answer.relevance import Judged
 from orchestrator.answer.selection import MessageDict
-from orchestrator.delivery import Turn
-from orchestrator.relevance import Judged
 from registry.search.retrieval import SearchResult
 from registry.storage.channels import ChannelRow
 from registry.text.confidence import Confidence

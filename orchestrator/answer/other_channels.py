@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from orchestrator.delivery import cut_text
+from orchestrator.answer.delivery import cut_text
 from registry.domain import format_time, preview_of
 from registry.search.retrieval import SearchResult
 from registry.storage.channels import ChannelRow

@@ -12,7 +12,7 @@ import os
 import re
 import struct
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -158,10 +158,11 @@ class Archive:
         listed = [part["name"] for part in self.about.get("parts", ())]
         return listed or [name for name in self._places if _is_ours(name)]
 
-    def check(self) -> list[Damage]:
-        """Read every part, and say which are not what was written."""
+    def check(self, told: Callable[[int], None]) -> list[Damage]:
+        """Read every part, and say which are not what was written. `told` hears how many have been read."""
         lost = {damage.part for damage in self.damaged}
-        for name in self.names:
+        for done, name in enumerate(self.names):
+            told(done)
             try:
                 self.read(name)
             except DamagedPart as exc:

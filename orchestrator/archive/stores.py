@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from orchestrator.archive.container import Archive, ArchiveWriter, DamagedPart
+from orchestrator.state import PartDone
 from registry.errors import InvalidRequest, StorageError
 from sources.base import Places, Source
 from sources.kept_files import KeptFile, copy_database, is_database, kept_files
@@ -16,10 +17,13 @@ from sources.kept_files import KeptFile, copy_database, is_database, kept_files
 logger = logging.getLogger(__name__)
 
 
-def add_stores(writer: ArchiveWriter, readers: Sequence[Source], places: Places) -> list[dict[str, Any]]:
+def add_stores(
+    writer: ArchiveWriter, readers: Sequence[Source], places: Places, tell: Callable[[PartDone], None]
+) -> list[dict[str, Any]]:
     """Put every file of every store into a backup. Says of each store where it is, and what could not be read."""
     told = []
-    for reader in readers:
+    for done, reader in enumerate(readers):
+        tell(PartDone(done, len(readers), f"histories of {reader.name}"))
         for number, store in enumerate(_stores(reader, places)):
             folder = f"stores/{reader.name}/{number}"
             about = {"source": reader.name, "path": str(store), "folder": folder}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -12,20 +12,15 @@ from typing import Any
 
 from orchestrator.archive.container import ABOUT, VERSION, Archive, ArchiveWriter, Damage
 from orchestrator.archive.stores import add_stores, give_back
-from orchestrator.requests import (
-    CreateBackupRequest,
-    ListBackupsRequest,
-    RestoreBackupRequest,
-    ValidateBackupRequest,
-)
-from orchestrator.state import Run, Shelf, State, Steps
+from orchestrator.requests import CreateBackupRequest, ListBackupsRequest, RestoreBackupRequest, ValidateBackupRequest
+from orchestrator.state import PartDone, Run, Shelf, State, Steps
 from registry.domain import format_time, now
 from registry.errors import InvalidRequest, NotFound, StorageError
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.forgetting import wipe
 from registry.storage.migrations import HEAD
-from registry.storage.staying_forgotten import forget_again, tombstones_of
-from registry.storage.table_export import TABLES, count_kept, rehearse, replace_everything, table_lines
+from registry.storage.safety.forgetting import wipe
+from registry.storage.safety.staying_forgotten import forget_again, tombstones_of
+from registry.storage.upkeep.table_export import TABLES, count_kept, rehearse, replace_everything, table_lines
 
 SUFFIX = ".ctxr-backup.zip"
 UNSAID = ("parts",)
@@ -44,12 +39,12 @@ def begin(tx: ReadTransaction, run: Run, request: CreateBackupRequest) -> Begun:
     """Write the registry as it is at this moment, table by table; whoever stores meanwhile is not kept waiting."""
     shelf = _shelf(run)
     path = _new_file(shelf, request.query.path)
-    begun = _registry_in(tx, path)
+    begun = _registry_in(tx, path, run.tell)
     run.recorder.explain(path=str(path), **begun.about["stats"], by="one read transaction, table by table")
     return begun
 
 
-def _registry_in(tx: ReadTransaction, path: Path) -> Begun:
+def _registry_in(tx: ReadTransaction, path: Path, tell: Callable[[PartDone], None]) -> Begun:
     writer = ArchiveWriter(path)
     try:
         about = {
@@ -61,7 +56,10 @@ def _registry_in(tx: ReadTransaction, path: Path) -> Begun:
             "stats": count_kept(tx),
         }
         writer.add_json(ABOUT, about)
-        rows = {name: writer.add_lines(f"registry/{name}.jsonl", table_lines(tx, name)) for name in TABLES}
+        rows = {}
+        for number, name in enumerate(TABLES):
+            tell(PartDone(number, len(TABLES), f"table {name}"))
+            rows[name] = writer.add_lines(f"registry/{name}.jsonl", table_lines(tx, name))
     except BaseException:
         writer.discard()
         raise
@@ -97,7 +95,7 @@ async def complete(run: Run, request: CreateBackupRequest, data: Begun) -> dict[
     try:
         stores = []
         if request.query.stores and shelf.places:
-            stores = await asyncio.to_thread(add_stores, data.writer, shelf.readers, shelf.places)
+            stores = await asyncio.to_thread(add_stores, data.writer, shelf.readers, shelf.places, run.tell)
         await asyncio.to_thread(_finish, data, stores)
     except BaseException:
         data.writer.discard()
@@ -146,7 +144,7 @@ async def validated(run: Run, request: ValidateBackupRequest, _data: None) -> di
     """Every part of a backup compared with its SHA-256."""
     path = _existing(_shelf(run), request.query.path)
     archive = await asyncio.to_thread(Archive.open, path)
-    damaged = await asyncio.to_thread(archive.check)
+    damaged = await asyncio.to_thread(_checked, archive, run.tell)
     run.recorder.explain(parts=len(archive.names), damaged=[damage.part for damage in damaged])
     return {
         "path": str(path),
@@ -155,6 +153,10 @@ async def validated(run: Run, request: ValidateBackupRequest, _data: None) -> di
         "damaged": [{"part": damage.part, "why": damage.why} for damage in damaged],
         "manifest": {name: value for name, value in manifest_of(archive).items() if name not in UNSAID},
     }
+
+
+def _checked(archive: Archive, tell: Callable[[PartDone], None]) -> list[Damage]:
+    return archive.check(lambda done: tell(PartDone(done, len(archive.names), "parts compared")))
 
 
 def _existing(shelf: Shelf, given: str) -> Path:
@@ -183,7 +185,7 @@ def try_out(tx: ReadTransaction, run: Run, request: RestoreBackupRequest) -> Reh
     """Check every part, restore into a temporary place, and copy what is stored now; StorageError names the damage."""
     shelf, query = _shelf(run), request.query
     archive = Archive.open(_existing(shelf, query.path))
-    damaged = archive.check()
+    damaged = _checked(archive, run.tell)
     if damaged and not query.rest:
         raise damaged_backup(damaged)
     revision = archive.about.get("revision", HEAD)
@@ -209,7 +211,7 @@ def _tried_out(
     if not damaged and counts.items() != {name: archive.about["stats"][name] for name in counts}.items():
         raise StorageError("The backup does not hold what it says.", f"{archive.path}: {counts}")
     is_needed = not request.query.dry_run and any(count_kept(tx).values())
-    copy = _safety_copy(tx, _shelf(run)) if is_needed else None
+    copy = _safety_copy(tx, run) if is_needed else None
     run.recorder.explain(rehearsed=counts, damaged=[damage.part for damage in damaged], safety_copy=copy)
     return Rehearsed(archive, file, counts, damaged, copy, folder)
 
@@ -221,8 +223,8 @@ def damaged_backup(damaged: list[Damage]) -> StorageError:
     return StorageError("The backup is damaged.", f"{parts}{more}; `ctxr backup restore --rest` gives what is left")
 
 
-def _safety_copy(tx: ReadTransaction, shelf: Shelf) -> str:
-    begun = _registry_in(tx, next(_free_names(shelf.folder, "-before-restore")))
+def _safety_copy(tx: ReadTransaction, run: Run) -> str:
+    begun = _registry_in(tx, next(_free_names(_shelf(run).folder, "-before-restore")), run.tell)
     _finish(begun, [])
     return str(begun.writer.path)
 

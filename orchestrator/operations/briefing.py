@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta, timezone
 from typing import Any
 
+from orchestrator.answer.delivery import MessageDict, message_dict
 from orchestrator.answer.summary import WRITER, language_of, points_of
-from orchestrator.delivery import MessageDict, message_dict
-from orchestrator.graph_limits import OUTSIDE_ATTEMPTS
+from orchestrator.outside.writing import BRIEFING as TASK
+from orchestrator.outside.writing import transcript
 from orchestrator.requests import BriefingRequest
-from orchestrator.state import ExternalAction, Run, State, Steps
-from orchestrator.writing import BRIEFING as TASK
-from orchestrator.writing import transcript
+from orchestrator.state import OUTSIDE_ATTEMPTS, ExternalAction, Run, State, Steps
 from registry.domain import new_id, now, preview_of
 from registry.errors import NotFound
 from registry.storage.channels import channels_by_number

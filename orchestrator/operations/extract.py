@@ -7,18 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 from orchestrator.answer.composing import composed
+from orchestrator.answer.delivery import Turn, delivered, message_dict
 from orchestrator.answer.extraction import Extraction, KeptRanking
-from orchestrator.answer.how_read import understood
+from orchestrator.answer.looking_up import ask, find, understood, without_the_asking_chat
 from orchestrator.answer.other_channels import beside, candidate
+from orchestrator.answer.relevance import Judged, best_channels, explanation, judge, outcome, turns_in
 from orchestrator.answer.selection import MessageDict
 from orchestrator.answer.size import room_for, tokens_in
 from orchestrator.answer.summary import SHORT_TOKENS, WRITER, digest_of, read_for, summary_of
-from orchestrator.delivery import Turn, delivered, message_dict
-from orchestrator.looking_up import ask, find, without_the_asking_chat
-from orchestrator.relevance import best_channels, explanation, judge, outcome, turns_in
+from orchestrator.outside.writing import SUMMARY, transcript
 from orchestrator.requests import ExtractQuery, ExtractRequest
 from orchestrator.state import Run, State, Steps
-from orchestrator.writing import SUMMARY, transcript
 from registry.domain import now, storable
 from registry.errors import InvalidRequest, NotFound
 from registry.search.candidates import CANDIDATES
@@ -61,17 +60,19 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction:
         return _without_words(tx, run, query, said, scope, row)
     found = find(tx, run, said, scope, query.also)
     run.recorder.explain(channel=row.name if row else None, **explanation(found), understood=understood(said, found))
+    verdicts = judge(found)
     candidates: list[tuple[ChannelRow, float]] = []
     if row is None:
-        candidates = _best_channels(tx, run, found)
+        candidates = _best_channels(tx, run, found, verdicts)
         if not candidates:
-            run.recorder.explain(**outcome(judge(found)))
+            run.recorder.explain(**outcome(verdicts))
             return _without_words(tx, run, query, said, scope, None, relaxed=True)
         row = candidates[0][0]
         if any(len(wording.candidates) >= CANDIDATES for wording in found.wordings):
             found = find(tx, run, said, replace(scope, channel_number=row.number), query.also)
+            verdicts = judge(found)
     run.recorder.channel = row.name
-    verdicts = [one for one in judge(found) if one.ranked.candidate.channel_id == row.number]
+    verdicts = [one for one in verdicts if one.ranked.candidate.channel_id == row.number]
     run.recorder.explain(channel=row.name)
     kept = [one for one in verdicts if one.reason is None] or [one for one in verdicts if one.coverage >= LEAST_GUESS]
     if not kept:
@@ -97,9 +98,11 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction:
     )
 
 
-def _best_channels(tx: ReadTransaction, run: Run, found: SearchResult) -> list[tuple[ChannelRow, float]]:
+def _best_channels(
+    tx: ReadTransaction, run: Run, found: SearchResult, verdicts: Sequence[Judged]
+) -> list[tuple[ChannelRow, float]]:
     """The channels that fit the request, best first, with their scores."""
-    scores = best_channels(found)[: OTHER_CHANNELS + 1]
+    scores = best_channels(found, verdicts)[: OTHER_CHANNELS + 1]
     known = channels_by_number(tx, [number for number, _ in scores])
     best = [(known[number], score) for number, score in scores if number in known]
     run.recorder.explain(channels=[{"channel": row.name, "score": round(score, 3)} for row, score in best])

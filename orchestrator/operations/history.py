@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from orchestrator.answer.how_read import understood
+from orchestrator.answer.delivery import MessageDict, delivered, message_dict
+from orchestrator.answer.looking_up import ask, find, understood
 from orchestrator.answer.pages import page_within, tokens_for
-from orchestrator.delivery import MessageDict, delivered, message_dict
-from orchestrator.looking_up import ask, find
+from orchestrator.answer.relevance import best_channels, explanation, judge
+from orchestrator.answer.summaries import LISTED, add_summaries
 from orchestrator.operations.search import pagination, within_client
-from orchestrator.relevance import best_channels, explanation
 from orchestrator.requests import FetchQuery, FetchRequest, ListQuery, ListRequest
 from orchestrator.state import Run, Steps
-from orchestrator.summaries import LISTED, add_summaries
 from registry.domain import parse_time, preview_of
 from registry.errors import NotFound
 from registry.search.retrieval import SearchResult
@@ -82,7 +81,7 @@ def _speaking_of(tx: ReadTransaction, run: Run, query: ListQuery, text: str) -> 
         project=search.project or query.project,
         tag=query.tag or next(iter(search.tags), None),
         q=search.words if found else None,
-        numbers=[number for number, _ in best_channels(found)] if found else [],
+        numbers=[number for number, _ in best_channels(found, judge(found))] if found else [],
         from_=query.since or search.from_,
         to=query.until or search.to,
     )

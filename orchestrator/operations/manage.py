@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from orchestrator.answer.summaries import add_summaries
 from orchestrator.requests import DeleteRequest, RestoreRequest, TagQuery, TagRequest
 from orchestrator.state import Run, State, Steps
-from orchestrator.summaries import add_summaries
 from registry.errors import InvalidRequest
 from registry.storage.channels import ChannelRow, channel_item, edit_channel, get_channel, tags_of
 from registry.storage.database import WriteTransaction
-from registry.storage.forgetting import Affected, Wanted, affected_by, dry_receipt, forget, wipe
 from registry.storage.messages import delete_channel, delete_message, message_item, restore_channel, restore_message
 from registry.storage.references import latest_channel, resolve_session
+from registry.storage.safety.forgetting import Affected, Wanted, affected_by, dry_receipt, forget, wipe
 
 
 def tag(tx: WriteTransaction, run: Run, request: TagRequest, _state: State) -> dict[str, Any]:

@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.answer.carried import take_along
-from orchestrator.delivery import MessageDict, message_dict
+from orchestrator.answer.delivery import MessageDict, message_dict
 from orchestrator.operations.history import EVERYTHING
 from orchestrator.requests import ResumeQuery, ResumeRequest
 from orchestrator.state import Run, State, Steps
 from registry.domain import new_id, now, preview_of
 from registry.errors import InvalidRequest, NotFound, StorageError
-from registry.settings import default_home
 from registry.storage.aliases import add_alias, drop_alias
 from registry.storage.channels import ChannelRow
 from registry.storage.database import ReadTransaction, WriteTransaction
@@ -37,7 +36,7 @@ _ANSWERS_WITHIN_S = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Resumable:
     """The conversation, and what was written of it for that client the last time."""
 
     row: ChannelRow
@@ -45,7 +44,7 @@ class Found:
     written: dict[str, Any] | None
 
 
-def find_conversation(tx: ReadTransaction, run: Run, request: ResumeRequest) -> Found:
+def find_conversation(tx: ReadTransaction, run: Run, request: ResumeRequest) -> Resumable:
     """All that was said in it. InvalidRequest for a client that takes no session in."""
     query = request.query
     _writer(query.client)
@@ -56,10 +55,10 @@ def find_conversation(tx: ReadTransaction, run: Run, request: ResumeRequest) -> 
         [] if query.undo else [message_dict(message) for message in messages_of(tx, row.number, limit=EVERYTHING)]
     )
     run.recorder.explain(channel=row.name, candidates=len(messages))
-    return Found(row, messages, written)
+    return Resumable(row, messages, written)
 
 
-async def make_session(run: Run, request: ResumeRequest, data: Found) -> dict[str, Any]:
+async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dict[str, Any]:
     """The new session's files, not yet written; of a session of the client's own just the command that opens it."""
     query, row = request.query, data.row
     writer = _writer(query.client)
@@ -68,7 +67,7 @@ async def make_session(run: Run, request: ResumeRequest, data: Found) -> dict[st
         if data.written is None:
             raise NotFound("Nothing to undo.", f"{row.name!r} was not written for {query.client}")
         return {**about, **{name: data.written[name] for name in ("id", "session_id", "files")}}
-    places = Places(Path.home(), os.environ)
+    places, drafts = _machine(run)
     folder = _folder(query, row)
     if row.source == query.client and row.session_id:
         run.recorder.explain(by="the client's own session")
@@ -78,7 +77,7 @@ async def make_session(run: Run, request: ResumeRequest, data: Found) -> dict[st
     if not taken.messages:
         raise NotFound("Nothing in it can go on.", f"{row.name!r} holds no question of the user's")
     title = row.title or preview_of(taken.messages[-1].text, 60)
-    written = writer.write(Carried(taken.messages, title, folder), version, places, _drafts())
+    written = writer.write(Carried(taken.messages, title, folder), version, places, drafts)
     run.recorder.explain(kept=len(taken.messages), dropped=taken.left_out, reason="last and max_tokens")
     return {
         **about,
@@ -113,7 +112,7 @@ def write_session(tx: WriteTransaction, run: Run, request: ResumeRequest, state:
         token=run.recorder.token,
     )
     for path, text in files.items():
-        _write_new(Path(path), text)
+        _write_session_file(Path(path), text)
     return result
 
 
@@ -146,9 +145,11 @@ def _folder(query: ResumeQuery, row: ChannelRow) -> str:
     return os.path.abspath(there or Path.home())
 
 
-def _drafts() -> Path:
-    """Where files lie that a client takes in by a command."""
-    return Path(os.environ.get("CTXR_HOME") or default_home()).expanduser() / "resume"
+def _machine(run: Run) -> tuple[Places, Path]:
+    """Where the clients of this machine are, and the folder for what one takes in by a command."""
+    if run.shelf is None or run.shelf.places is None or run.shelf.drafts is None:
+        raise InvalidRequest("This program opens no clients.", "ask `ctxr resume` on the machine of the clients")
+    return run.shelf.places, run.shelf.drafts
 
 
 def _origin(row: ChannelRow) -> str:
@@ -194,7 +195,7 @@ def _digest(content: bytes) -> str:
     return sha256(content).hexdigest()
 
 
-def _write_new(path: Path, text: str) -> None:
+def _write_session_file(path: Path, text: str) -> None:
     """A file that only the user can read. StorageError if it cannot be written, or is there already."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -206,4 +207,4 @@ def _write_new(path: Path, text: str) -> None:
         raise StorageError("The session could not be written.", f"{path}: {exc.strerror}") from exc
 
 
-RESUME = Steps[ResumeRequest, Found](query=find_conversation, keep=make_session, write=write_session)
+RESUME = Steps[ResumeRequest, Resumable](query=find_conversation, keep=make_session, write=write_session)

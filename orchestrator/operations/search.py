@@ -7,16 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from orchestrator.answer.how_read import understood
+from orchestrator.answer.delivery import delivered, message_dict
+from orchestrator.answer.looking_up import ask, find, local_time, understood, without_the_asking_chat
 from orchestrator.answer.pages import tokens_for
+from orchestrator.answer.relevance import Judged, best_channels, explanation, judge, outcome
 from orchestrator.answer.search_size import as_many_as_fit, fitted
 from orchestrator.answer.size import fits
-from orchestrator.delivery import delivered, message_dict
-from orchestrator.looking_up import ask, find, local_time, without_the_asking_chat
-from orchestrator.relevance import Judged, best_channels, explanation, judge, outcome
+from orchestrator.answer.summaries import FOUND, add_summaries
 from orchestrator.requests import SearchQuery, SearchRequest, SessionsQuery, SessionsRequest
 from orchestrator.state import Run, Steps
-from orchestrator.summaries import FOUND, add_summaries
 from registry.domain import format_time, preview_of
 from registry.errors import NotFound
 from registry.search.retrieval import SearchResult, Wording
@@ -187,7 +186,7 @@ async def keep_sessions(run: Run, request: SessionsRequest, data: SessionsFound)
 
 def _trust(run: Run, data: SessionsFound) -> dict[str, Any]:
     """How sure it is that the best session answers; nothing where no words were looked for."""
-    best = [] if data.latest else best_channels(data.found.result)[:1]
+    best = [] if data.latest else best_channels(data.found.result, data.found.verdicts)[:1]
     if not best:
         return {}
     read = data.found.read
@@ -213,7 +212,7 @@ def _latest(tx: ReadTransaction, run: Run, data: SessionsFound) -> tuple[list[di
 def _best_sessions(
     tx: ReadTransaction, run: Run, query: SessionsQuery, found: Found
 ) -> tuple[list[dict[str, Any]], int]:
-    scores = best_channels(found.result)
+    scores = best_channels(found.result, found.verdicts)
     page = scores[query.offset : query.offset + query.limit]
     items = _session_items(tx, run, [number for number, _ in page])
     run.recorder.explain(

@@ -21,12 +21,12 @@ RETRY_S = 3.0
 
 async def grown_channels(registry: Registry, since: datetime) -> AsyncIterator[set[str]]:
     """The names of channels that gained messages since a moment, without end; of each channel all its names."""
-    growth: UpdatedChannels | None = None
+    updated: UpdatedChannels | None = None
     while True:
         try:
-            if growth is None:
-                growth = await registry.read(lambda tx: UpdatedChannels(tx, since))
-            names = await registry.read(growth.names)
+            if updated is None:
+                updated = await registry.read(lambda tx: UpdatedChannels(tx, since))
+            names = await registry.read(updated.names)
         except StorageError as exc:
             logger.warning("The registry could not be asked for news: %s", exc.details)
             await asyncio.sleep(RETRY_S)

@@ -8,8 +8,16 @@ from collections.abc import Sequence
 from registry.domain import Message, Role, digest_of, now, storable
 from registry.ingest.same_conversation import ENOUGH, ENOUGH_ALONE, NARROWEST, SHARE, WIDEST, width_of
 from registry.storage.database import WriteTransaction
-from registry.storage.forgetting import CHANNEL, SAID, SESSION, find_forgotten, keyed, note_forgotten
-from registry.storage.masking import key_of
+from registry.storage.safety.forgetting import (
+    CHANNEL,
+    SAID,
+    SESSION,
+    find_forgotten,
+    is_anything_forgotten,
+    keyed,
+    note_forgotten,
+)
+from registry.storage.safety.masking import key_of
 
 FORGOTTEN = "it was forgotten"
 _MOST = 500
@@ -23,6 +31,8 @@ def is_forgotten(
 
     One that is known by its words alone is known by its name, too, from then on.
     """
+    if not is_anything_forgotten(tx):
+        return False
     key = key_of(tx)
     names = [(keyed(key, CHANNEL, channel.encode()), CHANNEL)] if channel else []
     names += [(keyed(key, SESSION, session_id.encode()), SESSION)] if session_id else []

@@ -17,12 +17,11 @@ from registry.domain import Message, Role, Session, digest_of, now, storable
 from registry.ingest.forgotten import FORGOTTEN, is_forgotten
 from registry.ingest.from_hook import PREFIX as HOOK_PREFIX
 from registry.ingest.from_hook import take_store_ids
-from registry.ingest.let_in import let_in_session
+from registry.ingest.let_in import let_in_session, with_sound_times
 from registry.ingest.own_calls import NOTE
 from registry.ingest.same_conversation_lookup import Circumstances
 from registry.ingest.save import COPY, READER, Saved, save_messages
 from registry.ingest.session_channel import bring_together, channel_for, describing, open_for
-from registry.ingest.sound_times import with_sound_times
 from registry.storage.channels import ChannelRow, recount_channel
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.messages import MessageRow, remove, revise

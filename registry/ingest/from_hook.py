@@ -16,11 +16,10 @@ from sqlalchemy import ColumnElement, bindparam, select, update
 
 from registry.domain import Message, Session, digest_of, now, storable
 from registry.ingest.forgotten import FORGOTTEN, is_forgotten
-from registry.ingest.let_in import let_in_session
+from registry.ingest.let_in import let_in_session, with_sound_times
 from registry.ingest.same_conversation_lookup import Circumstances
 from registry.ingest.save import HOOK, Saved, save_messages
 from registry.ingest.session_channel import bring_together, channel_for, describing, open_for
-from registry.ingest.sound_times import with_sound_times
 from registry.storage.channels import recount_channel
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.messages import MessageRow, replace_messages, revise

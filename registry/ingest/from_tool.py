@@ -14,7 +14,7 @@ from sqlalchemy import select
 
 from registry.domain import Message
 from registry.ingest.forgotten import FORGOTTEN, is_forgotten
-from registry.ingest.let_in import LetIn, let_in
+from registry.ingest.let_in import LetIn, let_in, with_sound_times
 from registry.ingest.merge_channels import merge_channels
 from registry.ingest.same_conversation import Verdict
 from registry.ingest.same_conversation_lookup import (
@@ -28,7 +28,6 @@ from registry.ingest.same_conversation_lookup import (
 )
 from registry.ingest.save import TOOL, Saved, save_messages
 from registry.ingest.session_channel import channel_of_session
-from registry.ingest.sound_times import with_sound_times
 from registry.storage.aliases import add_alias, drop_link, find_settled_channel, linked_sessions, set_links
 from registry.storage.channels import ChannelRow, find_channel, lock_channel, open_channel
 from registry.storage.database import WriteTransaction

@@ -1,18 +1,20 @@
 """What is let in: the one place that tool, hook and reader share, before anything is recognised or stored.
 
 Secrets become marks, so that a message sent again is recognised as the masked one. What stands between `<private>` and
-`</private>`, in a private channel, or under a rule of the settings is not kept at all.
+`</private>`, in a private channel, or under a rule of the settings is not kept at all. A time that cannot be,
+of the year 9999, is a client's mistake: taken at its word it would hold its channel on top for ever.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any
 
-from registry.domain import Message, Session
+from registry.domain import EARLIEST, Message, Session, format_time
 from registry.storage.database import WriteTransaction
-from registry.storage.masking import key_of, mask_value
+from registry.storage.safety.masking import key_of, mask_value
 from registry.text.unkept import is_like, without_private
 
 _IDENTITY = frozenset({"native_id", "request_id", "session_id", "parent", "project", "time", "timestamp"})
@@ -146,3 +148,27 @@ def _paths(message: Message) -> Iterator[str]:
     for each in attached if isinstance(attached, list) else ():
         found = each.values() if isinstance(each, Mapping) else [each]
         yield from (path for path in found if isinstance(path, str))
+
+
+AHEAD = timedelta(days=1)
+"""So far another machine's clock, or its idea of a time zone, may be ahead of ours."""
+
+
+def with_sound_times(messages: Sequence[Message], received_at: datetime) -> Sequence[Message]:
+    """The messages; those whose times cannot be have their neighbours', else none, and keep what they said."""
+    latest = received_at + AHEAD
+    is_sound = [message.timestamp is None or EARLIEST <= message.timestamp <= latest for message in messages]
+    if all(is_sound):
+        return messages
+    pairs = list(zip(messages, is_sound, strict=True))
+    at = next((message.timestamp for message, sound in pairs if sound and message.timestamp), None)
+    done = []
+    for message, sound in pairs:
+        at = message.timestamp if sound else at
+        done.append(message if sound else _at(message, at))
+    return done
+
+
+def _at(message: Message, at: datetime | None) -> Message:
+    said = format_time(message.timestamp) if message.timestamp else None
+    return replace(message, timestamp=at, more={**message.more, "time": "inferred", "said_at": said})

@@ -22,9 +22,9 @@ from registry.storage.channels import (
     unindex_title,
 )
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.forgetting import forget_messages
-from registry.storage.index_entries import UNINDEXED
+from registry.storage.index.index_entries import UNINDEXED
 from registry.storage.messages import MessageRow, delete_softly, in_turns, replace_messages, revise
+from registry.storage.safety.forgetting import forget_messages
 from registry.storage.tables import channel, channel_alias, conversation, execution, extract_result, store_session, tag
 
 _KEPT = ("title", "summary", "project_path", "project_name")

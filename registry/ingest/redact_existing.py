@@ -15,9 +15,9 @@ from registry.domain import Role, digest_of
 from registry.ingest.let_in import keeping_of
 from registry.storage.channels import recount_channel, reindex_title
 from registry.storage.database import Database, WriteTransaction
-from registry.storage.forgetting import wipe
-from registry.storage.masking import key_of, mask_value
 from registry.storage.messages import MessageRow, revise
+from registry.storage.safety.forgetting import wipe
+from registry.storage.safety.masking import key_of, mask_value
 from registry.storage.tables import channel, conversation, execution, extract_result, message_vector
 from registry.text.secrets import MARK
 

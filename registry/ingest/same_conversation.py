@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from typing import NamedTuple
 
 from registry.ingest.paraphrase import agreement
@@ -95,7 +96,13 @@ def _weight(questions: Iterable[str]) -> int:
 
 def width_of(text: str) -> int:
     """Letters, wide ones counting two."""
-    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in " ".join(text[:400].split()))
+    letters = " ".join(text[:400].split())
+    return len(letters) if letters.isascii() else len(letters) + sum(map(_is_wide, letters))
+
+
+@cache
+def _is_wide(letter: str) -> bool:
+    return unicodedata.east_asian_width(letter) in "WF"
 
 
 def _is_parted(matched: Sequence[tuple[int, int]], first: Sequence[Turn], second: Sequence[Turn]) -> bool:

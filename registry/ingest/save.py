@@ -15,8 +15,8 @@ from registry.ingest.dedup import Known, Recognised, Sent, all_new, recognise_st
 from registry.ingest.own_calls import LONGEST_QUESTION, QUESTION, as_kept, is_recall
 from registry.storage.channels import ChannelRow, describe_channel, recount_channel
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.engines import index_of
-from registry.storage.index_entries import UNINDEXED, message_entry, searched_tokens
+from registry.storage.index.engines import index_of
+from registry.storage.index.index_entries import UNINDEXED, message_entry, searched_tokens
 from registry.storage.messages import LATEST_FIRST, MessageRow, revise
 from registry.storage.tables import channel, conversation
 from registry.text.analyzer import ANALYZER_VERSION
@@ -178,6 +178,8 @@ def _row(into: ChannelRow, one: Sent) -> dict[str, Any]:
 
 
 def _last_turn(tx: ReadTransaction, into: ChannelRow) -> int | None:
+    if into.seq_count == 0:
+        return None
     query = select(conversation.c.turn).where(conversation.c.channel_number == into.number)
     return tx.execute(query.order_by(*LATEST_FIRST).limit(1)).scalar()
 
@@ -204,16 +206,16 @@ def _grow(tx: WriteTransaction, into: ChannelRow, rows: Sequence[Mapping[str, An
     moments = [row["timestamp"] for row in rows]
     was_empty = into.seq_count == 0
     asked = next((row["text"] for row in rows if row["role"] == Role.USER), None)
-    tx.execute(
-        update(channel)
-        .where(channel.c.number == into.number)
-        .values(
-            message_count=into.message_count + len(rows),
-            seq_count=into.seq_count + len(rows),
-            token_count=into.token_count + sum(row["length"] for row in rows),
-            created_at=min(moments) if was_empty else min(into.created_at, *moments),
-            updated_at=max(moments) if was_empty else max(into.updated_at, *moments),
-            first_message_preview=into.first_message_preview or (preview_of(asked) if asked else None),
-            deleted=False,
-        )
-    )
+    grown = {
+        "message_count": into.message_count + len(rows),
+        "seq_count": into.seq_count + len(rows),
+        "token_count": into.token_count + sum(row["length"] for row in rows),
+        "created_at": min(moments) if was_empty else min(into.created_at, *moments),
+        "updated_at": max(moments) if was_empty else max(into.updated_at, *moments),
+        "first_message_preview": into.first_message_preview or (preview_of(asked) if asked else None),
+        "deleted": False,
+    }
+    tx.execute(_GROW, {"grown": into.number, **grown})
+
+
+_GROW = update(channel).where(channel.c.number == bindparam("grown"))

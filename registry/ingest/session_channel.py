@@ -22,7 +22,7 @@ from registry.ingest.same_conversation_lookup import (
 )
 from registry.ingest.save import Saved
 from registry.storage.aliases import set_links
-from registry.storage.channels import ChannelRow, find_channel, open_channel
+from registry.storage.channels import ChannelRow, find_channel, make_channel, open_channel
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.tables import channel, conversation
 
@@ -92,7 +92,9 @@ def _carried_from(tx: ReadTransaction, session: Session) -> ChannelRow | None:
 
 def open_for(tx: WriteTransaction, source: str, session: Session, known: ChannelRow | None) -> ChannelRow:
     """The session's channel, made if new, locked."""
-    return open_channel(tx, known.name if known else _new_name(tx, source, session), source, now())
+    if known:
+        return open_channel(tx, known.name, source, now())
+    return make_channel(tx, _new_name(tx, source, session), source, now())
 
 
 def bring_together(tx: WriteTransaction, about: Circumstances, saved: Saved, found: SessionChannel) -> None:

@@ -24,8 +24,8 @@ from registry.search.scope import (
 )
 from registry.storage.conditions import given_conditions, is_in
 from registry.storage.database import ReadTransaction
-from registry.storage.index_entries import channel_token, month_tokens, role_token, source_token
-from registry.storage.message_index import COLUMNS, Groups, MessageIndex
+from registry.storage.index.index_entries import channel_token, month_tokens, role_token, source_token
+from registry.storage.index.message_index import COLUMNS, Groups, MessageIndex
 from registry.storage.tables import channel, conversation
 from registry.text.ranking import FARTHEST, Candidate, Title
 from registry.text.term_weights import COMMON_TERMS, Term

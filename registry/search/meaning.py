@@ -24,8 +24,8 @@ from registry.search.scope import Scope, channels_in, is_of_channels, message_co
 from registry.search.vectors import EmbeddingModel, vectors_after, vectors_of, vectors_where
 from registry.storage.conditions import given_conditions
 from registry.storage.database import ReadTransaction
-from registry.storage.engines import index_of
-from registry.storage.sight import access_of
+from registry.storage.index.engines import index_of
+from registry.storage.safety.sight import access_of
 from registry.storage.tables import conversation
 from registry.text.post_filter import carried, left_out, post_filter
 from registry.text.ranking import Candidate

@@ -27,8 +27,8 @@ from registry.search.candidates import (
 from registry.search.scope import Scope
 from registry.search.spelling import Corrected, correct
 from registry.storage.database import ReadTransaction
-from registry.storage.engines import index_of
-from registry.storage.message_index import MessageIndex
+from registry.storage.index.engines import index_of
+from registry.storage.index.message_index import MessageIndex
 from registry.storage.tables import channel, conversation
 from registry.text.confidence import Evidence
 from registry.text.matching import matched_by

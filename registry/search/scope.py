@@ -10,7 +10,7 @@ from operator import ge, le
 from sqlalchemy import ColumnElement, Select, select
 
 from registry.storage.conditions import given_conditions, is_in, is_none_of, is_of_project, is_tagged
-from registry.storage.message_index import Groups
+from registry.storage.index.message_index import Groups
 from registry.storage.tables import channel, conversation
 from registry.text.syntax import Search
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from sqlalchemy import select
 
 from registry.storage.database import ReadTransaction
-from registry.storage.message_index import MessageIndex
+from registry.storage.index.message_index import MessageIndex
 from registry.storage.tables import conversation
 from registry.text.analyzer import HANGUL_KEY_PREFIX, LATIN_KEY_PREFIX, Kind, identifier_parts, stem, words
 from registry.text.edit_distance import SHORTEST, SHORTEST_FOR_TWO, nearest, neighbours

@@ -8,11 +8,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Column, Row, Table, func, or_, select
 
+from registry.domain import now
 from registry.storage.database import ReadTransaction
 from registry.storage.executions import execution_item
 from registry.storage.messages import message_item
@@ -83,6 +84,37 @@ class Listener:
 
     def _place(self) -> Place:
         return Place(self._messages.last, self._executions.last)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Messages stored behind a number, in the order of arrival; `place` is where to go on."""
+
+    items: list[dict[str, Any]]
+    place: int
+    is_all: bool
+
+
+def changes_after(tx: ReadTransaction, number: int) -> Changes:
+    """What was stored behind a number, for who asks from time to time.
+
+    On PostgreSQL a missing number may still be written: what lies behind it waits until it cannot any more.
+    """
+    rows = tx.execute(
+        select(conversation).where(conversation.c.number > number).order_by(conversation.c.number).limit(MOST)
+    ).all()
+    kept = list(rows if tx.dialect.name == "sqlite" else _without_gap(number, rows))
+    items = [message_item(row) for row in kept if not (row.deleted or row.forgotten)]
+    return Changes(items, kept[-1].number if kept else number, len(kept) < MOST)
+
+
+def _without_gap(last: int, rows: Sequence[Row[Any]]) -> Iterator[Row[Any]]:
+    settled = now() - timedelta(seconds=MISSED_S)
+    for row in rows:
+        if row.number > last + 1 and row.received_at > settled:
+            return
+        last = row.number
+        yield row
 
 
 class UpdatedChannels:

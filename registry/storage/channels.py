@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from operator import eq, ge, le
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Executable, Row, bindparam, delete, func, insert, or_, select, update
 
 from registry.domain import Project, Role, format_time, preview_of, storable
 from registry.errors import NotFound
 from registry.storage.conditions import given_conditions, is_of_project, is_tagged
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.engines import index_of
-from registry.storage.index_entries import Entry
-from registry.storage.masking import masked
-from registry.storage.message_index import TITLE
+from registry.storage.index.engines import index_of
+from registry.storage.index.index_entries import Entry
+from registry.storage.index.message_index import TITLE
 from registry.storage.nicknames import check_nickname
 from registry.storage.paging import Page, read_page
+from registry.storage.safety.masking import masked
 from registry.storage.tables import channel, channel_alias, conversation, tag
 from registry.text.analyzer import analyze
 
@@ -27,6 +28,16 @@ ChannelRow = Row[Any]
 
 _DESCRIBING = {"title": "title", "session_id": "session_id", "summary": "summary"}
 """What `meta` may say about a channel, and the column that keeps it; all of `meta` is kept beside."""
+
+
+_ALIASED = select(channel_alias.c.channel_number).where(channel_alias.c.name == bindparam("called"))
+_IS_CALLED = channel.c.name == bindparam("called")
+_CALLED = (
+    select(channel)
+    .where(or_(_IS_CALLED, channel.c.number.in_(_ALIASED)))
+    .order_by(_IS_CALLED.desc(), channel.c.number)
+    .limit(1)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +60,8 @@ def find_channel(
     tx: ReadTransaction, name: str, *conditions: ColumnElement[bool], lock: bool = False
 ) -> ChannelRow | None:
     """The channel of that name or alias, deleted or not; `lock` keeps other writers of this channel waiting."""
-    aliased = select(channel_alias.c.channel_number).where(channel_alias.c.name == name).scalar_subquery()
-    for is_named in (channel.c.name == name, channel.c.number == aliased):
-        query = select(channel).where(is_named, *conditions)
-        row = tx.execute(query.with_for_update() if lock else query).first()
-        if row:
-            return row
-    return None
+    query = _CALLED.where(*conditions) if conditions else _CALLED
+    return tx.execute(query.with_for_update(of=channel) if lock else query, {"called": name}).first()
 
 
 def lock_channel(tx: WriteTransaction, number: int) -> ChannelRow:
@@ -118,6 +124,11 @@ def open_channel(tx: WriteTransaction, name: str, source: str, at: datetime) -> 
     return row
 
 
+def make_channel(tx: WriteTransaction, name: str, source: str, at: datetime) -> ChannelRow:
+    """The same of a name that was free a moment ago."""
+    return _insert_channel(tx, name, source, at) or open_channel(tx, name, source, at)
+
+
 def describe_channel(tx: WriteTransaction, row: ChannelRow, meta: Mapping[str, Any]) -> None:
     """Keep what `meta` says of a channel."""
     changes = _described_by(meta, row)
@@ -130,10 +141,6 @@ def describe_channel(tx: WriteTransaction, row: ChannelRow, meta: Mapping[str, A
 
 def _insert_channel(tx: WriteTransaction, name: str, source: str, at: datetime) -> ChannelRow | None:
     """Two writers may open one channel at once: the second one's insert does nothing."""
-    if tx.dialect.name == "postgresql":
-        from sqlalchemy.dialects.postgresql import insert as insert_or_nothing
-    else:
-        from sqlalchemy.dialects.sqlite import insert as insert_or_nothing  # type: ignore[assignment]
     values = {
         "name": name,
         "source": source,
@@ -145,8 +152,16 @@ def _insert_channel(tx: WriteTransaction, name: str, source: str, at: datetime) 
         "updated_at": at,
         "deleted": False,
     }
-    statement = insert_or_nothing(channel).values(**values).on_conflict_do_nothing(index_elements=["name"])
-    return tx.execute(statement.returning(channel)).first()
+    return tx.execute(_insert_or_nothing(tx.dialect.name), values).first()
+
+
+@cache
+def _insert_or_nothing(dialect: str) -> Executable:
+    if dialect == "postgresql":
+        from sqlalchemy.dialects.postgresql import insert
+    else:
+        from sqlalchemy.dialects.sqlite import insert  # type: ignore[assignment]
+    return insert(channel).on_conflict_do_nothing(index_elements=["name"]).returning(channel)
 
 
 def _described_by(meta: Mapping[str, Any], row: ChannelRow) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from sqlalchemy import Table, select
 
 from registry.domain import format_time
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.masking import masked
+from registry.storage.safety.masking import masked
 from registry.storage.tables import store, store_session
 
 

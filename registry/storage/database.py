@@ -28,7 +28,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from registry.access import Access
 from registry.errors import InvalidRequest, OperationTimeout, StorageError
 from registry.private_files import keep_private, make_private_file
-from registry.storage.sight import OPTION, restrict_statements
+from registry.storage.safety.sight import OPTION, restrict_statements
 
 ReadTransaction = NewType("ReadTransaction", Connection)
 WriteTransaction = NewType("WriteTransaction", ReadTransaction)

@@ -15,8 +15,8 @@ from registry.errors import NotFound
 from registry.storage.aliases import canonical_name
 from registry.storage.conditions import given_conditions
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.masking import masked
 from registry.storage.paging import Page, read_page
+from registry.storage.safety.masking import masked
 from registry.storage.tables import execution
 
 

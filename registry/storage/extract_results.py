@@ -13,8 +13,8 @@ from registry.domain import format_time
 from registry.errors import NotFound
 from registry.storage.aliases import canonical_name
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.masking import masked
 from registry.storage.paging import Page, read_page
+from registry.storage.safety.masking import masked
 from registry.storage.tables import extract_result
 
 

@@ -17,8 +17,8 @@ from registry.storage.aliases import canonical_name
 from registry.storage.channels import ChannelRow, find_channel, get_channel, recount_channel, unindex_title
 from registry.storage.conditions import given_conditions, is_in
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.engines import index_of
-from registry.storage.index_entries import message_entry, searched_tokens
+from registry.storage.index.engines import index_of
+from registry.storage.index.index_entries import message_entry, searched_tokens
 from registry.storage.paging import Page, is_past, read_page, read_rows
 from registry.storage.tables import channel, conversation, message_alias
 from registry.text.analyzer import ANALYZER_VERSION

@@ -292,6 +292,25 @@ token = Table(  # what lets a caller in; the secret itself is nowhere
     sqlite_autoincrement=True,
 )
 
+remote = Table(  # a registry elsewhere, and how far what is new there was read
+    "remote",
+    metadata,
+    Column("url", Text, primary_key=True),
+    Column("place", Number, nullable=False),
+    Column("sent", Number, nullable=False),  # all messages up to this number were looked at
+    Column("answered_at", UtcTime, nullable=False),
+)
+
+remote_message = Table(  # what a message is called there; without an id it is not wanted there
+    "remote_message",
+    metadata,
+    Column("url", Text, primary_key=True),
+    Column("number", Number, ForeignKey("conversation.number", ondelete="CASCADE"), primary_key=True),
+    Column("id", String(40)),
+    Index("ix_remote_message", "url", "id"),
+    Index("ix_remote_message_number", "number"),
+)
+
 embedding_model = Table(
     "embedding_model",
     metadata,

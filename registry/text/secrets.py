@@ -19,7 +19,7 @@ MARK = re.compile(r"\[secret:[a-z-]+:[0-9a-f]{2}\]")
 """What stands in a secret's place."""
 
 
-class Found(NamedTuple):
+class Secret(NamedTuple):
     """A secret in a text: what it is, and where it stands."""
 
     kind: str
@@ -53,7 +53,7 @@ _PEM_BODY = r"(?:[A-Za-z0-9+/=\s\"',]|\\+[nr]|(?:Proc-Type|DEK-Info|Version|Comm
 
 
 _DIGITS = re.compile(r"[0-9]{4}(?:[ -][0-9]{4}|[0-9]{9}|[0-9]{2}-[0-9]{7}| [0-9]{6})")
-"""Where nothing like it stands among the long words, there is neither a card nor a resident."""
+"""Where nothing like it stands, there is neither a card nor a resident."""
 
 
 def _is_resident(number: str) -> bool:
@@ -92,8 +92,6 @@ _PLACEHOLDER = re.compile(
 )
 _WORDS = re.compile(r"[A-Za-z]+(?:[ _./:@#-]+[A-Za-z]+)*[_-]?\d{0,3}")
 """Names, paths and sentences: `user_token_2`, `settings.SECRET`."""
-_LONG = 12
-"""Characters; every key has more, or stands behind a name."""
 _SHORTEST_KEY = 12
 _RANDOM = 3.0
 """Bits for each character; English words have fewer, what a machine throws has more."""
@@ -251,30 +249,23 @@ _CALLED = re.compile(
 _LONGEST_CHOSEN = 64
 
 
-def find_secrets(text: str) -> list[Found]:
+def find_secrets(text: str) -> list[Secret]:
     """The secrets of a text in their order; none overlaps another."""
     if "[secret:" in text:
         text = MARK.sub(lambda mark: " " * len(mark[0]), text)  # else a mark were a name with a value
     lowered = text.lower()
-    words = _long_words(text)
-    taken: list[Found] = []
-    for rule in _rules_for(words, lowered):
+    taken: list[Secret] = []
+    for rule in _rules_for(text, lowered):
         taken += [found for found in _by_rule(rule, text) if _is_free(found, taken)]
     taken += [found for found in _named(text, lowered) if _is_free(found, taken)]
     return sorted(taken, key=lambda found: found.start)
 
 
-def _long_words(text: str) -> str:
-    """All that a key or a number may be part of."""
-    return " ".join([word for word in text.split() if len(word) > _LONG or word.isdigit()])
-
-
-def _rules_for(words: str, lowered: str) -> list[Rule]:
+def _rules_for(text: str, lowered: str) -> list[Rule]:
     """Those that may find something, in the order of the table."""
-    hints = [hint for hint in _BY_HINT if hint in words] if words else []
-    places = {at for hint in hints for at in _BY_HINT[hint]}
+    places = {at for hint in _BY_HINT if hint in text for at in _BY_HINT[hint]}
     places.update(at for word in _BY_WORD if word in lowered for at in _BY_WORD[word])
-    if _DIGITS.search(words):
+    if _DIGITS.search(text):
         places.update(_NUMBERS)
     return [RULES[at] for at in sorted(places)]
 
@@ -319,19 +310,19 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-def _by_rule(rule: Rule, text: str) -> Iterator[Found]:
+def _by_rule(rule: Rule, text: str) -> Iterator[Secret]:
     pattern = _compiled(rule.pattern)
     group = "secret" if "secret" in pattern.groupindex else 0
     for match in pattern.finditer(text):
         if rule.is_one is None or rule.is_one(match[group]):
-            yield Found(rule.kind, *match.span(group))
+            yield Secret(rule.kind, *match.span(group))
 
 
-def _is_free(found: Found, taken: list[Found]) -> bool:
+def _is_free(found: Secret, taken: list[Secret]) -> bool:
     return all(found.end <= other.start or other.end <= found.start for other in taken)
 
 
-def _named(text: str, lowered: str) -> Iterator[Found]:
+def _named(text: str, lowered: str) -> Iterator[Secret]:
     """Values behind a name such as `SECRET_KEY =`."""
     if len(lowered) != len(text):  # a few letters grow when they are lowered: places would not agree
         lowered = text
@@ -341,7 +332,7 @@ def _named(text: str, lowered: str) -> Iterator[Found]:
             while at >= 0:
                 found = _BEHIND.match(text, at + len(name))
                 if found and not _ABOUT.search(found["more"]) and (value := _value(found, name)):
-                    yield Found(kind, found.start(value), found.end(value))
+                    yield Secret(kind, found.start(value), found.end(value))
                 at = lowered.find(name, at + len(name))
 
 

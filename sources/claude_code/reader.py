@@ -17,7 +17,7 @@ from sources.claude_code.neighbours import Neighbours
 from sources.claude_code.transcript import OutputOf, Transcript
 from sources.claude_code.tree import Sidechains
 from sources.kit import drafts
-from sources.kit.files import File, entries, folders_in, look_at, store_entries, why_not
+from sources.kit.files import File, entries, folders_in, look_at, read_changed, store_entries, why_not
 from sources.kit.jsonl import Damage, Record, mapping, read_lines, records_of, string
 
 _SETTINGS = ("CTXR_CLAUDE_CODE_DIR", "CLAUDE_CONFIG_DIR")
@@ -67,19 +67,12 @@ class ClaudeCode:
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
         """The changed sessions, newest first. A file without a conversation is found with no messages, so that
         it is not read again, and says so in its `skipped`. Raises StorageError."""
-        changed = []
-        for kept in _walk(store):
-            if isinstance(kept, Skipped):
-                yield kept
-            elif seen.get(kept.file.path) != kept.file.fingerprint:
-                changed.append(kept)
-        changed.sort(key=lambda kept: kept.file.modified, reverse=True)
         neighbours = Neighbours()
-        for kept in changed:
-            try:
-                yield from _read(kept, neighbours)
-            except OSError as exc:
-                yield Skipped(kept.file.path, why_not(exc))
+        yield from read_changed(
+            _walk(store),
+            lambda kept: seen.get(kept.file.path) != kept.file.fingerprint,
+            lambda kept: _read(kept, neighbours),
+        )
 
 
 # What is there

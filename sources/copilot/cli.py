@@ -12,7 +12,16 @@ from sources.base import FoundSession, Places, Skipped
 from sources.copilot.client import COPILOT_CLI
 from sources.copilot.events import Events
 from sources.kit import drafts
-from sources.kit.files import File, document, file_at, look_at, small_text, status_of, store_entries, why_not
+from sources.kit.files import (
+    File,
+    document,
+    file_at,
+    look_at,
+    read_changed,
+    small_text,
+    status_of,
+    store_entries,
+)
 from sources.kit.jsonl import Damage, Record, items, mapping, read_lines, records_of, string
 from sources.kit.loose_json import read_json
 
@@ -55,18 +64,8 @@ class CopilotCli:
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
         """The changed sessions, newest first. A file without a conversation is found with no messages, so that
         it is not read again, and says so in its `skipped`. Raises StorageError."""
-        changed = []
-        for kept in (kept for folder in _FOLDERS for kept in _walk(store / folder)):
-            if isinstance(kept, Skipped):
-                yield kept
-            elif seen.get(kept.file.path) != kept.fingerprint:
-                changed.append(kept)
-        changed.sort(key=lambda kept: kept.file.modified, reverse=True)
-        for kept in changed:
-            try:
-                yield from _read(kept)
-            except OSError as exc:
-                yield Skipped(kept.file.path, why_not(exc))
+        found = (kept for folder in _FOLDERS for kept in _walk(store / folder))
+        yield from read_changed(found, lambda kept: seen.get(kept.file.path) != kept.fingerprint, _read)
 
 
 # What is there

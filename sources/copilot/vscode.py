@@ -15,7 +15,7 @@ from sources.copilot.client import VSCODE
 from sources.copilot.events import Events
 from sources.copilot.operation_log import replayed
 from sources.kit import drafts
-from sources.kit.files import File, document, entries, folders_in, look_at, store_entries, why_not
+from sources.kit.files import File, document, entries, folders_in, look_at, read_changed, store_entries, why_not
 from sources.kit.jsonl import Damage, Record, mapping, read_lines, records_of, string
 from sources.kit.loose_json import read_json
 from sources.kit.sqlite_store import WAIT_S, ClientDatabase
@@ -71,19 +71,12 @@ class CopilotVscode:
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
         """The changed sessions, newest first. A file without a conversation is found with no messages, so that
         it is not read again, and says so in its `skipped`. Raises StorageError."""
-        changed = []
-        for kept in _walk(store, seen):
-            if isinstance(kept, Skipped):
-                yield kept
-            elif seen.get(kept.key) != kept.file.fingerprint:
-                changed.append(kept)
-        changed.sort(key=lambda kept: kept.file.modified, reverse=True)
         workspaces = _Workspaces(self.wait_s)
-        for kept in changed:
-            try:
-                yield from _transcript(kept, workspaces) if kept.is_transcript else [_session(kept, workspaces)]
-            except OSError as exc:
-                yield Skipped(kept.file.path, why_not(exc))
+        yield from read_changed(
+            _walk(store, seen),
+            lambda kept: seen.get(kept.key) != kept.file.fingerprint,
+            lambda kept: _transcript(kept, workspaces) if kept.is_transcript else [_session(kept, workspaces)],
+        )
         yield from workspaces.skipped
 
 

@@ -16,8 +16,8 @@ _STATUS = {
     **{"completed": COMPLETED, "error": FAILED, "cancelled": CANCELLED},
     **dict.fromkeys(("started", "loading", "running"), PENDING),
 }
-# What of its parameters says in a few words what a call does, most telling first.
-_TELLING = (
+# What of its parameters says in a few words what a call does, what says most first.
+_SAYING_MOST = (
     *("command", "query", "searchTerm", "search_term", "pattern", "globPattern", "glob_pattern", "regex", "url"),
     *("targetFile", "target_file", "relativeWorkspacePath", "file_path", "filePath", "effectiveUri", "path"),
     *("targetDirectory", "directoryPath", "description", "prompt", "question"),
@@ -73,8 +73,8 @@ def _headline(tool: Mapping[str, Any]) -> str:
 
 def _subject(params: Any) -> str:
     given = mapping(params)
-    telling = next(filter(None, (string(given.get(key)) for key in _TELLING)), "")
-    return telling or (compact(params) if params not in (None, {}, []) else "")
+    most = next(filter(None, (string(given.get(key)) for key in _SAYING_MOST)), "")
+    return most or (compact(params) if params not in (None, {}, []) else "")
 
 
 def _result_text(result: Any) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -12,7 +13,17 @@ from sources.base import FoundSession, Places, Skipped
 from sources.gemini.chat import Chat
 from sources.gemini.client import GEMINI_CLI
 from sources.kit import drafts
-from sources.kit.files import File, document, entries, folders_in, look_at, small_text, store_entries, why_not
+from sources.kit.files import (
+    File,
+    document,
+    entries,
+    folders_in,
+    look_at,
+    read_changed,
+    small_text,
+    store_entries,
+    why_not,
+)
 from sources.kit.jsonl import Damage, Record, mapping, read_lines, records_of, string
 from sources.kit.loose_json import read_json
 
@@ -54,26 +65,26 @@ class GeminiCli:
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
         """The changed chats, newest first. A file without a conversation is found with no messages, so that
         it is not read again, and says so in its `skipped`. Raises StorageError."""
-        newest: dict[str, _Kept] = {}
         slots = list(folders_in(store_entries(store / "tmp")))
-        for kept in (kept for slot in slots for kept in _guarded(slot)):
-            if isinstance(kept, Skipped):
-                yield kept
-            elif kept.key not in newest or _rank(kept) > _rank(newest[kept.key]):
-                newest[kept.key] = kept
-        changed = [kept for key, kept in newest.items() if seen.get(key) != kept.file.fingerprint]
-        if not changed:
-            return
-        changed.sort(key=lambda kept: kept.file.modified, reverse=True)
-        projects = _Projects(store, slots)
-        for kept in changed:
-            try:
-                yield _read(kept, projects)
-            except OSError as exc:
-                yield Skipped(kept.file.path, why_not(exc))
+        projects = cache(lambda: _Projects(store, slots))
+        yield from read_changed(
+            _newest_forms(slots),
+            lambda kept: seen.get(kept.key) != kept.file.fingerprint,
+            lambda kept: [_read(kept, projects())],
+        )
 
 
 # What is there
+
+
+def _newest_forms(slots: Sequence[str]) -> Iterator[_Kept | Skipped]:
+    newest: dict[str, _Kept] = {}
+    for kept in (kept for slot in slots for kept in _guarded(slot)):
+        if isinstance(kept, Skipped):
+            yield kept
+        elif kept.key not in newest or _rank(kept) > _rank(newest[kept.key]):
+            newest[kept.key] = kept
+    yield from newest.values()
 
 
 def _guarded(slot: str) -> Iterator[_Kept | Skipped]:

@@ -95,8 +95,8 @@ def _instant(value: object) -> datetime | None:
     return None
 
 
-# What of its parameters says in a few words what a call does, most telling first.
-_TELLING = (
+# What of its parameters says in a few words what a call does, what says most first.
+_SAYING_MOST = (
     *("file_path", "filePath", "notebook_path", "path", "dir_path", "command", "cmd", "pattern", "query", "url"),
     *("description", "skill"),
 )
@@ -106,8 +106,8 @@ _LONGEST_TITLE = 200
 def call_title(name: str, params: object, folder: str = "") -> str:
     """A call on one line, such as `Read src/a.py`; paths below `folder` (the working folder) are shortened."""
     given = mapping(params)
-    telling = next((words for key in _TELLING if (words := _words(given.get(key)))), "")
-    line = f"{name} {_below(telling, folder)}".strip()
+    most = next((words for key in _SAYING_MOST if (words := _words(given.get(key)))), "")
+    line = f"{name} {_below(most, folder)}".strip()
     return line if len(line) <= _LONGEST_TITLE else line[: _LONGEST_TITLE - 1] + "…"
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from registry.errors import StorageError
-from sources.base import Skipped
+from sources.base import FoundSession, Skipped
 from sources.kit.drafts import moment
 
 LARGEST_DOCUMENT = 32 * 2**20
@@ -31,6 +32,36 @@ class File:
     def modified_at(self) -> datetime | None:
         """The time of its last change; None where the file system tells none that can be."""
         return moment(self.modified / 1e9)
+
+
+class Kept(Protocol):
+    """What a client keeps in a file of its own: a conversation, mostly."""
+
+    @property
+    def file(self) -> File:
+        """The file."""
+
+
+Some = TypeVar("Some", bound=Kept)
+
+
+def read_changed(
+    found: Iterable[Some | Skipped],
+    has_changed: Callable[[Some], bool],
+    read: Callable[[Some], Iterable[FoundSession]],
+) -> Iterator[FoundSession | Skipped]:
+    """What is to be passed over, then what the changed files hold, newest first; one that cannot be read is skipped."""
+    changed = []
+    for kept in found:
+        if isinstance(kept, Skipped):
+            yield kept
+        elif has_changed(kept):
+            changed.append(kept)
+    for kept in sorted(changed, key=lambda kept: kept.file.modified, reverse=True):
+        try:
+            yield from read(kept)
+        except OSError as exc:
+            yield Skipped(kept.file.path, why_not(exc))
 
 
 def entries(folder: str | Path) -> list[os.DirEntry[str]]:

@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import chain
 from pathlib import Path
 
 from registry.domain import Session
 from sources.base import FoundSession, Places, Skipped
 from sources.kit import drafts, sqlite_files
-from sources.kit.files import why_not
+from sources.kit.files import read_changed
 from sources.kit.jsonl import Record
 from sources.kit.sqlite_store import WAIT_S, ClientDatabase, DamagedDatabase
 from sources.opencode import files as kept_files
@@ -56,19 +57,12 @@ class OpenCode:
             yield from self._from_files(store, seen)
 
     def _from_files(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
-        changed = []
-        for kept in kept_files.kept_sessions(store):
-            if isinstance(kept, Skipped):
-                yield kept
-            elif kept_files.has_changed(kept, seen.get(kept.session_id, "")):
-                changed.append(kept)
-        changed.sort(key=lambda kept: kept.file.modified, reverse=True)
-        migrated = self._migrated(store.parent) if changed else set()
-        for kept in changed:
-            try:
-                yield _passed_over(kept) if kept.session_id in migrated else _from_file(kept)
-            except OSError as exc:
-                yield Skipped(kept.file.path, why_not(exc))
+        migrated = cache(lambda: self._migrated(store.parent))
+        yield from read_changed(
+            kept_files.kept_sessions(store),
+            lambda kept: kept_files.has_changed(kept, seen.get(kept.session_id, "")),
+            lambda kept: [_passed_over(kept) if kept.session_id in migrated() else _from_file(kept)],
+        )
 
     def _migrated(self, root: Path) -> set[str]:
         """The sessions that a database holds, which is where they go on."""

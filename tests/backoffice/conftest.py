@@ -9,9 +9,9 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from backoffice.app import create_app_over
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
+from tests.backoffice.application import application
 
 Log = Callable[..., Awaitable[list[str]]]
 
@@ -25,7 +25,7 @@ async def orchestrator(database_url: str) -> AsyncIterator[Orchestrator]:
 
 @pytest.fixture
 def app(orchestrator: Orchestrator) -> FastAPI:
-    return create_app_over(orchestrator)
+    return application(orchestrator)
 
 
 @pytest.fixture

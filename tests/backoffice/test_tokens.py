@@ -17,7 +17,7 @@ from backoffice.app import create_app_over
 from orchestrator.service import Orchestrator
 from registry.access import Level
 from registry.domain import now
-from registry.storage.tokens import create_token, list_tokens, revoke_token
+from registry.storage.safety.tokens import create_token, list_tokens, revoke_token
 from tests.backoffice.conftest import Log, problem_of
 from tests.backoffice.test_events import Stream
 
@@ -84,6 +84,9 @@ async def test_a_token_may_do_what_its_scope_says(http: httpx.AsyncClient, make:
     log = {"channel": "cursor_1", "messages": [{"role": "user", "text": "hello"}]}
     assert problem_of(await http.post("/bo/conversations", json=log, headers=read), 401)["code"] == "UNAUTHORIZED"
     assert (await http.post("/bo/conversations", json=log, headers=write)).status_code == 201
+    resume = {"operation": "resume", "query": {"session_id": "cursor_1", "in": "codex", "dry_run": True}}
+    for headers in (read, write):
+        assert problem_of(await http.post("/bo/ao/run", json=resume, headers=headers), 401)["code"] == "UNAUTHORIZED"
     for headers, status in ((read, 401), (write, 401), (admin, 200)):
         assert (await http.delete("/bo/channels/cursor_1?soft=false", headers=headers)).status_code == status
 

@@ -15,13 +15,15 @@ ROOT = Path(__file__).parents[2]
 CTXR = str(Path(sys.executable).with_name("ctxr"))
 STDIO = (CTXR, "mcp")
 HTTP = (CTXR, "serve", "--port")
-START_SECONDS = 20
+START_SECONDS = 50
+LEAKING = ("CTXR_", "LANGSMITH_", "LANGCHAIN_", "CLAUDE_", "CODEX_", "CURSOR_", "GEMINI_", "COPILOT_")
+"""How settings begin that would show a test the developer's own histories and accounts."""
 
 
 def environment(home: Path) -> dict[str, str]:
     """This process's environment with an empty registry in `home` and no other setting of the product."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("CTXR_")}
-    return inherited | {"HOME": str(home), "CTXR_HOME": str(home / "registry")}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith((*LEAKING, "XDG_"))}
+    return inherited | {"HOME": str(home), "CTXR_HOME": str(home / "registry"), "CTXR_EMBED_MODEL": "off"}
 
 
 @contextmanager

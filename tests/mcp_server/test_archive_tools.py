@@ -55,6 +55,50 @@ async def test_a_model_makes_checks_and_restores_a_backup(orchestrator: Orchestr
         assert (await call(client, "list_sessions", project="all"))["result"]["pagination"]["total"] == 1
 
 
+async def test_a_client_that_asks_for_progress_is_told_how_far_a_backup_is(orchestrator: Orchestrator) -> None:
+    told: list[tuple[float, float | None, str | None]] = []
+
+    async def tell(progress: float, total: float | None, message: str | None) -> None:
+        told.append((progress, total, message))
+
+    server = create_server(orchestrator.run, ("default", "archive"), is_local=True)
+    async with Client(server, mode="legacy") as client:
+        await call(client, "conversation_log", channel="auth", messages=[{"role": "user", "text": "JWT?"}])
+        assert told == []
+        made = await client.call_tool("create_backup", {}, progress_callback=tell)
+    assert isinstance(made, CallToolResult)
+    assert made.structured_content
+    assert made.structured_content["ok"] is True
+    amounts = [progress for progress, _, _ in told]
+    assert amounts == sorted(set(amounts))
+    assert {total for _, total, _ in told} == {3}
+    words = [message or "" for _, _, message in told]
+    assert words[:2] == ["Looking for what is new", "Reading"]
+    assert any(one.startswith("table conversation, ") for one in words)
+
+
+async def test_progress_changes_no_answer(orchestrator: Orchestrator) -> None:
+    told: list[str | None] = []
+
+    async def tell(progress: float, total: float | None, message: str | None) -> None:
+        told.append(message)
+
+    asked = {"query": {"text": "JWT"}}
+    async with Client(create_server(orchestrator.run), mode="legacy") as client:
+        told_of = [{"role": "user", "text": "JWT?"}, {"role": "assistant", "text": "A JWT is signed."}]
+        await call(client, "conversation_log", channel="auth", messages=told_of)
+        plain = await call(client, "extract", **asked)
+        with_progress = await client.call_tool("extract", asked, progress_callback=tell)
+        refused = await client.call_tool("extract", {"query": {"text": "kubernetes"}}, progress_callback=tell)
+    assert isinstance(with_progress, CallToolResult)
+    assert with_progress.structured_content == plain
+    assert plain["ok"] is True
+    assert isinstance(refused, CallToolResult)
+    assert refused.structured_content
+    assert refused.structured_content["error"]["code"] == "NOT_FOUND"
+    assert told == ["Looking for what is new", "Reading", "Choosing what answers", "Storing", *told[:2]]
+
+
 async def test_a_server_for_others_lets_nobody_choose_its_files(orchestrator: Orchestrator, tmp_path: Path) -> None:
     async with Client(create_server(orchestrator.run, ("archive",))) as client:
         for tool in ("create_backup", "validate_backup", "restore_backup"):

@@ -11,8 +11,10 @@ from mcp.types import CallToolResult, Implementation
 
 from mcp_server.server import create_server
 from orchestrator.service import Orchestrator
+from registry.registry import Registry
 from registry.storage.executions import ExecutionFilter, list_executions
 from registry.storage.paging import Page
+from tests.seeded import Seeded
 
 pytestmark = pytest.mark.anyio
 
@@ -30,13 +32,23 @@ async def log(orchestrator: Orchestrator, channel: str, turns: int, day: int, **
     )
 
 
-@pytest.fixture(params=["auto", "legacy"])
-async def client(request: pytest.FixtureRequest, orchestrator: Orchestrator) -> AsyncIterator[Client]:
+async def three_chats(orchestrator: Orchestrator) -> None:
     await log(orchestrator, "basket", 3, day=1, project=SHOP, title="Basket", session_id="5e550000-aaaa")
     await log(orchestrator, "prices", 2, day=2, project=SHOP, session_id="5e550000-bbbb")
     await log(orchestrator, "tokens", 40, day=3, project=AUTH)
+
+
+@pytest.fixture
+async def filled(seeded_file: Seeded) -> AsyncIterator[Orchestrator]:
+    registry = Registry(await seeded_file(three_chats))
+    yield Orchestrator(registry)
+    registry.close()
+
+
+@pytest.fixture(params=["auto", "legacy"])
+async def client(request: pytest.FixtureRequest, filled: Orchestrator) -> AsyncIterator[Client]:
     cursor = Implementation(name="cursor-vscode", version="1.0")
-    server = create_server(orchestrator.run, ("all",), SHOP)
+    server = create_server(filled.run, ("all",), SHOP)
     async with Client(server, mode=request.param, client_info=cursor) as connected:
         yield connected
 
@@ -78,10 +90,10 @@ async def test_an_empty_folder_says_where_there_are_sessions(client: Client) -> 
     assert "elsewhere" not in await result(client, "list_sessions", project=SHOP, offset=50)
 
 
-async def test_sessions_are_listed_by_tag_and_time_in_words(orchestrator: Orchestrator, client: Client) -> None:
+async def test_sessions_are_listed_by_tag_and_time_in_words(filled: Orchestrator, client: Client) -> None:
     await result(client, "tag_current_session", session_id="basket", tags=["api"])
     assert names(await result(client, "list_sessions", tag="api")) == ["basket"]
-    await orchestrator.run({"operation": "save", "channel": "new", "messages": [{"role": "user", "text": "today"}]})
+    await filled.run({"operation": "save", "channel": "new", "messages": [{"role": "user", "text": "today"}]})
     for since in ("today", "7d", "오늘", "yesterday"):
         assert names(await result(client, "list_sessions", project="all", since=since)) == ["new"]
     assert names(await result(client, "list_sessions", until="2026-01-01")) == ["basket"]
@@ -97,9 +109,9 @@ async def test_a_source_is_known_in_capitals_and_an_unknown_one_is_told_the_know
 
 
 async def test_where_the_current_project_is_not_known_the_answer_says_that_it_is_all(
-    orchestrator: Orchestrator, client: Client
+    filled: Orchestrator, client: Client
 ) -> None:
-    async with Client(create_server(orchestrator.run, ("all",))) as nowhere:
+    async with Client(create_server(filled.run, ("all",))) as nowhere:
         found = await result(nowhere, "list_sessions")
     assert (len(found["sessions"]), found["project"]) == (3, "all")
     assert "not known" in found["note"]
@@ -139,9 +151,9 @@ async def test_a_session_is_read_from_its_end_and_then_further_back(client: Clie
     assert detail["messages"] == seen
 
 
-async def test_a_long_session_comes_in_pages_that_leave_nothing_out(orchestrator: Orchestrator, client: Client) -> None:
+async def test_a_long_session_comes_in_pages_that_leave_nothing_out(filled: Orchestrator, client: Client) -> None:
     messages = [{"role": "user", "text": f"{number} " + "long answer " * 200} for number in range(300)]
-    await orchestrator.run({"operation": "save", "channel": "long", "messages": messages})
+    await filled.run({"operation": "save", "channel": "long", "messages": messages})
     page = await result(client, "get_session_detail", session_id="long")
     seen = page["messages"]
     while "next_cursor" in page:
@@ -156,12 +168,10 @@ async def test_a_long_session_comes_in_pages_that_leave_nothing_out(orchestrator
     assert len(less["messages"]) < len(end["messages"])
 
 
-async def test_a_message_that_is_too_long_says_so_and_can_be_read_whole(
-    orchestrator: Orchestrator, client: Client
-) -> None:
+async def test_a_message_that_is_too_long_says_so_and_can_be_read_whole(filled: Orchestrator, client: Client) -> None:
     long = "\n\n".join(f"Paragraph {number} of a long answer." for number in range(3000))
     messages = [{"role": "user", "text": "write"}, {"role": "assistant", "text": long}]
-    await orchestrator.run({"operation": "save", "channel": "essay", "messages": messages})
+    await filled.run({"operation": "save", "channel": "essay", "messages": messages})
     asked, answered = (await result(client, "fetch_session_by_id", session_id="essay"))["messages"]
     assert "full_length" not in asked
     assert answered["full_length"] == len(long)
@@ -174,11 +184,11 @@ async def test_a_message_that_is_too_long_says_so_and_can_be_read_whole(
     assert "'essay'" in other["error"]["details"]
 
 
-async def test_no_answer_is_longer_than_its_client_lets_through(orchestrator: Orchestrator, client: Client) -> None:
+async def test_no_answer_is_longer_than_its_client_lets_through(filled: Orchestrator, client: Client) -> None:
     messages = [{"role": "user", "text": f'"{number}"\n가나다 ' * 80} for number in range(60)]
-    await orchestrator.run({"operation": "save", "channel": "long", "messages": messages})
+    await filled.run({"operation": "save", "channel": "long", "messages": messages})
     codex = Implementation(name="codex-mcp-client", version="1.0")
-    async with Client(create_server(orchestrator.run), client_info=codex) as asking:
+    async with Client(create_server(filled.run), client_info=codex) as asking:
         for tool in ("fetch_session_by_id", "get_session_detail"):
             answer = await asking.call_tool(tool, {"session_id": "long"})
             assert isinstance(answer, CallToolResult)
@@ -235,11 +245,9 @@ async def test_a_name_with_a_typo_gets_the_near_ones(client: Client) -> None:
     assert "nearest" not in (await call(client, "fetch_session_by_id", session_id="kubernetes"))["error"]["details"]
 
 
-async def test_the_noise_of_tools_is_shortened_but_not_in_the_detail(
-    orchestrator: Orchestrator, client: Client
-) -> None:
+async def test_the_noise_of_tools_is_shortened_but_not_in_the_detail(filled: Orchestrator, client: Client) -> None:
     noise = {"role": "tool", "text": "line of output\n" * 100}
-    await orchestrator.run({"operation": "save", "channel": "noisy", "messages": [noise]})
+    await filled.run({"operation": "save", "channel": "noisy", "messages": [noise]})
     [short] = (await result(client, "fetch_session_by_id", session_id="noisy"))["messages"]
     [whole] = (await result(client, "get_session_detail", session_id="noisy"))["messages"]
     assert (len(short["text"]), whole["text"]) == (200, noise["text"])
@@ -262,13 +270,13 @@ async def test_the_noise_of_tools_is_shortened_but_not_in_the_detail(
     ],
 )
 async def test_what_a_history_tool_refuses_is_recorded(
-    client: Client, orchestrator: Orchestrator, tool: str, arguments: dict[str, Any], operation: str, said: str
+    client: Client, filled: Orchestrator, tool: str, arguments: dict[str, Any], operation: str, said: str
 ) -> None:
     refused = await call(client, tool, **arguments)
     assert refused["error"]["code"] == "INVALID_REQUEST"
     assert said in refused["error"]["details"]
     wanted = ExecutionFilter(status="failed")
-    page = await orchestrator.registry.read(lambda tx: list_executions(tx, wanted, Page()))
+    page = await filled.registry.read(lambda tx: list_executions(tx, wanted, Page()))
     [run] = page["items"]
     assert (run["operation"], run["source"], run["client"]) == (operation, "cursor", "cursor-vscode 1.0")
     assert run["error"] == refused["error"]

@@ -14,6 +14,8 @@ from mcp_server.resources import uri_of
 from mcp_server.server import create_server
 from orchestrator.calls import QUOTED
 from orchestrator.service import Orchestrator
+from registry.registry import Registry
+from tests.seeded import Seeded
 
 pytestmark = pytest.mark.anyio
 
@@ -25,10 +27,20 @@ TURN = [
 ]
 
 
-@pytest.fixture(params=["auto", "legacy"])
-async def client(request: pytest.FixtureRequest, orchestrator: Orchestrator) -> AsyncIterator[Client]:
+async def three_chats(orchestrator: Orchestrator) -> None:
     for name in NAMES:
         await orchestrator.run({"operation": "save", "channel": name, "messages": TURN})
+
+
+@pytest.fixture
+async def orchestrator(seeded_file: Seeded) -> AsyncIterator[Orchestrator]:
+    registry = Registry(await seeded_file(three_chats))
+    yield Orchestrator(registry)
+    registry.close()
+
+
+@pytest.fixture(params=["auto", "legacy"])
+async def client(request: pytest.FixtureRequest, orchestrator: Orchestrator) -> AsyncIterator[Client]:
     async with Client(create_server(orchestrator.run), mode=request.param) as connected:
         yield connected
 

@@ -11,6 +11,8 @@ from mcp.types import CallToolResult
 
 from mcp_server.server import create_server
 from orchestrator.service import Orchestrator
+from registry.registry import Registry
+from tests.seeded import Seeded
 
 pytestmark = pytest.mark.anyio
 
@@ -23,11 +25,21 @@ async def log(orchestrator: Orchestrator, channel: str, text: str, day: str, **m
     assert (await orchestrator.run(request))["success"]
 
 
-@pytest.fixture(params=["auto", "legacy"])
-async def client(request: pytest.FixtureRequest, orchestrator: Orchestrator) -> AsyncIterator[Client]:
+async def three_chats(orchestrator: Orchestrator) -> None:
     await log(orchestrator, "basket", "redis keeps the basket", "2026-01-01", project=SHOP, session_id="5e550000-aaaa")
     await log(orchestrator, "prices", "redis keeps the prices", "2026-01-05", project=SHOP)
     await log(orchestrator, "tokens", "redis keeps the tokens", "2026-02-01", project=AUTH)
+
+
+@pytest.fixture
+async def orchestrator(seeded_file: Seeded) -> AsyncIterator[Orchestrator]:
+    registry = Registry(await seeded_file(three_chats))
+    yield Orchestrator(registry)
+    registry.close()
+
+
+@pytest.fixture(params=["auto", "legacy"])
+async def client(request: pytest.FixtureRequest, orchestrator: Orchestrator) -> AsyncIterator[Client]:
     async with Client(create_server(orchestrator.run, project=SHOP), mode=request.param) as connected:
         yield connected
 

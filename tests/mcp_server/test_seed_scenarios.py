@@ -13,6 +13,8 @@ from mcp.types import Implementation
 from benchmarks.retrieval.product import clock_at
 from mcp_server.server import create_server
 from orchestrator.service import Orchestrator
+from registry.registry import Registry
+from tests.seeded import Seeded
 
 pytestmark = pytest.mark.anyio
 
@@ -82,16 +84,32 @@ def clock() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-async def cursor(clock: None, orchestrator: Orchestrator) -> AsyncIterator[Client]:
+def window(orchestrator: Orchestrator) -> Client:
     """Cursor, opened in the shop's folder."""
     server = create_server(orchestrator.run, ("all",), SHOP)
-    async with Client(server, client_info=Implementation(name="cursor-vscode", version="1.0")) as client:
+    return Client(server, client_info=Implementation(name="cursor-vscode", version="1.0"))
+
+
+async def weeks_of_work(orchestrator: Orchestrator) -> None:
+    """What Cursor has logged."""
+    async with window(orchestrator) as client:
         for channel, (project, days, turns) in CHATS.items():
             texts = [text for turn in turns for text in turn]
             await _log(client, channel, texts, NOW - timedelta(days=days), project=project)
         fibonacci = datetime.fromisoformat("2025-09-29T14:30:15+00:00")
         await _log(client, FIBONACCI, FIBONACCI_TEXTS, fibonacci, project="/home/ann/algorithms")
+
+
+@pytest.fixture
+async def orchestrator(clock: None, seeded_file: Seeded) -> AsyncIterator[Orchestrator]:
+    registry = Registry(await seeded_file(weeks_of_work))
+    yield Orchestrator(registry)
+    registry.close()
+
+
+@pytest.fixture
+async def cursor(orchestrator: Orchestrator) -> AsyncIterator[Client]:
+    async with window(orchestrator) as client:
         yield client
 
 

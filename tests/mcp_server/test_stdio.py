@@ -6,12 +6,16 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.subscriptions import ResourceUpdated
+
+from tests.conformance.servers import environment
 
 pytestmark = pytest.mark.anyio
 
@@ -56,6 +60,36 @@ def test_the_handshake_waits_for_no_graph_and_no_database() -> None:
     assert loaded.stdout.strip() == "[]"
 
 
+@pytest.fixture(scope="module")
+def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.Popen[str]]:
+    """A server past its handshake, shared by those who say something it cannot read."""
+    first = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    with subprocess.Popen(
+        [sys.executable, "-m", "mcp_server"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**environment(tmp_path_factory.mktemp("home")), "CTXR_SHARED": "off"},
+        text=True,
+    ) as started:
+        say(started, json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": first}), "")
+        assert heard(started)["id"] == 1
+        yield started
+        assert started.stdin
+        started.stdin.close()
+
+
+def say(process: subprocess.Popen[str], *lines: str) -> None:
+    assert process.stdin
+    process.stdin.write("\n".join(lines) + "\n")
+    process.stdin.flush()
+
+
+def heard(process: subprocess.Popen[str]) -> dict[str, Any]:
+    assert process.stdout
+    answer: dict[str, Any] = json.loads(process.stdout.readline())
+    return answer
+
+
 @pytest.mark.parametrize(
     ("line", "request_id"),
     [
@@ -70,28 +104,10 @@ def test_the_handshake_waits_for_no_graph_and_no_database() -> None:
     ],
 )
 def test_a_line_that_cannot_be_read_gets_an_error_and_the_next_one_its_answer(
-    tmp_path: Path, line: str, request_id: int | str | None
+    process: subprocess.Popen[str], line: str, request_id: int | str | None
 ) -> None:
-    first = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
-    lines = [
-        json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": first}),
-        "",
-        line,
-        json.dumps({"jsonrpc": "2.0", "id": 2, "method": "ping"}),
-    ]
-    with subprocess.Popen(
-        [sys.executable, "-m", "mcp_server"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={**os.environ, "CTXR_HOME": str(tmp_path)},
-        text=True,
-    ) as process:
-        assert process.stdin
-        assert process.stdout
-        process.stdin.write("\n".join(lines) + "\n")
-        process.stdin.flush()
-        answers = [json.loads(process.stdout.readline()) for _ in range(3)]
-        process.stdin.close()
+    say(process, line, json.dumps({"jsonrpc": "2.0", "id": 2, "method": "ping"}))
+    answers = [heard(process) for _ in range(2)]
     [error] = [answer["error"] for answer in answers if answer["id"] == request_id]
     assert error["code"] in (-32700, -32600)
-    assert {answer["id"] for answer in answers} == {1, 2, request_id}
+    assert {answer["id"] for answer in answers} == {2, request_id}

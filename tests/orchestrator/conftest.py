@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from orchestrator import graph, service
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
 
@@ -15,3 +16,10 @@ async def orchestrator(database_url: str) -> AsyncIterator[Orchestrator]:
     registry = Registry(database_url)
     yield Orchestrator(registry)
     registry.close()
+
+
+@pytest.fixture
+def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is outside and away is asked again at once."""
+    monkeypatch.setattr(graph, "OUTSIDE", graph.OUTSIDE._replace(initial_interval=0.01, jitter=False))
+    monkeypatch.setattr(service, "build_graph", graph.build_graph.__wrapped__)  # the process's own keeps its pauses

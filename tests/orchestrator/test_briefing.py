@@ -11,7 +11,7 @@ import pytest
 
 from orchestrator import graph
 from orchestrator.operations import briefing
-from orchestrator.outside import McpAction, filled
+from orchestrator.outside.tools import McpAction, filled
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
 from registry.settings import ActionSettings
@@ -89,6 +89,7 @@ async def test_the_same_briefing_is_handed_out_once(orchestrator: Orchestrator, 
     assert pages.made == [{"id": first["id"], "date": DAY, "text": first["text"]}]
 
 
+@pytest.mark.usefixtures("without_pauses")
 async def test_where_the_outside_fails_the_briefing_stays_and_is_handed_out_later(
     orchestrator: Orchestrator, pages: Pages
 ) -> None:
@@ -114,7 +115,7 @@ async def test_killed_before_the_answer_came_it_makes_no_second_page(orchestrato
 
 async def begun(orchestrator: Orchestrator, pages: Pages) -> Any:
     """A run as it stands before its outside actions."""
-    from orchestrator.recorder import Recorder
+    from orchestrator.recording.recorder import Recorder
     from orchestrator.requests import BriefingRequest
     from orchestrator.state import Run
 

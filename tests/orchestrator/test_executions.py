@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator import records
+from orchestrator.recording import records
 from orchestrator.service import Orchestrator
 from registry.errors import StorageError
 from registry.registry import Registry

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from orchestrator import graph
 from orchestrator.graph import describe_graph
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
@@ -80,10 +79,8 @@ async def test_every_way_taken_is_one_that_is_drawn(orchestrator: Orchestrator) 
         assert set(pairwise(way(await last_run(orchestrator)))) <= drawn
 
 
-async def test_an_outside_system_that_is_away_for_a_moment_gets_the_briefing_all_the_same(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(graph, "OUTSIDE", graph.OUTSIDE._replace(initial_interval=0.01))
+@pytest.mark.usefixtures("without_pauses")
+async def test_an_outside_system_that_is_away_for_a_moment_gets_the_briefing_all_the_same(database_url: str) -> None:
     registry = Registry(database_url)
     board, dead = Flaky(away=2), Flaky(away=99)
     try:

@@ -11,9 +11,9 @@ import httpx
 import pytest
 
 from orchestrator.answer.size import tokens_in
-from orchestrator.language_model import LanguageModel
+from orchestrator.outside.language_model import LanguageModel
+from orchestrator.outside.writing import MOST_PIECES, SYSTEM, ModelWriter
 from orchestrator.service import Orchestrator
-from orchestrator.writing import MOST_PIECES, SYSTEM, Writer
 from registry.registry import Registry
 
 pytestmark = pytest.mark.anyio
@@ -53,7 +53,7 @@ def endpoint(monkeypatch: pytest.MonkeyPatch) -> Endpoint:
 @pytest.fixture
 async def orchestrator(sqlite_url: str, endpoint: Endpoint) -> AsyncIterator[Orchestrator]:
     registry, model = Registry(sqlite_url), LanguageModel("http://llm.test/v1/", "llama", "key", pause_s=0)
-    yield Orchestrator(registry, writer=Writer(model, 5))
+    yield Orchestrator(registry, writer=ModelWriter(model, 5))
     await model.close()
     registry.close()
 

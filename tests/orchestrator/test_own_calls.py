@@ -22,9 +22,9 @@ from registry.ingest.own_calls import OTHERS, RECALLS
 from registry.search.retrieval import find_messages
 from registry.search.scope import Scope
 from registry.storage.channels import ChannelFilter, channels_by_number, list_channels
+from registry.storage.index.rebuild_index import reindex
 from registry.storage.messages import by_numbers
 from registry.storage.paging import Page
-from registry.storage.rebuild_index import reindex
 from registry.text.spans import Span
 from sources.base import Places
 from sources.readers import READERS

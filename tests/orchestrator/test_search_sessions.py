@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from orchestrator.service import Orchestrator
+from registry.registry import Registry
+from tests.seeded import Seeded
 
 pytestmark = pytest.mark.anyio
 
@@ -46,15 +49,26 @@ async def found(orchestrator: Orchestrator, text: str, **query: Any) -> list[str
     return [session["channel"] for session in (await search(orchestrator, text, **query))["sessions"]]
 
 
-@pytest.fixture
-async def three(orchestrator: Orchestrator) -> Orchestrator:
-    """Three sessions: Korean, English, and one of another client, project and month."""
+async def three_sessions(orchestrator: Orchestrator) -> None:
+    """Korean, English, and one of another client, project and month."""
     await log(orchestrator, "fib", FIBONACCI)
     await log(orchestrator, "ops", DOCKER, project="/home/me/shop")
     await log(orchestrator, "cache", REDIS, day="2026-02-10", source="claude")
     tag = {"operation": "tag", "channel": "cache", "query": {"tags": ["infra", "speed"], "nickname": "timeouts"}}
     assert (await orchestrator.run(tag))["success"]
-    return orchestrator
+
+
+@pytest.fixture
+async def three(seeded: Seeded) -> AsyncIterator[Orchestrator]:
+    registry = Registry(await seeded(three_sessions))
+    yield Orchestrator(registry)
+    registry.close()
+
+
+async def test_as_much_is_shown_before_a_match_as_behind_it(three: Orchestrator) -> None:
+    [session] = (await search(three, "networks external", context_window=1))["sessions"]
+    [match] = [match for match in session["matches"] if match["sequence"] == 2]
+    assert [line["sequence"] for line in match["context"]] == [1, 3]
 
 
 async def test_a_match_shows_where_it_hit_and_what_was_said_around_it(three: Orchestrator) -> None:

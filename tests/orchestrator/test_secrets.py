@@ -16,8 +16,8 @@ from orchestrator.sync.sync import sync
 from registry.access import Level
 from registry.ingest.let_in import Keeping
 from registry.registry import Registry
+from registry.storage.safety.tokens import create_token
 from registry.storage.tables import metadata
-from registry.storage.tokens import create_token
 from sources.base import Places
 from sources.readers import READERS
 from tests.sources.claude_code.claude_code_files import BEGIN, Dialogue, session_id, write

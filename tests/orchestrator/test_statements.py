@@ -9,7 +9,11 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
+from orchestrator.answer.relevance import Judged, judge
 from orchestrator.service import Orchestrator
+from registry.registry import Registry
+from registry.search.retrieval import SearchResult
+from tests.seeded import Seeded
 
 pytestmark = pytest.mark.anyio
 
@@ -51,18 +55,45 @@ MOST = {
 }
 
 
+async def few(orchestrator: Orchestrator) -> None:
+    for number in range(4):
+        await log(orchestrator, number)
+
+
+async def many(orchestrator: Orchestrator) -> None:
+    for number in range(SESSIONS):
+        await log(orchestrator, number)
+
+
 @pytest.mark.parametrize("operation", MOST)
-async def test_asking_costs_no_more_statements_with_more_sessions(orchestrator: Orchestrator, operation: str) -> None:
+async def test_asking_costs_no_more_statements_with_more_sessions(seeded: Seeded, operation: str) -> None:
     query, most = MOST[operation]
-    counts = []
-    for sessions in (range(4), range(4, SESSIONS)):
-        for number in sessions:
-            await log(orchestrator, number)
+    for sessions in (few, many):
+        registry = Registry(await seeded(sessions))
+        orchestrator = Orchestrator(registry)
         with statements(orchestrator) as seen:
             answer = await orchestrator.run({"operation": operation, "query": query})
+        registry.close()
         assert answer["success"], answer
-        counts.append(len(seen))
-    assert max(counts) <= most, "\n".join(seen)
+        assert len(seen) <= most, "\n".join(seen)
+
+
+@pytest.mark.parametrize("operation", ["extract", "search_sessions", "search"])
+async def test_what_was_found_is_judged_once(
+    orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch, operation: str
+) -> None:
+    for number in range(3):
+        await log(orchestrator, number)
+    judged: list[Any] = []
+
+    def noted(found: SearchResult) -> list[Judged]:
+        judged.append(found)
+        return judge(found)
+
+    for module in ("answer.relevance", "operations.extract", "operations.search"):
+        monkeypatch.setattr(f"orchestrator.{module}.judge", noted)
+    assert (await orchestrator.run({"operation": operation, "query": {"text": "memoize fibonacci"}}))["success"]
+    assert len(judged) == 1
 
 
 async def test_logging_costs_no_more_statements_with_more_sessions(orchestrator: Orchestrator) -> None:

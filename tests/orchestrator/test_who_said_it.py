@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -99,3 +100,17 @@ async def test_a_message_in_the_name_of_another_client_says_so(orchestrator: Orc
     hello, bye = await orchestrator.registry.get_conversations("chat")
     assert (hello["source"], bye["source"]) == ("cursor", "cursor")
     assert ("claimed" in hello["payload"], bye["payload"]["claimed"]) == (False, {"source": "gemini"})
+
+
+async def test_a_time_that_was_said_stays_when_the_client_tells_another(orchestrator: Orchestrator) -> None:
+    said_at = "2026-05-04T09:00:00.000Z"
+    answered = {"role": "assistant", "text": ANSWER, "timestamp": said_at}
+    await log(orchestrator, {"role": "user", "text": QUESTION, "timestamp": said_at}, answered)
+    messages = tuple(
+        Message(role, text, datetime(2026, 5, 4, 9, 0, 30, tzinfo=UTC), more={"native_id": f"b{at}"})
+        for at, (role, text) in enumerate(((Role.USER, QUESTION), (Role.ASSISTANT, ANSWER)))
+    )
+    found = FoundSession("c-1", "1", Session("c-1", messages))
+    assert (await orchestrator.run(ImportRequest(source="cursor", store="/store", found=[found])))["success"]
+    stored = (await orchestrator.run({"operation": "search", "query": {"text": "basket empty"}}))["messages"]
+    assert {message["timestamp"] for message in stored} == {said_at}

@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 import uvicorn
 from playwright.async_api import Browser, Page, async_playwright
 
 from backoffice.app import create_app
 from cli.connect.connections import connections_from
+from orchestrator.service import Orchestrator
 from registry.registry import Registry
 from registry.settings import Settings
-from tests.databases import TEMPLATE, PostgresServer, SpareDatabases
+from tests.backoffice.application import application, with_known_routes
+from tests.conformance.node import Unavailable
+from tests.pages.axe import axe_script
 from tests.pages.seeds import seed
+from tests.seeded import Seeded, SeededFiles
 
-CHROMIUM = shutil.which("chromium")
+# The one without a window does the same at a third of the other's cost.
+CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
 
 
 @contextmanager
 def serving(database_url: str) -> Iterator[str]:
     """The backoffice on a free port, in a thread; its address."""
-    app = create_app(Settings(database_url=database_url), connections=connections_from(Path.home()))
+    settings = Settings(database_url=database_url)
+    app = with_known_routes(create_app(settings, connections=connections_from(Path.home())))
     config = uvicorn.Config(app, port=0, log_config=None, http="h11", ws="none", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     started = threading.Event()
@@ -48,50 +54,27 @@ def serving(database_url: str) -> Iterator[str]:
         thread.join()
 
 
-@pytest.fixture(scope="session")
-def seeded_file(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A SQLite file with the seeds in it, made once."""
-    file = Path(shutil.copy(sqlite_template, tmp_path_factory.mktemp("seeded") / "registry.db"))
-    registry = Registry(f"sqlite:///{file}")
-    asyncio.run(seed(registry))
+@pytest.fixture
+async def orchestrator(seeded: Seeded) -> AsyncIterator[Orchestrator]:
+    """Over the seeds, on each database in turn."""
+    registry = Registry(await seeded(seed))
+    yield Orchestrator(registry)
     registry.close()
-    return file
-
-
-@pytest.fixture(scope="session")
-def seeded_databases(postgres_server: PostgresServer, postgres_databases: SpareDatabases) -> SpareDatabases:
-    """PostgreSQL databases with the seeds in them, which were put in once."""
-    postgres_server.execute("CREATE DATABASE seeded TEMPLATE {}", TEMPLATE)
-    registry = Registry(postgres_server.url("seeded"))
-    asyncio.run(seed(registry))
-    registry.close()
-    return SpareDatabases(postgres_server, "seeded")
 
 
 @pytest.fixture
-def seeded_postgres_url(seeded_databases: SpareDatabases) -> Iterator[str]:
-    """A seeded PostgreSQL database of this test alone."""
-    with seeded_databases.database() as url:
-        yield url
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def seeded_database_url(request: pytest.FixtureRequest) -> str:
-    """The seeds on each of the two databases in turn."""
-    name = {"sqlite": "seeded_url", "postgresql": "seeded_postgres_url"}[request.param]
-    return str(request.getfixturevalue(name))
+async def http(orchestrator: Orchestrator) -> AsyncIterator[httpx.AsyncClient]:
+    """What a browser without scripts is answered; an unexpected exception reaches it as the answer, as in real life."""
+    transport = httpx.ASGITransport(application(orchestrator), raise_app_exceptions=False)
+    headers = {"Accept": "text/html", "User-Agent": "test"}
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765", headers=headers) as client:
+        yield client
 
 
 @pytest.fixture
-def seeded_url(seeded_file: Path, tmp_path: Path) -> str:
-    """A copy of the seeded registry, of this test alone."""
-    return f"sqlite:///{shutil.copy(seeded_file, tmp_path / 'seeded.db')}"
-
-
-@pytest.fixture
-def server(seeded_url: str) -> Iterator[str]:
+async def server(seeded_file: Seeded) -> AsyncIterator[str]:
     """The address of a server over the seeds."""
-    with serving(seeded_url) as address:
+    with serving(await seeded_file(seed)) as address:
         yield address
 
 
@@ -102,19 +85,35 @@ def empty_server(sqlite_url: str) -> Iterator[str]:
         yield address
 
 
+@pytest.fixture(scope="module")
+async def server_to_read(seeded_files: SeededFiles, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
+    """The address of a server over the seeds, for tests that only look."""
+    with serving(await seeded_files.copy(seed, tmp_path_factory.mktemp("to-read"))) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def axe() -> str:
+    """axe-core, as a script to be put into a page."""
+    try:
+        return axe_script()
+    except Unavailable as exc:
+        pytest.skip(str(exc))
+
+
 @pytest.fixture(scope="session")
 async def browser() -> AsyncIterator[Browser]:
     """Debian's Chromium, started once for each test process."""
     if CHROMIUM is None:
-        pytest.skip("needs chromium (Debian's package) on the PATH")
+        pytest.skip("needs chromium-headless-shell or chromium (Debian's packages) on the PATH")
     async with async_playwright() as playwright:
         chromium = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield chromium
         await chromium.close()
 
 
-@pytest.fixture
-async def page(browser: Browser) -> AsyncIterator[Page]:
+@asynccontextmanager
+async def window(browser: Browser) -> AsyncIterator[Page]:
     """A fresh browser window: English, UTC+9, no cookies. What goes wrong in it fails the test."""
     context = await browser.new_context(
         locale="en-US",
@@ -122,11 +121,18 @@ async def page(browser: Browser) -> AsyncIterator[Page]:
         viewport={"width": 1280, "height": 800},
         permissions=["clipboard-read", "clipboard-write"],
     )
-    window = await context.new_page()
+    page = await context.new_page()
     problems: list[str] = []
-    window.on("pageerror", lambda error: problems.append(str(error)))
-    window.on("console", lambda line: problems.append(line.text) if "Content Security" in line.text else None)
-    window.set_default_timeout(10_000)
-    yield window
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("console", lambda line: problems.append(line.text) if "Content Security" in line.text else None)
+    page.set_default_timeout(10_000)
+    yield page
     await context.close()
     assert not problems
+
+
+@pytest.fixture
+async def page(browser: Browser) -> AsyncIterator[Page]:
+    """A browser window of this test alone."""
+    async with window(browser) as opened:
+        yield opened

@@ -8,7 +8,6 @@ from typing import Any
 from orchestrator.service import Orchestrator
 from registry.domain import Message, Role
 from registry.ingest.save import save_messages
-from registry.registry import Registry
 from registry.storage.channels import open_channel
 
 FIBONACCI = "cursor_session_1759156215"
@@ -107,9 +106,8 @@ async def _log(orchestrator: Orchestrator, channel: str, texts: list[tuple[str, 
     assert answer["success"], answer
 
 
-async def seed(registry: Registry) -> None:
+async def seed(orchestrator: Orchestrator) -> None:
     """Fill a registry: named and unnamed, short and long, friendly and hostile conversations, and one extraction."""
-    orchestrator = Orchestrator(registry)
     await _log(
         orchestrator,
         FIBONACCI,
@@ -131,7 +129,7 @@ async def seed(registry: Registry) -> None:
         await _log(
             orchestrator, f"gemini_session_{i}", [("user", f"Question {i} about vectors")], -1 - i, source="gemini"
         )
-    await registry.write(
+    await orchestrator.registry.write(
         lambda tx: save_messages(
             tx,
             open_channel(tx, AGENT, "claude-code", LATER),

@@ -16,8 +16,7 @@ from playwright.async_api import Browser, Page, expect
 from registry.errors import StorageError
 from registry.monitor.statistics import execution_statistics
 from registry.storage.database import Database
-from tests.conformance.node import Unavailable
-from tests.pages.axe import axe_script, violations
+from tests.pages.axe import violations
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
 
 pytestmark = pytest.mark.anyio
@@ -216,30 +215,20 @@ async def test_an_empty_monitor_says_what_to_do(empty_server: str, page: Page) -
 
 
 @pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 390)])
-async def test_anybody_can_use_the_monitor(server: str, page: Page, theme: str, width: int, clients: Path) -> None:
-    try:
-        script = axe_script()
-    except Unavailable as exc:
-        pytest.skip(str(exc))
+async def test_anybody_can_use_the_monitor_it_fits_and_nothing_jumps(
+    server: str, page: Page, theme: str, width: int, clients: Path, axe: str
+) -> None:
     await page.set_viewport_size({"width": width, "height": 844})
     await page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
     run = await last_extract(server)
     await ask(server, "cache")
-    for address in ("/flow", f"/flow/{run}", f"/flow/{run}?beside={run}", "/flow/statistics", "/flow/sources"):
-        await page.goto(server + address)
-        assert await violations(page, script) == [], address
-
-
-async def test_the_monitor_fits_a_phone_and_nothing_jumps(server: str, page: Page, clients: Path) -> None:
-    run = await last_extract(server)
     async with httpx.AsyncClient(base_url=server) as http:
         await http.post("/bo/ao/run", json={"operation": "extract", "channel": "nobody/" + "long" * 40})
-    for width in (390, 1280):
-        await page.set_viewport_size({"width": width, "height": 844})
-        for address in ("/flow", f"/flow/{run}", f"/flow/{run}?beside={run}", "/flow/statistics", "/flow/sources"):
-            await page.goto(server + address)
-            assert await page.evaluate("document.documentElement.scrollWidth") <= width, address
-            assert await page.evaluate(SHIFTS) < 0.02, address
+    for address in ("/flow", f"/flow/{run}", f"/flow/{run}?beside={run}", "/flow/statistics", "/flow/sources"):
+        await page.goto(server + address)
+        assert await page.evaluate("document.documentElement.scrollWidth") <= width, address
+        assert await page.evaluate(SHIFTS) < 0.02, address
+        assert await violations(page, axe) == [], address
 
 
 async def test_enter_searches_without_a_script_too(server: str, browser: Browser) -> None:

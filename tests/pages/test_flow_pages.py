@@ -4,41 +4,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 import pytest
 from sqlalchemy import update
 
-from backoffice.app import create_app_over
 from backoffice.pages.flow_rendering import bar, duration, share
 from backoffice.pages.flow_run import waterfall
 from orchestrator.graph import describe_graph
-from orchestrator.requests import READING
+from orchestrator.operation_names import READING
 from orchestrator.service import Orchestrator
-from registry.registry import Registry
 from registry.storage.database import WriteTransaction
 from registry.storage.executions import get_execution
 from registry.storage.tables import execution
 from tests.pages.seeds import FIBONACCI
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def orchestrator(seeded_database_url: str) -> AsyncIterator[Orchestrator]:
-    registry = Registry(seeded_database_url)
-    yield Orchestrator(registry)
-    registry.close()
-
-
-@pytest.fixture
-async def http(orchestrator: Orchestrator) -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(create_app_over(orchestrator), raise_app_exceptions=False)
-    headers = {"Accept": "text/html", "User-Agent": "test"}
-    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765", headers=headers) as client:
-        yield client
 
 
 async def newest(http: httpx.AsyncClient, **query: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 from fastapi import Request
 
 from backoffice.pages.language import LANGUAGES, counter, language_of, teller, texts, translator
-from orchestrator.relevance import REASONS
+from orchestrator.answer.relevance import REASONS
 
 ROOT = Path(__file__).parents[2]
 BACKOFFICE = ROOT / "backoffice"

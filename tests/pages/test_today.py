@@ -10,14 +10,12 @@ from typing import Any
 import httpx
 import pytest
 
-from backoffice.app import create_app_over
 from backoffice.pages.today import LEVELS, map_of
 from orchestrator.service import Orchestrator
 from registry.domain import now
 from registry.registry import Registry
 
 pytestmark = pytest.mark.anyio
-HTML = {"Accept": "text/html"}
 
 
 @pytest.fixture
@@ -28,11 +26,9 @@ async def orchestrator(database_url: str) -> AsyncIterator[Orchestrator]:
 
 
 @pytest.fixture
-async def http(orchestrator: Orchestrator) -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(create_app_over(orchestrator), raise_app_exceptions=False)
-    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765", headers=HTML) as client:
-        client.cookies.set("zone", "Asia/Seoul")
-        yield client
+def http(http: httpx.AsyncClient) -> httpx.AsyncClient:
+    http.cookies.set("zone", "Asia/Seoul")
+    return http
 
 
 async def say(orchestrator: Orchestrator, channel: str, days_ago: int, **meta: Any) -> None:

@@ -3,34 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 import pytest
 
-from backoffice.app import create_app_over
 from orchestrator.evaluation import evaluate, hit_rates
 from orchestrator.service import Orchestrator
-from registry.registry import Registry
 from tests.pages.seeds import FIBONACCI, LOGIN
 
 pytestmark = pytest.mark.anyio
-HTML = {"Accept": "text/html"}
-
-
-@pytest.fixture
-async def orchestrator(seeded_database_url: str) -> AsyncIterator[Orchestrator]:
-    registry = Registry(seeded_database_url)
-    yield Orchestrator(registry)
-    registry.close()
-
-
-@pytest.fixture
-async def http(orchestrator: Orchestrator) -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(create_app_over(orchestrator), raise_app_exceptions=False)
-    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765", headers=HTML) as client:
-        yield client
 
 
 async def asked(http: httpx.AsyncClient, **form: Any) -> str:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import AsyncIterator
 
 import pytest
 from playwright.async_api import Browser, Page, expect
 
 from registry.errors import StorageError
 from registry.storage.database import Database
-from tests.conformance.node import Unavailable
-from tests.pages.axe import axe_script, violations
+from tests.pages.axe import violations
+from tests.pages.conftest import window
 from tests.pages.seeds import AGENT, FIBONACCI, HOSTILE, LOGIN, LONG
 
 pytestmark = pytest.mark.anyio
@@ -245,44 +246,49 @@ async def test_an_unreachable_registry_heals_by_itself(
     await expect(page.locator(".channel").first).to_be_visible()
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/",
-        "/?q=cache",
-        f"/channels/{FIBONACCI}",
-        AGENT_PAGE,
-        f"/channels/{LONG}?q=cache",
-        f"/channels/{LOGIN}?deleted=1",
-        "/nowhere",
-    ],
+PATHS = (
+    "/",
+    "/?q=cache",
+    f"/channels/{FIBONACCI}",
+    AGENT_PAGE,
+    f"/channels/{LONG}?q=cache",
+    f"/channels/{LOGIN}?deleted=1",
+    "/nowhere",
 )
-async def test_a_page_fits_and_moves_nothing(server: str, page: Page, path: str, width: int) -> None:
-    await page.set_viewport_size({"width": width, "height": 844})
-    await page.add_init_script(
-        "window.shift = 0; new PerformanceObserver((list) => list.getEntries().forEach((one) => shift += one.value))"
-        ".observe({type: 'layout-shift', buffered: true})"
-    )
-    sizes: list[int] = []
-    page.on("response", lambda answer: sizes.append(int(answer.headers.get("content-length", 0))))
-    await page.goto(server + path, wait_until="networkidle")
+
+
+@pytest.fixture(scope="module", params=PATHS)
+def path(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module", params=[("light", 1280), ("dark", 390)], ids=["light-1280", "dark-390"])
+async def seen(
+    request: pytest.FixtureRequest, browser: Browser, server_to_read: str, path: str
+) -> AsyncIterator[tuple[Page, int, int]]:
+    """A page as it was opened, its width, and the bytes that it took."""
+    scheme, width = request.param
+    async with window(browser) as page:
+        await page.set_viewport_size({"width": width, "height": 844})
+        await page.emulate_media(color_scheme=scheme)
+        await page.add_init_script(
+            "window.shift = 0; new PerformanceObserver((list) =>"
+            " list.getEntries().forEach((one) => shift += one.value)).observe({type: 'layout-shift', buffered: true})"
+        )
+        sizes: list[int] = []
+        page.on("response", lambda answer: sizes.append(int(answer.headers.get("content-length", 0))))
+        await page.goto(server_to_read + path, wait_until="networkidle")
+        yield page, width, sum(sizes)
+
+
+async def test_a_page_fits_and_moves_nothing(seen: tuple[Page, int, int]) -> None:
+    page, width, size = seen
     assert await page.evaluate("document.documentElement.scrollWidth") <= width
     assert await page.evaluate("shift") < 0.01
-    assert sum(sizes) < 300_000
+    assert 0 < size < 300_000
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
-@pytest.mark.parametrize(
-    "path", ["/", "/?q=cache", f"/channels/{FIBONACCI}", AGENT_PAGE, f"/channels/{LONG}?q=cache", "/nowhere"]
-)
-async def test_a_page_keeps_nobody_out(server: str, page: Page, path: str, scheme: str, width: int) -> None:
-    try:
-        script = axe_script()
-    except Unavailable as exc:
-        pytest.skip(str(exc))
-    await page.set_viewport_size({"width": width, "height": 844})
-    await page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-    await page.goto(server + path)
+async def test_a_page_keeps_nobody_out(seen: tuple[Page, int, int], axe: str) -> None:
+    page, *_ = seen
     await page.evaluate("document.querySelectorAll('.fold, .panel').forEach((fold) => fold.open = true)")
-    assert await violations(page, script) == []
+    assert await violations(page, axe) == []

@@ -23,6 +23,7 @@ from registry.storage.executions import Execution
 from registry.storage.tables import embedding_model, message_vector
 from sources.base import FoundSession
 from tests.embedding_server import EmbeddingServer
+from tests.seeded import Seeded
 
 pytestmark = pytest.mark.anyio
 
@@ -46,9 +47,17 @@ def clock() -> Clock:
     return Clock()
 
 
+async def four_conversations(orchestrator: Orchestrator) -> None:
+    await log(orchestrator, "pet", FELINE, day="2026-01-05", project="/home/me/pets")
+    await log(orchestrator, "db", SLUGGISH, day="2026-02-05", source="claude")
+    await log(orchestrator, "haustier", KOREAN, day="2026-03-05")
+    await log(orchestrator, "noise", ["Paint the fence green", "Two coats, and let it dry"])
+
+
 @pytest.fixture
-async def registry(database_url: str) -> AsyncIterator[Registry]:
-    registry = Registry(database_url)
+async def registry(seeded: Seeded) -> AsyncIterator[Registry]:
+    """Of four conversations, nothing of them embedded yet."""
+    registry = Registry(await seeded(four_conversations))
     yield registry
     registry.close()
 
@@ -57,14 +66,9 @@ async def registry(database_url: str) -> AsyncIterator[Registry]:
 async def orchestrator(
     registry: Registry, embedding_server: EmbeddingServer, clock: Clock
 ) -> AsyncIterator[Orchestrator]:
-    """Over a registry of four conversations, with a model, nothing embedded yet."""
+    """With a model."""
     meaning = Meaning(registry, Endpoint(embedding_server.url, "toy"), clock)
-    orchestrator = Orchestrator(registry, meaning=meaning)
-    await log(orchestrator, "pet", FELINE, day="2026-01-05", project="/home/me/pets")
-    await log(orchestrator, "db", SLUGGISH, day="2026-02-05", source="claude")
-    await log(orchestrator, "haustier", KOREAN, day="2026-03-05")
-    await log(orchestrator, "noise", ["Paint the fence green", "Two coats, and let it dry"])
-    yield orchestrator
+    yield Orchestrator(registry, meaning=meaning)
     await meaning.close()
 
 
@@ -363,7 +367,7 @@ async def test_a_write_never_waits_for_the_model(orchestrator: Orchestrator, emb
     orchestrator.meaning.embedder.patience_s = 0.05
     embedding_server.is_free.clear()
     embedding_server.is_asked.clear()
-    async with orchestrator.embedding():
+    async with orchestrator.meaning.embedding():
         await asyncio.to_thread(embedding_server.is_asked.wait, 10)
         async with asyncio.timeout(5):
             await log(orchestrator, "meanwhile", ["stored", "at once"])
@@ -373,7 +377,8 @@ async def test_a_write_never_waits_for_the_model(orchestrator: Orchestrator, emb
 
 async def test_a_running_server_embeds_what_comes(orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedding, "EVERY_S", 0.01)
-    async with orchestrator.embedding():
+    assert orchestrator.meaning
+    async with orchestrator.meaning.embedding():
         await eventually(orchestrator, "cat food", ["haustier", "pet"])
         await log(orchestrator, "trip", ["vacation", "in Rome"])
         await eventually(orchestrator, "holiday", ["trip"])
@@ -388,7 +393,8 @@ async def test_a_server_survives_a_model_that_is_gone_and_goes_on_when_it_is_bac
     monkeypatch.setattr(embedding, "EVERY_S", 0.01)
     monkeypatch.setattr("orchestrator.semantic.meaning.FIRST_PAUSE_S", 0.01)
     embedding_server.status = 500
-    async with orchestrator.embedding():
+    assert orchestrator.meaning
+    async with orchestrator.meaning.embedding():
         async with asyncio.timeout(20):
             while True:
                 await asyncio.sleep(0.01)

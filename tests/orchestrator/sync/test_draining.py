@@ -269,3 +269,19 @@ fields = st.sampled_from(
 def test_no_event_whatever_is_in_it_stops_the_others(events: list[dict[str, Any]]) -> None:
     for _, session in sessions_of(events):
         assert session.messages
+
+
+def test_a_disk_that_was_full_for_a_moment_costs_only_the_event_it_cut_off(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = os.write
+
+    def cut_off(file: int, line: bytes) -> int:
+        monkeypatch.setattr(os, "write", write)
+        return write(file, line[:5])
+
+    monkeypatch.setattr(os, "write", cut_off)
+    with pytest.raises(OSError, match="only a part"):
+        spool.append(str(home), {"event": "lost"})
+    spool.append(str(home), {"event": "kept"})
+    assert [events for _, events in spool.take(str(home))] == [[{"event": "kept"}]]

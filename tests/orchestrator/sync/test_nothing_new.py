@@ -110,6 +110,6 @@ def test_the_file_is_the_one_that_the_settings_name(
 
 
 def test_it_loads_nothing_that_takes_time() -> None:
-    code = "import sys, cli.main, cli.sync; print(*sys.modules)"
+    code = "import sys, cli.main, cli.incoming.sync; print(*sys.modules)"
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"asyncio", "pydantic", "sqlalchemy", "langgraph", "watchfiles"} & set(modules)

@@ -10,10 +10,10 @@ from sqlalchemy import Engine, select
 
 from registry.storage.channels import get_channel
 from registry.storage.database import ReadTransaction, WriteTransaction, create_database_engine
-from registry.storage.engines import index_of
-from registry.storage.forgetting import Wanted, affected_by, forget
-from registry.storage.index_entries import message_entry
+from registry.storage.index.engines import index_of
+from registry.storage.index.index_entries import message_entry
 from registry.storage.messages import delete_channel, delete_message, restore_channel, restore_message
+from registry.storage.safety.forgetting import Wanted, affected_by, forget
 from registry.storage.tables import conversation
 from registry.text.analyzer import analyze
 from tests.registry.ingest.chats import BASKET, Chat, Turn, channels

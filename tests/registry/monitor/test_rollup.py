@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator import retention
-from orchestrator.retention import forgetting, roll_up_older
+from orchestrator.recording import retention
+from orchestrator.recording.retention import forgetting, roll_up_older
 from orchestrator.service import Orchestrator
 from registry.domain import now
 from registry.monitor.rollup import roll_up

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.service import Orchestrator
 from registry.registry import Registry
 from registry.search import candidates
 from registry.search.retrieval import SearchResult, corpus_of, find_messages
@@ -16,25 +17,30 @@ from registry.search.sessions import latest_sessions, surroundings
 from registry.search.spelling import correct
 from registry.storage.channels import edit_channel, get_channel
 from registry.storage.database import ReadTransaction
-from registry.storage.engines import index_of
+from registry.storage.index.engines import index_of
 from registry.storage.messages import delete_channel
 from registry.text.analyzer import analyze
 from registry.text.confidence import Confidence, confidence_of
 from registry.text.query import parse_query
 from registry.text.spans import Span
 from registry.text.syntax import Search
+from tests.seeded import Seeded
 
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-async def registry(database_url: str) -> AsyncIterator[Registry]:
-    """Three channels: of two clients, two months and two projects, one of them tagged."""
-    registry = Registry(database_url)
+async def three_channels(orchestrator: Orchestrator) -> None:
+    """Of two clients, two months and two projects, one of them tagged."""
+    registry = orchestrator.registry
     await say(registry, "shop", "redis one", "redis two", "redis three", at="2026-01-05", project="/home/me/shop")
     await say(registry, "blog", "redis four", "kafka five", at="2026-02-10", project="/home/me/blog", source="claude")
     await say(registry, "notes", "kafka six", at="2026-03-15", title="redis in production")
     await registry.write(lambda tx: edit_channel(tx, "blog", {}, ["infra"]))
+
+
+@pytest.fixture
+async def registry(seeded: Seeded) -> AsyncIterator[Registry]:
+    registry = Registry(await seeded(three_channels))
     yield registry
     registry.close()
 
@@ -309,6 +315,12 @@ async def test_a_typo_is_taken_for_the_more_frequent_of_the_words_it_may_be(regi
 def typos_of(tx: ReadTransaction, words: str) -> Any:
     index, query = index_of(tx), parse_query(words)
     return correct(tx, index, query, index.frequencies(tx, query.tokens, 100), 100).typos
+
+
+async def test_a_prefix_finds_the_very_word_though_its_stem_ends_otherwise(registry: Registry) -> None:
+    await say(registry, "guests", "the guests are happy", "so we keep the basket", at="2026-05-01")
+    result = await ask(registry, Search(prefixes=("happy",)))
+    assert [one.candidate.seq for one in result.ranked] == [0]
 
 
 async def test_a_phrase_a_prefix_and_an_exclusion_are_held_against_the_text(registry: Registry) -> None:

@@ -22,8 +22,8 @@ from registry.search.retrieval import find_messages
 from registry.search.scope import Scope
 from registry.storage import tables
 from registry.storage.database import ReadTransaction, WriteTransaction, create_database_engine
-from registry.storage.engines import index_of
-from registry.storage.index_entries import message_entry
+from registry.storage.index.engines import index_of
+from registry.storage.index.index_entries import message_entry
 from registry.storage.messages import restore_channel
 from registry.storage.migrate import current_revision, migrate
 from registry.storage.migrations import HEAD
@@ -228,6 +228,14 @@ def nobody_has_shown_a_token_yet(connection: Connection) -> None:
     assert connection.execute(text("SELECT count(*) FROM token")).scalar() == 0
 
 
+def what_is_known_of_a_registry_elsewhere_goes_with_its_message(connection: Connection) -> None:
+    for number in (KEPT, TAKEN_OUT):
+        connection.execute(insert(tables.remote_message).values(url="https://a", number=number, id=f"conv_{number}"))
+    connection.execute(text(f"DELETE FROM conversation WHERE number = {TAKEN_OUT}"))  # noqa: S608
+    assert connection.execute(text("SELECT number FROM remote_message")).scalars().all() == [KEPT]
+    add_message(connection, TAKEN_OUT, 1, "Taken out by its user", deleted=True)
+
+
 CHECKS: dict[str, Callable[[Connection], None]] = {
     "0002": durations_are_rounded,
     "0003": its_scope_is_not_taken_for_indexed,
@@ -238,6 +246,7 @@ CHECKS: dict[str, Callable[[Connection], None]] = {
     "0008": no_summary_is_made_up,
     "0009": cases_go_with_their_messages,
     "0010": nobody_has_shown_a_token_yet,
+    "0011": what_is_known_of_a_registry_elsewhere_goes_with_its_message,
 }
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from orchestrator.service import Orchestrator
 from registry.access import Access, Level
 from registry.errors import InternalError
 from registry.registry import Registry
 from registry.storage.channels import ChannelFilter, list_channels
 from registry.storage.executions import ExecutionFilter, list_executions
 from registry.storage.paging import Page
-from registry.storage.sight import FREE, ROWS, restricted
+from registry.storage.safety.sight import FREE, ROWS, restricted
 from registry.storage.tables import metadata
+from tests.seeded import Seeded
 
 ALICE = Access("alice", Level.READ, ("a_*",))
 
@@ -38,6 +40,12 @@ def test_what_cannot_be_restricted_is_refused(dialect: str, statement: str) -> N
 NAMES = ["it's", "100%", "100x", "a_b", "axb", "[ab]", "a", "back\\slash", "E'", "channel", "A_B"]
 
 
+async def hello(orchestrator: Orchestrator) -> None:
+    """Said in a channel of each name."""
+    for name in NAMES:
+        await orchestrator.registry.save_conversation(name, [{"role": "user", "text": "hello"}], "test")
+
+
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     ("pattern", "seen"),
@@ -50,11 +58,9 @@ NAMES = ["it's", "100%", "100x", "a_b", "axb", "[ab]", "a", "back\\slash", "E'",
         ("\\' OR 1=1 --", []),
     ],
 )
-async def test_a_pattern_means_its_letters(database_url: str, pattern: str, seen: list[str]) -> None:
-    registry = Registry(database_url)
+async def test_a_pattern_means_its_letters(seeded: Seeded, pattern: str, seen: list[str]) -> None:
+    registry = Registry(await seeded(hello))
     try:
-        for name in NAMES:
-            await registry.save_conversation(name, [{"role": "user", "text": "hello"}], "test")
         shown = registry.seen_by(Access("it's 100% \\", Level.READ, (pattern,)))
         page = await shown.read(lambda tx: list_channels(tx, ChannelFilter(), Page()))
         assert sorted(one["channel"] for one in page["items"]) == seen

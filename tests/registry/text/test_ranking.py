@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from registry.text.confidence import Confidence, Evidence, confidence_of
 from registry.text.matching import matched_words
 from registry.text.query import ParsedQuery, QueryWord, parse_query
 from registry.text.ranking import (
@@ -288,3 +289,9 @@ def test_a_channel_scores_at_most_one_and_the_best_message_half(candidates: list
     for one in channels(*candidates):
         assert 0 <= one.score <= 1
         assert one.score == pytest.approx(0.5 * one.best + 0.5 * one.whole, abs=1e-8)
+
+
+def test_a_time_or_client_that_was_named_and_is_right_is_evidence_too() -> None:
+    little = [Evidence(covered=0.1, told=0.0)]
+    assert confidence_of(little) is Confidence.LOW
+    assert confidence_of(little, is_narrowed=True) is Confidence.MEDIUM

@@ -211,6 +211,13 @@ def test_a_thread_has_the_name_that_the_user_gave_it(root: Path) -> None:
     assert found(root)[thread_id(1)].session.title == "Newest name"
 
 
+def test_a_thread_that_names_itself_as_its_origin_comes_from_nowhere() -> None:
+    thread = Rollout(thread_id(5))
+    thread.meta(forked_from_id=thread_id(5))
+    assert read(thread).parent is None
+    assert "relation" not in read(thread).meta
+
+
 def test_a_fork_and_a_sub_agent_name_where_they_come_from() -> None:
     fork = Rollout(thread_id(5))
     fork.meta(forked_from_id=thread_id(1))

@@ -214,6 +214,21 @@ def test_of_a_document_and_the_journal_that_took_its_place_the_newer_is_read(roo
     assert (again.key, again.session.messages[-1].text) == (each.key, "Later")
 
 
+@pytest.mark.parametrize("is_backwards", [False, True])
+def test_of_a_document_and_a_journal_of_the_same_moment_the_journal_is_read(
+    root: Path, monkeypatch: pytest.MonkeyPatch, is_backwards: bool
+) -> None:
+    def listed(folder: str) -> list[os.DirEntry[str]]:
+        return sorted(files.entries(folder), key=lambda entry: entry.name, reverse=is_backwards)
+
+    monkeypatch.setattr("sources.gemini.reader.entries", listed)
+    for path in (write(root, Chat(session_id(1)), form="json"), write(root, working_chat())):
+        os.utime(path, (1, 1))
+    [each] = results(root)
+    assert isinstance(each, FoundSession)
+    assert len(each.session.messages) == 10
+
+
 def test_a_second_pass_finds_only_what_has_changed_and_a_torn_line_costs_itself(root: Path) -> None:
     write(root, working_chat(1))
     file = write(root, working_chat(2))

@@ -14,6 +14,7 @@ from registry.domain import Role, Session
 from registry.errors import StorageError
 from sources.base import FoundSession, Places, Skipped
 from sources.opencode import messages as opencode_messages
+from sources.opencode.database import Trace
 from sources.opencode.reader import OpenCode
 from tests.sources.opencode.opencode_files import (
     SHOP,
@@ -228,6 +229,13 @@ def test_what_the_client_rewrites_in_place_is_noticed(root: Path, statement: str
         connection.execute(statement)
     assert list(found(store, seen)) == [working_dialogue().session]
     assert results(store, seen_of(found(store))) == []
+
+
+def test_a_session_is_not_read_again_only_because_another_one_is_newer() -> None:
+    while_recent = Trace("whole", 5).fingerprint
+    assert Trace("whole").is_of(while_recent)
+    assert not Trace("other").is_of(while_recent)
+    assert not Trace("whole", 6).is_of(while_recent)
 
 
 def test_files_rewritten_in_place_are_noticed_until_the_answer_is_done(root: Path) -> None:

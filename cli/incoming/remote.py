@@ -1,0 +1,116 @@
+"""`ctxr push`, `ctxr pull`, `ctxr status`: the registry elsewhere that this one keeps up with."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cli.output import TerminalError, as_json_option, print_json
+from cli.terminal import SERVED, NotHere
+from registry.errors import InvalidRequest
+from registry.settings import Settings, read_settings
+
+if TYPE_CHECKING:
+    from orchestrator.remote.client import RemoteRegistry
+    from orchestrator.remote.exchange import Exchanged
+    from orchestrator.service import Orchestrator
+
+    Exchange = Callable[[Orchestrator, RemoteRegistry, Exchanged], Awaitable[None]]
+
+
+class RemoteUnavailable(TerminalError):
+    """The registry elsewhere does not answer, or lets nobody in."""
+
+    code = "REMOTE_UNAVAILABLE"
+
+
+@click.command()
+@as_json_option
+def push(as_json: bool) -> None:
+    """Send what is new here to the registry of CTXR_REMOTE_URL.
+
+    A running server and every chat window do this by themselves, every few seconds.
+    What cannot be sent now waits; what is sent twice is stored once.
+    """
+    _exchange("push", as_json=as_json)
+
+
+@click.command()
+@as_json_option
+def pull(as_json: bool) -> None:
+    """Bring in what is new in the registry of CTXR_REMOTE_URL.
+
+    A running server and every chat window do this by themselves, every few seconds.
+    """
+    _exchange("pull", as_json=as_json)
+
+
+@click.command()
+@as_json_option
+def status(as_json: bool) -> None:
+    """Say how far this registry and the one of CTXR_REMOTE_URL have come together."""
+    settings = _configured()
+    found = {"url": settings.remote_url, **asyncio.run(_waiting(settings))}
+    if as_json:
+        print_json(found)
+        return
+    answered = f"last answered at {found['answered_at']}" if found["answered_at"] else "never answered so far"
+    click.echo(f"{settings.remote_url}: {answered}.")
+    click.echo(
+        f"{found['sent']} messages are there too, {found['waiting']} wait, {found['refused']} are not taken there."
+    )
+
+
+def _exchange(way: str, *, as_json: bool) -> None:
+    settings = _configured()
+    if SERVED.get():
+        raise NotHere  # it may take a while
+    done = asyncio.run(_exchanged(settings, way))
+    if as_json:
+        print_json({"sent": done.sent, "received": done.received, "refused": done.refused, "why": done.why})
+    else:
+        click.echo(f"{done.sent} messages were sent." if way == "push" else f"{done.received} messages came.")
+        if done.refused:
+            click.echo(f"{done.refused} were not taken: {done.why}", err=True)
+    if done.refused:
+        sys.exit(1)
+
+
+def _configured() -> Settings:
+    settings = read_settings()
+    if not settings.remote_url:
+        raise InvalidRequest("No registry elsewhere is set.", "set CTXR_REMOTE_URL and CTXR_TOKEN, or config.toml's")
+    return settings
+
+
+async def _exchanged(settings: Settings, way: str) -> Exchanged:
+    from orchestrator.opening import open_orchestrator
+    from orchestrator.remote import exchange
+    from orchestrator.remote.client import RemoteRegistry, Unreachable
+
+    done = exchange.Exchanged()
+    go: Exchange = exchange.push if way == "push" else exchange.pull
+    token = settings.token.get_secret_value()
+    async with open_orchestrator(settings) as orchestrator, RemoteRegistry(settings.remote_url, token) as remote:
+        try:
+            await go(orchestrator, remote, done)
+        except Unreachable as exc:
+            raise RemoteUnavailable(
+                "The registry elsewhere does not answer.", f"{exc}; nothing is lost, it waits"
+            ) from exc
+    return done
+
+
+async def _waiting(settings: Settings) -> dict[str, Any]:
+    from registry.registry import Registry
+    from registry.storage.remote import waiting_for
+
+    registry = Registry(settings.url)
+    try:
+        return (await registry.read(lambda tx: waiting_for(tx, settings.remote_url))).as_dict()
+    finally:
+        registry.close()

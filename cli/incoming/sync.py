@@ -1,0 +1,111 @@
+"""`ctxr sync`: the histories that the clients on this machine keep themselves."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from cli.incoming.progress import Bars, lines_of
+from cli.output import as_json_option, print_json, print_json_line
+from cli.terminal import SERVED, NotHere
+from orchestrator.sync.nothing_new import nothing_new
+from orchestrator.sync.store_report import StoreReport
+from sources.base import Places, Source
+from sources.readers import READERS
+
+NAMES = [reader.name for reader in READERS]
+
+
+@click.command()
+@click.option(
+    "--source",
+    type=click.Choice(NAMES),
+    metavar="CLIENT",
+    help=f"Only this client's histories: {', '.join(NAMES)}.",
+)
+@click.option("--watch", is_flag=True, help="Go on: bring in what clients write, as they write it. Ctrl-C ends it.")
+@as_json_option
+def sync(source: str | None, watch: bool, as_json: bool) -> None:
+    """Bring in the histories that clients on this machine keep.
+
+    Only what is new or has changed is read, and nothing in a client's folder is
+    changed. What a client has deleted meanwhile stays in the registry.
+
+    With --watch, --json prints one line for each sync that found something.
+    """
+    readers, places = [reader for reader in READERS if source in (None, reader.name)], Places(Path.home(), os.environ)
+    if watch:
+        if SERVED.get():
+            raise NotHere
+        _watch(readers, places, as_json=as_json)
+        return
+    reports = nothing_new(readers, places)
+    if reports is None:
+        if SERVED.get():
+            raise NotHere  # it may take a while, and is to be seen
+        reports = _sync(readers, places)
+    show_reports(reports, as_json=as_json)
+    if not reports and not as_json:
+        click.echo("No histories found on this machine. Known clients: " + ", ".join(NAMES))
+    if not all(report.is_complete for report in reports):
+        sys.exit(1)
+
+
+def show_reports(reports: Sequence[StoreReport], *, as_json: bool) -> None:
+    """What came of each store, as text or as JSON."""
+    if as_json:
+        print_json({"stores": [report.as_dict() for report in reports]})
+    else:
+        _say(reports)
+
+
+def _sync(readers: Sequence[Source], places: Places) -> list[StoreReport]:
+    import asyncio
+
+    from orchestrator.opening import open_orchestrator
+    from orchestrator.sync.sync import sync as bring_in
+    from registry.settings import read_settings
+
+    async def run() -> list[StoreReport]:
+        async with open_orchestrator(read_settings()) as orchestrator:
+            return await bring_in(orchestrator, readers, places, bars)
+
+    with Bars() as bars:
+        return asyncio.run(run())
+
+
+def _watch(readers: Sequence[Source], places: Places, *, as_json: bool) -> None:
+    import asyncio
+
+    from orchestrator.opening import open_orchestrator
+    from orchestrator.sync.watch import watch
+    from registry.log import set_up_logging
+    from registry.settings import read_settings
+
+    def told(reports: list[StoreReport]) -> None:
+        bars.end()
+        if as_json:
+            print_json_line({"stores": [report.as_dict() for report in reports]})
+        else:
+            _say(reports)
+
+    async def run() -> None:
+        settings = read_settings()
+        async with open_orchestrator(settings) as orchestrator:
+            await watch(orchestrator, settings.home, readers, places, told, bars)
+
+    set_up_logging()
+    if not as_json:
+        click.echo("Watching what clients on this machine write. Ctrl-C ends it.", err=True)
+    with Bars() as bars:
+        asyncio.run(run())
+
+
+def _say(reports: Sequence[StoreReport]) -> None:
+    for report in reports:
+        for line in lines_of(report):
+            click.echo(line)

@@ -1,0 +1,85 @@
+"""`ctxr up` and `ctxr serve`: the registry, running."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cli.running.addresses import local_address
+from registry.log import set_up_logging
+from registry.settings import Settings, read_settings
+
+if TYPE_CHECKING:
+    from cli.running.serve import Audience
+    from orchestrator.sync.store_report import StoreReport
+
+host_option = click.option("--host", metavar="ADDRESS", help="Address to listen on. Default: CTXR_HOST, or 127.0.0.1.")
+port_option = click.option(
+    "--port", type=click.IntRange(1, 65535), metavar="PORT", help="Port to listen on. Default: CTXR_PORT, or 8765."
+)
+
+
+@click.command()
+@host_option
+@port_option
+def up(**given: Any) -> None:
+    """Start here: bring in this machine's histories, say how to connect, serve.
+
+    While it runs it brings in what your AI clients write, as they write it.
+    May be repeated: what is there already stays as it is.
+    """
+    from cli.running.serve import Audience
+    from cli.running.welcome import FirstStart
+
+    settings = _settings(given)
+    with FirstStart(settings) as first_start:
+        _serve(settings, Audience(first_start.ready, first_start.told, first_start.bars))
+
+
+@click.command()
+@host_option
+@port_option
+def serve(**given: Any) -> None:
+    """Serve MCP, the HTTP API and the dashboard on one port.
+
+    \b
+    /      dashboard
+    /mcp   MCP over streamable HTTP
+    /bo    HTTP API, described at /docs
+
+    While it runs it brings in what AI clients on this machine write, as they
+    write it; not into a shared registry on PostgreSQL, for which there is
+    `ctxr sync`. Ctrl-C or SIGTERM ends it.
+
+    Listening on another address than this machine's own takes a token (`ctxr
+    token create`) and TLS, or the address of a proxy that does it.
+    """
+    from cli.incoming.progress import Damage
+    from cli.running.serve import Audience
+
+    settings, damage = _settings(given), Damage()
+
+    def told(reports: Sequence[StoreReport]) -> None:
+        for line in damage.lines_of(reports):
+            click.echo(line, err=True)
+
+    _serve(settings, Audience(lambda page: _say_where(settings, page), told))
+
+
+def _settings(given: dict[str, Any]) -> Settings:
+    return read_settings(**{name: value for name, value in given.items() if value is not None})
+
+
+def _serve(settings: Settings, audience: Audience) -> None:
+    from cli.running.serve import serve_registry  # the whole server, which `ctxr -h` does not need
+
+    set_up_logging()
+    serve_registry(settings, audience)
+
+
+def _say_where(settings: Settings, page: str) -> None:
+    click.echo(f"Context Registry at {local_address(settings)}, MCP at /mcp. Ctrl-C ends it.", err=True)
+    if "?" in page:
+        click.echo(f"To sign in, open once: {page}", err=True)

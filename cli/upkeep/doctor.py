@@ -1,0 +1,265 @@
+"""`ctxr doctor`: what is configured, what is reachable, and what to do."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from backoffice.connections import ConnectionPart
+from cli.connect.connections import connection_of
+from cli.output import as_json_option, is_utf8, line_width, pad, print_json, wrap
+from cli.running.addresses import is_registry, is_taken, local_address, shown_address
+from registry.errors import RegistryError
+from registry.extras import install_command
+from registry.settings import Settings, read_settings
+from sources.base import Places
+from sources.client import Client
+from sources.clients import CLIENTS
+
+if TYPE_CHECKING:
+    from orchestrator.semantic.embedders import Embedder
+
+COLOURS = {"ok": "green", "note": "yellow", "broken": "red"}
+STATE_WIDTH, NAME_WIDTH = 8, 16
+LIBRARIES = ("mcp", "langgraph", "sqlalchemy", "fastapi", "uvicorn")
+
+
+@click.command()
+@click.option("--deep", is_flag=True, help="Also read all of the registry, and say what of it is damaged.")
+@as_json_option
+def doctor(deep: bool, as_json: bool) -> None:
+    """Say what is configured, what is reachable, and what to do.
+
+    Changes nothing. Exit status 1 if something is broken.
+    """
+    settings: dict[str, dict[str, Any]] = {}
+    try:
+        configured = read_settings()
+        settings = origins(configured)
+        findings = list(check_all(configured, Path.home()))
+        if deep:
+            findings += check_deeply(configured.url)
+    except RegistryError as exc:
+        findings = [Finding("broken", "configuration", exc.message, exc.details)]
+    is_healthy = all(finding.state != "broken" for finding in findings)
+    if as_json:
+        print_json({"ok": is_healthy, "settings": settings, "findings": [asdict(finding) for finding in findings]})
+    else:
+        show(settings, findings)
+    if not is_healthy:
+        raise click.exceptions.Exit(1)
+
+
+def origins(settings: Settings) -> dict[str, dict[str, Any]]:
+    """Every setting's value and where it comes from: environment, config.toml or default."""
+    return {name: {"value": _shown(settings, name), "from": _origin(settings, name)} for name in Settings.model_fields}
+
+
+def _shown(settings: Settings, name: str) -> str | int | float:
+    value = getattr(settings, name)
+    return value if isinstance(value, int | float) else shown_address(str(value))
+
+
+def _origin(settings: Settings, name: str) -> str:
+    variable = f"CTXR_{name.upper()}"
+    if variable in (given.upper() for given in os.environ):
+        return variable
+    return "config.toml" if name in settings.model_fields_set else "default"
+
+
+def show(settings: dict[str, dict[str, Any]], findings: list[Finding]) -> None:
+    """The same for a reader: settings first, then what was found."""
+    for name, setting in settings.items():
+        value = "-" if setting["value"] == "" else setting["value"]
+        click.echo(f"{pad('', STATE_WIDTH)}{pad(name, NAME_WIDTH)}{value}  {_dim('(' + setting['from'] + ')')}")
+    width = line_width() - STATE_WIDTH - NAME_WIDTH
+    for finding in findings:
+        state = click.style(pad(finding.state, STATE_WIDTH), fg=COLOURS[finding.state])
+        first, *more = wrap(finding.found, width)
+        click.echo(f"{state}{pad(finding.what, NAME_WIDTH)}{first}")
+        to_do = wrap(f"to do: {finding.remedy}", width) if finding.remedy else ()
+        for line in [*more, *map(_dim, to_do)]:
+            click.echo(" " * (STATE_WIDTH + NAME_WIDTH) + line)
+
+
+def _dim(text: str) -> str:
+    return click.style(text, dim=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at. Only `broken` is a failure; a `note` is something one may want to do."""
+
+    state: Literal["ok", "note", "broken"]
+    what: str
+    found: str
+    remedy: str = ""
+
+
+def check_all(settings: Settings, home: Path) -> Iterator[Finding]:
+    """Every check, from the ground up. `home` is the user's home folder."""
+    yield check_program()
+    yield check_output()
+    yield check_folder(settings.home)
+    yield from check_database(settings.url)
+    yield from check_meaning(settings)
+    yield check_server(settings)
+    for client in CLIENTS:
+        yield from check_client(client, Places(home, os.environ))
+
+
+def check_program() -> Finding:
+    """The versions, for a report."""
+    ours = version("context-registry")
+    libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
+    return Finding("ok", "program", f"ctxr {ours}, Python {platform.python_version()}, {libraries}")
+
+
+def check_output() -> Finding:
+    """Whether this terminal can show every letter."""
+    if is_utf8():
+        return Finding("ok", "output", "UTF-8")
+    remedy = "set PYTHONUTF8=1, or a UTF-8 locale such as LANG=C.UTF-8"
+    return Finding("note", "output", f"{sys.stdout.encoding}: other letters are shown as ?", remedy)
+
+
+def check_folder(folder: Path) -> Finding:
+    """Whether the registry's folder, or the one it will be made in, can be written."""
+    existing = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    try:
+        with tempfile.TemporaryFile(dir=existing):
+            pass
+    except OSError as exc:
+        remedy = "change its permissions, or set CTXR_HOME to another folder"
+        return Finding("broken", "folder", f"{folder} cannot be written: {exc.strerror}", remedy)
+    if existing != folder:
+        return Finding("note", "folder", f"{folder} is not made yet", "ctxr up makes it")
+    return Finding("ok", "folder", f"{folder} can be written")
+
+
+def check_database(url: str) -> Iterator[Finding]:
+    """Whether the database answers, and whether its tables are ours."""
+    from registry.storage.migrations import HEAD
+    from registry.storage.upkeep.inspection import has_fts5, inspect_database  # SQLAlchemy
+
+    if url.startswith("sqlite") and not has_fts5():
+        remedy = "use a Python whose SQLite is built with FTS5, or PostgreSQL with CTXR_DATABASE_URL"
+        yield Finding("broken", "search", "this Python's SQLite has no FTS5", remedy)
+    try:
+        seen = inspect_database(url)
+    except RegistryError as exc:
+        remedy = "is the database running, and is CTXR_DATABASE_URL right?"
+        yield Finding("broken", "database", f"{shown_address(url)}: {exc.message} {exc.details}", remedy)
+        return
+    where = f"{seen.server} at {shown_address(url)}"
+    if seen.revision is None:
+        yield Finding("note", "database", f"{where}, without tables yet", "ctxr up makes them")
+    elif seen.revision > HEAD:
+        found = f"{where} has revision {seen.revision}, this program knows {HEAD}"
+        yield Finding("broken", "database", found, "update Context Registry")
+    elif seen.revision < HEAD:
+        yield Finding("note", "database", f"{where} has revision {seen.revision} of {HEAD}", "ctxr db upgrade")
+    else:
+        counts = f"channels: {seen.channels}, messages: {seen.messages}"
+        yield Finding("ok", "database", f"{where}, revision {seen.revision}, {counts}")
+
+
+def check_deeply(url: str) -> Iterator[Finding]:
+    """Whether all of the registry is as it was stored."""
+    from registry.storage.upkeep.integrity import damage_of  # SQLAlchemy
+
+    try:
+        damage = damage_of(url)
+    except Exception as exc:
+        damage = [str(exc)]
+    for line in damage:
+        yield Finding("broken", "integrity", line, "ctxr db salvage NEW_FILE writes what can be read to a new registry")
+    if not damage:
+        yield Finding("ok", "integrity", "structure, messages, counts and index are as they should be")
+
+
+def check_meaning(settings: Settings) -> Iterator[Finding]:
+    """Which model finds by meaning, what it costs and how much it has embedded; or why none does."""
+    from orchestrator.semantic.bundled import BUILT_IN
+    from orchestrator.semantic.models import embedder_for, missing_extra
+
+    extra, embedder = missing_extra(settings), embedder_for(settings)
+    if extra:
+        found = f"the extra `{extra}` is not installed: searches go by words alone"
+        state: Literal["note", "broken"] = "note" if settings.embed_model == BUILT_IN else "broken"
+        yield Finding(state, "meaning", found, install_command(extra))
+    elif embedder is None:
+        yield Finding("ok", "meaning", "off: searches go by words alone")
+    else:
+        yield asyncio.run(_ask_model(settings, embedder))
+
+
+async def _ask_model(settings: Settings, embedder: Embedder) -> Finding:
+    from orchestrator.semantic.embedders import Refused, Unavailable
+
+    try:
+        async with asyncio.timeout(embedder.patience_s):
+            dimensions = len((await embedder.queries(["hello"]))[0])
+    except (Unavailable, Refused, TimeoutError) as exc:
+        found = f"{embedder.name} does not answer ({str(exc) or 'too slow'}): searches go by words alone"
+        return Finding("note", "meaning", found, "is CTXR_EMBED_MODEL right, and its endpoint and key if it has one?")
+    finally:
+        await embedder.close()
+    counted = await asyncio.to_thread(_embedded, settings.url, embedder.name)
+    return Finding("ok", "meaning", f"by {embedder.name}, {dimensions} dimensions; {counted}; it takes {embedder.cost}")
+
+
+def _embedded(url: str, name: str) -> str:
+    """How many messages have vectors of this model, and the room they take."""
+    from registry.storage.upkeep.inspection import inspect_database
+
+    try:
+        seen = inspect_database(url)
+    except RegistryError:
+        return "the database does not say how much is embedded"
+    messages, size = seen.embedded.get(name, (0, 0))
+    return f"{messages} of {seen.embeddable} messages are embedded ({size / 1e6:.1f} MB)"
+
+
+def check_server(settings: Settings) -> Finding:
+    """Whether `ctxr serve` runs at the configured address."""
+    address = local_address(settings)
+    if is_registry(address):
+        return Finding("ok", "server", f"runs at {address}")
+    if is_taken(settings):
+        remedy = "stop it, or set CTXR_PORT to another port"
+        return Finding("broken", "server", f"another program uses port {settings.port}", remedy)
+    remedy = "ctxr serve; not needed for clients that start ctxr mcp themselves"
+    return Finding("note", "server", f"does not run at {address}", remedy)
+
+
+def check_client(client: Client, places: Places) -> Iterator[Finding]:
+    """Whether a client that is on this machine knows us; nothing for one that is not, or has no list of servers."""
+    parts = {part.what: part for part in connection_of(client, places).parts}
+    if "server" not in parts:
+        return
+    state, file = parts["server"].state, parts["server"].file
+    if state == "unreadable":
+        yield Finding("note", client.name, f"{file} could not be read")
+    elif state == "missing":
+        how = f"ctxr install {client.command}" if client.command else f"put into {file} what ctxr up prints"
+        yield Finding("note", client.name, "found, not connected", how)
+    else:
+        yield Finding("ok", client.name, f"connected in {file}{_told_by_hooks(parts.get('hooks'))}")
+
+
+def _told_by_hooks(hooks: ConnectionPart | None) -> str:
+    """Whether its hooks tell us what is said, for a client that has hooks."""
+    if hooks is None:
+        return ""
+    return ", hooks installed" if hooks.state in ("installed", "differs") else ", hooks not installed"

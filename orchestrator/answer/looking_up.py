@@ -1,0 +1,87 @@
+"""The one road from a user's words to messages: read what is asked, look it up, and tell how it was read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from orchestrator.calls import UNKNOWN
+from orchestrator.state import Run
+from registry.domain import format_time, now
+from registry.search.retrieval import SearchResult, find_messages
+from registry.search.scope import Scope, narrow
+from registry.search.sessions import unanswered_channels
+from registry.storage.database import ReadTransaction
+from registry.storage.facets import known_names
+from registry.text.similar import SimilarMessages
+from registry.text.understanding import Known, Understood, understand
+
+
+def ask(tx: ReadTransaction, text: str, utc_offset_minutes: int | None, given: Scope) -> tuple[Understood, Scope]:
+    """A request as its writer means it, whose days may not be ours, and where it looks: its filters hold, too."""
+    read = understand(text, local_time(utc_offset_minutes), Known(*known_names(tx)))
+    scope = narrow(given, read.search)
+    if read.sources and not given.sources:
+        scope = replace(scope, sources=read.sources)
+    return read, scope
+
+
+ASKED = timedelta(minutes=10)
+"""A question that has waited longer for its answer is not the one that is being answered."""
+
+
+def without_the_asking_chat(tx: ReadTransaction, run: Run, source: str, scope: Scope) -> Scope:
+    """The scope without the chat in which this is asked: its client may have kept the question already."""
+    if run.recorder.client is None or source == UNKNOWN or scope.channel_number is not None:
+        return scope
+    asking = unanswered_channels(tx, [source], now() - ASKED)
+    return replace(scope, exclude_numbers=asking)
+
+
+def local_time(utc_offset_minutes: int | None) -> datetime:
+    """The present in the zone of who asks; this machine's where that is not said."""
+    zone = None if utc_offset_minutes is None else timezone(timedelta(minutes=utc_offset_minutes))
+    return now().astimezone(zone)
+
+
+def find(tx: ReadTransaction, run: Run, read: Understood, scope: Scope, also: Sequence[str] = ()) -> SearchResult:
+    """The messages and channels in scope that have to do with the request, or are similar to it in meaning."""
+    moment = local_time(None)
+    others = [words for text in also if (words := understand(text, moment).search.words)]
+    found = find_messages(tx, read.search, scope, run.search_budget, also=others, dates=read.dates)
+    if run.meant is None:
+        return found
+    if run.meant.model is None:
+        return replace(found, similar=SimilarMessages(note=run.meant.note))
+    from registry.search.meaning import with_meaning  # numpy, which is there only for who asked for meaning
+
+    return with_meaning(tx, found, read.search, scope, run.meant.model, run.meant.vector, read.dates)
+
+
+def understood(read: Understood, result: SearchResult | None, *, relaxed: bool = False) -> dict[str, Any]:
+    """How a request was read, for a reader who wonders; what is empty is left out."""
+    search = read.search
+    said = {
+        "words": [word.text for word in result.query.words] if result else [],
+        "also": [wording.text for wording in result.wordings[1:]] if result else [],
+        "phrases": list(search.phrases),
+        "prefixes": list(search.prefixes),
+        "excluded": list(search.excluded),
+        "tags": list(search.tags),
+        "when": search.when_words,
+        "from": _time(search.from_),
+        "to": _time(search.to),
+        "dates": [f"{_time(span.start)}/{_time(span.end)}" for span in read.dates],
+        "sources": list(read.sources),
+        "project": search.project,
+        "continues": read.goes_on,
+        "typos": dict(result.wordings[0].typos) if result else {},
+        "relaxed": "words" if relaxed else "",
+    }
+    return {name: value for name, value in said.items() if value}
+
+
+def _time(given: datetime | None) -> str | None:
+    return format_time(given) if given else None

@@ -1,0 +1,144 @@
+"""Which of the messages found have to do with the request, and what a record says of each. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from orchestrator.answer.delivery import Turn
+from orchestrator.recording.recorder import KEPT_ITEMS
+from registry.search.retrieval import SearchResult, Wording
+from registry.text.ranking import Ranked
+from registry.text.similar import SimilarMessages
+from registry.text.term_weights import coverage
+
+NEARLY_KEPT = 10
+"""So many places in a record are for the best of those that were dropped: they show where the line was drawn."""
+
+REASONS = {
+    "parts": "contains parts of words only, or what sounds like them, and stands beside nothing better",
+    "beside": "holds nothing of the request, and stands two places from what does",
+}
+"""Why a message that was found is not shown."""
+
+
+class Judged(NamedTuple):
+    """A message found, with the verdict on it; `reason` says why it was dropped, None for one that was kept.
+
+    `coverage` is the share it holds of the wording it holds most of; `wording` the place of that one, 0 the question.
+    """
+
+    ranked: Ranked
+    coverage: float
+    wording: int
+    reason: str | None
+    similarity: float | None = None
+
+    @property
+    def score(self) -> float:
+        """What it is ranked by."""
+        return self.ranked.score
+
+    def as_dict(self) -> dict[str, Any]:
+        """As an execution's step shows it."""
+        found = self.ranked.candidate
+        by_meaning = {} if self.similarity is None else {"similarity": self.similarity}
+        return by_meaning | {
+            "message": found.number,
+            "role": found.role,
+            "channel_number": found.channel_id,
+            "score": round(self.ranked.score, 3),
+            "own": round(self.ranked.own, 3),
+            "neighbours": round(self.ranked.neighbours, 3),
+            "coverage": round(self.coverage, 3),
+            "wording": self.wording,
+            "kept": self.reason is None,
+            "reason": self.reason,
+        }
+
+
+def judge(found: SearchResult) -> list[Judged]:
+    """A verdict on every message found, best first: it holds a word of the request, or stands beside one that does."""
+    similarities = found.similar.similarities if found.similar else {}
+    matched = found.matched | found.by_meaning
+    places = {(one.candidate.channel_id, one.candidate.seq): one.candidate.number for one in found.ranked}
+    return [_judged(one, found, matched, places, similarities.get(one.candidate.number)) for one in found.ranked]
+
+
+def _judged(
+    one: Ranked,
+    found: SearchResult,
+    matched: frozenset[int],
+    places: dict[tuple[int, int], int],
+    similarity: float | None,
+) -> Judged:
+    candidate = one.candidate
+    beside = (places.get((candidate.channel_id, candidate.seq + step)) for step in (-1, 0, 1))
+    covered = [coverage(_weight(wording, candidate.number), wording.full) for wording in found.wordings]
+    best = max(range(len(covered)), key=covered.__getitem__)
+    dropped = REASONS["parts" if covered[best] > 0 else "beside"]
+    reason = None if any(number in matched for number in beside) else dropped
+    return Judged(one, covered[best], best, reason, similarity)
+
+
+def _weight(wording: Wording, number: int) -> float:
+    held = wording.candidates.get(number)
+    return held.weight if held else 0.0
+
+
+def explanation(found: SearchResult) -> dict[str, Any]:
+    """What was looked up, and what was not and why, as an execution's step shows it."""
+    question = found.wordings[0]
+    others = [
+        {"text": wording.text, "candidates": len(wording.candidates), "matched": len(wording.matched)}
+        for wording in found.wordings[1:]
+    ]
+    return {
+        "by": f"the {found.index} message index",
+        "words": [word.text for word in question.query.words],
+        "terms": [
+            {"token": term.token, "weight": round(term.weight, 3), "in_messages": term.frequency}
+            for term in question.terms
+        ],
+        "terms_beyond_budget": [{"token": term.token, "in_messages": term.frequency} for term in question.cut_terms],
+        "taken_for_typos": dict(question.typos),
+        "candidates": len(question.candidates),
+        "ranked": len(found.ranked),
+        "filtered_out": question.filtered_out,
+        **({"also": others} if others else {}),
+        **({"meaning": _meaning_explained(found.similar)} if found.similar else {}),
+    }
+
+
+def outcome(verdicts: Sequence[Judged]) -> dict[str, Any]:
+    """What became of the messages found, as an execution's step shows it: those kept, and the best of the others."""
+    kept = [judged for judged in verdicts if judged.reason is None]
+    dropped = [judged for judged in verdicts if judged.reason is not None]
+    nearly = dropped[: max(NEARLY_KEPT, KEPT_ITEMS - len(kept))]
+    shown = [judged.as_dict() for judged in (*kept[: KEPT_ITEMS - len(nearly)], *nearly)]
+    return {"kept": len(kept), "dropped": len(dropped), "verdicts": shown}
+
+
+def turns_in(kept: Iterable[Judged]) -> list[Turn]:
+    """The turns of some messages, each once, in that order."""
+    return list(dict.fromkeys((one.ranked.candidate.channel_id, one.ranked.candidate.turn) for one in kept))
+
+
+def best_channels(found: SearchResult, verdicts: Iterable[Judged]) -> list[tuple[int, float]]:
+    """Channels with their scores, best first: those with a message that has to do with the request, or such a title."""
+    kept = {one.ranked.candidate.channel_id for one in verdicts if one.reason is None}
+    titled = {number for wording in found.wordings for number in wording.titles}
+    return [(one.number, one.score) for one in found.channels if one.number in kept | titled]
+
+
+def _meaning_explained(similar: SimilarMessages) -> dict[str, Any]:
+    """What was compared, or why nothing was, as an execution's step shows it."""
+    if similar.note:
+        return {"not_asked": similar.note}
+    return {
+        "model": similar.model,
+        "vectors": similar.vectors,
+        "least_similarity": round(similar.least, 3),
+        "similar": len(similar.standing_out),
+        "weight": round(similar.weight, 3),
+    }

@@ -1,0 +1,109 @@
+"""What a field of a request may hold: times, also in words, names, limits."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import date, datetime
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
+
+from registry.domain import now, parse_time
+from registry.text.spans import Span
+from registry.text.time_words import parse_span
+
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+def _begin(given: object) -> object:
+    """The first instant of what is said in words (yesterday, 지난주, 7d), or the time itself."""
+    return _instant_of(given, lambda span: span.start)
+
+
+def _end(given: object) -> object:
+    """The last instant of what is said; a day as the end of a span means all of it."""
+    return _instant_of(given, lambda span: span.end)
+
+
+def _instant_of(given: object, end_of: Callable[[Span], datetime | None]) -> object:
+    if isinstance(given, datetime):
+        return given
+    if isinstance(given, str):
+        with suppress(ValueError):
+            return _iso(given)
+        here = now() if _DAY.fullmatch(given.strip()) else now().astimezone()  # a date without an offset is UTC's
+        span = parse_span(given, here)
+        if span and (moment := end_of(span)):
+            return moment
+    raise ValueError("a time such as 2025-09-29T14:30:15Z, yesterday, last week, 7d or 지난주")
+
+
+def _iso(given: object) -> object:
+    """A time as ISO 8601 writes it. A bare day is a span and no time."""
+    if isinstance(given, datetime):
+        return given
+    if isinstance(given, str) and not _DAY.fullmatch(given.strip()):
+        with suppress(ValueError):
+            return parse_time(given)
+    raise ValueError("an ISO 8601 time such as 2025-09-29T14:30:15.123Z")
+
+
+def _visible(given: str) -> str:
+    if not given.strip() or any(unicodedata.category(letter) == "Cc" for letter in given):
+        raise ValueError("must have visible characters, and no control characters")
+    return given
+
+
+def _day(given: object) -> object:
+    """The day that a word means here; what is a date already stays as it is."""
+    if isinstance(given, str) and not _DAY.fullmatch(given.strip()):
+        here = now().astimezone()
+        span = parse_span(given, here)
+        if span and span.start:
+            return span.start.astimezone(here.tzinfo).date()
+    return given
+
+
+Timestamp = Annotated[
+    datetime,
+    BeforeValidator(_iso, json_schema_input_type=str),
+    AfterValidator(parse_time),
+    Field(json_schema_extra={"format": "date-time"}),
+]
+Instant = Annotated[
+    datetime,
+    BeforeValidator(_begin, json_schema_input_type=str),
+    AfterValidator(parse_time),
+]
+EndInstant = Annotated[
+    datetime,
+    BeforeValidator(_end, json_schema_input_type=str),
+    AfterValidator(parse_time),
+]
+ChannelName = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_visible)]
+RoleName = Literal["user", "assistant", "system", "tool", "thinking", "error"]
+Limit = Annotated[int, Field(ge=1, le=1000)]
+MOST_MESSAGES = 20_000
+"""In one call: more would hold up all others while they are stored. A conversation may be longer."""
+MOST_COUNTED = 2**31 - 1
+"""No channel and no list is longer, and every database can count so far."""
+Offset = Annotated[int, Field(ge=0, le=MOST_COUNTED)]
+Mode = Literal["raw", "summary", "digest"]
+Order = Literal["asc", "desc"]
+UtcOffset = Annotated[int, Field(ge=-14 * 60, le=14 * 60, description="whose days 'yesterday' means")]
+Also = Annotated[
+    list[Annotated[str, Field(min_length=1, max_length=400)]],
+    Field(
+        max_length=8,
+        description="always 3-4 other wordings of the same question: synonyms, technical words, likely words of the "
+        'answer, the other language; for "make login faster": ["speed up sign-in", "auth latency", "cache sessions", '
+        '"로그인 속도"]',
+    ),
+]
+SourceName = Annotated[str, Field(min_length=1, max_length=64)]
+Nickname = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
+Tag = Annotated[str, Field(min_length=1, max_length=64)]
+Day = Annotated[date, BeforeValidator(_day)]

@@ -1,0 +1,166 @@
+"""The message index's two engines, and which of them serves which database.
+
+Neither lets the database analyse a text: both store the tokens of our own analyzer
+(docs/decisions/0005-search-in-the-database.md).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from sqlalchemy import ARRAY, BigInteger, ColumnElement, any_, bindparam, column, func, select, text
+
+from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.index.index_entries import Entry
+from registry.storage.index.message_index import COLUMNS, TABLE, TITLE, Groups, MessageIndex
+from registry.storage.safety.sight import access_of
+from registry.storage.tables import conversation
+
+_SEEN = " AND EXISTS (SELECT 1 FROM conversation AS seen WHERE seen.number = message_index.{0})"
+_SEEN_TITLE = " AND EXISTS (SELECT 1 FROM channel AS seen WHERE seen.number = -message_index.{0})"
+_SEEN_ENTRY = """ AND (message_index.{0} = 0
+    OR EXISTS (SELECT 1 FROM conversation AS seen WHERE seen.number = message_index.{0})
+    OR EXISTS (SELECT 1 FROM channel AS seen WHERE seen.number = -message_index.{0}))"""
+"""What a restricted transaction asks of a posting; the tables are those it sees (`storage.sight`)."""
+
+_PRESENT = select(*COLUMNS).where(conversation.c.deleted.is_(False))
+
+
+class SqliteIndex(MessageIndex):
+    """A contentless FTS5 table that keeps nothing but the postings: a third of the text's size."""
+
+    name = "fts5"
+
+    _ADD = "INSERT INTO {0} (rowid, t) VALUES (?, ?)"
+    _REMOVE = "INSERT INTO {0} ({0}, rowid, t) VALUES ('delete', ?, ?)"
+    _COUNT = "SELECT term, doc FROM message_term WHERE term IN (SELECT value FROM json_each(?))"
+    _COUNT_SEEN = "SELECT count(*) FROM message_index WHERE message_index MATCH ?{seen}"
+    # As one text: a row for each posting would cost several times as much.
+    _HOLDERS = "SELECT json_group_array(rowid) FROM message_index WHERE message_index MATCH ? AND rowid > 0{seen}"
+    _NEWEST = """
+    SELECT json_group_array(rowid) FROM (
+        SELECT rowid FROM message_index WHERE message_index MATCH ? AND rowid > 0{seen} ORDER BY rowid DESC LIMIT ?)
+    """
+    _TITLES = "SELECT json_group_array(rowid) FROM message_index WHERE message_index MATCH ? AND rowid < 0{seen}"
+    _GIVEN = func.json_each(bindparam("numbers")).table_valued(column("value")).alias("given")
+    _MESSAGES = _PRESENT.where(conversation.c.number.in_(select(_GIVEN.c.value)))
+
+    def add(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
+        tx.exec_driver_sql(self._ADD.format(into), _rows(entries))
+
+    def remove(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
+        tx.exec_driver_sql(self._REMOVE.format(into), _rows(entries))
+
+    def count(self, tx: ReadTransaction, tokens: Collection[str]) -> dict[str, int]:
+        if access_of(tx):
+            statement = _seen(tx, self._COUNT_SEEN, _SEEN_ENTRY, "rowid")
+            found = ((token, tx.exec_driver_sql(statement, (_fts5_token(token),)).scalar_one()) for token in tokens)
+            return {token: count for token, count in found if count}
+        return {row[0]: row[1] for row in tx.exec_driver_sql(self._COUNT, (json.dumps(list(tokens)),))}
+
+    def holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str] = ()) -> list[int]:
+        return _numbers(tx, _seen(tx, self._HOLDERS, _SEEN, "rowid"), _fts5_expression(groups, without))
+
+    def newest_holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str], limit: int) -> list[int]:
+        return _numbers(tx, _seen(tx, self._NEWEST, _SEEN, "rowid"), _fts5_expression(groups, without), limit)
+
+    def titles_holding(self, tx: ReadTransaction, token: str) -> list[int]:
+        statement = _seen(tx, self._TITLES, _SEEN_TITLE, "rowid")
+        return _numbers(tx, statement, _fts5_expression([[TITLE], [token]], ()))
+
+    def messages(
+        self, tx: ReadTransaction, numbers: Sequence[int], conditions: Sequence[ColumnElement[bool]]
+    ) -> list[Sequence[Any]]:
+        return list(tx.execute(self._MESSAGES.where(*conditions), {"numbers": json.dumps(numbers)}).all())
+
+
+def _seen(tx: ReadTransaction, statement: str, condition: str, number: str) -> str:
+    return statement.format(seen=condition.format(number) if access_of(tx) else "")
+
+
+def _rows(entries: Sequence[Entry]) -> list[tuple[object, ...]]:
+    return [(entry.number, " ".join(entry.tokens)) for entry in entries]
+
+
+def _numbers(tx: ReadTransaction, statement: str, *given: str | int) -> list[int]:
+    numbers: list[int] = json.loads(tx.exec_driver_sql(statement, given).scalar_one())
+    return numbers
+
+
+def _fts5_expression(groups: Groups, without: Sequence[str]) -> str:
+    wanted = " AND ".join("(" + " OR ".join(map(_fts5_token, group)) + ")" for group in groups)
+    return wanted if not without else f"({wanted})" + "".join(f' NOT "{token}"' for token in without)
+
+
+def _fts5_token(token: str) -> str:
+    return f'"{token[:-1]}"*' if token.endswith("*") else f'"{token}"'
+
+
+class PostgresIndex(MessageIndex):
+    """One narrow table of position-less tsvectors under a GIN index."""
+
+    name = "gin"
+
+    _ADD = "INSERT INTO {0} (number, tokens) VALUES (:number, CAST(:tokens AS tsvector))"
+    _REMOVE = "DELETE FROM {0} WHERE number = :number"
+    _COUNT = """
+    SELECT token, (SELECT count(*) FROM message_index WHERE tokens @@ CAST(quote_literal(token) AS tsquery){seen})
+    FROM unnest(CAST(%s AS text[])) AS token
+    """
+    _HOLDERS = "SELECT array_agg(number) FROM message_index WHERE tokens @@ CAST(%s AS tsquery) AND number > 0{seen}"
+    _NEWEST = """
+    SELECT array_agg(number) FROM (
+        SELECT number FROM message_index WHERE tokens @@ CAST(%s AS tsquery) AND number > 0{seen}
+        ORDER BY number DESC LIMIT %s) AS newest
+    """
+    _TITLES = "SELECT array_agg(number) FROM message_index WHERE tokens @@ CAST(%s AS tsquery) AND number < 0{seen}"
+    _MESSAGES = _PRESENT.where(conversation.c.number == any_(bindparam("numbers", type_=ARRAY(BigInteger))))
+
+    def add(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
+        tx.execute(
+            text(self._ADD.format(into)),
+            [{"number": entry.number, "tokens": " ".join(f"'{token}'" for token in entry.tokens)} for entry in entries],
+        )
+
+    def remove(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
+        tx.execute(text(self._REMOVE.format(into)), [{"number": entry.number} for entry in entries])
+
+    def count(self, tx: ReadTransaction, tokens: Collection[str]) -> dict[str, int]:
+        statement = _seen(tx, self._COUNT, _SEEN_ENTRY, "number")
+        return {row[0]: row[1] for row in tx.exec_driver_sql(statement, (list(tokens),)) if row[1]}
+
+    def holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str] = ()) -> list[int]:
+        statement = _seen(tx, self._HOLDERS, _SEEN, "number")
+        return tx.exec_driver_sql(statement, (_tsquery(groups, without),)).scalar() or []
+
+    def newest_holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str], limit: int) -> list[int]:
+        statement = _seen(tx, self._NEWEST, _SEEN, "number")
+        return tx.exec_driver_sql(statement, (_tsquery(groups, without), limit)).scalar() or []
+
+    def titles_holding(self, tx: ReadTransaction, token: str) -> list[int]:
+        statement = _seen(tx, self._TITLES, _SEEN_TITLE, "number")
+        return tx.exec_driver_sql(statement, (_tsquery([[TITLE], [token]], ()),)).scalar() or []
+
+    def messages(
+        self, tx: ReadTransaction, numbers: Sequence[int], conditions: Sequence[ColumnElement[bool]]
+    ) -> list[Sequence[Any]]:
+        return list(tx.execute(self._MESSAGES.where(*conditions), {"numbers": numbers}).all())
+
+
+def _tsquery(groups: Groups, without: Sequence[str]) -> str:
+    wanted = ["(" + " | ".join(map(_tsquery_token, group)) + ")" for group in groups]
+    return " & ".join([*wanted, *(f"!'{token}'" for token in without)])
+
+
+def _tsquery_token(token: str) -> str:
+    return f"'{token[:-1]}':*" if token.endswith("*") else f"'{token}'"
+
+
+ENGINES: dict[str, MessageIndex] = {"sqlite": SqliteIndex(), "postgresql": PostgresIndex()}
+
+
+def index_of(tx: ReadTransaction) -> MessageIndex:
+    """The index of the database this transaction is open on."""
+    return ENGINES[tx.dialect.name]

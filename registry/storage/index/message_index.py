@@ -1,0 +1,100 @@
+"""The message index: which messages contain a token. One interface; each database fills in a few statements.
+
+It lives in the database and changes in the same transaction as the messages, so what is acknowledged is
+findable and what is deleted is not. It holds tokens of the one analyzer, without positions or frequencies, and
+only stores and looks up: what to do with what it finds is `registry.search`'s.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary, WeakSet
+
+from sqlalchemy import ColumnElement, Engine
+
+from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.index.index_entries import COMPLETE, Entry
+from registry.storage.tables import conversation
+
+TABLE = "message_index"
+
+TITLE = "zztitle"
+"""Carried by every title, which stands in the index under its channel's number, negated."""
+
+HOT = 500
+"""How often such a token occurs is remembered: counting it takes up to milliseconds."""
+_DRIFT = 0.02
+
+Groups = Sequence[Sequence[str]]
+"""A condition on tokens: of each group an entry carries at least one."""
+
+COLUMNS = (
+    conversation.c.number,
+    conversation.c.channel_number,
+    conversation.c.seq,
+    conversation.c.role,
+    conversation.c.length,
+    conversation.c.turn,
+)
+"""What a search reads of a message before it is ranked."""
+
+
+class MessageIndex(ABC):
+    """What a database's index can do."""
+
+    name: str
+    """Named in execution records: which index gave the candidates."""
+
+    def __init__(self) -> None:
+        self._hot: WeakKeyDictionary[Engine, dict[str, tuple[int, int]]] = WeakKeyDictionary()
+        self._scoped: WeakSet[Engine] = WeakSet()
+
+    @abstractmethod
+    def add(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
+        """Make entries findable; `into` another table than the one searched while that is built anew."""
+
+    @abstractmethod
+    def remove(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
+        """Make entries unfindable; the tokens must be those they were added with."""
+
+    @abstractmethod
+    def count(self, tx: ReadTransaction, tokens: Collection[str]) -> dict[str, int]:
+        """In how many entries each token occurs; tokens that occur nowhere are left out."""
+
+    @abstractmethod
+    def holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str] = ()) -> list[int]:
+        """The numbers of the messages that carry a token of each group, and none of the others."""
+
+    @abstractmethod
+    def newest_holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str], limit: int) -> list[int]:
+        """As `holders`, so many of the newest."""
+
+    @abstractmethod
+    def titles_holding(self, tx: ReadTransaction, token: str) -> list[int]:
+        """The (negated) numbers of the channels whose title carries a token."""
+
+    @abstractmethod
+    def messages(
+        self, tx: ReadTransaction, numbers: Sequence[int], conditions: Sequence[ColumnElement[bool]]
+    ) -> list[Sequence[Any]]:
+        """Of these messages, those that are not deleted and meet the conditions: `COLUMNS`, in any order."""
+
+    def frequencies(self, tx: ReadTransaction, tokens: Collection[str], total: int) -> dict[str, int]:
+        """As `count`; of hot tokens what it was when the index held about as many entries as `total`."""
+        hot = self._hot.setdefault(tx.engine, {})
+        fresh = {token: hot[token][0] for token in tokens if token in hot and _is_fresh(hot[token][1], total)}
+        counted = self.count(tx, [token for token in tokens if token not in fresh])
+        hot.update({token: (found, total) for token, found in counted.items() if found >= HOT})
+        return {**fresh, **counted}
+
+    def is_scoped(self, tx: ReadTransaction) -> bool:
+        """Whether every message has the tokens of its scope, none being of the first version of the analyzer."""
+        if tx.engine not in self._scoped and self.count(tx, [COMPLETE]):
+            self._scoped.add(tx.engine)
+        return tx.engine in self._scoped
+
+
+def _is_fresh(counted_at: int, total: int) -> bool:
+    return abs(counted_at - total) <= _DRIFT * total

@@ -1,0 +1,193 @@
+"""Making the message index anew, beside the one in use, which goes on working until the new one takes its place.
+
+Batch by batch, each in a transaction of its own: killed at any moment, it goes on where it was. What is stored,
+deleted or restored meanwhile is made up for in the transaction that exchanges the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Row, bindparam, func, inspect, select, text, update
+
+from registry.storage.channels import title_entry
+from registry.storage.database import Database, ReadTransaction, WriteTransaction
+from registry.storage.index.engines import index_of
+from registry.storage.index.index_entries import COMPLETE, MARK, Entry, message_entry, searched_tokens
+from registry.storage.tables import channel, conversation
+from registry.text.analyzer import ANALYZER_VERSION
+
+BATCH = 500
+BUILD = f"message_index_v{ANALYZER_VERSION}_build"
+"""A build belongs to one version of the analyzer: those of others are thrown away."""
+
+Progress = Callable[[int, int], None]
+"""Told how many messages are done, of how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Statements:
+    """What differs between the databases. `entries` yields the numbers of the new index's entries as `id`."""
+
+    create: str
+    entries: str
+    complete: Sequence[str]
+    lock: Sequence[str]
+    exchange: Sequence[str]
+
+
+_STATEMENTS = {
+    "sqlite": _Statements(
+        create=f"CREATE VIRTUAL TABLE {BUILD} USING"
+        " fts5(t, content='', detail=none, tokenize='unicode61 remove_diacritics 0')",
+        entries=f"SELECT id FROM {BUILD}_docsize",  # noqa: S608, a name of ours
+        complete=(),
+        lock=(),
+        exchange=(
+            "DROP TABLE message_term",
+            "DROP TABLE message_index",
+            f"ALTER TABLE {BUILD} RENAME TO message_index",
+            "CREATE VIRTUAL TABLE message_term USING fts5vocab(message_index, 'row')",
+        ),
+    ),
+    "postgresql": _Statements(
+        create=f"CREATE TABLE {BUILD} (number bigint CONSTRAINT {BUILD}_pkey PRIMARY KEY, tokens tsvector NOT NULL)"
+        " WITH (toast_tuple_target = 128)",
+        entries=f"SELECT number AS id FROM {BUILD}",  # noqa: S608, a name of ours
+        complete=(f"CREATE INDEX IF NOT EXISTS ix_{BUILD} ON {BUILD} USING gin (tokens)",),
+        lock=("LOCK TABLE message_index IN ACCESS EXCLUSIVE MODE",),
+        exchange=(
+            "DROP TABLE message_index",
+            f"ALTER TABLE {BUILD} RENAME TO message_index",
+            f"ALTER INDEX {BUILD}_pkey RENAME TO message_index_pkey",
+            f"ALTER INDEX ix_{BUILD} RENAME TO ix_message_index_tokens",
+        ),
+    ),
+}
+
+
+async def reindex(database: Database, on_progress: Progress, *, everything: bool = False) -> int:
+    """Rebuild the index if some messages were indexed by another analyzer version, or anyway with `everything`.
+
+    Returns how many messages were analysed in this run; StorageError if the registry cannot be written.
+    """
+    total = await database.write(lambda tx: _begin(tx, everything))
+    if total is None:
+        return 0
+    done = analysed = await database.read(_built)
+    while batch := await database.write(_next_batch):
+        done += batch
+        on_progress(min(done, total), total)
+    await database.write(lambda tx: _run(tx, _STATEMENTS[tx.dialect.name].complete))
+    await database.write(_exchange)
+    return done - analysed
+
+
+def reindex_at_once(tx: WriteTransaction) -> None:
+    """The whole index anew in one transaction, for who has replaced all messages in it."""
+    _run(tx, [f"DROP TABLE {name}" for name in _builds(tx)])
+    _begin(tx, everything=True)
+    while _next_batch(tx):
+        pass
+    _run(tx, _STATEMENTS[tx.dialect.name].complete)
+    _exchange(tx)
+
+
+def _builds(tx: WriteTransaction) -> list[str]:
+    names = inspect(tx).get_table_names()
+    return [name for name in names if name.startswith("message_index_v") and name.endswith("_build")]
+
+
+def _begin(tx: WriteTransaction, everything: bool) -> int | None:
+    """Make a build, or take up the one that was begun; the number of messages, or None if there is nothing to do."""
+    builds = _builds(tx)
+    _run(tx, [f"DROP TABLE {name}" for name in builds if name != BUILD])
+    if BUILD not in builds:
+        alive = conversation.c.deleted.is_(False)
+        is_old = select(conversation.c.number).where(alive, conversation.c.analyzer_version != ANALYZER_VERSION)
+        if not everything and tx.execute(is_old.limit(1)).first() is None:
+            return None
+        _run(tx, [_STATEMENTS[tx.dialect.name].create])
+    return tx.execute(
+        select(func.count()).select_from(conversation).where(conversation.c.deleted.is_(False))
+    ).scalar_one()
+
+
+def _built(tx: ReadTransaction) -> int:
+    entries = _STATEMENTS[tx.dialect.name].entries
+    return int(tx.execute(text(f"SELECT count(*) FROM ({entries}) AS built")).scalar_one())  # noqa: S608
+
+
+def _next_batch(tx: WriteTransaction) -> int:
+    """Add the next messages in order of arrival; how many they were."""
+    entries = _STATEMENTS[tx.dialect.name].entries
+    last = tx.execute(text(f"SELECT coalesce(max(id), 0) FROM ({entries}) AS built")).scalar_one()  # noqa: S608
+    rows = _rows(tx, select(conversation.c.number).where(conversation.c.number > last).limit(BATCH))
+    _add(tx, rows)
+    return len(rows)
+
+
+def _rows(tx: ReadTransaction, numbers: Any) -> Sequence[Any]:
+    query = select(conversation).where(
+        conversation.c.number.in_(numbers.where(conversation.c.deleted.is_(False)).order_by(conversation.c.number))
+    )
+    return tx.execute(query.order_by(conversation.c.number)).all()
+
+
+def _add(tx: WriteTransaction, rows: Sequence[Any]) -> None:
+    if not rows:
+        return
+    found = [searched_tokens({**row._mapping}) for row in rows]
+    index_of(tx).add(tx, [_entry(row, tokens) for row, tokens in zip(rows, found, strict=True)], BUILD)
+    changed = [
+        {"of": row.number, "to": len(tokens)}
+        for row, tokens in zip(rows, found, strict=True)
+        if (row.length, row.analyzer_version) != (len(tokens), ANALYZER_VERSION)
+    ]
+    if changed:
+        tx.execute(
+            update(conversation)
+            .where(conversation.c.number == bindparam("of"))
+            .values(length=bindparam("to"), analyzer_version=ANALYZER_VERSION),
+            changed,
+        )
+
+
+def _exchange(tx: WriteTransaction) -> None:
+    """Make up for what happened meanwhile, add the titles, and put the new index in the place of the old one."""
+    statements = _STATEMENTS[tx.dialect.name]
+    _run(tx, statements.lock)
+    built = set(tx.execute(text(statements.entries)).scalars())
+    alive = set(tx.execute(select(conversation.c.number).where(conversation.c.deleted.is_(False))).scalars())
+    for part in _parts(sorted(alive - built)):
+        _add(tx, _rows(tx, select(conversation.c.number).where(conversation.c.number.in_(part))))
+    # Of a message deleted for good the text is gone; what is left of it in the index is found by nobody.
+    for part in _parts(sorted(built - alive)):
+        rows = tx.execute(select(conversation).where(conversation.c.number.in_(part))).all()
+        entries = [_entry(row, searched_tokens({**row._mapping})) for row in rows]
+        if entries:
+            index_of(tx).remove(tx, entries, BUILD)
+    # Softly deleted channels keep their titles: they may come back.
+    titles = [title_entry(row, {}) for row in tx.execute(select(channel))]
+    entries = [entry for entry in titles if len(entry.tokens) > 1 and entry.number not in built]
+    if MARK not in built:
+        entries.append(Entry(MARK, [COMPLETE]))
+    if entries:
+        index_of(tx).add(tx, entries, BUILD)
+    _run(tx, statements.exchange)
+
+
+def _entry(row: Row[Any], tokens: Sequence[str]) -> Entry:
+    """As it is in the build, whatever version the message has in the index that is in use."""
+    return message_entry({**row._mapping, "analyzer_version": ANALYZER_VERSION}, tokens)
+
+
+def _parts(numbers: Sequence[int]) -> list[Sequence[int]]:
+    return [numbers[at : at + BATCH] for at in range(0, len(numbers), BATCH)]
+
+
+def _run(tx: WriteTransaction, statements: Sequence[str]) -> None:
+    for statement in statements:
+        tx.execute(text(statement))

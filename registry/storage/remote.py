@@ -1,0 +1,148 @@
+"""What goes to and comes from a registry elsewhere: which message is which there, and how far it was read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, func, insert, select, update
+
+from registry.domain import format_time, now
+from registry.storage.channels import ChannelRow
+from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.messages import MessageRow
+from registry.storage.tables import channel, conversation, remote, remote_message
+
+SETTLED = timedelta(minutes=1)
+"""Longer than any write may take."""
+CONTEXT = 30
+"""So many messages before the first new one go along: by them it is seen where the new ones belong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unsent:
+    """What of one channel is not there yet; `known` of the messages, in front, are."""
+
+    channel: ChannelRow
+    messages: Sequence[MessageRow]
+    known: int
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """How much was sent, refused, and waits; and when the registry elsewhere last answered."""
+
+    sent: int
+    refused: int
+    waiting: int
+    answered_at: datetime | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The figures for machines."""
+        answered = format_time(self.answered_at) if self.answered_at else None
+        return {"sent": self.sent, "refused": self.refused, "waiting": self.waiting, "answered_at": answered}
+
+
+def _is_unsent(url: str) -> ColumnElement[bool]:
+    noted = select(remote_message.c.number).where(
+        remote_message.c.url == url, remote_message.c.number == conversation.c.number
+    )
+    return ~noted.exists() & conversation.c.deleted.is_(False) & conversation.c.forgotten.is_(False)
+
+
+def next_unsent(tx: ReadTransaction, url: str, most: int, after: int = 0) -> Unsent | None:
+    """The oldest messages that are not there, of one channel, in the order of the conversation; None: all are.
+
+    `after`: where to begin, a message's number.
+    """
+    behind = select(conversation).where(conversation.c.number > after, _is_unsent(url))
+    first = tx.execute(behind.order_by(conversation.c.number).limit(1)).first()
+    if first is None:
+        return None
+    within = conversation.c.channel_number == first.channel_number
+    new = tx.execute(
+        select(conversation).where(within, _is_unsent(url)).order_by(conversation.c.number).limit(most)
+    ).all()
+    new = sorted(new, key=lambda row: (row.place, row.number))
+    before = _before(tx, first.channel_number, new[0].place)
+    row = tx.execute(select(channel).where(channel.c.number == first.channel_number)).one()
+    return Unsent(row, [*before, *new], len(before))
+
+
+def last_messages(tx: ReadTransaction, channel_number: int) -> list[MessageRow]:
+    """The end of a conversation, in its order."""
+    return _before(tx, channel_number, float("inf"))
+
+
+def _before(tx: ReadTransaction, channel_number: int, place: float) -> list[MessageRow]:
+    query = select(conversation).where(
+        conversation.c.channel_number == channel_number,
+        conversation.c.deleted.is_(False),
+        conversation.c.forgotten.is_(False),
+        *([] if place == float("inf") else [conversation.c.place < place]),
+    )
+    rows = tx.execute(query.order_by(conversation.c.place.desc(), conversation.c.number.desc()).limit(CONTEXT)).all()
+    return list(reversed(rows))
+
+
+def note_messages(tx: WriteTransaction, url: str, ids: Mapping[int, str | None]) -> None:
+    """Note what messages are called there, by their numbers here."""
+    known = select(remote_message.c.number).where(remote_message.c.url == url, remote_message.c.number.in_(ids))
+    noted = set(tx.execute(known).scalars())
+    new = [{"url": url, "number": number, "id": ids[number]} for number in ids if number not in noted]
+    if new:
+        tx.execute(insert(remote_message), new)
+
+
+def ids_known(tx: ReadTransaction, url: str, ids: Sequence[str]) -> set[str]:
+    """Those of the ids there that are of messages that are here."""
+    return set(
+        tx.execute(
+            select(remote_message.c.id).where(remote_message.c.url == url, remote_message.c.id.in_(ids))
+        ).scalars()
+    )
+
+
+def numbers_of_ids(tx: ReadTransaction, ids: Iterable[str]) -> dict[str, int]:
+    """The numbers of messages with these ids here."""
+    rows = tx.execute(select(conversation.c.id, conversation.c.number).where(conversation.c.id.in_(list(ids))))
+    return {row.id: row.number for row in rows}
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """How far it was read, and up to which of our messages all are there."""
+
+    place: int = 0
+    sent: int = 0
+
+
+def reached(tx: ReadTransaction, url: str) -> Reached:
+    """How far both directions have come."""
+    row = tx.execute(select(remote.c.place, remote.c.sent).where(remote.c.url == url)).first()
+    return Reached(row.place, row.sent) if row else Reached()
+
+
+def note_answer(tx: WriteTransaction, url: str, **further: int) -> None:
+    """Note that it has answered, and how far `place` or `sent` have come."""
+    values = {**asdict(reached(tx, url)), **further, "answered_at": now()}
+    if tx.execute(update(remote).where(remote.c.url == url).values(**values)).rowcount == 0:
+        tx.execute(insert(remote), {"url": url, **values})
+
+
+def note_all_sent(tx: WriteTransaction, url: str) -> None:
+    """Note that all is there but what was stored just now: a number may still become visible behind a larger one."""
+    settled = select(func.max(conversation.c.number)).where(conversation.c.received_at < now() - SETTLED)
+    note_answer(tx, url, sent=tx.execute(settled).scalar() or 0)
+
+
+def waiting_for(tx: ReadTransaction, url: str) -> Waiting:
+    """How it stands with the registry there."""
+    noted = select(func.count()).select_from(remote_message).where(remote_message.c.url == url)
+    sent = tx.execute(noted.where(remote_message.c.id.is_not(None))).scalar_one()
+    refused = tx.execute(noted.where(remote_message.c.id.is_(None))).scalar_one()
+    waiting = tx.execute(select(func.count()).select_from(conversation).where(_is_unsent(url))).scalar_one()
+    answered_at = tx.execute(select(remote.c.answered_at).where(remote.c.url == url)).scalar()
+    return Waiting(sent, refused, waiting, answered_at)

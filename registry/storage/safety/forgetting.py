@@ -1,0 +1,349 @@
+"""Forgetting for good: what goes, what stays of it so that it does not come back, and wiping the pages it stood on.
+
+Of a message its row stays, without a word: its digest and its client's id are what a resend is recognised by. Of a
+channel nothing stays but digests, made with the registry's own key, of its names, its session and what was said in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from hashlib import blake2b
+from typing import Any
+
+from sqlalchemy import ColumnElement, Text, cast, delete, func, or_, select, text, update
+
+from registry.domain import format_time, new_id, now
+from registry.errors import NotFound
+from registry.storage.aliases import aliases_of
+from registry.storage.channels import ChannelRow, find_channel, recount_channel, reindex_title
+from registry.storage.conditions import is_of_project
+from registry.storage.database import Database, ReadTransaction, WriteTransaction
+from registry.storage.messages import MessageRow, delete_channel, get_message, unindex
+from registry.storage.references import resolve_session
+from registry.storage.safety.masking import key_of
+from registry.storage.tables import (
+    channel,
+    conversation,
+    execution,
+    expectation,
+    extract_result,
+    forgotten,
+    message_vector,
+)
+
+CHANNEL, SESSION, SAID = "channel", "session", "said"
+"""What a digest is of: a name, a client's id of a session, or a role and its words."""
+_MANY = 200
+"""So many ids are looked for in records that may name them; of more, only the records of their channels go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What shall be forgotten; all that is given must hold. With neither `before` nor `matching`, whole channels."""
+
+    id: str | None = None
+    channel: str | None = None
+    project: str | None = None
+    before: datetime | None = None
+    matching: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Affected:
+    """The channels that go whole, and messages that go out of others."""
+
+    channels: Sequence[ChannelRow]
+    messages: Sequence[MessageRow]
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What was forgotten, in numbers."""
+
+    id: str
+    forgotten_at: str
+    channels: int
+    messages: int
+    vectors: int = 0
+    executions: int = 0
+    results: int = 0
+    cases: int = 0
+    is_dry_run: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """As the outside sees it."""
+        return asdict(self)
+
+
+def affected_by(tx: ReadTransaction, wanted: Wanted) -> Affected:
+    """What would be forgotten; NotFound if there is nothing of the kind."""
+    if wanted.id:
+        found = Affected([], [_message(tx, wanted.id)])
+    else:
+        channels = tx.execute(select(channel).where(*_channels_meant(tx, wanted))).all()
+        whole = (
+            [] if wanted.matching else [row for row in channels if not wanted.before or _is_over(row, wanted.before)]
+        )
+        numbers = {row.number for row in whole}
+        rest = [row.number for row in channels if row.number not in numbers]
+        found = Affected(whole, _messages_meant(tx, wanted, rest) if wanted.before or wanted.matching else [])
+    if not found.channels and not found.messages:
+        raise NotFound("Nothing to forget.", "Nothing in the registry is what was named")
+    return found
+
+
+def _message(tx: ReadTransaction, message_id: str) -> MessageRow:
+    return get_message(tx, message_id, include_deleted=True)
+
+
+def _is_over(row: ChannelRow, before: datetime) -> bool:
+    return bool(row.updated_at < before)
+
+
+def _channels_meant(tx: ReadTransaction, wanted: Wanted) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = []
+    if wanted.channel:
+        row = find_channel(tx, wanted.channel) or resolve_session(tx, wanted.channel)
+        conditions.append(channel.c.number == row.number)
+    if wanted.project:
+        conditions.append(is_of_project(channel.c.project_path, wanted.project))
+    return conditions
+
+
+def _messages_meant(tx: ReadTransaction, wanted: Wanted, channels: Sequence[int]) -> list[MessageRow]:
+    conditions: list[ColumnElement[bool]] = [conversation.c.forgotten.is_(False)]
+    if wanted.before:
+        conditions.append(conversation.c.timestamp < wanted.before)
+    if wanted.matching:
+        held = (conversation.c.text, cast(conversation.c.payload, Text))
+        conditions.append(or_(*(column.icontains(wanted.matching, autoescape=True) for column in held)))
+    rows: list[MessageRow] = []
+    for some in _parts(channels):
+        query = select(conversation).where(conversation.c.channel_number.in_(some), *conditions)
+        rows += tx.execute(query.order_by(conversation.c.number)).all()
+    return rows
+
+
+def dry_receipt(found: Affected) -> Receipt:
+    """What would be forgotten, in numbers."""
+    messages = len(found.messages) + sum(row.message_count for row in found.channels)
+    return Receipt("", format_time(now()), len(found.channels), messages, is_dry_run=True)
+
+
+def forget(tx: WriteTransaction, found: Affected, matching: str | None = None) -> Receipt:
+    """Forget it: rows, index, vectors, results and what executions say of it; all or nothing."""
+    receipt = new_id("fgt")
+    at = now()
+    vectors = _vectors(tx, found)
+    records = _records(tx, found, matching)
+    cases = _forget_cases(tx, found, matching)
+    messages = len(found.messages) + sum(_forget_channel(tx, row, receipt, at) for row in found.channels)
+    forget_messages(tx, found.messages)
+    if matching:
+        _forget_descriptions(tx, matching)
+    return Receipt(receipt, format_time(at), len(found.channels), messages, vectors, *records, cases)
+
+
+def forget_messages(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
+    """Take the words out of messages; what stays recognises them when they come again."""
+    if not rows:
+        return
+    unindex(tx, rows)
+    for some in _parts([row.number for row in rows]):
+        blank = {"text": "", "payload": {}, "length": 0, "deleted": True, "forgotten": True, "with_channel": False}
+        tx.execute(update(conversation).where(conversation.c.number.in_(some)).values(**blank))
+        tx.execute(delete(message_vector).where(message_vector.c.message_number.in_(some)))
+    said = {row.channel_number: {one.text for one in rows if one.channel_number == row.channel_number} for row in rows}
+    for number, texts in said.items():
+        recount_channel(tx, number)
+        tx.execute(update(channel).where(channel.c.number == number).values(made_summary=None))
+        _drop_title_out_of(tx, number, texts)
+
+
+def _drop_title_out_of(tx: WriteTransaction, number: int, texts: Iterable[str]) -> None:
+    """A title that was made of a message's words goes with it."""
+    row = tx.execute(select(channel).where(channel.c.number == number)).one()
+    told = (row.title or "").strip(" .…").lower()
+    if told and any(told in " ".join(said.split()).lower() for said in texts):
+        _describe(tx, row, {"title": None, "meta": {name: row.meta[name] for name in row.meta if name != "title"}})
+
+
+def _describe(tx: WriteTransaction, row: ChannelRow, changes: dict[str, Any]) -> None:
+    tx.execute(update(channel).where(channel.c.number == row.number).values(**changes))
+    reindex_title(tx, row, changes)
+
+
+def _forget_descriptions(tx: WriteTransaction, matching: str) -> None:
+    """Titles, summaries and what else is said of channels, where the words stand in it."""
+    held = (channel.c.title, channel.c.summary, channel.c.nickname, cast(channel.c.meta, Text))
+    meant = or_(*(column.icontains(matching, autoescape=True) for column in held))
+    for row in tx.execute(select(channel).where(meant)).all():
+        kept = {name: value for name, value in row.meta.items() if matching.lower() not in str(value).lower()}
+        named = {name: getattr(row, name) for name in ("title", "summary", "nickname")}
+        gone = {name: None for name, value in named.items() if value and matching.lower() in value.lower()}
+        _describe(tx, row, {**gone, "meta": kept})
+
+
+def _forget_channel(tx: WriteTransaction, row: ChannelRow, receipt: str, at: datetime) -> int:
+    """All of a channel; how many messages it had."""
+    key = key_of(tx)
+    within = conversation.c.channel_number == row.number
+    said = tx.execute(select(conversation.c.digest).where(within)).scalars().all()
+    digests = [keyed(key, CHANNEL, name.encode()) for name in (row.name, *aliases_of(tx, row.number))]
+    if row.session_id:
+        digests.append(keyed(key, SESSION, row.session_id.encode()))
+    kinds = [(digest, CHANNEL) for digest in digests] + [(keyed(key, SAID, bytes(digest)), SAID) for digest in said]
+    note_forgotten(tx, kinds, receipt, at)
+    delete_channel(tx, row, soft=False)
+    return len(said)
+
+
+def note_forgotten(tx: WriteTransaction, digests: Sequence[tuple[bytes, str]], receipt: str, at: datetime) -> None:
+    """Keep digests of what shall not come back."""
+    if tx.dialect.name == "postgresql":
+        from sqlalchemy.dialects.postgresql import insert as insert_or_nothing
+    else:
+        from sqlalchemy.dialects.sqlite import insert as insert_or_nothing  # type: ignore[assignment]
+    rows = [
+        {"digest": digest, "what": what, "receipt": receipt, "forgotten_at": at}
+        for digest, what in dict(digests).items()
+    ]
+    if rows:
+        tx.execute(insert_or_nothing(forgotten).on_conflict_do_nothing(), rows)
+
+
+def keyed(key: bytes, what: str, of: bytes) -> bytes:
+    """What is kept of something forgotten: nobody without the registry can tell what it was."""
+    return blake2b(what.encode() + b"\0" + of, key=key, digest_size=16).digest()
+
+
+def is_anything_forgotten(tx: ReadTransaction) -> bool:
+    """Whether any digest is noted; mostly there is none, and nothing need be compared."""
+    return tx.execute(_ANY).first() is not None
+
+
+_ANY = select(forgotten.c.receipt).limit(1)
+
+
+def find_forgotten(tx: ReadTransaction, digests: Sequence[bytes]) -> dict[bytes, tuple[str, str]]:
+    """Of these digests those that are noted: what each is of, and the receipt."""
+    query = select(forgotten.c.digest, forgotten.c.what, forgotten.c.receipt).where(forgotten.c.digest.in_(digests))
+    return {bytes(digest): (what, receipt) for digest, what, receipt in tx.execute(query)}
+
+
+def _vectors(tx: ReadTransaction, found: Affected) -> int:
+    within = conversation.c.channel_number.in_([row.number for row in found.channels])
+    count = select(func.count()).select_from(message_vector)
+    of_channels = count.where(message_vector.c.message_number.in_(select(conversation.c.number).where(within)))
+    numbers = [row.number for row in found.messages]
+    some = sum(
+        tx.execute(count.where(message_vector.c.message_number.in_(part))).scalar_one() for part in _parts(numbers)
+    )
+    return tx.execute(of_channels).scalar_one() + some if found.channels else some
+
+
+def _records(tx: WriteTransaction, found: Affected, matching: str | None) -> tuple[int, int]:
+    """Executions lose what they say of it, results that name it go; how many of each."""
+    names = [name for row in found.channels for name in (row.name, *aliases_of(tx, row.number))]
+    ids = [row.id for row in found.messages]
+    if found.channels:
+        within = conversation.c.channel_number.in_([row.number for row in found.channels])
+        ids += tx.execute(select(conversation.c.id).where(within).limit(_MANY + 1)).scalars()
+    beside = list({row.channel for row in found.messages})
+    words = [*names, *(ids if len(ids) <= _MANY else ()), *([matching] if matching else [])]
+    executions = _forget_executions(tx, names if len(ids) <= _MANY else [*names, *beside], words)
+    return executions, _forget_results(tx, names, beside, set(ids))
+
+
+def _forget_executions(tx: WriteTransaction, channels: Sequence[str], words: Sequence[str]) -> int:
+    """They stay as runs that took so long and ended so; what was asked, found and answered goes."""
+    told = func.lower(
+        cast(execution.c.request, Text)
+        + func.coalesce(cast(execution.c.result, Text), "")
+        + cast(execution.c.steps, Text)
+        + func.coalesce(cast(execution.c.error, Text), "")
+    )
+    numbers: set[int] = set()
+    for some in _parts(words, 20):
+        mentions = or_(*(told.contains(word.lower(), autoescape=True) for word in some))
+        numbers |= set(tx.execute(select(execution.c.number).where(mentions)).scalars())
+    numbers |= set(tx.execute(select(execution.c.number).where(execution.c.channel.in_(channels))).scalars())
+    for part in _parts(sorted(numbers)):
+        for row in tx.execute(select(execution).where(execution.c.number.in_(part))).all():
+            tx.execute(update(execution).where(execution.c.number == row.number).values(**_without_words(row)))
+    return len(numbers)
+
+
+def _without_words(row: Any) -> dict[str, Any]:
+    shape = ("node", "started_at", "duration_ms", "status")
+    steps = [{**{name: step[name] for name in shape}, "error": None, "detail": {}} for step in row.steps]
+    error = {"code": row.error["code"], "message": "", "details": ""} if row.error else None
+    return {"channel": None, "request": {"forgotten": True}, "result": None, "steps": steps, "error": error}
+
+
+def _forget_cases(tx: WriteTransaction, found: Affected, matching: str | None) -> int:
+    """Kept questions that should find one of the messages, or that speak of what is forgotten themselves."""
+    within = conversation.c.channel_number.in_([row.number for row in found.channels])
+    meant = [expectation.c.message_number.in_(select(conversation.c.number).where(within))]
+    meant += [expectation.c.message_number.in_(some) for some in _parts([row.number for row in found.messages])]
+    words = [name for row in found.channels for name in (row.name, *aliases_of(tx, row.number))]
+    asked = func.lower(cast(expectation.c.request, Text))
+    for some in _parts([*words, *([matching] if matching else [])], 20):
+        meant += [asked.contains(word.lower(), autoescape=True) for word in some]
+    numbers = {number for one in meant for number in tx.execute(select(expectation.c.number).where(one)).scalars()}
+    for part in _parts(sorted(numbers)):
+        tx.execute(delete(expectation).where(expectation.c.number.in_(part)))
+    return len(numbers)
+
+
+def _forget_results(tx: WriteTransaction, names: Sequence[str], beside: Sequence[str], ids: set[str]) -> int:
+    gone = list(tx.execute(select(extract_result.c.number).where(extract_result.c.channel.in_(names))).scalars())
+    others = select(extract_result.c.number, extract_result.c["items"]).where(extract_result.c.channel.in_(beside))
+    gone += [number for number, items in tx.execute(others) if ids.intersection(items)]
+    for part in _parts(gone):
+        tx.execute(delete(extract_result).where(extract_result.c.number.in_(part)))
+    return len(gone)
+
+
+def _parts(values: Sequence[Any], length: int = 500) -> list[Sequence[Any]]:
+    """No statement takes any number of values."""
+    return [values[at : at + length] for at in range(0, len(values), length)]
+
+
+async def wipe(database: Database) -> None:
+    """Overwrite what is left of deleted rows in the files: the index's old pieces, and the log of writes."""
+    if database.dialect == "postgresql":
+        await database.maintain(_VACUUM)
+        return
+    await database.write(_begin_merge)
+    while await database.write(_merge_on):
+        pass
+    for _ in range(_TRIES):
+        [(busy, *_rest)] = await database.maintain(("PRAGMA wal_checkpoint(TRUNCATE)",))
+        if not busy:
+            return
+
+
+_TABLES = (
+    *("conversation", "message_index", "message_vector", "channel"),
+    *("execution", "extract_result", "expectation"),
+)
+_VACUUM = tuple(f"VACUUM {name}" for name in _TABLES)
+_MERGE = "INSERT INTO message_index(message_index, rank) VALUES ('merge', ?)"
+_PAGES = 500
+"""Of the index in one transaction, so that others come in between."""
+_TRIES = 5
+
+
+def _begin_merge(tx: WriteTransaction) -> None:
+    tx.exec_driver_sql(_MERGE, (-_PAGES,))
+
+
+def _merge_on(tx: WriteTransaction) -> bool:
+    """A piece of the way to an index without old pieces; whether there is more to do."""
+    before = tx.execute(text("SELECT total_changes()")).scalar_one()
+    tx.exec_driver_sql(_MERGE, (_PAGES,))
+    changed: int = tx.execute(text("SELECT total_changes()")).scalar_one() - before
+    return changed > 1

@@ -1,0 +1,199 @@
+"""The registry's tables as lines of JSON and back: the same for both databases, and readable in twenty years.
+
+The message index is not among them: it is made anew from the messages.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import DateTime, LargeBinary, MetaData, Table, delete, func, insert, select, text
+from sqlalchemy.types import TypeEngine
+
+from registry.storage.channels import recount_channel
+from registry.storage.database import ReadTransaction, WriteTransaction, create_database_engine, storage_errors
+from registry.storage.index.rebuild_index import reindex_at_once
+from registry.storage.migrate import migrate
+from registry.storage.tables import channel, conversation, metadata
+
+TABLES = tuple(table.name for table in metadata.sorted_tables)
+"""Every table of ours, the ones others point to first."""
+BATCH = 1000
+LOST_SEQS = 1_000_000
+"""Where a channel is made anew its next message's seq is not known: more than any of its messages has."""
+
+Lines = Callable[[str], Iterable[bytes]]
+"""The lines of a table, by its name."""
+
+
+def table_lines(tx: ReadTransaction, name: str) -> Iterator[bytes]:
+    """Each row of a table as one line of JSON, in the order of its key: the same rows give the same bytes."""
+    table = metadata.tables[name]
+    query = select(table).order_by(*table.primary_key.columns).execution_options(yield_per=BATCH)
+    for row in tx.execute(query).mappings():
+        yield row_line(table, row)
+
+
+def row_line(table: Table, row: Mapping[Any, Any]) -> bytes:
+    """One row as a line: the same on both databases."""
+    plain = {column.name: _plain(row[column.key]) for column in table.columns}
+    return json.dumps(plain, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode() + b"\n"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return b64encode(value).decode()
+    return value.astimezone(UTC).isoformat() if isinstance(value, datetime) else value
+
+
+def count_kept(tx: ReadTransaction) -> dict[str, int]:
+    """How many sessions and messages there are, without deleted ones."""
+    return {
+        name: tx.execute(select(func.count()).select_from(table).where(table.c.deleted.is_(False))).scalar_one()
+        for name, table in (("sessionCount", channel), ("messageCount", conversation))
+    }
+
+
+def rehearse(file: Path, revision: str, lines: Lines) -> dict[str, int]:
+    """Put exported tables into a new SQLite file, as they were at `revision`, and bring that up to date.
+
+    Rows that point to a lost one are left out; a message whose channel is lost gets it back with what it knows of it.
+    Returns what `count_kept` says of the result.
+    """
+    migrate(f"sqlite:///{file}", revision)
+    with _opened(file) as tx:
+        remade = _fill(tx, lines)
+    migrate(f"sqlite:///{file}")
+    with _opened(file) as tx:
+        for number in remade:
+            recount_channel(tx, number)
+        return count_kept(tx)
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[WriteTransaction]:
+    engine = create_database_engine(f"sqlite:///{file}")
+    try:
+        with storage_errors("read the backup into"), engine.execution_options(write=True).begin() as connection:
+            yield WriteTransaction(ReadTransaction(connection))
+    finally:
+        engine.dispose()
+
+
+def _fill(tx: WriteTransaction, lines: Lines) -> set[int]:
+    """Returns the numbers of the channels that were made anew."""
+    held = MetaData()
+    held.reflect(tx)
+    known: dict[str, set[Any]] = {}
+    remade: set[int] = set()
+    for table in (table for table in held.sorted_tables if table.name in TABLES):
+        rows: Iterator[dict[str, Any]] = (_typed(table, json.loads(line)) for line in lines(table.name))
+        if table.name == "conversation":
+            rows = _with_channels(tx, held.tables["channel"], known["channel"], remade, rows)
+        _insert(tx, table, _rooted(table, known, rows), known)
+    return remade
+
+
+def _typed(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _value(table.columns[name].type, value) for name, value in row.items() if name in table.columns}
+
+
+def _value(kind: TypeEngine[Any], value: Any) -> Any:
+    if value is None:
+        return None
+    if isinstance(kind, DateTime):
+        return datetime.fromisoformat(value).astimezone(UTC).replace(tzinfo=None)
+    return b64decode(value) if isinstance(kind, LargeBinary) else value
+
+
+def _with_channels(
+    tx: WriteTransaction, channels: Table, known: set[Any], remade: set[int], rows: Iterable[dict[str, Any]]
+) -> Iterator[dict[str, Any]]:
+    for row in rows:
+        if row["channel_number"] not in known:
+            known.add(row["channel_number"])
+            remade.add(row["channel_number"])
+            tx.execute(insert(channels).values(_remade(row)))
+        yield row
+
+
+def _remade(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A channel of which only the messages are left; its counts are set when all of them are there."""
+    return {
+        "number": row["channel_number"],
+        "name": row["channel"],
+        "source": row["source"],
+        "meta": {"restored": "from its messages alone"},
+        "message_count": 1,
+        "seq_count": LOST_SEQS,
+        "token_count": 0,
+        "created_at": row["timestamp"],
+        "updated_at": row["timestamp"],
+        "deleted": False,
+    }
+
+
+def _rooted(table: Table, known: Mapping[str, set[Any]], rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The rows, without those whose parent is lost; a pointer that may be empty is emptied instead."""
+    pointers = [(key.parent, key.column.table.name) for key in table.foreign_keys]
+    for row in rows:
+        lost = [
+            column
+            for column, parent in pointers
+            if row[column.name] is not None and row[column.name] not in known[parent]
+        ]
+        if all(column.nullable for column in lost):
+            yield {**row, **{column.name: None for column in lost}}
+
+
+def _insert(tx: WriteTransaction, table: Table, rows: Iterator[dict[str, Any]], known: dict[str, set[Any]]) -> None:
+    numbers = known.setdefault(table.name, set())
+    while batch := list(islice(rows, BATCH)):
+        tx.execute(insert(table), batch)
+        if "number" in table.columns:
+            numbers.update(row["number"] for row in batch)
+
+
+def replace_everything(tx: WriteTransaction, file: Path) -> None:
+    """Put what a rehearsal has made in the place of all that is stored, in this one transaction."""
+    for table in reversed(metadata.sorted_tables):
+        tx.execute(delete(table))
+    with _opened(file) as source:
+        for table in metadata.sorted_tables:
+            _copy(source, tx, table)
+    reindex_at_once(tx)
+
+
+def _copy(source: ReadTransaction, tx: WriteTransaction, table: Table) -> None:
+    query = select(table).order_by(*table.primary_key.columns).execution_options(yield_per=BATCH)
+    for rows in source.execute(query).mappings().partitions(BATCH):
+        insert_rows(tx, table, rows)
+    set_next_number(tx, table)
+
+
+def insert_rows(tx: WriteTransaction, table: Table, rows: Iterable[Mapping[Any, Any]]) -> None:
+    """Insert rows as they were read. An empty field is left out: as None, a JSON column would keep the word null."""
+    by_shape: dict[frozenset[str], list[dict[str, Any]]] = {}
+    for row in rows:
+        given = {name: value for name, value in row.items() if value is not None}
+        by_shape.setdefault(frozenset(given), []).append(given)
+    for same_shape in by_shape.values():
+        tx.execute(insert(table), same_shape)
+
+
+def set_next_number(tx: WriteTransaction, table: Table) -> None:
+    """Let what is stored next get a number of its own, where numbers were given by hand."""
+    if tx.dialect.name == "postgresql" and "number" in table.columns and table.columns["number"].primary_key:
+        tx.execute(
+            text(
+                f"SELECT setval(pg_get_serial_sequence('{table.name}', 'number'),"  # noqa: S608, a name of ours
+                f" greatest((SELECT max(number) FROM {table.name}), 1))"
+            )
+        )

@@ -1,0 +1,214 @@
+"""`ctxr hook`: what a client gets, what is noted, and that a chat is never held up."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.incoming.hook import answer, source_of, spooled
+from orchestrator.sync import spool
+from orchestrator.sync.spool_masking import may_hold_secret, share_masking
+from registry.settings import Settings, default_home
+from registry.text.secrets import _NAMES, RULES
+from tests.cli.conftest import Ctxr, bare_ctxr
+from tests.orchestrator.test_secrets import SAID, planted_in
+
+ASKED = {"conversation_id": "c-1", "generation_id": "g-1", "cursor_version": "3.16.2", "prompt": "피보나치를 더 빨리?"}
+ANSWERED = {"conversation_id": "c-1", "generation_id": "g-1", "cursor_version": "3.16.2", "text": "메모이제이션."}
+
+
+def hook(client: str, event: str, given: Any, **env: str) -> "subprocess.CompletedProcess[bytes]":
+    """Call the program as a client does."""
+    payload = given if isinstance(given, bytes) else json.dumps(given).encode()
+    words = [sys.executable, "-m", "cli.entry", "hook", client, event]
+    return subprocess.run(words, input=payload, env={**os.environ, **env}, capture_output=True, timeout=20, check=False)
+
+
+def noted(home: Path) -> list[dict[str, Any]]:
+    """The events in the spool."""
+    files = (home / "ctxr" / "spool").glob("*")
+    return [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+def test_an_event_is_noted_for_this_user_only_and_cursor_is_told_to_go_on(empty_home: Path) -> None:
+    done = hook("cursor", "beforeSubmitPrompt", {**ASKED, "user_email": "ann@example.org", "tool_output": "secret"})
+    assert (done.returncode, done.stdout, done.stderr) == (0, b'{"continue": true}\n', b"")
+    [event] = noted(empty_home)
+    assert event["payload"] == ASKED
+    assert (event["source"], event["event"]) == ("cursor", "beforeSubmitPrompt")
+    assert abs(event["at"] - time.time()) < 60
+    [file] = (empty_home / "ctxr" / "spool").iterdir()
+    assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+
+
+def test_claude_code_and_codex_are_told_nothing() -> None:
+    for client in ("claude-code", "codex"):
+        done = hook(client, "UserPromptSubmit", {"session_id": "s-1", "prompt": "hello"})
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_cursor_running_a_hook_of_claude_code_is_known_by_its_payload() -> None:
+    assert source_of("claude-code", ASKED) == "cursor"
+    assert source_of("cursor", {"cursor_version": "2026.09.10-abc"}) == "cursor-agent"
+    assert answer("claude-code", "UserPromptSubmit", ASKED) == '{"continue": true}\n'
+    assert answer("claude-code", "Stop", ASKED) == "{}\n"
+
+
+@pytest.mark.parametrize("given", [b"", b"{", b"[]", b"\xff\xfe", b'{"prompt": NaN', b"null"])
+def test_a_payload_that_is_none_holds_nobody_up(empty_home: Path, given: bytes) -> None:
+    done = hook("cursor", "stop", given)
+    assert (done.returncode, done.stdout) == (0, b"{}\n")
+    assert done.stderr.startswith(b"ctxr hook: not recorded: ")
+    assert not (empty_home / "ctxr").exists()
+
+
+def test_no_place_to_write_holds_nobody_up(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for home in (str(tmp_path / "file"), "/dev/null/x"):
+        done = hook("cursor", "stop", ANSWERED, CTXR_HOME=home)
+        assert (done.returncode, done.stdout) == (0, b"{}\n")
+
+
+@pytest.mark.parametrize("words", [[], ["cursor"], ["netscape", "stop"], ["cursor", "stop", "more"], ["--what"]])
+def test_a_wrong_call_holds_nobody_up(words: list[str]) -> None:
+    command = [sys.executable, "-m", "cli.entry", "hook", *words]
+    assert subprocess.run(command, input=b"{}", capture_output=True, timeout=20, check=False).returncode == 0
+
+
+def test_a_client_that_reads_no_answer_and_closes_nothing_is_no_trouble(empty_home: Path) -> None:
+    words = [sys.executable, "-m", "cli.entry", "hook", "cursor", "afterAgentResponse"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdout.close()
+        process.stdin.write(json.dumps(ANSWERED).encode())
+        process.stdin.flush()
+        assert process.wait(timeout=20) == 0
+    assert [event["payload"] for event in noted(empty_home)] == [ANSWERED]
+
+
+def test_a_payload_of_megabytes_is_read_to_the_end(empty_home: Path) -> None:
+    done = hook("cursor", "afterAgentResponse", {**ANSWERED, "text": "x" * 5_000_000})
+    assert done.returncode == 0
+    assert len(noted(empty_home)[0]["payload"]["text"]) == 5_000_000
+
+
+def test_many_clients_at_once_lose_nothing_while_the_spool_is_drained(empty_home: Path) -> None:
+    home, count = str(empty_home / "ctxr"), 200
+    writers = [threading.Thread(target=append_some, args=(home, writer, count)) for writer in range(4)]
+    for writer in writers:
+        writer.start()
+    seen: list[tuple[int, int]] = []
+    while any(writer.is_alive() for writer in writers):
+        seen += drained(home)
+    seen += drained(home)
+    assert sorted(seen) == [(writer, number) for writer in range(4) for number in range(count)]
+
+
+def append_some(home: str, writer: int, count: int) -> None:
+    for number in range(count):
+        spool.append(home, {"writer": writer, "number": number, "text": "x" * 5000})
+
+
+def drained(home: str) -> list[tuple[int, int]]:
+    found = []
+    for file, events in spool.take(home):
+        found += [(event["writer"], event["number"]) for event in events]
+        os.unlink(file)
+    return found
+
+
+def test_a_file_that_one_process_drains_is_left_alone_by_the_others_until_it_dies(empty_home: Path) -> None:
+    home = str(empty_home / "ctxr")
+    spool.append(home, {"n": 1})
+    with closing(spool.take(home)) as first:
+        assert next(first)[1] == [{"n": 1}]
+        spool.append(home, {"n": 2})
+        assert [events for _, events in spool.take(home)] == [[{"n": 2}]]
+    assert [events for _, events in spool.take(home)] == [[{"n": 1}], [{"n": 2}]]
+
+
+def test_half_a_line_of_a_full_disk_spoils_only_itself(empty_home: Path) -> None:
+    home = str(empty_home / "ctxr")
+    spool.append(home, {"n": 1})
+    with open(empty_home / "ctxr" / "spool" / spool.CURRENT, "ab") as file:
+        file.write(b'{"n": 2, "te\n\xff\n[3]\n')
+    spool.append(home, {"n": 4})
+    assert [events for _, events in spool.take(home)] == [[{"n": 1}, {"n": 4}]]
+
+
+def test_the_hook_finds_the_folder_that_the_settings_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert spool.registry_home() == str(Settings().home)
+    monkeypatch.setenv("CTXR_HOME", "~/else where")
+    assert spool.registry_home() == str(Settings().home)
+    monkeypatch.delenv("CTXR_HOME")
+    assert spool.registry_home() == str(default_home())
+    monkeypatch.delenv("XDG_DATA_HOME")
+    assert spool.registry_home() == str(default_home())
+
+
+def test_a_hook_imports_nothing_that_takes_time() -> None:
+    code = "import sys, cli.incoming.hook; print(*sys.modules)"
+    modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"click", "pydantic", "sqlalchemy", "asyncio", "dataclasses", "pathlib", "typing", "re"} & set(modules)
+    assert importlib.util.find_spec("click")
+
+
+def test_what_a_chat_said_is_found_by_the_next_command(ctxr: Ctxr, empty_home: Path) -> None:
+    hook("cursor", "beforeSubmitPrompt", {**ASKED, "workspace_roots": ["/home/ann/shop"]})
+    hook("cursor", "afterAgentResponse", ANSWERED)
+    found = json.loads(ctxr("extract", "피보나치", "--json").output)
+    assert [message["text"] for message in found["messages"]] == [ASKED["prompt"], ANSWERED["text"]]
+    assert list((empty_home / "ctxr" / "spool").iterdir()) == []
+
+
+def test_no_secret_waits_in_the_spool_and_its_mark_is_the_registrys(ctxr: Ctxr, empty_home: Path) -> None:
+    ctxr("list")  # the registry is there, and has told its key
+    hook("claude-code", "UserPromptSubmit", {"session_id": "s-1", "prompt": SAID})
+    hook("claude-code", "Stop", {"session_id": "s-1", "last_assistant_message": f"<private>{SAID}</private> Done."})
+    spooled_bytes = "".join(file.read_text() for file in (empty_home / "ctxr" / "spool").iterdir())
+    assert planted_in(spooled_bytes) == []
+    waiting, answered = (event["payload"] for event in noted(empty_home))
+    assert answered["last_assistant_message"] == "[private] Done."
+    messages = [{"role": "user", "text": SAID}]
+    sent = {"channel": "c", "messages": messages, "meta": {"source": "claude-code", "session_id": "s-1"}}
+    ctxr("log", given=sent)
+    [session] = json.loads(ctxr("list", "--json").output)["sessions"]
+    told = json.loads(ctxr("show", session["channel"], "--json").output)["messages"]
+    assert [message["text"] for message in told] == [waiting["prompt"], "[private] Done."]
+
+
+def test_no_secret_waits_in_the_spool_before_there_is_a_registry(empty_home: Path) -> None:
+    hook("cursor", "beforeSubmitPrompt", {**ASKED, "prompt": SAID})
+    assert planted_in(noted(empty_home)[0]["payload"]["prompt"]) == []
+
+
+def test_a_project_that_wants_its_secrets_has_them_in_the_spool_too(empty_home: Path) -> None:
+    share_masking(str(empty_home / "ctxr"), b"key", ["shop"])
+    for folders in (["/home/ann/shop"], ["/home/ann/shop", "/home/ann/other"], []):
+        hook("cursor", "beforeSubmitPrompt", {**ASKED, "prompt": SAID, "workspace_roots": folders})
+    kept, *others = (event["payload"]["prompt"] for event in noted(empty_home))
+    assert kept == SAID
+    assert [planted_in(text) for text in others] == [[], []]
+
+
+def test_every_rule_is_asked_of_the_texts_in_which_it_finds_something() -> None:
+    hinted = [hint for rule in RULES for hint in rule.hints or rule.beside]
+    called = [name for kinds in _NAMES.values() for names in kinds.values() for name in names]
+    assert [hint for hint in (*hinted, *called) if not may_hold_secret(hint)] == []
+    assert [rule.kind for rule in RULES if not rule.hints and not rule.beside] == ["resident-number", "card-number"]
+    assert may_hold_secret("900101-1234568")
+    assert not may_hold_secret("What did we do about the slow page at 10:30 on 12 May 2025?")
+
+
+def test_the_help_is_there_for_people() -> None:
+    assert "Clients run this" in bare_ctxr("hook", "-h").output
+    assert spooled("cursor", "stop", {"status": "completed", "text": ""}, 1.5)["payload"] == {}

@@ -1,0 +1,166 @@
+"""`ctxr sync` as a new user meets it: what it says, what it goes on saying with --watch, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.incoming.progress import Bars, Damage
+from orchestrator.sync.store_report import StoreReport
+from sources.base import Skipped
+from tests.cli.conftest import Ctxr, program
+from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
+from tests.sources.opencode import opencode_files
+
+PATIENCE_S = 20
+
+
+@pytest.fixture
+def claude(empty_home: Path) -> Path:
+    return empty_home / ".claude"
+
+
+def talk(*questions: str) -> Dialogue:
+    dialogue = Dialogue(session_id(1))
+    for question in questions:
+        dialogue.user(question)
+    return dialogue
+
+
+def store_of(line: str) -> dict[str, Any]:
+    [store] = json.loads(line)["stores"]
+    return dict(store)
+
+
+def test_it_says_what_came_and_then_that_there_is_nothing_new(ctxr: Ctxr, claude: Path) -> None:
+    write(claude, talk("Where is the basket?", "And the prices?"))
+    assert ctxr("sync").output == f"claude-code: 2 new messages in 1 sessions ({claude})\n"
+    assert ctxr("sync").output == f"claude-code: 0 new messages in 0 sessions ({claude})\n"
+    again = store_of(ctxr("sync", "--json").output)
+    assert (again["seen"], again["parsed"], again["new_messages"], again["skipped"]) == (1, 0, 0, [])
+    assert "Where is the basket?" in ctxr("search", "basket").output
+
+
+def test_damage_is_said_the_second_time_too(ctxr: Ctxr, claude: Path) -> None:
+    file = write(claude, talk("Where is the basket?"))
+    (file.parent / "folder.jsonl").mkdir()
+    said = f"  passed over: {file.parent}/folder.jsonl: a folder, not a file\n"
+    assert [ctxr("sync").output.endswith(said) for _ in range(2)] == [True, True]
+
+
+def test_a_torn_line_is_said_as_long_as_its_session_is_not_read_again(ctxr: Ctxr, claude: Path) -> None:
+    file = write(claude, talk("Where is the basket?"))
+    whole = file.read_bytes()
+    file.write_bytes(whole + b"{torn\n")
+    first = store_of(ctxr("sync", "--json").output)["skipped"]
+    assert [one["what"] for one in first] == ["line 2"]
+    again = store_of(ctxr("sync", "--json").output)
+    assert (again["seen"], again["parsed"], again["skipped"]) == (1, 0, first)
+    other = Dialogue(session_id(2))
+    other.user("And the prices?")
+    write(claude, other)
+    news = store_of(ctxr("sync", "--json").output)
+    assert (news["parsed"], news["skipped"]) == (1, first)
+    file.write_bytes(whole + whole)
+    assert store_of(ctxr("sync", "--json").output)["skipped"] == []
+
+
+def test_damage_in_a_database_that_does_not_change_is_said_each_time(
+    ctxr: Ctxr, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "opencode"
+    monkeypatch.setenv("CTXR_OPENCODE_DIR", str(root))
+    database = opencode_files.write_database(root, opencode_files.working_dialogue(1))
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("UPDATE part SET data = 'torn' WHERE id = (SELECT min(id) FROM part)")
+    first, again = (store_of(ctxr("sync", "--json").output)["skipped"] for _ in range(2))
+    assert [one["why"] for one in first] == ["not a JSON object"]
+    assert again == first
+
+
+def test_a_store_that_cannot_be_read_fails_the_sync_and_hinders_no_other(
+    ctxr: Ctxr, tmp_path: Path, claude: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(claude, talk("Where is the basket?"))
+    broken = tmp_path / "opencode" / "opencode.db"
+    monkeypatch.setenv("CTXR_OPENCODE_DIR", str(broken.parent))
+    broken.parent.mkdir(parents=True)
+    broken.write_bytes(b"no database" * 1000)
+    for news in (1, 0):
+        done = ctxr("sync")
+        assert done.exit_code == 1
+        assert f"claude-code: {news} new messages" in done.output
+        assert f"passed over: {broken}: " in done.output
+
+
+def test_a_running_server_says_damage_once_for_each_store_and_reason() -> None:
+    damage = Damage()
+    report = StoreReport("codex", "/s", skipped=[Skipped("a", "torn"), Skipped("b", "torn"), Skipped("c", "too long")])
+    assert list(damage.lines_of([report])) == [
+        "codex: passed over: a: torn (/s)",
+        "codex: passed over: c: too long (/s)",
+    ]
+    assert list(damage.lines_of([report, StoreReport("codex", "/t", skipped=[Skipped("a", "torn")])])) == [
+        "codex: passed over: a: torn (/t)"
+    ]
+
+
+def test_without_any_client_it_names_those_it_knows(ctxr: Ctxr) -> None:
+    for _ in range(2):
+        assert ctxr("sync").output.startswith("No histories found on this machine. Known clients: claude-code, cursor")
+
+
+@contextmanager
+def watching(*words: str) -> Iterator[subprocess.Popen[str]]:
+    process = program("sync", "--watch", *words)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_watching_tells_in_one_line_what_is_written_and_ends_at_ctrl_c(ctxr: Ctxr, claude: Path) -> None:
+    write(claude, talk("Where is the basket?"))
+    with watching("--json") as process:
+        assert process.stdout is not None
+        assert store_of(process.stdout.readline())["new_messages"] == 1
+        write(claude, talk("Where is the basket?", "And the prices?"))
+        assert store_of(process.stdout.readline())["new_messages"] == 1
+        process.send_signal(signal.SIGINT)
+        rest, said = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, rest, said.strip()) == (130, "", "")
+    assert "And the prices?" in ctxr("search", "prices").output
+
+
+def test_a_terminal_sees_a_bar_for_what_takes_time(monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
+    monkeypatch.setattr("cli.incoming.progress._PATIENCE_S", -1)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    known, unknown = StoreReport("claude-code", "/a"), StoreReport("cursor", "/b")
+    with Bars() as bars:
+        bars(known, 40)
+        known.parsed, known.new_messages = 10, 200
+        bars(known, 40)
+        bars(unknown, 0)
+        unknown.parsed, unknown.new_messages = 3, 60
+        bars(unknown, 0)
+    shown = capfd.readouterr().err
+    assert "10/40" in shown
+    assert "200 messages" in shown
+    assert "60 messages" in shown
+
+
+def test_what_is_over_at_once_and_what_no_terminal_shows_has_no_bar(capfd: Any) -> None:
+    report = StoreReport("claude-code", "/a", parsed=5)
+    with Bars() as bars:
+        bars(report, 5)
+        bars(report, 5)
+    assert capfd.readouterr().err == ""

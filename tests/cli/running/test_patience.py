@@ -1,0 +1,47 @@
+"""A client that sends its request byte by byte does not keep its connection for ever."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+import uvicorn
+
+from cli.running import patience
+from cli.running.patience import PatientProtocol
+
+pytestmark = pytest.mark.anyio
+
+
+async def app(scope: object, receive: object, send: object) -> None:
+    while (await receive()).get("more_body"):  # type: ignore[operator]
+        pass
+    await send({"type": "http.response.start", "status": 204, "headers": []})  # type: ignore[operator]
+    await send({"type": "http.response.body", "body": b""})  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("sent", "answer"),
+    [
+        (b"", b"HTTP/1.1 408"),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ", b"HTTP/1.1 408"),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf", b"HTTP/1.1 408"),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nConnection: close\r\n\r\nfull", b"HTTP/1.1 204"),
+    ],
+)
+async def test_half_a_request_ends_in_time(sent: bytes, answer: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "HEAD_S", 0.2)
+    monkeypatch.setattr(patience, "BODY_S", 0.2)
+    config = uvicorn.Config(app, http=PatientProtocol, port=0, log_config=None, lifespan="off", ws="none")
+    server = uvicorn.Server(config)
+    server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
+    serving = asyncio.create_task(server._serve())
+    while not server.started:  # noqa: ASYNC110, uvicorn tells it in no other way
+        await asyncio.sleep(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(sent)
+    assert (await asyncio.wait_for(reader.read(), 20)).startswith(answer)
+    writer.close()
+    server.should_exit = True
+    await serving

@@ -1,0 +1,267 @@
+"""The programs as they run: `ctxr serve`, `ctxr up` and `ctxr mcp` as processes of their own."""
+
+import json
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.client.subscriptions import ResourceUpdated
+
+from orchestrator.sync import spool
+from tests.cli.conftest import CTXR, FIBONACCI, Ctxr, bare_ctxr, program
+from tests.cli.upkeep.test_doctor import make_newer
+from tests.conformance.servers import HTTP, http_server
+from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
+
+pytestmark = pytest.mark.timeout(240)
+
+START_SECONDS = 100
+"""Where the machine has other things to do, too."""
+
+
+@contextmanager
+def running(*words: str, port: int, **options: Any) -> Iterator["subprocess.Popen[str]"]:
+    """A server that answers, gone at the end whatever happens."""
+    process = program(*words, "--port", str(port), **options)
+    try:
+        wait_for(process, port)
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def wait_for(process: "subprocess.Popen[str]", port: int) -> None:
+    """Return when the server accepts connections."""
+    deadline = time.monotonic() + START_SECONDS
+    while process.poll() is None and time.monotonic() < deadline:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    process.kill()
+    raise AssertionError(process.communicate()[1])
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """The port of a server that several tests share."""
+    with http_server(HTTP, tmp_path_factory.mktemp("served")) as url:
+        yield httpx.URL(url).port or 0
+
+
+def failure_of(*words: str) -> str:
+    """What a command says that fails at start; in this process, as there is nothing to end."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cli.running.serving.set_up_logging", lambda: None)  # pytest's own stays as it is
+        result = bare_ctxr(*words)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert isinstance(result.exception, SystemExit)
+    return result.stderr
+
+
+@pytest.mark.anyio
+async def test_mcp_the_api_and_chat_windows_share_one_process_and_a_polite_end_is_status_0(
+    ctxr: Ctxr, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CTXR_SHARED", "on")
+    with running("serve", port=port) as server:
+        for mode in ("auto", "legacy"):
+            async with Client(f"http://127.0.0.1:{port}/mcp", mode=mode) as client:
+                assert {tool.name for tool in (await client.list_tools()).tools} >= {"conversation_log", "extract"}
+                answer = await client.call_tool("conversation_log", FIBONACCI)
+                assert not answer.is_error
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as browser:
+            assert (await browser.get("/health")).status_code == 200
+            assert (await browser.get("/bo/channels")).json()["total"] == 1
+            unknown = await browser.get("/nonsense")
+        async with Client(StdioServerParameters(command=CTXR, args=["mcp"], env=dict(os.environ))) as window:
+            found = await window.call_tool("extract", {"query": {"text": "피보나치"}})
+            assert found.structured_content is not None
+            assert found.structured_content["result"]["channel"] == FIBONACCI["channel"]
+        assert ctxr_processes() == [server.pid]
+        assert unknown.status_code == 404
+        assert unknown.json()["error"]["code"] == "NOT_FOUND"
+        server.terminate()
+        _, said = server.communicate(timeout=START_SECONDS)
+    assert server.returncode == 0
+    assert said == f"Context Registry at http://127.0.0.1:{port}, MCP at /mcp. Ctrl-C ends it.\n"
+
+
+def ctxr_processes() -> list[int]:
+    """The local processes of the test's home."""
+    return [int(lock.read_text()) for lock in Path(os.environ["CTXR_HOME"]).glob("local/*.lock")]
+
+
+@pytest.mark.anyio
+async def test_who_subscribed_over_http_is_told_what_another_process_stored(ctxr: Ctxr, port: int) -> None:
+    uri = f"registry://channels/{FIBONACCI['channel']}"
+    with running("serve", port=port) as server:
+        async with (
+            Client(f"http://127.0.0.1:{port}/mcp") as client,
+            client.listen(resource_subscriptions=[uri]) as news,
+        ):
+            await anyio.to_thread.run_sync(lambda: ctxr("log", "-", given=FIBONACCI))
+            with anyio.fail_after(20):
+                assert await anext(aiter(news)) == ResourceUpdated(uri)
+            server.terminate()
+            await anyio.to_thread.run_sync(lambda: server.communicate(timeout=START_SECONDS))
+    assert server.returncode == 0
+
+
+@pytest.mark.anyio
+async def test_a_message_of_many_megabytes_is_taken(served: int) -> None:
+    large = {"channel": "c", "messages": [{"role": "user", "text": "x" * 5_000_000}]}
+    async with Client(f"http://127.0.0.1:{served}/mcp") as client:
+        assert not (await client.call_tool("conversation_log", large)).is_error
+
+
+def test_an_open_event_stream_does_not_keep_the_server_alive(ctxr: Ctxr, port: int) -> None:
+    with running("serve", port=port) as server:
+        with httpx.stream("GET", f"http://127.0.0.1:{port}/bo/events") as stream:
+            assert stream.status_code == 200
+            server.terminate()
+            _, said = server.communicate(timeout=10)
+        assert server.returncode == 0
+        assert "Traceback" not in said
+
+
+def test_ctrl_c_ends_without_a_traceback(ctxr: Ctxr, port: int) -> None:
+    with running("serve", port=port) as server:
+        assert httpx.get(f"http://127.0.0.1:{port}/health").status_code == 200
+        server.send_signal(signal.SIGINT)
+        _, said = server.communicate(timeout=START_SECONDS)
+    assert server.returncode == 130
+    assert "Traceback" not in said
+
+
+def test_the_first_start_makes_the_registry_and_shows_how_to_connect(empty_home: Path, port: int) -> None:
+    write(empty_home / ".claude", question("Where is the basket?"))
+    with running("up", port=port) as server:
+        assert httpx.get(f"http://127.0.0.1:{port}/ready").status_code == 200
+        shown = "".join(iter_until(server, "Ctrl-C ends this server."))
+        server.terminate()
+    assert (empty_home / "ctxr" / "registry.db").exists()
+    imported = shown.index("claude-code: 1 new messages in 1 sessions")
+    assert imported < shown.index(f"http://127.0.0.1:{port}/mcp") < shown.index(json.dumps(CTXR))
+
+
+def iter_until(server: "subprocess.Popen[str]", end: str) -> Iterator[str]:
+    """The lines of a program's output up to the one that has this in it."""
+    assert server.stdout is not None
+    for line in server.stdout:
+        yield line
+        if end in line:
+            return
+
+
+def question(text: str) -> Dialogue:
+    """A transcript of Claude Code."""
+    talk = Dialogue(session_id(1))
+    talk.user(text)
+    return talk
+
+
+def channels_of(port: int, count: int) -> list[str]:
+    """The names of the channels, as soon as there are so many."""
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        found = httpx.get(f"http://127.0.0.1:{port}/bo/channels").json()
+        if found["total"] >= count:
+            return [channel["source"] for channel in found["items"]]
+        time.sleep(0.05)
+    raise AssertionError(found)
+
+
+def test_a_server_brings_in_what_a_client_writes_meanwhile(ctxr: Ctxr, empty_home: Path, port: int) -> None:
+    with running("serve", port=port):
+        write(empty_home / ".claude", question("Where is the basket?"))
+        assert channels_of(port, 1) == ["claude-code"]
+
+
+def test_into_a_shared_registry_comes_only_what_hooks_told(empty_home: Path, port: int, postgres_url: str) -> None:
+    write(empty_home / ".claude", question("Where is the basket?"))
+    payload = {"conversation_id": "c-1", "prompt": "Is it kept?"}
+    with running("serve", port=port, env={"CTXR_DATABASE_URL": postgres_url}):
+        event = {"source": "cursor", "event": "beforeSubmitPrompt", "at": 1.0, "payload": payload}
+        spool.append(str(empty_home / "ctxr"), event)
+        assert channels_of(port, 1) == ["cursor"]
+
+
+def test_a_port_that_is_taken_is_one_clear_line(ctxr: Ctxr, port: int) -> None:
+    with socket.create_server(("127.0.0.1", port)):
+        complaint = failure_of("serve", "--port", str(port))
+    assert complaint.startswith(
+        f"error: CANNOT_LISTEN: Cannot listen on 127.0.0.1 port {port}: Address already in use\n"
+    )
+    assert "--port" in complaint.splitlines()[1]
+
+
+def test_a_second_start_says_that_the_first_one_runs(served: int) -> None:
+    complaint = failure_of("up", "--port", str(served))
+    assert f"Context Registry runs already at http://127.0.0.1:{served}" in complaint
+
+
+def test_a_folder_that_cannot_be_made_is_one_clear_line(
+    tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("CTXR_HOME", str(tmp_path / "file" / "ctxr"))
+    complaint = failure_of("up", "--port", str(port))
+    assert complaint.startswith("error: STORAGE_ERROR: The folder ")
+    assert "CTXR_HOME" in complaint
+
+
+def test_a_database_from_a_newer_version_is_one_clear_line(ctxr: Ctxr, empty_home: Path, port: int) -> None:
+    make_newer(empty_home / "ctxr" / "registry.db")
+    complaint = failure_of("serve", "--port", str(port))
+    assert complaint.startswith("error: STORAGE_ERROR: The registry was written by a newer version")
+
+
+def test_a_database_that_cannot_be_reached_is_one_clear_line(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CTXR_DATABASE_URL", "postgresql://me:secret@127.0.0.1:1/registry")
+    complaint = failure_of("serve", "--port", str(port))
+    assert complaint.startswith("error: STORAGE_ERROR: Could not open the registry.\n")
+    assert "secret" not in complaint
+
+
+def test_listening_for_other_machines_takes_a_token_and_tls(ctxr: Ctxr, port: int) -> None:
+    complaint = failure_of("serve", "--host", "0.0.0.0", "--port", str(port))
+    assert complaint.startswith("error: UNSAFE: Not started: 0.0.0.0 can be reached from other machines.")
+    assert "ctxr token create" in complaint
+    assert "CTXR_TLS_CERT" in complaint
+    ctxr("token", "create", "--name", "phone")
+    complaint = failure_of("serve", "--host", "0.0.0.0", "--port", str(port))
+    assert "ctxr token create" not in complaint
+    proxy = {"CTXR_PUBLIC_URL": "https://memory.example.org"}
+    with running("serve", "--host", "0.0.0.0", port=port, env=proxy):
+        assert httpx.get(f"http://127.0.0.1:{port}/bo/channels").status_code == 401
+        known = {"host": "memory.example.org"}
+        assert httpx.get(f"http://127.0.0.1:{port}/bo/channels", headers=known).status_code == 401
+
+
+def test_a_terminal_that_has_no_korean_letters_is_no_reason_to_fail(ctxr: Ctxr) -> None:
+    ctxr("log", "-", given=FIBONACCI)
+    ascii_only = {"LC_ALL": "C", "PYTHONIOENCODING": "ascii"}
+    shown, complaint = program("extract", "time 피보나치", env=ascii_only).communicate(timeout=START_SECONDS)
+    assert (FIBONACCI["channel"] in shown, complaint) == (True, "")
+    printed, _ = program("extract", "--json", "피보나치", env=ascii_only).communicate(timeout=START_SECONDS)
+    assert json.loads(printed)["messages"][0]["text"] == FIBONACCI["messages"][0]["text"]
+
+
+def test_a_reader_that_goes_away_is_no_error(ctxr: Ctxr) -> None:
+    ctxr("log", "-", given={"channel": "c", "messages": [{"role": "user", "text": "피보나치 " * 50_000}]})
+    command = f"{shlex.quote(CTXR)} extract c '' | head -c 1"
+    shown = subprocess.run(command, shell=True, capture_output=True, timeout=START_SECONDS, check=True)  # noqa: S602
+    assert (shown.stdout, shown.stderr) == (b"c", b"")

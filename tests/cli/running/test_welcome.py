@@ -1,0 +1,80 @@
+"""What `ctxr up` tells a new user to paste."""
+
+import json
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli.connect.snippets import StdioServer, this_server
+from cli.running.welcome import welcome
+from registry.settings import read_settings
+from sources.cursor.client import CURSOR
+from tests.cli.conftest import CTXR
+
+
+@pytest.fixture(autouse=True)
+def started_as_ctxr(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", [CTXR, "up"])
+    monkeypatch.delenv("CTXR_HOME")
+
+
+def test_the_command_to_paste_works_from_anywhere() -> None:
+    entry = this_server().entry()
+    assert Path(entry["command"]).is_absolute()
+    assert Path(entry["command"]).exists()
+    assert entry["args"] == ["mcp"]
+
+
+def test_without_a_ctxr_program_python_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["-c"])
+    assert this_server().command == (sys.executable, "-m", "cli.entry", "mcp")
+
+
+def test_what_only_this_terminal_knows_is_passed_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CTXR_HOME", "here")
+    monkeypatch.delenv("CTXR_EMBED_MODEL")
+    monkeypatch.setenv("CTXR_PORT", "9999")
+    assert this_server().entry()["env"] == {"CTXR_HOME": str(tmp_path / "here")}
+
+
+def test_what_is_pasted_into_a_config_file_is_json() -> None:
+    server = StdioServer(("/opt/my programs/ctxr", "mcp"), {"CTXR_HOME": "/data/기록"})
+    entry = json.loads(server.mcp_json())["mcpServers"]["context-registry"]
+    assert entry == {"command": "/opt/my programs/ctxr", "args": ["mcp"], "env": {"CTXR_HOME": "/data/기록"}}
+
+
+def test_the_command_for_claude_code_survives_spaces() -> None:
+    server = StdioServer(("/opt/my programs/ctxr", "mcp"), {"CTXR_HOME": "/my data"})
+    words = shlex.split(server.claude_code_command())
+    assert words[words.index("--") + 1 :] == ["/opt/my programs/ctxr", "mcp"]
+    assert words[words.index("--env") + 1] == "CTXR_HOME=/my data"
+
+
+def test_the_rule_is_one_that_cursor_always_applies() -> None:
+    assert CURSOR.rule
+    front = CURSOR.rule.alone.split("---\n")[1]
+    assert "alwaysApply: true\n" in front
+    example = re.search(r"```json\n(.*?)```", CURSOR.rule.alone, re.DOTALL)
+    assert example is not None
+    assert json.loads(example[1]).keys() == {"channel", "messages", "meta"}
+
+
+def test_everything_a_new_user_needs_is_shown(tmp_path: Path) -> None:
+    assert CURSOR.rule
+    text = welcome(read_settings(home=tmp_path, port=9000), "http://127.0.0.1:9000/")
+    for needed in (
+        "http://127.0.0.1:9000/",
+        "http://127.0.0.1:9000/mcp",
+        str(tmp_path / "registry.db"),
+        this_server().mcp_json(),
+        this_server().claude_code_command(),
+        CURSOR.rule.alone.rstrip(),
+        "mcp.json",
+        ".cursor/rules/context-registry.mdc",
+        "claude_desktop_config.json",
+    ):
+        assert needed in text

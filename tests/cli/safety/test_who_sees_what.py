@@ -1,0 +1,295 @@
+"""Who holds a token for some channels is answered as if there were no others: at every door, in every answer."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+
+from backoffice.pages.routes import ROUTERS
+from cli.running.serve import build_app
+from orchestrator.service import Orchestrator
+from registry.access import Access, Level
+from registry.domain import new_id, parse_time
+from registry.settings import Settings
+from registry.storage.change_feed import Listener, Place, UpdatedChannels
+from registry.storage.safety.tokens import create_token
+
+pytestmark = pytest.mark.anyio
+
+WORDS = ("login", "cache", "token", "fibonacci", "memoize", "sign-in", "latency", "queue", "worker", "로그인", "캐시")
+START = "2025-09-{:02}T10:{:02}:00Z"
+
+
+@dataclass
+class World:
+    """A registry of two people. `asked` is what B's things are called, `canaries` words that only B's things hold."""
+
+    app: FastAPI
+    http: httpx.AsyncClient
+    ids: dict[str, list[str]] = field(default_factory=lambda: {"a": [], "b": []})
+    runs: dict[str, list[str]] = field(default_factory=lambda: {"a": [], "b": []})
+    headers: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def orchestrator(self) -> Orchestrator:
+        orchestrator: Orchestrator = self.app.state.orchestrator
+        return orchestrator
+
+    async def ask(self, method: str, path: str, **given: Any) -> str:
+        """The answer to whoever holds A's token: status and body, without what is another each time."""
+        headers = {**self.headers, **given.pop("headers", {})}
+        answer = await self.http.request(method, path, headers=headers, **given)
+        return f"{answer.status_code} {_bare(answer.text)}"
+
+    async def rpc(self, method: str, **params: Any) -> str:
+        accept = {"accept": "application/json, text/event-stream"}
+        call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        return await self.ask("POST", "/mcp", json=call, headers=accept)
+
+
+_ID = re.compile(r"\b(conv|ext|exec|brief|snap|tok)_[0-9a-z]{26}\b")
+_TIMES = re.compile(r"20[23]\d-\d\d-\d\d[T ]\d\d:\d\d(:[\d.]+)?(Z|\+00:00)?")
+_MEASURES = r"duration_ms|mean_ms|p\d\d_ms|at|start|bucket_s|next_cursor|from|to"
+_FIGURES = re.compile(rf'"({_MEASURES})":\s*("[^"]*"|[\d.]+|null)')
+_CURSORS = re.compile(r"((cursor|after|before)=)[\w%-]+")
+_MEASURED = re.compile(r"[\d.,]+\s*(ms|s)\b")
+
+
+def _bare(text: str) -> str:
+    for pattern, instead in (
+        (_ID, r"\1_"),
+        (_TIMES, "TIME"),
+        (_FIGURES, r'"\1": 0'),
+        (_CURSORS, r"\1"),
+        (_MEASURED, "TOOK"),
+    ):
+        text = pattern.sub(instead, text.replace("\\u003d", "="))
+    return text
+
+
+class People:
+    """What A and B said, made of the same words but for B's canaries."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+        self.canaries: list[str] = []
+        self.of_b: dict[str, str] = {}
+        """One of each kind of canary."""
+        self.conversations = list(self._made())
+
+    def _canary(self, of: str) -> str:
+        word = f"zq{of}{self._random.randrange(26**6):06d}"
+        self.canaries.append(word)
+        self.of_b[of] = f"b_{word}" if of == "channel" else word
+        return word
+
+    def _said(self) -> str:
+        return " ".join(self._random.choices(WORDS, k=self._random.randint(3, 12)))
+
+    def _made(self) -> Iterator[dict[str, Any]]:
+        for number in range(self._random.randint(8, 14)):
+            is_b = number % 2 == 1
+            mark = self._canary if is_b else f"my{{}}{number}".format
+            name = f"b_{mark('channel')}" if is_b else f"a_session_{number}"
+            day = self._random.randint(1, 28)
+            texts = [self._said() + (f" {mark('text')}" if is_b else "") for _ in range(self._random.randint(1, 6))]
+            yield {
+                "is_b": is_b,
+                "channel": name,
+                "source": mark("source") if is_b else "cursor",
+                "messages": [
+                    {"role": "assistant" if i % 2 else "user", "text": text, "timestamp": START.format(day, i)}
+                    for i, text in enumerate(texts)
+                ],
+                "metadata": {"title": f"{self._said()} {mark('title')}", "project": f"/home/us/{mark('project')}"},
+                "names": {"nickname": mark("nickname"), "tags": [mark("tag"), "shared"]},
+            }
+
+
+@asynccontextmanager
+async def world(url: str, home: Path, people: People, *, with_b: bool) -> AsyncIterator[World]:
+    app = build_app(Settings(home=home, database_url=url))
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765") as http,
+    ):
+        here = World(app, http)
+        for one in people.conversations:
+            if one["is_b"] and not with_b:
+                continue
+            kept = {name: one[name] for name in ("channel", "source", "messages", "metadata")}
+            done = await here.orchestrator.run({"operation": "conversation_log", **kept})
+            assert done["success"], done
+            here.ids["b" if one["is_b"] else "a"] += done["stored_ids"]
+            named = {"operation": "tag", "channel": one["channel"], "query": one["names"]}
+            assert (await here.orchestrator.run(named))["success"]
+            run = new_id("exec")
+            here.runs["b" if one["is_b"] else "a"].append(run)
+            asked = {"operation": "extract", "query": {"text": one["messages"][0]["text"]}}
+            await here.orchestrator.run(asked, None, run)
+        made = await here.orchestrator.registry.write(lambda tx: create_token(tx, "a", Level.ADMIN, ["a_*"]))
+        here.headers = {"authorization": f"Bearer {made.secret}"}
+        yield here
+
+
+def _values(here: World, theirs: World, people: People) -> dict[str, list[str]]:
+    """What stands for an address's parameter: A's own things, and those that only B has."""
+    b = people.of_b
+    return {
+        "channel": ["a_session_0", "a_session_2", b["channel"], b["nickname"]],
+        "id": [*here.ids["a"][:3], *theirs.ids["b"][:2]],
+        "execution_id": [*here.runs["a"][:3], *theirs.runs["b"][:2]],
+        "kind": ["project", "tag"],
+    }
+
+
+def _addresses(here: World, values: dict[str, list[str]]) -> Iterator[str]:
+    """Every address that can be read."""
+    api = (path for path, operations in here.app.openapi()["paths"].items() if "get" in operations)
+    pages = (route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute))
+    paths = [*api, *(route.path for route in pages if "GET" in (route.methods or ())), "/docs", "/openapi.json"]
+    assert len(paths) > 25
+    for path in (path.replace(":path", "") for path in paths if path != "/bo/events"):
+        names = re.findall(r"{(\w+)}", path)
+        for value in values[names[0]] if names else [""]:
+            yield path.replace(f"{{{names[0]}}}", value) if names else path
+
+
+def _searches(people: People) -> Iterator[str]:
+    """Every list and search, narrowed down by words that A and B have, and by those that only B has."""
+    b = people.of_b
+    for words in (
+        "login",
+        "fibonacci cache",
+        "lgoin",
+        "tag:shared",
+        b["text"],
+        b["text"][:-1],
+        b["title"],
+        b["project"],
+    ):
+        for path in ("/bo/search", "/bo/channels", "/bo/conversations", "/"):
+            yield f"{path}?q={words}"
+        yield f"/suggestions/project?words={words}"
+        yield f"/suggestions/tag?words={words}"
+        yield f"/channels/a_session_0?q={words}"
+    yield "/suggestions/project?words=zq"
+    yield "/suggestions/tag?words=zq"
+    for name in ("source", "project", "tag", "channel"):
+        for path in ("/bo/channels", "/bo/conversations", "/bo/search?q=login&", "/bo/extracts", "/bo/ao/executions"):
+            yield f"{path}{'' if '?' in path else '?'}{name}={b[name]}"
+    yield "/bo/conversations?limit=3&include_deleted=true"
+    yield "/bo/ao/statistics?bucket=day"
+
+
+def _calls(here: World, values: dict[str, list[str]], people: People) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every tool, asked for what A has and for what B has."""
+    b = people.of_b
+    for words in ("login", "continue the fibonacci chat", "lgoin", b["text"], b["title"], b["nickname"], "yesterday"):
+        yield "extract", {"query": {"text": words, "also": ["cache", b["text"]]}}
+        yield "search_sessions", {"query": words, "project": "all"}
+        yield "search_sessions", {"query": words, "project": b["project"]}
+    for session in (*values["channel"], "#1", "#5", "#9", b["channel"][:8], "a_session", b["nickname"][:-1]):
+        yield "fetch_session_by_id", {"session_id": session}
+        yield "fetch_session_by_nickname", {"nickname": session}
+        yield "get_session_detail", {"session_id": session}
+        yield "export_session", {"session_id": session}
+        yield "extract", {"channel": session}
+        yield "search_sessions", {"query": "login", "project": "all", "current_session_id": session}
+    for narrowed in ({}, {"project": b["project"]}, {"tag": b["tag"]}, {"tag": "shared"}, {"source": b["source"]}):
+        yield "list_sessions", {"project": "all", **narrowed}
+    for id_ in values["id"]:
+        yield "fetch_session_by_id", {"session_id": "a_session_0", "message_id": id_}
+    yield "list_recent_sessions", {}
+    yield "find_sessions_by_tag", {"tag": b["tag"]}
+
+
+async def _answers(here: World, theirs: World, people: People) -> AsyncIterator[tuple[str, str]]:
+    """What A is told, by what was asked; B's things are called as they are in the registry that has them."""
+    values = _values(here, theirs, people)
+    for path in [*_addresses(here, values), *_searches(people)]:
+        for accept in ("application/json", "text/html"):
+            yield f"GET {path} {accept}", await here.ask("GET", path, headers={"accept": accept})
+    for tool, arguments in _calls(here, values, people):
+        yield f"{tool} {arguments}", await here.rpc("tools/call", name=tool, arguments=arguments)
+    for part in ("", *(f"/{channel}{what}" for channel in values["channel"] for what in ("", "/summary"))):
+        uri = f"registry://channels{part}"
+        yield uri, await here.rpc("resources/read", uri=uri)
+    for id_ in theirs.ids["b"][:2]:
+        yield f"DELETE {id_}", await here.ask("DELETE", f"/bo/conversations/{id_}")
+        yield f"restore {id_}", await here.ask("POST", f"/bo/conversations/{id_}/restore")
+    named = people.of_b["channel"]
+    log = {"channel": named, "messages": [{"role": "user", "text": "mine"}]}
+    yield "log", await here.ask("POST", "/bo/conversations", json=log)
+    yield "delete", await here.ask("DELETE", f"/bo/channels/{named}")
+    yield "tag", await here.ask("PATCH", f"/bo/channels/{named}", json={"title": "mine"})
+    yield "briefing", await here.ask("POST", "/bo/ao/run", json=BRIEFING)
+    for method in ("resources/list", "resources/templates/list", "prompts/list", "tools/list"):
+        yield method, await here.rpc(method)
+    for prompt, arguments in PROMPTS.items():
+        yield f"prompt {prompt}", await here.rpc("prompts/get", name=prompt, arguments=arguments)
+    seen = here.orchestrator.registry.seen_by(Access("a", Level.ADMIN, ("a_*",)))
+    since = parse_time(START.format(1, 0))
+    yield "subscriptions", str(sorted(await seen.read(lambda tx: UpdatedChannels(tx, since).names(tx))))
+    events = await seen.read(Listener(Place()).news)
+    yield "events", str([(event.kind, _bare(json.dumps(event.item))) for event in events])
+    for path in ("/bo/ao/executions?limit=1000", "/bo/extracts?limit=1000", "/bo/ao/statistics", "/bo/channels"):
+        yield f"after all {path}", await here.ask("GET", path)
+
+
+PROMPTS = {
+    "continue": {"text": "login"},
+    "recent": {},
+    "search": {"query": "login"},
+    "load": {"nickname": "x"},
+    "tag": {"nickname": "x", "tags": "y"},
+    "briefing": {"date": "2025-09-14"},
+}
+BRIEFING = {"operation": "daily_briefing", "query": {"date": "2025-09-14"}}
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def two_urls(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, str]]:
+    """Two empty registries."""
+    if request.param == "sqlite":
+        template = request.getfixturevalue("sqlite_template")
+        files = [shutil.copy(template, tmp_path / name) for name in ("full.db", "alone.db")]
+        yield f"sqlite:///{files[0]}", f"sqlite:///{files[1]}"
+    else:
+        spare = request.getfixturevalue("postgres_databases")
+        with spare.database() as one, spare.database() as other:
+            yield one, other
+
+
+@pytest.mark.timeout(240)
+async def test_the_answers_are_those_of_a_registry_without_the_others(
+    two_urls: tuple[str, str], tmp_path: Path
+) -> None:
+    people = People(seed=7)
+    async with (
+        world(two_urls[0], tmp_path / "full", people, with_b=True) as full,
+        world(two_urls[1], tmp_path / "alone", people, with_b=False) as alone,
+    ):
+        told = {asked: answer async for asked, answer in _answers(full, full, people)}
+        expected = {asked: answer async for asked, answer in _answers(alone, full, people)}
+        pairs = zip(told.items(), expected.values(), strict=True)
+        others = {asked: (answer, without) for (asked, answer), without in pairs if answer != without}
+        assert not others
+        for asked, answer in told.items():
+            assert "after all" in asked or not [
+                word for word in people.canaries if word in answer and word not in asked
+            ]
+        assert sum("login" in answer for answer in told.values()) > 20

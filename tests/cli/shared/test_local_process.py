@@ -1,0 +1,304 @@
+"""The one local process of all chat windows and commands: what clients and terminals see of it, and when it fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.client.subscriptions import ResourceUpdated
+from mcp.types import Tool
+
+from cli.shared import process as local_process
+from cli.shared.place import Place
+from cli.shared.process import LocalProcess
+from cli.shared.window import NOT_REPEATED
+from tests.cli.conftest import CTXR, bare_ctxr
+
+HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "cursor-vscode", "version": "1"}}
+HEAVY = ("click", "pydantic", "mcp", "json", "re", "socket", "subprocess", "threading", "asyncio", "sqlalchemy")
+PATIENT = 30
+ROOT = Path(__file__).parents[3]
+VARIABLE = re.compile(r'"([A-Z][A-Z_]+(?:_DIR|_HOME|DATA))"')
+
+
+class Home:
+    """A user's home folder with one local process, ended with it."""
+
+    def __init__(self, folder: Path, **env: str) -> None:
+        self.folder = folder
+        (folder / "shop").mkdir(parents=True)
+        self.env = {**os.environ, "HOME": str(folder), "CTXR_HOME": str(folder / "ctxr"), "CTXR_SHARED": "on", **env}
+        for kind in ("CONFIG", "DATA"):
+            self.env[f"XDG_{kind}_HOME"] = str(folder / kind)
+        self.place = Place(str(folder / "ctxr"), self.env)
+
+    @property
+    def process(self) -> int:
+        """The id of the local process."""
+        return int(Path(self.place.path("lock")).read_text())
+
+    def end(self) -> None:
+        """No process is left behind."""
+        if Path(self.place.path("lock")).exists():
+            self.place.end_hung()
+
+    def server(self, *words: str) -> StdioServerParameters:
+        """What a client is configured with."""
+        return StdioServerParameters(command=CTXR, args=["mcp", *words], env=self.env, cwd=str(self.folder / "shop"))
+
+    def run(self, *words: str, **env: str) -> tuple[int, str, str]:
+        """Exit status, stdout and stderr of a command."""
+        done = subprocess.run(
+            [CTXR, *words], env={**self.env, **env}, cwd=self.folder / "shop", capture_output=True, check=False
+        )
+        return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+class Window:
+    """A client's end of `ctxr mcp`, message by message."""
+
+    def __init__(self, home: Home, *program: str) -> None:
+        self._process = subprocess.Popen(
+            program or (CTXR, "mcp"),
+            env=home.env,
+            cwd=home.folder / "shop",
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        self.ask("initialize", HELLO)
+        self.hear()
+        self.say("notifications/initialized", {})
+        self._number = 1
+
+    def __enter__(self) -> Window:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate(timeout=PATIENT)
+
+    def ask(self, method: str, params: dict[str, Any], number: int = 0) -> None:
+        """Send a request."""
+        self._send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+
+    def call(self, tool: str, **arguments: Any) -> None:
+        """Send a tool call."""
+        self._number += 1
+        self.ask("tools/call", {"name": tool, "arguments": arguments}, self._number)
+
+    def say(self, method: str, params: dict[str, Any]) -> None:
+        """Send a notification."""
+        self._send({"jsonrpc": "2.0", "method": method, "params": params})
+
+    def hear(self) -> dict[str, Any]:
+        """The next message."""
+        assert self._process.stdout is not None
+        heard: dict[str, Any] = json.loads(self._process.stdout.readline())
+        return heard
+
+    def _send(self, message: dict[str, Any]) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(message).encode() + b"\n")
+        self._process.stdin.flush()
+
+
+def said(text: str) -> list[dict[str, str]]:
+    return [{"role": "user", "text": text}]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    """One for all tests of this module: each uses channels of its own."""
+    home = Home(tmp_path_factory.mktemp("local"))
+    yield home
+    home.end()
+
+
+@pytest.fixture
+def own_home(tmp_path: Path) -> Iterator[Callable[..., Home]]:
+    """A home of the test's own."""
+    homes: list[Home] = []
+
+    def make(**env: str) -> Home:
+        homes.append(Home(tmp_path / "own", **env))
+        return homes[-1]
+
+    yield make
+    for home in homes:
+        home.end()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_windows_share_a_process_and_each_has_its_own_tools_and_project(home: Home, mode: str) -> None:
+    project = str(home.folder / "shop")
+    async with (
+        Client(home.server(), mode=mode) as one,
+        Client(home.server("--toolsets", "all", "--project", "/elsewhere"), mode=mode) as other,
+    ):
+        few, every = (await one.list_tools()).tools, (await other.list_tools()).tools
+        assert len(few) < len(every)
+        assert {tool.name for tool in every if must_not_be_repeated(tool)} <= NOT_REPEATED
+        meta = {"project": project}
+        await other.call_tool("conversation_log", {"channel": f"basket-{mode}", "messages": said("hi"), "meta": meta})
+        seen = (await one.call_tool("list_sessions", {})).structured_content
+        not_seen = (await other.call_tool("list_sessions", {})).structured_content
+    assert seen is not None
+    assert not_seen is not None
+    assert f"basket-{mode}" in [session["channel"] for session in seen["result"]["sessions"]]
+    assert not_seen["result"]["sessions"] == []
+
+
+def must_not_be_repeated(tool: Tool) -> bool:
+    """What the tool says of itself."""
+    assert tool.annotations is not None
+    return not (tool.annotations.read_only_hint or tool.annotations.idempotent_hint)
+
+
+def test_who_is_told_of_other_stores_gets_a_process_of_its_own() -> None:
+    read = {name for file in (ROOT / "sources").rglob("*.py") for name in VARIABLE.findall(file.read_text("utf-8"))}
+    assert read
+    assert {Place("/home", {}).name}.isdisjoint(Place("/home", {name: "x"}).name for name in read)
+
+
+@pytest.mark.anyio
+async def test_a_window_is_told_what_another_stores_also_after_the_process_was_killed(home: Home) -> None:
+    uri = "registry://channels/news"
+    async with (
+        Client(home.server()) as claude,
+        claude.listen(resource_subscriptions=[uri]) as news,
+        Client(home.server(), mode="legacy") as cursor,
+    ):
+        for text in ("before", "after"):
+            await cursor.call_tool("conversation_log", {"channel": "news", "messages": said(text)})
+            with anyio.fail_after(PATIENT):
+                assert await anext(aiter(news)) == ResourceUpdated(uri)
+            if text == "before":
+                os.kill(home.process, signal.SIGKILL)
+
+
+def test_a_killed_process_costs_no_answer_and_nothing_is_done_twice(home: Home) -> None:
+    with Window(home) as window:
+        window.call("conversation_log", channel="killed", messages=said("one"))
+        window.hear()
+        os.kill(home.process, signal.SIGSTOP)
+        window.call("conversation_log", channel="killed", messages=[*said("one"), *said("two")])
+        window.call("export_session", session_id="#1", path="chat.md")
+        window.call("list_sessions", project="all")
+        time.sleep(0.05)
+        os.kill(home.process, signal.SIGKILL)
+        answers = {answer["id"]: answer for answer in (window.hear() for _ in range(3))}
+    logged = answers[3]["result"]["structuredContent"]["result"]
+    assert (logged["new_count"], logged["duplicate_count"]) == (1, 1)
+    assert "look before you ask again" in answers[4]["error"]["message"]
+    assert answers[5]["result"]["structuredContent"]["ok"]
+
+
+def test_a_process_that_hangs_is_replaced(home: Home) -> None:
+    code = "import cli.shared.place as p; p.PATIENCE_S = 2.0; import cli.shared.window as w; w.run_window([])"
+    with Window(home, sys.executable, "-c", code) as window:
+        hanging = home.process
+        os.kill(hanging, signal.SIGSTOP)
+        window.call("list_sessions")
+        assert window.hear()["result"]["structuredContent"]["ok"]
+        assert home.process != hanging
+
+
+def test_a_change_of_the_settings_brings_a_new_process_to_all_windows(home: Home) -> None:
+    with Window(home) as window:
+        old = home.process
+        (home.folder / "ctxr" / "config.toml").write_text("answer_characters = 30000\n")
+        with Window(home):
+            assert home.process != old
+            window.call("conversation_log", channel="moved", messages=said("hello"))
+            assert window.hear()["result"]["structuredContent"]["ok"]
+
+
+def test_commands_say_the_same_as_in_a_process_of_their_own(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in home.env.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(home.folder / "shop")
+    for words in (
+        *(("list",), ("list", "--json", "--project", "."), ("recent", "--days", "3"), ("show", "1"), ("sync",)),
+        *(("search", "two"), ("search", "unheard-of"), ("show", "nothing"), ("list", "--limit", "x")),
+        *(("extract", "two")),
+    ):
+        alone = bare_ctxr(*words)
+        assert home.run(*words) == (alone.exit_code, alone.stdout, alone.stderr), words
+
+
+def test_a_window_and_a_command_import_next_to_nothing() -> None:
+    code = (
+        "import sys; import cli.entry, cli.shared.window, cli.shared.command;"
+        f"print([name for name in {HEAVY} if name in sys.modules])"
+    )
+    loaded = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
+    assert loaded.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("hindrance", ["a file in its place", "open to others"])
+def test_where_nothing_can_be_shared_nothing_is_started(own_home: Callable[..., Home], hindrance: str) -> None:
+    home = own_home()
+    (home.folder / "ctxr").mkdir()
+    if hindrance == "open to others":
+        (home.folder / "ctxr" / "local").mkdir(mode=0o755)
+    else:
+        (home.folder / "ctxr" / "local").touch()
+    assert home.place.reach({"want": "ping"}) is None
+    assert not Path(home.place.path("lock")).exists()
+
+
+def test_where_there_are_no_sockets_a_port_and_a_secret_do(own_home: Callable[..., Home]) -> None:
+    home = own_home(CTXR_SHARED="loopback")
+    with Window(home) as window:
+        window.call("conversation_log", channel="c", messages=said("hello " * 50_000))
+        assert window.hear()["result"]["structuredContent"]["ok"]
+        window.call("fetch_session_by_id", session_id="#1")
+        assert len(window.hear()["result"]["content"][0]["text"]) > 5_000
+    file = Path(home.place.path("port"))
+    assert file.stat().st_mode & 0o777 == 0o600
+    file.write_text(f"{file.read_text().split()[0]} guessed")
+    stranger = home.place.connect()
+    assert stranger is not None
+    stranger.sendall(b'{"want": "ping"}\n')
+    assert stranger.recv(100) == b""
+    stranger.close()
+
+
+def test_the_socket_and_its_folder_are_the_users_alone(home: Home) -> None:
+    home.run("list")
+    assert {Path(folder).stat().st_mode & 0o777 for folder in (home.place.home, home.place.folder)} == {0o700}
+    assert Path(home.place.path("sock")).stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.anyio
+async def test_a_process_ends_when_nobody_has_come_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_process, "TICK_S", 0.01)
+    monkeypatch.setattr(local_process, "IDLE_S", 0.02)
+    place = Place(str(tmp_path), {})
+    place.open_folder()
+    lock = place.lock()
+    assert lock is not None
+    with anyio.fail_after(PATIENT):
+        await LocalProcess(place, no_operation, no_news).serve(lock)
+    assert os.listdir(place.folder) == [f"{place.name}.lock"]
+    assert place.lock() is not None
+
+
+async def no_operation(*_: object) -> dict[str, Any]:
+    raise AssertionError("nobody asks")
+
+
+async def no_news(_: object) -> AsyncIterator[set[str]]:
+    for _ in range(0):
+        yield set()

@@ -1,0 +1,123 @@
+"""`ctxr db copy`: a registry moves to another database, and nothing of it is lost or there twice."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, event
+from sqlalchemy.engine import Engine
+
+from registry.storage.upkeep.integrity import damage_of
+from tests.cli.conftest import FIBONACCI, Ctxr, bare_ctxr
+
+
+def log(ctxr: Ctxr, channel: str, *texts: str) -> None:
+    messages = [{"role": "user", "text": text} for text in texts]
+    assert ctxr("log", "-", given={"channel": channel, "messages": messages}).exit_code == 0
+
+
+def at(url: str, *words: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """What a command answers over the registry at that address."""
+    with monkeypatch.context() as patch:
+        patch.setenv("CTXR_DATABASE_URL", url)
+        done = bare_ctxr(*words)
+        assert done.exit_code == 0, done.output
+        return json.loads(done.stdout)
+
+
+@pytest.fixture
+def file(ctxr: Ctxr, empty_home: Path) -> Path:
+    for number in range(3):
+        log(ctxr, f"basket {number}", *(f"Why does the basket lose item {n} of {number}?" for n in range(20)))
+    assert ctxr("log", "-", given=FIBONACCI).exit_code == 0
+    assert ctxr("extract", "피보나치", "--json").exit_code == 0
+    return empty_home / "ctxr" / "registry.db"
+
+
+def test_the_copy_answers_as_the_original_does(
+    ctxr: Ctxr, file: Path, empty_database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = empty_database_url
+    done = ctxr("db", "copy", str(file), there)
+    assert done.exit_code == 0, done.output
+    assert "conversation: 62 rows, 62 written" in done.output
+    assert "Both hold the same." in done.output
+    assert damage_of(there) == []
+    for words in (["list", "--json"], ["search", "basket item 7", "--json"]):
+        here = at(f"sqlite:///{file}", *words, monkeypatch=monkeypatch)
+        assert at(there, *words, monkeypatch=monkeypatch)["sessions"] == here["sessions"]
+
+
+def test_it_comes_back_as_it_was(ctxr: Ctxr, file: Path, empty_database_url: str, tmp_path: Path) -> None:
+    back = tmp_path / "back.db"
+    assert ctxr("db", "copy", str(file), empty_database_url).exit_code == 0
+    done = ctxr("db", "copy", empty_database_url, str(back))
+    assert "conversation: 62 rows, 62 written" in done.output
+    assert ctxr("db", "copy", str(file), str(back)).output.count(" 0 written, 0 removed") == done.output.count(
+        "written"
+    )
+
+
+def test_a_later_copy_brings_what_has_changed_and_takes_away_what_is_gone(
+    ctxr: Ctxr, file: Path, empty_database_url: str
+) -> None:
+    assert ctxr("db", "copy", str(file), empty_database_url).exit_code == 0
+    log(ctxr, "basket 3", "Does the basket keep what was bought?")
+    assert ctxr("forget", "--channel", "basket 0", "--yes").exit_code == 0
+    assert ctxr("tag", "basket 1", "shop").exit_code == 0
+    done = ctxr("db", "copy", str(file), empty_database_url)
+    assert "conversation: 43 rows, 1 written, 20 removed or changed" in done.output
+    assert damage_of(empty_database_url) == []
+
+
+def test_a_copy_that_was_stopped_goes_on_where_it_was(
+    ctxr: Ctxr, file: Path, empty_database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("registry.storage.upkeep.copying.BATCH", 10)
+    monkeypatch.setattr("registry.storage.upkeep.table_export.BATCH", 10)
+    batches = 0
+
+    def stop(_connection: Connection, _cursor: Any, statement: str, *_: Any) -> None:
+        nonlocal batches
+        batches += statement.startswith("INSERT INTO conversation")
+        if batches == 4:
+            raise KeyboardInterrupt
+
+    event.listen(Engine, "before_cursor_execute", stop)
+    try:
+        assert ctxr("db", "copy", str(file), empty_database_url).exit_code != 0
+    finally:
+        event.remove(Engine, "before_cursor_execute", stop)
+    done = ctxr("db", "copy", str(file), empty_database_url)
+    assert "conversation: 62 rows, 32 written" in done.output
+    assert damage_of(empty_database_url) == []
+
+
+def test_what_is_said_afterwards_gets_numbers_of_its_own(
+    ctxr: Ctxr, file: Path, empty_database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert ctxr("db", "copy", str(file), empty_database_url).exit_code == 0
+    monkeypatch.setenv("CTXR_DATABASE_URL", empty_database_url)
+    log(ctxr, "basket 9", "And now?")
+    assert damage_of(empty_database_url) == []
+
+
+def test_another_registry_is_never_written_over(ctxr: Ctxr, file: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other" / "registry.db"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CTXR_DATABASE_URL", f"sqlite:///{other}")
+        log(ctxr, "theirs", "What is this?")
+    done = ctxr("db", "copy", str(file), str(other))
+    assert done.exit_code == 2
+    assert "The target is another registry, with conversations of its own." in done.output
+    assert "The two registries are the same." in ctxr("db", "copy", str(file), str(file)).output
+
+
+def test_a_registry_that_is_not_there_is_not_taken_for_an_empty_one(ctxr: Ctxr, file: Path, tmp_path: Path) -> None:
+    done = ctxr("db", "copy", str(tmp_path / "no.db"), str(tmp_path / "new.db"))
+    assert done.exit_code == 2
+    assert "There is no registry to copy." in done.output
+    assert not (tmp_path / "no.db").exists()

@@ -1,0 +1,129 @@
+"""`ctxr doctor` and `ctxr db upgrade`."""
+
+import json
+import socket
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.running.addresses import shown_address
+from cli.upkeep.doctor import check_folder
+from registry.storage.migrations import HEAD
+from tests.cli.conftest import FIBONACCI, Ctxr, bare_ctxr
+
+
+def report(**expected: Any) -> dict[str, Any]:
+    """What doctor finds, by the name of what it looked at."""
+    result = bare_ctxr("doctor", "--json")
+    body: dict[str, Any] = json.loads(result.stdout)
+    assert result.exit_code == (0 if body["ok"] else 1)
+    return {**body, **{finding["what"]: finding for finding in body["findings"]}, **expected}
+
+
+@pytest.fixture(autouse=True)
+def nobody_listens(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
+    monkeypatch.setenv("CTXR_PORT", str(port))
+
+
+def test_a_fresh_machine_is_healthy_and_nothing_is_made_by_looking(empty_home: Path) -> None:
+    seen = report()
+    assert seen["ok"]
+    assert seen["folder"]["state"] == seen["database"]["state"] == seen["server"]["state"] == "note"
+    assert list(empty_home.iterdir()) == []
+
+
+def test_a_registry_in_use_is_counted(ctxr: Ctxr) -> None:
+    ctxr("log", "-", given=FIBONACCI)
+    seen = report()
+    assert seen["database"]["state"] == "ok"
+    assert seen["database"]["found"].endswith(f"revision {HEAD}, channels: 1, messages: 2")
+
+
+def test_a_registry_on_postgresql_is_looked_at_too(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CTXR_DATABASE_URL", postgres_url)
+    bare_ctxr("log", "-", given=FIBONACCI)
+    seen = report()["database"]
+    assert seen["state"] == "ok"
+    assert seen["found"].startswith("PostgreSQL ")
+    assert seen["found"].endswith("channels: 1, messages: 2")
+
+
+def test_each_setting_says_where_it_comes_from(ctxr: Ctxr, empty_home: Path, port: int) -> None:
+    (empty_home / "ctxr" / "config.toml").write_text('timeout_s = 5\nhost = "::1"\n', encoding="utf-8")
+    settings = report()["settings"]
+    assert settings["port"] == {"value": port, "from": "CTXR_PORT"}
+    assert settings["timeout_s"] == {"value": 5.0, "from": "config.toml"}
+    assert settings["search_budget"] == {"value": 0, "from": "default"}
+
+
+def test_a_wrong_setting_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CTXR_TIMEOUT_S", "soon")
+    seen = report()
+    assert not seen["ok"]
+    assert "CTXR_TIMEOUT_S" in seen["configuration"]["remedy"]
+
+
+def test_a_database_from_a_newer_version_is_broken_and_stays_as_it_is(ctxr: Ctxr, empty_home: Path) -> None:
+    make_newer(empty_home / "ctxr" / "registry.db")
+    seen = report()
+    assert seen["database"]["state"] == "broken"
+    assert seen["database"]["remedy"] == "update Context Registry"
+    failed = ctxr("db", "upgrade")
+    assert failed.exit_code == 1
+    assert failed.stderr.startswith("error: STORAGE_ERROR: The registry was written by a newer version")
+
+
+def make_newer(file: Path) -> None:
+    """Say in a registry that a later release has changed its tables."""
+    with sqlite3.connect(file) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.close()
+
+
+def test_a_file_that_is_no_database_is_broken(ctxr: Ctxr, empty_home: Path) -> None:
+    (empty_home / "ctxr" / "registry.db").write_bytes(b"no database at all" * 100)
+    assert report()["database"]["state"] == "broken"
+
+
+def test_a_folder_that_cannot_be_written_is_broken(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert check_folder(tmp_path / "file" / "ctxr").state == "broken"
+
+
+def test_a_password_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CTXR_DATABASE_URL", "postgresql://me:hunter2@127.0.0.1:1/registry")
+    result = bare_ctxr("doctor")
+    assert result.exit_code == 1
+    assert "hunter2" not in result.output
+    assert shown_address("postgresql://me:s:e@host/db") == "postgresql://me:***@host/db"
+
+
+def test_clients_on_this_machine_are_found_connected_or_not(empty_home: Path) -> None:
+    (empty_home / ".cursor").mkdir()
+    (empty_home / ".codex").mkdir()
+    (empty_home / ".cursor" / "mcp.json").write_text('{"mcpServers": {"context-registry": {}}}', encoding="utf-8")
+    seen = report()
+    assert seen["Cursor"]["state"] == "ok"
+    assert seen["Codex"]["state"] == "note"
+    assert "Gemini CLI" not in seen
+
+
+def test_a_port_used_by_another_program_is_broken(port: int) -> None:
+    with socket.create_server(("127.0.0.1", port)) as other:
+        other.settimeout(0)
+        seen = report()
+    assert seen["server"]["state"] == "broken"
+
+
+def test_the_report_is_readable_in_80_columns(ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CTXR_HOME", "/data")
+    lines = bare_ctxr("doctor").output.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any(line.startswith("note    folder") for line in lines)
+
+
+def test_upgrading_says_what_was_done(empty_home: Path) -> None:
+    assert bare_ctxr("db", "upgrade").output == f"The registry was made, at revision {HEAD}.\n"
+    assert bare_ctxr("db", "upgrade").output == f"The registry is at revision {HEAD} already.\n"

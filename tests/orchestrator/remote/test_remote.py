@@ -1,0 +1,217 @@
+"""A registry elsewhere: what is said on one machine is there, and on the others, once, whatever the line does."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from backoffice.app import create_app_over
+from orchestrator.remote.client import RemoteRegistry, Unreachable
+from orchestrator.remote.exchange import Exchanged, pull, push
+from orchestrator.service import Orchestrator
+from registry.registry import Registry
+from registry.storage.remote import waiting_for
+
+pytestmark = pytest.mark.anyio
+
+URL = "http://127.0.0.1:8765"
+
+
+class Line(httpx.AsyncBaseTransport):
+    """A line to the registry elsewhere that can be cut, before a request arrives or before its answer does."""
+
+    def __init__(self, elsewhere: Orchestrator) -> None:
+        self._there = httpx.ASGITransport(create_app_over(elsewhere))
+        self.cuts: Callable[[], str] = lambda: ""
+        self.requests: list[str] = []
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        cut = self.cuts()
+        if cut == "before":
+            raise httpx.ConnectError("no line")
+        self.requests.append(f"{request.method} {request.url.path}")
+        answer = await self._there.handle_async_request(request)
+        if cut == "after":
+            raise httpx.ReadError("the line broke")
+        return answer
+
+
+class Laptop:
+    """A machine with a registry of its own."""
+
+    def __init__(self, file: Path, line: Line) -> None:
+        self.orchestrator = Orchestrator(Registry(f"sqlite:///{file}"))
+        self.line = line
+
+    async def log(self, channel: str, *texts: str, start: int = 0, **meta: Any) -> None:
+        messages = [
+            {"role": "assistant" if at % 2 else "user", "text": text, "timestamp": f"2026-03-02T10:{start + at:02}:00Z"}
+            for at, text in enumerate(texts)
+        ]
+        given = {"operation": "conversation_log", "channel": channel, "messages": messages, "metadata": meta}
+        assert (await self.orchestrator.run({**given, "source": "cursor"}))["success"]
+
+    async def push(self) -> Exchanged:
+        return await self._exchange(push)
+
+    async def pull(self) -> Exchanged:
+        return await self._exchange(pull)
+
+    async def _exchange(self, way: Any) -> Exchanged:
+        done = Exchanged()
+        async with RemoteRegistry(URL, transport=self.line) as remote:
+            await way(self.orchestrator, remote, done)
+        return done
+
+
+async def said(orchestrator: Orchestrator) -> dict[str, list[str]]:
+    """The texts of every channel, in their order."""
+    found: dict[str, list[str]] = {}
+    sessions = (await orchestrator.run({"operation": "list", "query": {"limit": 100}}))["sessions"]
+    for session in sessions:
+        rows = await orchestrator.registry.get_conversations(session["channel"])
+        found[session["channel"]] = [row["text"] for row in rows]
+    return found
+
+
+@pytest.fixture
+async def elsewhere(database_url: str) -> AsyncIterator[Orchestrator]:
+    registry = Registry(database_url)
+    yield Orchestrator(registry)
+    registry.close()
+
+
+@pytest.fixture
+def line(elsewhere: Orchestrator) -> Line:
+    return Line(elsewhere)
+
+
+@pytest.fixture
+async def laptops(tmp_path: Path, line: Line) -> AsyncIterator[tuple[Laptop, Laptop]]:
+    both = Laptop(tmp_path / "one.db", line), Laptop(tmp_path / "two.db", line)
+    yield both
+    for laptop in both:
+        laptop.orchestrator.registry.close()
+
+
+async def test_what_is_said_on_one_laptop_is_found_on_the_other(laptops: tuple[Laptop, Laptop]) -> None:
+    one, two = laptops
+    await one.log("basket", "Why does the basket lose items?", "The session expires.", title="Lost basket")
+    await one.push()
+    assert (await two.pull()).received == 2
+    answer = await two.orchestrator.run({"operation": "extract", "query": {"text": "basket loses items"}})
+    assert [message["text"] for message in answer["messages"]] == [
+        "Why does the basket lose items?",
+        "The session expires.",
+    ]
+    listed = await two.orchestrator.run({"operation": "list", "query": {}})
+    assert listed["sessions"][0]["title"] == "Lost basket"
+
+
+async def test_a_conversation_goes_on_from_both_sides(laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator) -> None:
+    one, two = laptops
+    await one.log("basket", "Why does the basket lose items?", "The session expires.")
+    await one.push()
+    await two.pull()
+    await two.log("basket", "And on the phone?", "There it is kept.", start=2)
+    await two.push()
+    await one.pull()
+    whole = [
+        *("Why does the basket lose items?", "The session expires.", "And on the phone?", "There it is kept."),
+        *("continue", "Done.", "continue", "Done again."),
+    ]
+    await one.log("basket", *whole)
+    await one.push()
+    await two.pull()
+    assert [await said(each) for each in (one.orchestrator, two.orchestrator, elsewhere)] == 3 * [{"basket": whole}]
+
+
+async def test_what_came_is_not_sent_back(laptops: tuple[Laptop, Laptop], line: Line) -> None:
+    one, two = laptops
+    await one.log("basket", "Why does the basket lose items?", "The session expires.")
+    await one.push()
+    await two.pull()
+    line.requests.clear()
+    assert (await two.push()).sent == 0
+    assert (await one.pull()).received == 0
+    assert line.requests == ["GET /bo/changes"]
+
+
+async def test_two_laptops_with_the_same_history_end_with_one_channel(
+    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator
+) -> None:
+    one, two = laptops
+    texts = "Why does the basket lose items?", "The session expires.", "And on the phone?", "There it is kept."
+    await one.log("cursor_session_1", *texts, session_id="s-1")
+    await two.log("cursor_session_0001", *texts[:2], session_id="s-1")
+    await one.push()
+    await two.push()
+    await two.pull()
+    assert await said(elsewhere) == {"cursor_session_1": list(texts)}
+    assert await said(two.orchestrator) == {"cursor_session_0001": list(texts)}
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_a_line_that_breaks_loses_nothing_and_doubles_nothing(
+    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, line: Line, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestrator.remote.exchange.MOST", 3)
+    one, two = laptops
+    chance = random.Random(seed)
+    expected: dict[str, list[str]] = {}
+    for number in range(4):
+        texts = [f"What about item {at} of {number}?" if at % 4 else "continue" for at in range(7)]
+        await one.log(f"basket {number}", *texts)
+        expected[f"basket {number}"] = texts
+    for laptop, way in ((one, "push"), (two, "pull")):
+        line.cuts = lambda: chance.choice(("", "before", "after"))
+        for _ in range(200):
+            try:
+                await getattr(laptop, way)()
+            except Unreachable:
+                continue
+            break
+        line.cuts = lambda: ""
+        await getattr(laptop, way)()
+    assert await said(elsewhere) == expected
+    assert await said(two.orchestrator) == expected
+
+
+async def test_what_is_refused_holds_up_nothing_else(
+    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, _ = laptops
+    await one.log("long", "Why does the basket lose items?", "x" * 500)
+    await one.log("basket", "And on the phone?")
+    refusing = line.handle_async_request
+
+    async def refuse(request: httpx.Request) -> httpx.Response:
+        if b"xxxxx" in request.content:
+            return httpx.Response(
+                413, json={"error": {"code": "INVALID_REQUEST", "message": "Too long", "details": ""}}
+            )
+        return await refusing(request)
+
+    monkeypatch.setattr(line, "handle_async_request", refuse)
+    done = await one.push()
+    assert (done.sent, done.refused) == (2, 1)
+    assert "Too long" in str(done.why)
+    assert await said(elsewhere) == {"long": ["Why does the basket lose items?"], "basket": ["And on the phone?"]}
+    standing = await one.orchestrator.registry.read(lambda tx: waiting_for(tx, URL))
+    assert (standing.sent, standing.refused, standing.waiting) == (2, 1, 0)
+
+
+async def test_without_a_line_all_waits(laptops: tuple[Laptop, Laptop], line: Line) -> None:
+    one, _ = laptops
+    await one.log("basket", "Why does the basket lose items?", "The session expires.")
+    line.cuts = lambda: "before"
+    with pytest.raises(Unreachable):
+        await one.push()
+    standing = await one.orchestrator.registry.read(lambda tx: waiting_for(tx, URL))
+    assert (standing.sent, standing.waiting) == (0, 2)
+    assert await said(one.orchestrator) == {"basket": ["Why does the basket lose items?", "The session expires."]}

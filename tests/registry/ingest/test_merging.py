@@ -1,0 +1,71 @@
+"""What a channel had beside its messages is still right when it has become one with another, or began earlier."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import Engine, select
+
+from registry.domain import Message, Role
+from registry.search.retrieval import find_messages
+from registry.search.scope import Scope
+from registry.storage.channels import describe_channel, get_channel
+from registry.storage.database import ReadTransaction, WriteTransaction, create_database_engine
+from registry.storage.extract_results import save_result
+from registry.storage.tables import conversation, extract_result
+from tests.registry.ingest.chats import BASKET, NINE, Chat, Turn, links
+
+VAGUE = Turn("continue", "Where were we?")
+
+
+@pytest.fixture
+def engine(database_url: str) -> Iterator[Engine]:
+    opened = create_database_engine(database_url)
+    yield opened.execution_options(write=True)
+    opened.dispose()
+
+
+def test_the_title_and_what_was_extracted_go_along_into_the_other_channel(engine: Engine) -> None:
+    chat = Chat(engine, [VAGUE, *BASKET])
+    chat.read(len(chat.turns))
+    chat.tool(1)
+    assert links(engine, chat.name)
+    with engine.begin() as connection:
+        tx = WriteTransaction(ReadTransaction(connection))
+        named = get_channel(tx, chat.name)
+        describe_channel(tx, named, {"title": "zebra crossing"})
+        numbers = select(conversation.c.number).where(conversation.c.channel_number == named.number)
+        hits = list(tx.execute(numbers).scalars())
+        save_result(
+            tx,
+            "ext_1",
+            record_type="extracted",
+            channel=chat.name,
+            result_type="raw",
+            items=[],
+            metadata={"hits": hits},
+            timestamp=NINE,
+            token=None,
+        )
+    chat.tool(len(chat.turns))
+    assert not links(engine, chat.name)
+    with engine.begin() as connection:
+        tx = WriteTransaction(ReadTransaction(connection))
+        session = get_channel(tx, chat.name)
+        assert session.number != named.number
+        found = find_messages(tx, "zebra", Scope()).wordings[0]
+        assert (list(found.titles), [term.frequency for term in found.terms]) == ([session.number], [1])
+        [metadata] = tx.execute(select(extract_result.c.metadata)).scalars()
+        kept = select(conversation.c.channel_number).where(conversation.c.number.in_(metadata["hits"]))
+        assert set(tx.execute(kept).scalars()) == {session.number}
+
+
+def test_a_channel_began_with_the_earliest_of_its_messages_whenever_that_came(engine: Engine) -> None:
+    chat = Chat(engine, BASKET)
+    for hours in (3, 0, 5):
+        chat.say([Message(Role.USER, f"{hours} hours later", NINE + timedelta(hours=hours))], 1)
+    with engine.begin() as connection:
+        row = get_channel(WriteTransaction(ReadTransaction(connection)), chat.name)
+    assert (row.created_at, row.updated_at) == (NINE, NINE + timedelta(hours=5))
