@@ -61,7 +61,7 @@ class World:
 
 _ID = re.compile(r"\b(conv|ext|exec|brief|snap|tok)_[0-9a-z]{26}\b")
 _TIMES = re.compile(r"20[23]\d-\d\d-\d\d[T ]\d\d:\d\d(:[\d.]+)?(Z|\+00:00)?")
-_MEASURES = r"duration_ms|mean_ms|p\d\d_ms|at|start|bucket_s|next_cursor|from|to"
+_MEASURES = r"duration_ms|mean_ms|p\d\d_ms|at|start|bucket_s|next_cursor|place|from|to"
 _FIGURES = re.compile(rf'"({_MEASURES})":\s*("[^"]*"|[\d.]+|null)')
 _CURSORS = re.compile(r"((cursor|after|before)=)[\w%-]+")
 _MEASURED = re.compile(r"[\d.,]+\s*(ms|s)\b")
@@ -245,7 +245,7 @@ async def _answers(here: World, theirs: World, people: People) -> AsyncIterator[
     since = parse_time(START.format(1, 0))
     yield "subscriptions", str(sorted(await seen.read(lambda tx: UpdatedChannels(tx, since).names(tx))))
     events = await seen.read(Listener(Place()).news)
-    yield "events", str([(event.kind, _bare(json.dumps(event.item))) for event in events])
+    yield "after all events", str([(event.kind, _bare(json.dumps(event.item))) for event in events])
     for path in ("/bo/ao/executions?limit=1000", "/bo/extracts?limit=1000", "/bo/ao/statistics", "/bo/channels"):
         yield f"after all {path}", await here.ask("GET", path)
 
