@@ -14,8 +14,9 @@ from mcp_server.envelope import Envelope, reply
 from mcp_server.history_tools import PROJECT, WHEN
 from mcp_server.identity import client_name
 from orchestrator.calls import source_of
+from orchestrator.field_types import ChannelName, Instant
 from orchestrator.lazy import RunOperation
-from orchestrator.requests import ChannelName, DeleteQuery, DeleteRequest, Instant
+from orchestrator.requests import DeleteQuery, DeleteRequest
 
 
 class Forgotten(BaseModel):

@@ -45,7 +45,8 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
     keeping = Keeping(settings.unmasked_projects, settings.never_keep)
     registry = await asyncio.to_thread(Registry, settings.url, limits, keeping)
     with suppress(OSError):  # in a folder that cannot be written into, no hook leaves anything
-        share_masking(str(settings.home), await registry.read(find_key) or b"", settings.unmasked_projects)
+        key: bytes | None = await registry.read(find_key)
+        share_masking(str(settings.home), key or b"", settings.unmasked_projects)
     meaning = _meaning(settings, registry)
     writer = _writer(settings)
     places = Places(Path.home(), os.environ)

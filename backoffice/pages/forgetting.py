@@ -60,7 +60,7 @@ def _named(*given: str) -> dict[str, str]:
 
 
 def _request(named: dict[str, str], *, dry_run: bool = False) -> dict[str, Any]:
-    query = {name: value for name, value in named.items() if name != "channel"}
+    query: dict[str, Any] = {name: value for name, value in named.items() if name != "channel"}
     query |= {"soft": False, **({"dry_run": True} if dry_run else {})}
     return {"operation": "delete", "channel": named.get("channel"), "query": query, "source": SOURCE}
 

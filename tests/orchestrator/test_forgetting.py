@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -190,7 +191,7 @@ async def test_a_kept_question_goes_with_the_message_it_should_find_and_with_its
     stored = (await orchestrator.run(sent(ASKED, ANSWERED, THEN)))["stored_ids"]
     for at, words in enumerate(("northern gate", "quokkalike courier", "in the morning")):
         question = {"operation": "search", "channel": None, "query": {"text": words}}
-        await orchestrator.registry.write(lambda tx, of=stored[at], q=question: keep_expectation(tx, q, of))
+        await orchestrator.registry.write(partial(keep_expectation, request=question, message_id=stored[at]))
     assert (await forget(orchestrator, matching="quokkalike"))["receipt"]["cases"] == 1
     await forget(orchestrator, id=stored[0])
     assert [case.message_id for case in await orchestrator.registry.read(list_expectations)] == [stored[2]]

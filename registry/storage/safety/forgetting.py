@@ -286,7 +286,7 @@ def _without_words(row: Any) -> dict[str, Any]:
 def _forget_cases(tx: WriteTransaction, found: Affected, matching: str | None) -> int:
     """Kept questions that should find one of the messages, or that speak of what is forgotten themselves."""
     within = conversation.c.channel_number.in_([row.number for row in found.channels])
-    meant = [expectation.c.message_number.in_(select(conversation.c.number).where(within))]
+    meant: list[ColumnElement[bool]] = [expectation.c.message_number.in_(select(conversation.c.number).where(within))]
     meant += [expectation.c.message_number.in_(some) for some in _parts([row.number for row in found.messages])]
     words = [name for row in found.channels for name in (row.name, *aliases_of(tx, row.number))]
     asked = func.lower(cast(expectation.c.request, Text))
