@@ -65,10 +65,14 @@ async def three(seeded: Seeded) -> AsyncIterator[Orchestrator]:
     registry.close()
 
 
-async def test_as_much_is_shown_before_a_match_as_behind_it(three: Orchestrator) -> None:
-    [session] = (await search(three, "networks external", context_window=1))["sessions"]
-    [match] = [match for match in session["matches"] if match["sequence"] == 2]
-    assert [line["sequence"] for line in match["context"]] == [1, 3]
+@pytest.mark.parametrize(("words", "sequence", "around"), [("KeyError", 4, [3]), ("Why docker compose", 1, [2])])
+async def test_as_much_is_shown_before_a_match_as_behind_it(
+    three: Orchestrator, words: str, sequence: int, around: list[int]
+) -> None:
+    [session] = (await search(three, words, context_window=1))["sessions"]
+    [match] = session["matches"]
+    assert match["sequence"] == sequence
+    assert [line["sequence"] for line in match["context"]] == around
 
 
 async def test_a_match_shows_where_it_hit_and_what_was_said_around_it(three: Orchestrator) -> None:
