@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := @./.ci/install $(VENV)
 
-.PHONY: up quick test checks tests bench lock dist clean
+.PHONY: up quick test checks tests bench faults lock dist clean
 
 up: $(VENV)/.runtime
 	$(if $(EXTRAS),$(INSTALL) --editable '.[$(EXTRAS)]')
@@ -38,6 +38,10 @@ bench: $(VENV)/.dev
 dist: $(VENV)/.dev
 	rm -rf dist
 	$(BIN)/python -m hatchling build
+
+# A real server that is killed, runs out of disk and time, and is crowded, under load: an hour.
+faults: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.faults
 
 # Everything is resolved once, for the tests; what the product runs on is a part of that.
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from cli.terminal import terminal
+from registry.text.visible import visible
 
 Report = TypeVar("Report")
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, for scripts.")
@@ -51,8 +52,8 @@ def line_width() -> int:
 
 
 def printable(text: str) -> str:
-    """Without control characters: a stored text must not steer the reader's terminal."""
-    return _CONTROLS.sub("", text.replace("\r\n", "\n"))
+    """Without control characters, and with the invisible ones named: a stored text must not steer or deceive."""
+    return visible(_CONTROLS.sub("", text.replace("\r\n", "\n")))
 
 
 def one_line(text: str) -> str:

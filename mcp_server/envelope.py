@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 from mcp.types import CallToolResult, TextContent
 from pydantic import BaseModel
 
-from orchestrator.answer.visible import visible
+from orchestrator.answer.shown import shown
 from orchestrator.calls import QUOTED, QUOTING, RESULTS
 
 Result = TypeVar("Result", bound=BaseModel)
@@ -31,7 +31,7 @@ def reply(tool: str, outcome: Mapping[str, Any]) -> CallToolResult:
         body = {"ok": True, "tool": tool, "result": quoted | RESULTS[tool](outcome)}
     else:
         body = {"ok": False, "tool": tool, "error": outcome["error"]}
-    body = visible(body)
+    body = shown(body)
     # Unescaped and without spaces: the model pays for every character. One client hands its model the text beside the
     # structured content wherever the two differ, so they must not.
     text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))

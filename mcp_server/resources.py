@@ -14,7 +14,7 @@ from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 from mcp.types import INTERNAL_ERROR, INVALID_PARAMS
 
 from mcp_server.identity import client_name
-from orchestrator.calls import source_of
+from orchestrator.calls import QUOTED, source_of
 from orchestrator.lazy import RunOperation
 from orchestrator.requests import (
     ExtractQuery,
@@ -26,6 +26,7 @@ from orchestrator.requests import (
     Request,
 )
 from registry.errors import ErrorCode
+from registry.text.visible import visible, visible_in
 
 CHANNELS = "registry://channels"
 JSON = "application/json"
@@ -55,14 +56,14 @@ def add_resources(server: MCPServer[Any], run: RunOperation) -> None:
         """A conversation's last messages, what tools said shortened."""
         query = FetchQuery(session_id=channel, message_limit=MOST_MESSAGES, is_folded=True)
         outcome = await _asked(ctx, FetchRequest(query=query, source=_source(ctx)))
-        return _json({"session": outcome["session"], "messages": outcome["messages"]})
+        return _json({"quoted": QUOTED, "session": outcome["session"], "messages": outcome["messages"]})
 
     @server.resource(CHANNELS + "/{channel}/summary", name="summary", title="A channel's summary", security=FREE_NAMES)
     async def summary(channel: str, ctx: Context) -> str:
         """A conversation in short: what was asked, decided and changed, and what is open."""
         query = ExtractQuery(mode="summary", limit=1000)
         outcome = await _asked(ctx, ExtractRequest(channel=channel, query=query, source=_source(ctx)))
-        return str(outcome["summary"])
+        return f"{QUOTED}\n\n{visible(str(outcome['summary']))}"
 
     async def _asked(ctx: Context, request: Request) -> Mapping[str, Any]:
         return _succeeded(await run(request, client_name(ctx)))
@@ -88,4 +89,4 @@ def _succeeded(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(visible_in(value), ensure_ascii=False, separators=(",", ":"))

@@ -22,6 +22,7 @@ from pydantic import ValidationError
 from mcp_server.archive_tools import add_archive_tools
 from mcp_server.envelope import reply
 from mcp_server.export_tool import add_export_tool
+from mcp_server.forget_tool import add_forget_tool
 from mcp_server.history_tools import add_history_tools
 from mcp_server.identity import client_name
 from mcp_server.instructions import instructions_for, tell_each_client
@@ -35,6 +36,7 @@ from mcp_server.tools import add_channel_tools
 from orchestrator.calls import RESULTS, TOLD, as_meant, example, refusal
 from orchestrator.lazy import GrownChannels, RunOperation
 from orchestrator.refusals import invalid_request
+from orchestrator.requests import refuse_too_many
 from registry.errors import InternalError, InvalidRequest
 
 logger = logging.getLogger(__name__)
@@ -44,7 +46,10 @@ NAME = "context-registry"
 ARCHIVE = frozenset(
     {"create_backup", "list_backups", "validate_backup", "restore_backup", "migrate_session", "migrate_workspace"}
 )
-"""Tools that are published only where the user has switched them on: they copy and move what is kept."""
+ADMIN = frozenset({"forget"})
+SWITCHED_ON = {"archive": ARCHIVE, "admin": ADMIN}
+"""Tools that are published only where the user has switched them on: they copy, move and erase what is kept."""
+_BEHIND_SWITCHES = ARCHIVE | ADMIN
 
 DEFAULT = "default"
 TOOLSETS: dict[str, frozenset[str]] = {
@@ -58,9 +63,9 @@ TOOLSETS: dict[str, frozenset[str]] = {
             "tag_current_session",
         }
     ),
-    "history": frozenset(RESULTS) - {"conversation_log", "extract"} - ARCHIVE,
-    "all": frozenset(RESULTS) - ARCHIVE,
-    "archive": ARCHIVE & RESULTS.keys(),
+    "history": frozenset(RESULTS) - {"conversation_log", "extract"} - _BEHIND_SWITCHES,
+    "all": frozenset(RESULTS) - _BEHIND_SWITCHES,
+    **SWITCHED_ON,
 }
 """The tools of each toolset. The default is small: a model reads every description in every conversation."""
 
@@ -111,6 +116,8 @@ class RegistryServer(MCPServer[Any]):
         add_export_tool(self, run, project, is_local=is_local)
         if "archive" in toolsets:
             add_archive_tools(self, run, is_local=is_local)
+        if "admin" in toolsets:
+            add_forget_tool(self, run)
         add_prompts(self)
         add_resources(self, run)
         tell_each_client(self)
@@ -157,6 +164,11 @@ class RegistryServer(MCPServer[Any]):
                 {"type": "extra_forbidden", "loc": (field,), "input": arguments[field], "ctx": but} for field in unknown
             ]
             return await self._refuse(name, arguments, problems, context)
+        try:
+            refuse_too_many(arguments.get("messages"))
+        except InvalidRequest as exc:
+            client = client_name(context)
+            return reply(name, await self._run(refusal(name, exc, client), client))
         try:
             with _telling(context):
                 return await super().call_tool(name, arguments, context)
@@ -207,14 +219,14 @@ def _nothing() -> None:
 
 def no_such_tool(name: str) -> InvalidRequest:
     """What to say to who calls a tool that there is not, or that is not switched on."""
-    if name in ARCHIVE:
+    if toolset := next((toolset for toolset, tools in SWITCHED_ON.items() if name in tools), None):
         return InvalidRequest(
-            "The archive tools are not switched on.",
+            f"The {toolset} tools are not switched on.",
             f"tool: given {name!r}; allowed where the user starts the server with them: "
-            "ctxr mcp --toolsets default,archive",
+            f"ctxr mcp --toolsets default,{toolset}",
         )
     near = get_close_matches(name.lower(), sorted(TOOLSETS["all"]), 1, 0.0)[0]
-    allowed = ", ".join(tool for tool in RESULTS if tool not in ARCHIVE)
+    allowed = ", ".join(tool for tool in RESULTS if tool not in _BEHIND_SWITCHES)
     return InvalidRequest("No such tool.", f"tool: given {name!r}; allowed: {allowed}; nearest: {example(near)}")
 
 

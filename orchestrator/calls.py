@@ -138,6 +138,11 @@ def backup_result(outcome: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
+def receipt_result(outcome: Mapping[str, Any]) -> dict[str, Any]:
+    """forget's result: nothing of what was forgotten stands in it."""
+    return _present(outcome, "receipt")
+
+
 def _present(outcome: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: outcome[name] for name in names if name in outcome}
 
@@ -160,6 +165,7 @@ OPERATIONS = {
     "restore_backup": Operation.RESTORE_BACKUP,
     "migrate_session": Operation.MIGRATE,
     "migrate_workspace": Operation.MIGRATE,
+    "forget": Operation.DELETE,
 }
 """The operation that each tool runs, and as which a call with wrong arguments is recorded."""
 
@@ -181,6 +187,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "restore_backup": {"path": "2026-01-31T083000Z.ctxr-backup.zip", "dry_run": True},
     "migrate_session": {"session_id": "auth-design", "to": "/home/me/shop"},
     "migrate_workspace": {"workspace": "/home/me/shop-old", "to": "/home/me/shop", "dry_run": True},
+    "forget": {"channel": "cursor_session_20250929_1430", "dry_run": True},
 }
 """A correct call of each tool, for who made another one."""
 
@@ -202,6 +209,7 @@ RESULTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "restore_backup": backup_result,
     "migrate_session": backup_result,
     "migrate_workspace": backup_result,
+    "forget": receipt_result,
 }
 """Of each tool, what it shows of an operation that succeeded."""
 

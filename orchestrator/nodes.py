@@ -116,10 +116,14 @@ async def cr_write(state: State, run: Run) -> State:
         result = write(tx, run, request, state)
         if request.operation == Operation.CONVERSATION_LOG and run.recorder.channel:
             check_seen(tx, run.recorder.channel)
-        save_execution(tx, run.recorder.finished(result_summary(result)))
+        if not run.registry.is_read_only:
+            save_execution(tx, run.recorder.finished(result_summary(result)))
         return result
 
-    result = await run.registry.write(work, of=_written_to(state["query"]))
+    if run.registry.is_read_only and state["operation"] == Operation.EXTRACT:
+        result = await run.registry.read(lambda tx: work(WriteTransaction(tx)))  # it stores a note of what it found
+    else:
+        result = await run.registry.write(work, of=_written_to(state["query"]))
     if afterwards := OPERATIONS[state["operation"]].afterwards:
         await afterwards(run, state["query"])
     return {"result": result}

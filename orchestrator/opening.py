@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,16 +16,21 @@ from orchestrator.service import Orchestrator
 from orchestrator.state import ExternalAction, Shelf
 from orchestrator.sync.drain import drain
 from orchestrator.sync.freshness import Freshness
+from orchestrator.sync.spool_masking import share_masking
 from registry.ingest.let_in import Keeping
 from registry.private_files import keep_private, private_files_of
 from registry.registry import Registry
 from registry.settings import Settings
 from registry.storage.database import Limits
+from registry.storage.safety.masking import find_key
 from sources.base import Places
 from sources.readers import READERS
 
 if TYPE_CHECKING:
     from orchestrator.semantic.meaning import Meaning
+
+
+logger = logging.getLogger(__name__)
 
 
 @asynccontextmanager
@@ -38,6 +44,9 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
     limits = Limits(lock_s=settings.lock_timeout_s, statement_s=settings.timeout_s)
     keeping = Keeping(settings.unmasked_projects, settings.never_keep)
     registry = await asyncio.to_thread(Registry, settings.url, limits, keeping)
+    with suppress(OSError):  # in a folder that cannot be written into, no hook leaves anything
+        key: bytes | None = await registry.read(find_key)
+        share_masking(str(settings.home), key or b"", settings.unmasked_projects)
     meaning = _meaning(settings, registry)
     writer = _writer(settings)
     places = Places(Path.home(), os.environ)
@@ -52,16 +61,19 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
         shelf=Shelf(settings.home / "backups", READERS, places, settings.home / "resume"),
     )
     freshness = Freshness(orchestrator, settings.home, READERS, places)
-    if registry.is_embedded:
+    if registry.takes_in:
         orchestrator.before_reading = freshness.refresh
-    if meaning:
+    if registry.is_read_only:
+        logger.warning("The registry is read only: nothing new is stored, and nothing is recorded.")
+    if meaning and not registry.is_read_only:
         orchestrator.background.append(meaning.embedding)
-    if settings.remote_url:
+    if settings.remote_url and not registry.is_read_only:
         from orchestrator.remote.keeping_up import exchanging  # an HTTP client that only who asked for it needs
 
         orchestrator.background.append(partial(exchanging, orchestrator, settings))
     try:
-        await drain(orchestrator, settings.home)
+        if not registry.is_read_only:
+            await drain(orchestrator, settings.home)
         yield orchestrator
     finally:
         await freshness.close()

@@ -44,5 +44,6 @@ def _allowed(problem: Mapping[str, Any]) -> str:
 
 
 def _short(given: object, width: int = 80) -> str:
-    text = json.dumps(given, ensure_ascii=False, default=str)
+    some = given[:width] if isinstance(given, list | str) else given
+    text = json.dumps(some, ensure_ascii=False, default=str)
     return text if len(text) <= width else text[:width] + "…"

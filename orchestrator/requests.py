@@ -502,3 +502,10 @@ def parse_request(given: Mapping[str, Any]) -> Request:
         return shape.model_validate({key: value for key, value in given.items() if key != "operation"})
     except ValidationError as exc:
         raise invalid_request(exc.errors(include_url=False)) from exc
+
+
+def refuse_too_many(messages: object) -> None:
+    """InvalidRequest for more messages than one call may bring; asked before anything looks at each of them."""
+    if isinstance(messages, list) and len(messages) > MOST_MESSAGES:
+        allowed = f"at most {MOST_MESSAGES} in one call, more in several: the next ones follow on those before"
+        raise InvalidRequest("Too many messages at once.", f"messages: given {len(messages)}; allowed: {allowed}")

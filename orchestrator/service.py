@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import langsmith
 
 from orchestrator.calls import TOLD
-from orchestrator.field_types import MOST_MESSAGES
 from orchestrator.graph import build_graph
 from orchestrator.nodes import WRITE
 from orchestrator.operation_names import READING, Operation, full_name
@@ -22,7 +21,7 @@ from orchestrator.progress import run_telling
 from orchestrator.recording.recorder import Recorder, request_summary, result_summary
 from orchestrator.recording.records import Records
 from orchestrator.refusals import Refusal
-from orchestrator.requests import ImportRequest, Request, parse_request
+from orchestrator.requests import ImportRequest, Request, parse_request, refuse_too_many
 from orchestrator.resends import Resends
 from orchestrator.state import ExternalAction, Run, Shelf, State, Syncing
 from registry.access import Access
@@ -212,10 +211,7 @@ def _request_of(given: Mapping[str, Any] | Request | Refusal) -> Request:
 
 
 def _followable(given: Mapping[str, Any]) -> Any:
-    messages = given.get("messages")
-    if isinstance(messages, list) and len(messages) > MOST_MESSAGES:
-        allowed = f"at most {MOST_MESSAGES} in one call, more in several: the next ones follow on those before"
-        raise InvalidRequest("Too many messages at once.", f"messages: given {len(messages)}; allowed: {allowed}")
+    refuse_too_many(given.get("messages"))
     if is_too_deep(given):
         raise InvalidRequest("The request is not valid.", f"allowed: lists and objects nested at most {DEEPEST} deep")
     return storable(given)

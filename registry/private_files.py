@@ -28,6 +28,7 @@ def keep_private(paths: Iterable[Path]) -> None:
 def private_files_of(home: Path) -> Iterable[Path]:
     """What in the registry's folder is nobody else's business."""
     yield home / "config.toml"
+    yield home / "masking.json"
     yield from home.glob("registry.db*")
     yield home / "spool"
     yield from (home / "spool").glob("*")

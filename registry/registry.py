@@ -36,7 +36,7 @@ class Registry(Database):
     def _make_key(self) -> None:
         """Once for a registry; from then on it is known from the start."""
         with storage_errors("open"), self.engine.connect() as connection:
-            if find_key(ReadTransaction(connection)):
+            if find_key(ReadTransaction(connection)) or self.is_read_only:
                 return
         with storage_errors("open"), self._writing.begin() as connection:
             key_of(WriteTransaction(ReadTransaction(connection)))

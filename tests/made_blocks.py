@@ -18,7 +18,7 @@ from backoffice.app import create_app
 from backoffice.errors import STATUS
 from cli.connect.snippets import StdioServer
 from cli.main import COMMANDS, EXIT_STATUS, cli
-from mcp_server.server import DEFAULT, TOOLSETS, create_server
+from mcp_server.server import DEFAULT, SWITCHED_ON, TOOLSETS, create_server
 from registry.errors import RegistryError
 from registry.settings import Settings
 from sources.clients import CLIENTS
@@ -105,6 +105,7 @@ def published() -> list[Tool]:
 def toolsets() -> str:
     """Which tools each toolset has, in the order in which they are published."""
     names = [tool.name for tool in published()]
+    names += sorted(frozenset().union(*SWITCHED_ON.values()))
     rows = [
         (f"`{toolset}`", ", ".join(f"`{name}`" for name in names if name in held)) for toolset, held in TOOLSETS.items()
     ]

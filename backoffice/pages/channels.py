@@ -93,7 +93,7 @@ async def channels_page(request: Request, registry: Stored, client: Asking) -> R
         named_days=named_days(request),
         is_home=is_home,
         looked=since(here.before),
-        can_sync=registry.is_embedded,
+        can_sync=registry.takes_in,
         chips=chips(query.q or "", shown["understood"]),
         narrowed={name: given[name] for name in NARROWING if given[name]},
         **shown,

@@ -16,6 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from backoffice.admission import COOKIE
 from backoffice.pages.language import counter, language_of, teller, translator
 from backoffice.pages.zone import zone_told
+from registry.text.visible import visible
 
 BACKOFFICE = Path(__file__).parent.parent
 STATIC = BACKOFFICE / "static"
@@ -56,10 +57,16 @@ def _number(value: float) -> str:
     return f"{value:,}"
 
 
+def _seen(value: Any) -> Any:
+    """What a page shows of a value: nothing that its reader would not see."""
+    return type(value)(visible(value)) if isinstance(value, str) else value
+
+
 environment = Environment(
     loader=FileSystemLoader(BACKOFFICE / "templates"),
     autoescape=True,
     undefined=StrictUndefined,
+    finalize=_seen,
     trim_blocks=True,
     lstrip_blocks=True,
 )

@@ -16,6 +16,7 @@ from backoffice.pages import (
     flow_sources,
     flow_statistics,
     flow_try,
+    forgetting,
     login,
     today,
 )
@@ -28,6 +29,7 @@ ROUTERS = (
     today.router,
     conversation.router,
     actions.router,
+    forgetting.router,
     flow_statistics.router,
     flow_sources.router,
     flow_try.router,

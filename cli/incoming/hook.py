@@ -11,6 +11,7 @@ import sys
 import time
 
 from orchestrator.sync.spool import append, dumps, loads, registry_home
+from orchestrator.sync.spool_masking import without_secrets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ def run_hook(client: str, event: str) -> None:
     try:
         payload = _parse(_read_all(0))
         source = source_of(client, payload)
-        append(registry_home(), spooled(source, event, payload, time.time()))
+        home = registry_home()
+        append(home, spooled(source, event, without_secrets(home, payload), time.time()))
     except Exception as exc:  # fail open: a chat is worth more than its record
         _say(2, f"ctxr hook: not recorded: {exc}\n")
     _say(1, answer(client, event, payload, note(payload) if is_start(client, event, payload) else ""))

@@ -15,7 +15,7 @@ import click
     default="default",
     show_default=True,
     metavar="NAMES",
-    help="Which tools: default, history, all, archive; with commas.",
+    help="Which tools: default, history, all, archive, admin; with commas.",
 )
 @click.option("--project", metavar="FOLDER", help="The folder that `current` means. Default: the one it is started in.")
 def mcp(toolsets: str, project: str | None) -> None:

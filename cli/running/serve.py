@@ -10,7 +10,7 @@ import signal
 import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -80,7 +80,8 @@ def build_app(settings: Settings) -> FastAPI:
     async def run_beside() -> AsyncIterator[None]:
         orchestrator: Orchestrator = app.state.orchestrator
         check_exposure(settings, has_tokens=await orchestrator.registry.read(has_tokens))
-        old_runs = forgetting(orchestrator.registry, settings.keep_executions_days)
+        is_read_only = orchestrator.registry.is_read_only
+        old_runs = forgetting(orchestrator.registry, 0 if is_read_only else settings.keep_executions_days)
         async with server.session_manager.run(), old_runs, orchestrator.in_background():
             yield
 
@@ -182,7 +183,9 @@ def _keeping_up(
     orchestrator: Orchestrator, settings: Settings, audience: Audience
 ) -> AbstractAsyncContextManager[None]:
     """An embedded registry watches the clients' stores. A shared one does not: what a person's clients keep comes
-    into it only by that person's `ctxr sync`."""
+    into it only by that person's `ctxr sync`. Into one that is read only comes nothing."""
+    if orchestrator.registry.is_read_only:
+        return nullcontext()
     readers = READERS if orchestrator.registry.is_embedded else ()
     places = Places(Path.home(), os.environ)
     return watching(orchestrator, settings.home, readers, places, audience.told, audience.progress)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from orchestrator.answer.visible import visible
+from orchestrator.answer.shown import shown
 
 DEFAULT_TOKENS = 3_000
 """What `extract` gives unless the caller asks for another size."""
@@ -38,7 +38,7 @@ def length_for(client: str | None, text: str) -> int:
 
 def fits(client: str | None, setting: int, result: Mapping[str, Any]) -> bool:
     """Whether a result, written as it goes out, reaches the model behind the client."""
-    text = json.dumps(visible(result), ensure_ascii=False, separators=(",", ":"), default=str)
+    text = json.dumps(shown(result), ensure_ascii=False, separators=(",", ":"), default=str)
     return length_for(client, text) <= room_for(client, setting) - ENVELOPE
 
 

@@ -18,6 +18,8 @@ from registry.domain import format_time, now
 from registry.errors import InvalidRequest, NotFound, StorageError
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.migrations import HEAD
+from registry.storage.safety.forgetting import wipe
+from registry.storage.safety.staying_forgotten import forget_again, tombstones_of
 from registry.storage.upkeep.table_export import TABLES, count_kept, rehearse, replace_everything, table_lines
 
 SUFFIX = ".ctxr-backup.zip"
@@ -249,13 +251,24 @@ async def about_to(_run: Run, request: RestoreBackupRequest, data: Rehearsed) ->
     }
 
 
-def put_back(tx: WriteTransaction, _run: Run, request: RestoreBackupRequest, state: State) -> dict[str, Any]:
-    """Replace what is stored, all of it or nothing: other programs see the one or the other."""
+def put_back(tx: WriteTransaction, run: Run, request: RestoreBackupRequest, state: State) -> dict[str, Any]:
+    """Replace what is stored, all of it or nothing: other programs see the one or the other.
+
+    What was forgotten since the backup was made stays forgotten.
+    """
     data: Rehearsed = state["data"]
     with data.folder:
         if not request.query.dry_run:
+            tombstones = tombstones_of(tx)
             replace_everything(tx, data.file)
+            run.recorder.explain(forgotten_again=forget_again(tx, tombstones))
     return state["result"]
+
+
+async def _wiped(run: Run, request: RestoreBackupRequest) -> None:
+    """What was there is overwritten, and so is what came back only to be forgotten."""
+    if not request.query.dry_run:
+        await wipe(run.registry)
 
 
 def _shelf(run: Run) -> Shelf:
@@ -267,4 +280,4 @@ def _shelf(run: Run) -> Shelf:
 CREATE = Steps[CreateBackupRequest, Begun](query=begin, keep=complete)
 LIST = Steps[ListBackupsRequest, None](query=_no_query, keep=listed)
 VALIDATE = Steps[ValidateBackupRequest, None](query=_no_query, keep=validated)
-RESTORE = Steps[RestoreBackupRequest, Rehearsed](query=try_out, keep=about_to, write=put_back)
+RESTORE = Steps[RestoreBackupRequest, Rehearsed](query=try_out, keep=about_to, write=put_back, afterwards=_wiped)

@@ -280,17 +280,18 @@ def write(tx: WriteTransaction, run: Run, request: ExtractRequest, state: State)
         **found.pop("ranking", {}),
     }
     result_id = found.pop("extract_id")
-    save_result(
-        tx,
-        result_id,
-        record_type="extract_result",
-        channel=found["channel"],
-        result_type=request.query.mode,
-        items=ids,
-        metadata=about,
-        timestamp=now(),
-        token=run.recorder.token,
-    )
+    if not run.registry.is_read_only:
+        save_result(
+            tx,
+            result_id,
+            record_type="extract_result",
+            channel=found["channel"],
+            result_type=request.query.mode,
+            items=ids,
+            metadata=about,
+            timestamp=now(),
+            token=run.recorder.token,
+        )
     # A summary stands for its messages; their ids are kept with the result.
     shown = [] if "summary" in found else [delivered(message) for message in found["messages"]]
     texts = [str(found["summary"])] if "summary" in found else [message["text"] for message in shown]

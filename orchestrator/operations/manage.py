@@ -61,7 +61,12 @@ def _forget(tx: WriteTransaction, run: Run, request: DeleteRequest) -> dict[str,
     shown = _shown(tx, found, wanted)
     receipt = dry_receipt(found) if query.dry_run else forget(tx, found, query.matching)
     run.recorder.explain(receipt=receipt.as_dict())
-    return {**shown, "receipt": receipt.as_dict()}
+    return {**shown, "receipt": {**receipt.as_dict(), "backups": _backups(run)}}
+
+
+def _backups(run: Run) -> list[str]:
+    """The backups there are: what was forgotten still stands in those that were made before."""
+    return sorted(path.name for path in run.shelf.folder.glob("*.zip")) if run.shelf else []
 
 
 def _shown(tx: WriteTransaction, found: Affected, wanted: Wanted) -> dict[str, Any]:

@@ -56,6 +56,9 @@ class Records:
         The future is done when they are, or when they could not be stored yet.
         """
         held = _Held(run, made, asyncio.get_running_loop().create_future())
+        if self._registry.is_read_only:
+            held.tried.set_result(None)
+            return held.tried
         self._held[run.id] = held
         if len(self._held) > MOST:
             self._held.pop(next(iter(self._held)))

@@ -7,20 +7,16 @@ of the year 9999, is a client's mistake: taken at its word it would hold its cha
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from fnmatch import fnmatch
 from typing import Any
 
 from registry.domain import EARLIEST, Message, Session, format_time
 from registry.storage.database import WriteTransaction
 from registry.storage.safety.masking import key_of, mask_value
+from registry.text.unkept import is_like, without_private
 
-PRIVATE = "[private]"
-"""What stands in the place of what is between the tags."""
-_BETWEEN = re.compile(r"<private>.*?</private>", re.IGNORECASE | re.DOTALL)
 _IDENTITY = frozenset({"native_id", "request_id", "session_id", "parent", "project", "time", "timestamp"})
 """What a message or a session is known by is not looked through."""
 _PATHS = frozenset({"file", "path", "file_path", "filePath", "filename", "notebook_path", "target_file", "uri"})
@@ -39,27 +35,21 @@ class Keeping:
         """The first rule by which a conversation is not kept at all, if there is one."""
         for rule in (*_PRIVATE_CHANNELS, *self.never):
             kind, _, pattern = rule.partition(":")
-            if about.get(kind) and _is_like(about[kind] or "", pattern):
+            if about.get(kind) and is_like(about[kind] or "", pattern):
                 return rule
         return None
 
     def rule_against_path(self, paths: Sequence[str]) -> str | None:
         """The first rule by which a message about one of these files is not kept."""
         rules = [rule for rule in self.never if rule.startswith("path:")] if self.never else []
-        return next((rule for rule in rules for path in paths if _is_like(path, rule.removeprefix("path:"))), None)
+        return next((rule for rule in rules for path in paths if is_like(path, rule.removeprefix("path:"))), None)
 
     def masks(self, project: str | None) -> bool:
         """Whether secrets are masked in this project."""
-        return project is None or not any(_is_like(project, pattern) for pattern in self.unmasked)
+        return project is None or not any(is_like(project, pattern) for pattern in self.unmasked)
 
 
 _PRIVATE_CHANNELS = ("channel:private", "channel:private[-_:. ]*")
-
-
-def _is_like(name: str, pattern: str) -> bool:
-    """By the whole, or by the last part of a path; what is below a folder belongs to it."""
-    last = re.split(r"[\\/]", name.rstrip("\\/"))[-1]
-    return fnmatch(name, pattern) or fnmatch(last, pattern) or fnmatch(name, f"{pattern}/*")
 
 
 def keeping_of(tx: WriteTransaction) -> Keeping:
@@ -139,7 +129,7 @@ def _let_in_text(text: str, key: bytes | None) -> str:
 def _without_private(value: Any) -> Any:
     match value:
         case str():
-            return _BETWEEN.sub(PRIVATE, value) if "</" in value else value
+            return without_private(value)
         case Mapping():
             return {name: _without_private(held) for name, held in value.items()}
         case list() | tuple():

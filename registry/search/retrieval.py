@@ -44,6 +44,7 @@ from registry.text.ranking import (
     rank_channels,
     weight_of,
     whole_scores,
+    within_claim,
 )
 from registry.text.similar import SimilarMessages
 from registry.text.spans import Span
@@ -211,12 +212,22 @@ def _channels(tx: ReadTransaction, found: SearchResult, ranked: Sequence[Ranked]
     wholes, titles = [], dict[int, float]()
     for wording in found.wordings:
         some = wording.candidates.values()
-        wholes.append(whole_scores(some, wording.weights, found.average_length, lengths, average))
+        wholes.append(whole_scores(some, wording.weights, wording.full, found.average_length, lengths, average))
         for number, share in wording.titles.items():
             titles[number] = max(titles.get(number, 0.0), TITLE * share)
     for number, gained in (found.similar.channels if found.similar else {}).items():
         titles[number] = titles.get(number, 0.0) + gained
-    return rank_channels(ranked, wholes, titles)
+    return rank_channels(_within_claim(found, ranked), wholes, titles)
+
+
+def _within_claim(found: SearchResult, ranked: Sequence[Ranked]) -> Sequence[Ranked]:
+    """What was ranked, with no more for its words than one message may claim."""
+    told = [list(wording.candidates.values()) for wording in found.wordings]
+    bound = [within_claim(some, wording.full) for some, wording in zip(told, found.wordings, strict=True)]
+    before, after = (combined([own_scores(some, found.average_length) for some in each]) for each in (told, bound))
+    changed = {number: after[number] - score for number, score in before.items()}
+    own = {one.candidate.number: one.own + changed.get(one.candidate.number, 0.0) for one in ranked}
+    return rank(own, [one.candidate for one in ranked])
 
 
 DATED = 0.5

@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
+import os
 import re
+import sqlite3
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -108,6 +110,8 @@ def begin_on_server(isolation: str = "READ COMMITTED", **limits_s: float) -> str
 def _sqlite_engine(url: str) -> Engine:
     file = make_url(url).database
     if file and file != ":memory:":
+        if is_read_only(Path(file)):
+            return _read_only_engine(Path(file))
         _make_private_folder(Path(file).parent)
         make_private_file(Path(file))  # what SQLite makes beside it may be read by whom this may be
         keep_private(Path(f"{file}{end}") for end in ("", "-wal", "-shm"))
@@ -136,6 +140,29 @@ def _sqlite_engine(url: str) -> Engine:
             return
         is_write = options.get("write", False)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if is_write else "BEGIN")
+
+    return engine
+
+
+def is_read_only(file: Path) -> bool:
+    """Whether a registry is there that can be read and not written; the log of writes stands beside it."""
+    return file.is_file() and not (os.access(file, os.W_OK) and os.access(file.parent, os.W_OK))
+
+
+def _read_only_engine(file: Path) -> Engine:
+    """SQLite reads a file in WAL mode only where it can make files beside it, or is told that nobody writes."""
+
+    def connect() -> sqlite3.Connection:
+        log = Path(f"{file}-wal")
+        mode = "mode=ro" if log.exists() and log.stat().st_size else "mode=ro&immutable=1"
+        address = f"{file.absolute().as_uri()}?{mode}"
+        return sqlite3.connect(address, uri=True, check_same_thread=False, isolation_level=None)
+
+    engine = create_engine(f"sqlite:///{file}", creator=connect, json_serializer=_dump, hide_parameters=True)
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN")
 
     return engine
 
@@ -197,6 +224,8 @@ class Database:
         self.dialect = self.engine.dialect.name
         self._file = _file_of(self.engine)
         self._identity: int | None = None
+        self.is_read_only = self._file is not None and is_read_only(self._file)
+        self._read_at: int | None = None
         begin = partial(begin_on_server, lock_timeout=limits.lock_s, statement_timeout=limits.statement_s)
         self._writing = self.engine.execution_options(write=True, begin=begin())
         # All that one read sees is of one instant; a reader of SQLite has that anyway.
@@ -222,6 +251,8 @@ class Database:
         to. Those who write to the same take turns, so that who waits there for a lock never takes the others' threads.
         """
 
+        self._check_writable()
+
         def run() -> T:
             self._check_file()
             with storage_errors("write"), self._writing.begin() as connection:
@@ -243,6 +274,8 @@ class Database:
     async def maintain(self, statements: Sequence[str]) -> list[Any]:
         """Run statements that no transaction may hold, one after the other; the rows of the last one."""
 
+        self._check_writable()
+
         def run() -> list[Any]:
             self._check_file()
             is_server = self.dialect == "postgresql"
@@ -262,6 +295,22 @@ class Database:
             self._identity = identity
         if identity != self._identity:
             raise StorageError("The registry's file was removed or replaced.", f"{self._file}; start again")
+        if self.is_read_only:
+            self._read_anew()
+
+    def _read_anew(self) -> None:
+        """What was read of a file that nobody wrote into is worth nothing once somebody else has."""
+        at = self._file.stat().st_mtime_ns if self._file else None
+        if at != self._read_at:
+            self.engine.dispose()
+            self._read_at = at
+
+    def _check_writable(self) -> None:
+        if self.is_read_only:
+            raise StorageError(
+                "The registry is read only.",
+                f"{self._file} or its folder cannot be written by this user; what is stored can be read",
+            )
 
     def seen_by(self, access: Access | None) -> Self:
         """The same as a token lets see it; for None all of it."""
@@ -280,6 +329,11 @@ class Database:
     def is_embedded(self) -> bool:
         """A file of this machine's, not a server that others use too."""
         return self.dialect == "sqlite"
+
+    @property
+    def takes_in(self) -> bool:
+        """Whether what the clients on this machine keep is brought in by itself."""
+        return self.is_embedded and not self.is_read_only
 
     def close(self) -> None:
         """Let running transactions end, then let go of the database."""

@@ -18,6 +18,9 @@ FARTHEST = max(_STEPS)
 OTHER_WORDING = 0.5
 BEST_MESSAGE = 0.5
 """A channel's score: so much its best message, the rest what all of it holds of the request."""
+CLAIM = 0.25
+"""So much of a wording one message speaks for when conversations are compared: one of key words alone holds them all,
+and what is about something says it in several places."""
 _DIGITS = 9
 
 
@@ -67,6 +70,11 @@ class RankedChannel(NamedTuple):
 def own_scores(candidates: Iterable[Candidate], average_length: float) -> dict[int, float]:
     """By number, what each message scores by itself. `average_length` is in tokens."""
     return {one.number: round(_own_score(one, average_length), _DIGITS) for one in candidates}
+
+
+def within_claim(candidates: Iterable[Candidate], full: float) -> list[Candidate]:
+    """The candidates, none with more weight than one message may claim; `full` is that of a perfect answer."""
+    return [one._replace(weight=min(one.weight, CLAIM * full)) for one in candidates]
 
 
 def combined(scored: Sequence[Mapping[int, float]]) -> dict[int, float]:
@@ -121,6 +129,7 @@ def rank_channels(
 def whole_scores(
     candidates: Iterable[Candidate],
     weights: Sequence[float],
+    full: float,
     average_length: float,
     lengths: Mapping[int, int],
     average_channel: float,
@@ -128,7 +137,8 @@ def whole_scores(
     """By channel, what all its messages together hold of a wording: each term once, shorter channels more.
 
     A term counts as the shortest message holds it, and little in one far above `average_length`, or a list of
-    everything would be about everything. `weights` are those of the terms, `lengths` the channels' tokens.
+    everything would be about everything; and no message claims more than `CLAIM` of `full`, the weight of a perfect
+    answer. `weights` are those of the terms, `lengths` the channels' tokens.
     """
     scores: dict[int, float] = defaultdict(float)
     seen: dict[int, int] = defaultdict(int)
@@ -136,7 +146,8 @@ def whole_scores(
         new = one.held & ~seen[one.channel_id]
         if new:
             seen[one.channel_id] |= new
-            scores[one.channel_id] += weight_of(new, weights) * min(1.0, _length_norm(one.length, average_length)) ** 2
+            told = weight_of(new, weights) * min(1.0, _length_norm(one.length, average_length)) ** 2
+            scores[one.channel_id] += min(told, CLAIM * full)
     return {
         number: score * min(1.0, _length_norm(lengths.get(number, 0), average_channel))
         for number, score in scores.items()

@@ -171,6 +171,7 @@ RULES: tuple[Rule, ...] = (
     _starting("linear-key", "lin_api_", rest=r"[A-Za-z0-9]{30,}"),
     _starting("notion-token", "ntn_", rest=r"[A-Za-z0-9]{40,}"),
     _starting("databricks-token", "dapi", rest=rf"[0-9a-f]{{32}}{_END}"),
+    Rule("ctxr-token", rf"{_START}ctxr_[\w-]{{43}}(?![\w-])", ("ctxr_",), is_one=_is_random),  # our own
     _starting("age-key", "AGE-SECRET-KEY-1", rest=r"[0-9A-Z]{40,}"),
     Rule(
         "azure-key",

@@ -1,4 +1,4 @@
-"""The archive tools: off unless the user switches them on."""
+"""The archive tools, and the one that forgets: off unless the user switches them on."""
 
 from __future__ import annotations
 
@@ -106,3 +106,22 @@ async def test_a_server_for_others_lets_nobody_choose_its_files(orchestrator: Or
             assert answer["error"]["code"] == "INVALID_REQUEST"
         name = Path((await call(client, "create_backup"))["result"]["path"]).name
         assert (await call(client, "restore_backup", path=name, dry_run=True))["ok"]
+
+
+async def test_the_tool_that_forgets_is_off_and_says_how_to_switch_it_on(orchestrator: Orchestrator) -> None:
+    async with Client(create_server(orchestrator.run, ("default", "history", "archive"))) as client:
+        assert "forget" not in {one.name for one in (await client.list_tools()).tools}
+        answer = await call(client, "forget", channel="auth")
+    assert "--toolsets default,admin" in answer["error"]["details"]
+
+
+async def test_a_model_tells_first_what_it_would_forget(orchestrator: Orchestrator) -> None:
+    async with Client(create_server(orchestrator.run, ("default", "admin"))) as client:
+        await call(client, "conversation_log", channel="auth", messages=[{"role": "user", "text": "JWT?"}])
+        told = (await call(client, "forget", channel="auth"))["result"]["receipt"]
+        assert (told["messages"], told["is_dry_run"]) == (1, True)
+        done = (await call(client, "forget", channel="auth", dry_run=False))["result"]
+        assert (done["receipt"]["channels"], done["receipt"]["backups"]) == (1, [])
+        assert done.keys() == {"receipt"}
+        assert (await call(client, "extract", query={"text": "JWT?"}))["error"]["code"] == "NOT_FOUND"
+        assert (await call(client, "forget"))["error"]["code"] == "INVALID_REQUEST"

@@ -12,6 +12,7 @@ from mcp.types import INTERNAL_ERROR, INVALID_PARAMS, TextResourceContents
 
 from mcp_server.resources import uri_of
 from mcp_server.server import create_server
+from orchestrator.calls import QUOTED
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
 from tests.seeded import Seeded
@@ -69,8 +70,17 @@ async def test_a_channel_of_any_name_is_read(client: Client, name: str) -> None:
 async def test_a_channel_is_read_in_short(client: Client, name: str) -> None:
     assert (
         await read(client, f"{uri_of(name)}/summary")
-        == "Asked: How do I cache this?\nAnswered: With redis. · It is fast."
+        == f"{QUOTED}\n\nAsked: How do I cache this?\nAnswered: With redis. · It is fast."
     )
+
+
+async def test_no_text_in_a_resource_can_hide_and_it_is_said_to_be_quoted(client: Client) -> None:
+    messages = [{"role": "user", "text": "before\u202eafter \U000e0041"}]
+    await client.call_tool("conversation_log", {"channel": "h", "messages": messages, "meta": {"title": "a\u202eb"}})
+    read_at = [await read(client, uri) for uri in ("registry://channels", uri_of("h"), f"{uri_of('h')}/summary")]
+    assert [name for text in read_at for name in ("\u202e", "\U000e0041") if name in text] == []
+    assert "before⟦U+202E⟧after" in read_at[1]
+    assert all("quoted from earlier conversations" in text for text in read_at[1:])
 
 
 async def test_there_are_templates_for_a_channel_and_its_summary(client: Client) -> None:

@@ -333,3 +333,11 @@ async def test_every_description_of_a_search_asks_for_other_wordings(client: Cli
         also = properties.get("also") or properties["query"]["properties"]["also"]
         assert "always 3-4 other wordings" in also["description"]
         assert '["speed up sign-in", ' in also["description"]
+
+
+async def test_more_messages_than_a_call_may_bring_are_refused_before_any_is_looked_at(client: Client) -> None:
+    many = [{"role": "nobody"}] * 20_001
+    answer = await call(client, "conversation_log", channel="huge", messages=many)
+    assert answer["error"]["message"] == "Too many messages at once."
+    assert "given 20001; allowed: at most 20000 in one call, more in several" in answer["error"]["details"]
+    assert "nobody" not in answer["error"]["details"]

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from orchestrator.service import Orchestrator
+from orchestrator.state import Shelf
 from orchestrator.sync import spool
 from orchestrator.sync.drain import drain
 from orchestrator.sync.sync import sync
+from registry.storage.expectations import keep_expectation, list_expectations
 from sources.base import Places
 from sources.readers import READERS
 from tests.orchestrator.test_secrets import bytes_of_registry, rows_of, sent, texts_of
@@ -154,3 +157,42 @@ async def test_forgetting_by_words_time_and_project_says_first_what_it_would_do(
     assert (await forget(orchestrator, project="/b"))["receipt"]["messages"] == 2
     assert await channels(orchestrator) == ["c"]
     assert traces(orchestrator, "zanzibarian", "quokkalike") == []
+
+
+@pytest.fixture
+def shelved(orchestrator: Orchestrator, tmp_path: Path) -> Orchestrator:
+    return Orchestrator(orchestrator.registry, shelf=Shelf(tmp_path / "backups"))
+
+
+async def run(orchestrator: Orchestrator, operation: str, channel: str | None = None, **query: Any) -> dict[str, Any]:
+    answer = await orchestrator.run({"operation": operation, "channel": channel, "query": query})
+    assert answer["success"], answer
+    return answer
+
+
+async def test_a_backup_that_is_put_back_brings_nothing_forgotten_with_it(shelved: Orchestrator) -> None:
+    kept = await shelved.run(sent(ASKED, ANSWERED, THEN, channel="kept"))
+    await shelved.run(sent("Hold the zanzibarian door.", channel="gone", meta={"session_id": "s-1"}))
+    backup = await run(shelved, "create_backup", stores=False)
+    receipt = (await forget(shelved, id=kept["stored_ids"][1]))["receipt"]
+    assert receipt["backups"] == [Path(backup["path"]).name]
+    await forget(shelved, "gone")
+    await run(shelved, "restore_backup", path=backup["path"])
+    assert await channels(shelved) == ["kept"]
+    assert await texts_of(shelved, "kept") == [ASKED, THEN]
+    assert traces(shelved, "quokkalike", "hold the") == []
+    again = await shelved.run(sent("And the window?", channel="gone"))
+    assert "it was forgotten" in again["not_kept"]
+
+
+async def test_a_kept_question_goes_with_the_message_it_should_find_and_with_its_words(
+    orchestrator: Orchestrator,
+) -> None:
+    stored = (await orchestrator.run(sent(ASKED, ANSWERED, THEN)))["stored_ids"]
+    for at, words in enumerate(("northern gate", "quokkalike courier", "in the morning")):
+        question = {"operation": "search", "channel": None, "query": {"text": words}}
+        await orchestrator.registry.write(partial(keep_expectation, request=question, message_id=stored[at]))
+    assert (await forget(orchestrator, matching="quokkalike"))["receipt"]["cases"] == 1
+    await forget(orchestrator, id=stored[0])
+    assert [case.message_id for case in await orchestrator.registry.read(list_expectations)] == [stored[2]]
+    assert traces(orchestrator, "quokkalike", "northern gate") == []

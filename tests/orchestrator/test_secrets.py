@@ -13,8 +13,10 @@ from orchestrator.service import Orchestrator
 from orchestrator.sync import spool
 from orchestrator.sync.drain import drain
 from orchestrator.sync.sync import sync
+from registry.access import Level
 from registry.ingest.let_in import Keeping
 from registry.registry import Registry
+from registry.storage.safety.tokens import create_token
 from registry.storage.tables import metadata
 from sources.base import Places
 from sources.readers import READERS
@@ -108,6 +110,15 @@ async def test_a_masked_text_is_still_readable_and_one_secret_has_one_mark(orche
     mark = asked.removeprefix("export AWS_KEY=").removesuffix("  # mine")
     assert mark.startswith("[secret:aws-access-key:")
     assert answered == f"I set {mark} in `deploy.sh`."
+
+
+async def test_a_token_of_our_own_is_a_secret_too(orchestrator: Orchestrator) -> None:
+    made = await orchestrator.registry.write(lambda tx: create_token(tx, "mine", Level.READ))
+    await orchestrator.run(sent(f"curl -H 'X: {made.secret}' and count ctxr_operation_duration_seconds"))
+    [text] = await texts_of(orchestrator)
+    assert made.secret not in text
+    assert text.startswith("curl -H 'X: [secret:ctxr-token:")
+    assert text.endswith("ctxr_operation_duration_seconds")
 
 
 async def test_the_original_sent_again_is_the_stored_masked_message(orchestrator: Orchestrator) -> None:

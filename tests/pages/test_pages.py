@@ -397,3 +397,41 @@ async def test_a_conversation_whose_folder_is_not_here_has_no_commits_and_says_s
     page = await text_of(http, f"/commits/{LOGIN}")
     assert "No commit is known that was made from it" in page
     assert "folder is not here" in page
+
+
+async def test_no_text_on_a_page_can_hide(http: httpx.AsyncClient) -> None:
+    hidden = "before\u202eafter \U000e0041\U000e0042 zero\u200b\u200bwidth"
+    messages = [{"role": "user", "text": hidden}, {"role": "assistant", "text": f"`{hidden}`"}]
+    sent = {"operation": "conversation_log", "channel": "h", "messages": messages, "metadata": {"title": hidden}}
+    assert (await http.post("/bo/ao/run", json=sent)).status_code == 200
+    for address in ("/channels/h", "/", "/?q=before"):
+        page = await text_of(http, address)
+        assert "⟦U+202E⟧" in page
+        assert not re.search("[\u202e\u200b\U000e0041]", page)
+
+
+async def test_what_shall_be_forgotten_is_counted_first_and_its_receipt_is_shown(http: httpx.AsyncClient) -> None:
+    ids = await ids_of(http, FIBONACCI)
+    assert f"/forget?channel={FIBONACCI}" in await text_of(http, f"/channels/{FIBONACCI}")
+    asked = await text_of(http, f"/forget?channel={FIBONACCI}")
+    assert "This would be forgotten" in asked
+    assert f"{len(ids)} messages" in asked
+    assert len(await ids_of(http, FIBONACCI)) == len(ids)
+    done = await http.post("/forget", data={"channel": FIBONACCI})
+    assert done.status_code == 200
+    assert re.search("Receipt <code>fgt_", done.text)
+    await text_of(http, f"/channels/{FIBONACCI}", 404)
+
+
+async def test_one_message_is_forgotten_out_of_its_conversation(http: httpx.AsyncClient) -> None:
+    first, *others = await ids_of(http, LOGIN)
+    assert "This would be forgotten" in await text_of(http, f"/forget?id={first}")
+    assert (await http.post("/forget", data={"id": first})).status_code == 200
+    assert await ids_of(http, LOGIN) == others
+
+
+async def test_what_cannot_be_forgotten_is_said_on_the_page(http: httpx.AsyncClient) -> None:
+    assert "This would be forgotten" not in await text_of(http, "/forget")
+    assert "Nothing in the registry is what was named" in await text_of(http, "/forget?matching=nobody+said+that")
+    assert "before" in await text_of(http, "/forget?before=soonish")
+    assert (await http.post("/forget", data={})).status_code == 400

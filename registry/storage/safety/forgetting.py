@@ -27,6 +27,7 @@ from registry.storage.tables import (
     channel,
     conversation,
     execution,
+    expectation,
     extract_result,
     forgotten,
     message_vector,
@@ -68,6 +69,7 @@ class Receipt:
     vectors: int = 0
     executions: int = 0
     results: int = 0
+    cases: int = 0
     is_dry_run: bool = False
 
     def as_dict(self) -> dict[str, Any]:
@@ -136,11 +138,12 @@ def forget(tx: WriteTransaction, found: Affected, matching: str | None = None) -
     at = now()
     vectors = _vectors(tx, found)
     records = _records(tx, found, matching)
+    cases = _forget_cases(tx, found, matching)
     messages = len(found.messages) + sum(_forget_channel(tx, row, receipt, at) for row in found.channels)
     forget_messages(tx, found.messages)
     if matching:
         _forget_descriptions(tx, matching)
-    return Receipt(receipt, format_time(at), len(found.channels), messages, vectors, *records)
+    return Receipt(receipt, format_time(at), len(found.channels), messages, vectors, *records, cases)
 
 
 def forget_messages(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
@@ -280,6 +283,21 @@ def _without_words(row: Any) -> dict[str, Any]:
     return {"channel": None, "request": {"forgotten": True}, "result": None, "steps": steps, "error": error}
 
 
+def _forget_cases(tx: WriteTransaction, found: Affected, matching: str | None) -> int:
+    """Kept questions that should find one of the messages, or that speak of what is forgotten themselves."""
+    within = conversation.c.channel_number.in_([row.number for row in found.channels])
+    meant: list[ColumnElement[bool]] = [expectation.c.message_number.in_(select(conversation.c.number).where(within))]
+    meant += [expectation.c.message_number.in_(some) for some in _parts([row.number for row in found.messages])]
+    words = [name for row in found.channels for name in (row.name, *aliases_of(tx, row.number))]
+    asked = func.lower(cast(expectation.c.request, Text))
+    for some in _parts([*words, *([matching] if matching else [])], 20):
+        meant += [asked.contains(word.lower(), autoescape=True) for word in some]
+    numbers = {number for one in meant for number in tx.execute(select(expectation.c.number).where(one)).scalars()}
+    for part in _parts(sorted(numbers)):
+        tx.execute(delete(expectation).where(expectation.c.number.in_(part)))
+    return len(numbers)
+
+
 def _forget_results(tx: WriteTransaction, names: Sequence[str], beside: Sequence[str], ids: set[str]) -> int:
     gone = list(tx.execute(select(extract_result.c.number).where(extract_result.c.channel.in_(names))).scalars())
     others = select(extract_result.c.number, extract_result.c["items"]).where(extract_result.c.channel.in_(beside))
@@ -308,7 +326,10 @@ async def wipe(database: Database) -> None:
             return
 
 
-_TABLES = ("conversation", "message_index", "message_vector", "channel", "execution", "extract_result")
+_TABLES = (
+    *("conversation", "message_index", "message_vector", "channel"),
+    *("execution", "extract_result", "expectation"),
+)
 _VACUUM = tuple(f"VACUUM {name}" for name in _TABLES)
 _MERGE = "INSERT INTO message_index(message_index, rank) VALUES ('merge', ?)"
 _PAGES = 500

@@ -33,6 +33,11 @@ def find_key(tx: ReadTransaction) -> bytes | None:
     return _KEYS[tx.engine]
 
 
+def forget_key(tx: WriteTransaction) -> None:
+    """Read it anew when it is asked for next: another registry was put in the place of this one."""
+    _KEYS.pop(tx.engine, None)
+
+
 def _make_key(tx: WriteTransaction) -> bytes:
     """Not remembered: this transaction may yet be undone."""
     if tx.dialect.name == "postgresql":

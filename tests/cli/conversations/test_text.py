@@ -36,3 +36,7 @@ def test_code_is_not_broken() -> None:
 
 def test_a_stored_text_cannot_steer_the_terminal() -> None:
     assert printable("a\x1b[2Jb\x07\r\nc\td") == "a[2Jb\nc\td"
+
+
+def test_a_stored_text_can_hide_nothing_in_a_terminal() -> None:
+    assert printable("a\u202eb\x1b[2J \U000e0041 é 👨‍👩‍👧") == "a⟦U+202E⟧b[2J ⟦U+E0041⟧ é 👨‍👩‍👧"

@@ -15,8 +15,11 @@ import pytest
 
 from cli.incoming.hook import answer, source_of, spooled
 from orchestrator.sync import spool
+from orchestrator.sync.spool_masking import may_hold_secret, share_masking
 from registry.settings import Settings, default_home
+from registry.text.secrets import _NAMES, RULES
 from tests.cli.conftest import Ctxr, bare_ctxr
+from tests.orchestrator.test_secrets import SAID, planted_in
 
 ASKED = {"conversation_id": "c-1", "generation_id": "g-1", "cursor_version": "3.16.2", "prompt": "피보나치를 더 빨리?"}
 ANSWERED = {"conversation_id": "c-1", "generation_id": "g-1", "cursor_version": "3.16.2", "text": "메모이제이션."}
@@ -155,7 +158,7 @@ def test_the_hook_finds_the_folder_that_the_settings_name(monkeypatch: pytest.Mo
 def test_a_hook_imports_nothing_that_takes_time() -> None:
     code = "import sys, cli.incoming.hook; print(*sys.modules)"
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert not {"click", "pydantic", "sqlalchemy", "asyncio", "dataclasses", "pathlib", "typing"} & set(modules)
+    assert not {"click", "pydantic", "sqlalchemy", "asyncio", "dataclasses", "pathlib", "typing", "re"} & set(modules)
     assert importlib.util.find_spec("click")
 
 
@@ -165,6 +168,45 @@ def test_what_a_chat_said_is_found_by_the_next_command(ctxr: Ctxr, empty_home: P
     found = json.loads(ctxr("extract", "피보나치", "--json").output)
     assert [message["text"] for message in found["messages"]] == [ASKED["prompt"], ANSWERED["text"]]
     assert list((empty_home / "ctxr" / "spool").iterdir()) == []
+
+
+def test_no_secret_waits_in_the_spool_and_its_mark_is_the_registrys(ctxr: Ctxr, empty_home: Path) -> None:
+    ctxr("list")  # the registry is there, and has told its key
+    hook("claude-code", "UserPromptSubmit", {"session_id": "s-1", "prompt": SAID})
+    hook("claude-code", "Stop", {"session_id": "s-1", "last_assistant_message": f"<private>{SAID}</private> Done."})
+    spooled_bytes = "".join(file.read_text() for file in (empty_home / "ctxr" / "spool").iterdir())
+    assert planted_in(spooled_bytes) == []
+    waiting, answered = (event["payload"] for event in noted(empty_home))
+    assert answered["last_assistant_message"] == "[private] Done."
+    messages = [{"role": "user", "text": SAID}]
+    sent = {"channel": "c", "messages": messages, "meta": {"source": "claude-code", "session_id": "s-1"}}
+    ctxr("log", given=sent)
+    [session] = json.loads(ctxr("list", "--json").output)["sessions"]
+    told = json.loads(ctxr("show", session["channel"], "--json").output)["messages"]
+    assert [message["text"] for message in told] == [waiting["prompt"], "[private] Done."]
+
+
+def test_no_secret_waits_in_the_spool_before_there_is_a_registry(empty_home: Path) -> None:
+    hook("cursor", "beforeSubmitPrompt", {**ASKED, "prompt": SAID})
+    assert planted_in(noted(empty_home)[0]["payload"]["prompt"]) == []
+
+
+def test_a_project_that_wants_its_secrets_has_them_in_the_spool_too(empty_home: Path) -> None:
+    share_masking(str(empty_home / "ctxr"), b"key", ["shop"])
+    for folders in (["/home/ann/shop"], ["/home/ann/shop", "/home/ann/other"], []):
+        hook("cursor", "beforeSubmitPrompt", {**ASKED, "prompt": SAID, "workspace_roots": folders})
+    kept, *others = (event["payload"]["prompt"] for event in noted(empty_home))
+    assert kept == SAID
+    assert [planted_in(text) for text in others] == [[], []]
+
+
+def test_every_rule_is_asked_of_the_texts_in_which_it_finds_something() -> None:
+    hinted = [hint for rule in RULES for hint in rule.hints or rule.beside]
+    called = [name for kinds in _NAMES.values() for names in kinds.values() for name in names]
+    assert [hint for hint in (*hinted, *called) if not may_hold_secret(hint)] == []
+    assert [rule.kind for rule in RULES if not rule.hints and not rule.beside] == ["resident-number", "card-number"]
+    assert may_hold_secret("900101-1234568")
+    assert not may_hold_secret("What did we do about the slow page at 10:30 on 12 May 2025?")
 
 
 def test_the_help_is_there_for_people() -> None:

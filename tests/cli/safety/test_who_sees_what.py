@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import shutil
@@ -19,9 +20,10 @@ from fastapi.routing import APIRoute
 from backoffice.pages.routes import ROUTERS
 from cli.running.serve import build_app
 from orchestrator.service import Orchestrator
-from registry.access import Level
-from registry.domain import new_id
+from registry.access import Access, Level
+from registry.domain import new_id, parse_time
 from registry.settings import Settings
+from registry.storage.change_feed import Listener, Place, UpdatedChannels
 from registry.storage.safety.tokens import create_token
 
 pytestmark = pytest.mark.anyio
@@ -59,7 +61,7 @@ class World:
 
 _ID = re.compile(r"\b(conv|ext|exec|brief|snap|tok)_[0-9a-z]{26}\b")
 _TIMES = re.compile(r"20[23]\d-\d\d-\d\d[T ]\d\d:\d\d(:[\d.]+)?(Z|\+00:00)?")
-_MEASURES = r"duration_ms|mean_ms|p\d\d_ms|at|start|bucket_s|next_cursor|from|to"
+_MEASURES = r"duration_ms|mean_ms|p\d\d_ms|at|start|bucket_s|next_cursor|place|from|to"
 _FIGURES = re.compile(rf'"({_MEASURES})":\s*("[^"]*"|[\d.]+|null)')
 _CURSORS = re.compile(r"((cursor|after|before)=)[\w%-]+")
 _MEASURED = re.compile(r"[\d.,]+\s*(ms|s)\b")
@@ -235,10 +237,27 @@ async def _answers(here: World, theirs: World, people: People) -> AsyncIterator[
     yield "delete", await here.ask("DELETE", f"/bo/channels/{named}")
     yield "tag", await here.ask("PATCH", f"/bo/channels/{named}", json={"title": "mine"})
     yield "briefing", await here.ask("POST", "/bo/ao/run", json=BRIEFING)
+    for method in ("resources/list", "resources/templates/list", "prompts/list", "tools/list"):
+        yield method, await here.rpc(method)
+    for prompt, arguments in PROMPTS.items():
+        yield f"prompt {prompt}", await here.rpc("prompts/get", name=prompt, arguments=arguments)
+    seen = here.orchestrator.registry.seen_by(Access("a", Level.ADMIN, ("a_*",)))
+    since = parse_time(START.format(1, 0))
+    yield "subscriptions", str(sorted(await seen.read(lambda tx: UpdatedChannels(tx, since).names(tx))))
+    events = await seen.read(Listener(Place()).news)
+    yield "after all events", str([(event.kind, _bare(json.dumps(event.item))) for event in events])
     for path in ("/bo/ao/executions?limit=1000", "/bo/extracts?limit=1000", "/bo/ao/statistics", "/bo/channels"):
         yield f"after all {path}", await here.ask("GET", path)
 
 
+PROMPTS = {
+    "continue": {"text": "login"},
+    "recent": {},
+    "search": {"query": "login"},
+    "load": {"nickname": "x"},
+    "tag": {"nickname": "x", "tags": "y"},
+    "briefing": {"date": "2025-09-14"},
+}
 BRIEFING = {"operation": "daily_briefing", "query": {"date": "2025-09-14"}}
 
 

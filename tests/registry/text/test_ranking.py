@@ -10,7 +10,17 @@ from hypothesis import strategies as st
 from registry.text.confidence import Confidence, Evidence, confidence_of
 from registry.text.matching import matched_words
 from registry.text.query import ParsedQuery, QueryWord, parse_query
-from registry.text.ranking import Candidate, RankedChannel, combined, own_scores, rank, rank_channels, whole_scores
+from registry.text.ranking import (
+    CLAIM,
+    Candidate,
+    RankedChannel,
+    combined,
+    own_scores,
+    rank,
+    rank_channels,
+    whole_scores,
+    within_claim,
+)
 from registry.text.term_weights import coverage, full_weight, idf, weighted_terms
 
 TOTAL = 100
@@ -35,7 +45,7 @@ def order(*candidates: Candidate, dialogue: bool = True) -> list[int]:
 def channels(*candidates: Candidate, lengths: dict[int, int] | None = None) -> list[RankedChannel]:
     """The channels of messages whose terms weigh 1 each."""
     counted = lengths or dict.fromkeys((one.channel_id for one in candidates), 100)
-    whole = whole_scores(candidates, [1.0] * 8, 10.0, counted, 100.0)
+    whole = whole_scores(candidates, [1.0] * 8, 8 / CLAIM, 10.0, counted, 100.0)
     return rank_channels(rank(own_scores(candidates, 10.0), candidates), [whole], {})
 
 
@@ -206,7 +216,7 @@ def test_a_channel_counts_by_its_best_message_and_by_all_it_holds() -> None:
 def test_a_word_said_twice_in_a_channel_is_no_second_word() -> None:
     once = Candidate(1, 1, 0, "user", 10, 1.0, 0, held=1)
     again = Candidate(2, 1, 9, "user", 10, 1.0, 0, held=1)
-    assert whole_scores([once, again], [1.0], 10.0, {1: 100}, 100.0) == {1: 1.0}
+    assert whole_scores([once, again], [1.0], 1 / CLAIM, 10.0, {1: 100}, 100.0) == {1: 1.0}
 
 
 def test_of_two_channels_that_hold_the_same_the_shorter_comes_first() -> None:
@@ -217,8 +227,16 @@ def test_of_two_channels_that_hold_the_same_the_shorter_comes_first() -> None:
 def test_a_list_of_everything_is_not_about_everything() -> None:
     stuffed = Candidate(1, 1, 0, "user", 100, 4.0, 0, held=0b1111)
     talked = [Candidate(2 + n, 2, 4 * n, "user", 10, 1.0, 0, held=1 << n) for n in range(3)]
-    whole = whole_scores([stuffed, *talked], [1.0] * 4, 10.0, {1: 100, 2: 100}, 100.0)
+    whole = whole_scores([stuffed, *talked], [1.0] * 4, 4 / CLAIM, 10.0, {1: 100, 2: 100}, 100.0)
     assert whole[1] < whole[2] / 4
+
+
+def test_no_message_claims_more_than_its_share_however_many_words_it_holds() -> None:
+    stuffed = Candidate(1, 1, 0, "user", 10, 4.0, 0, held=0b1111)
+    talked = [Candidate(2 + n, 2, 4 * n, "user", 10, 1.0, 0, held=1 << n) for n in range(3)]
+    assert [one.weight for one in within_claim([stuffed, *talked], 4.0)] == [1.0] * 4
+    whole = whole_scores([stuffed, *talked], [1.0] * 4, 4.0, 10.0, {1: 100, 2: 100}, 100.0)
+    assert whole == {1: pytest.approx(4 * CLAIM), 2: pytest.approx(3.0)}
 
 
 def test_a_title_adds_to_its_channel_and_finds_one_without_a_message() -> None:
@@ -256,7 +274,7 @@ def test_the_order_candidates_come_in_does_not_matter(
     own = own_scores(candidates, average)
     assert rank(own, shuffled) == rank(own, candidates)
     lengths = {number: 50 for number in range(1, 5)}
-    whole = [whole_scores(some, [1.0] * 3, average, lengths, 50.0) for some in (shuffled, candidates)]
+    whole = [whole_scores(some, [1.0] * 3, 3.0, average, lengths, 50.0) for some in (shuffled, candidates)]
     assert whole[0] == whole[1]
 
 

@@ -1,4 +1,4 @@
-"""What goes out, with nothing in it that a reader would not see. Pure."""
+"""What a reader would not see, named: text that was stored may hide what it says to a model or a terminal. Pure."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def visible(value: Any) -> Any:
-    """A value as it goes out: no field that is null, and nothing in its texts that a reader would not see."""
+def visible(text: str) -> str:
+    """The text with the codes of invisible characters in their place, such as ⟦U+202E⟧."""
+    return _HIDDEN.sub(_named, text)
+
+
+def visible_in(value: Any) -> Any:
+    """The same for every text in a value."""
     match value:
         case str():
-            return _HIDDEN.sub(_named, value)
+            return visible(value)
         case Mapping():
-            return {name: visible(item) for name, item in value.items() if item is not None}
+            return {name: visible_in(item) for name, item in value.items()}
         case list() | tuple():
-            return [visible(item) for item in value]
+            return [visible_in(item) for item in value]
     return value
 
 

@@ -1,0 +1,196 @@
+"""What a registry does when things break: python -m benchmarks.faults [--only NAME …] [--kills N] [--minutes N]
+
+Each fault happens to a real `ctxr serve` while clients log turn by turn; then what they were told is stored is held
+against what is. `lost` and `doubled` should be 0. On PostgreSQL too, where it says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import os
+import random
+import resource
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+
+from mcp import Client
+
+from benchmarks import servers
+from benchmarks.load import HTTP_CLIENTS, OUTCOME_HEADS, Outcome, outcome, two_conversations, write_on
+from benchmarks.writers import Writer, audit
+from tests.databases import running_postgres
+
+SETTLED_S = 3.0
+"""After the last fault, until the clients stop."""
+ROOM = 400_000
+"""Bytes that a full disk has left."""
+
+
+class Service:
+    """`ctxr serve` in a folder of its own, which can be ended and started again, as another command if need be."""
+
+    def __init__(self, home: Path, database_url: str = "") -> None:
+        self.home, self.port = home, servers.free_port()
+        self.url = f"http://127.0.0.1:{self.port}/mcp"
+        given = {"CTXR_DATABASE_URL": database_url} if database_url else {}
+        self._env = servers.environment(home) | {"CTXR_EMBED_MODEL": "off", **given}
+        self.process = self._started(())
+
+    def _started(self, before: Sequence[str]) -> subprocess.Popen[bytes]:
+        return servers.start_http((*before, *servers.PRODUCT_HTTP), self.home, self.port, self._env)
+
+    async def again(self, *before: str) -> None:
+        """Kill it (-9) and start it again, behind the words of another program such as `faketime`."""
+        servers.end(self.process)
+        self.process = await asyncio.to_thread(self._started, before)
+
+
+@contextmanager
+def service(database: str) -> Iterator[Service]:
+    """One over a new registry on `sqlite` or `postgresql`."""
+    home = Path(tempfile.mkdtemp(prefix="ctxr-faults-"))
+    postgres = running_postgres(fsync="on", full_page_writes="on", synchronous_commit="on")
+    try:
+        if database == "sqlite":
+            started = Service(home)
+            yield started
+            servers.end(started.process)
+        else:
+            with postgres as server, server.database() as url:
+                started = Service(home, url)
+                yield started
+                servers.end(started.process)
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+Fault = Callable[[Service], Awaitable[None]]
+
+
+async def under_load(what: str, fault: Fault, database: str = "sqlite") -> Outcome:
+    """Clients log while the fault happens, and a little longer; then all is read back."""
+    writers = [two_conversations(f"client{number}") for number in range(HTTP_CLIENTS)]
+    errors = list[str]()
+    with service(database) as running:
+        started = time.monotonic()
+        async with _writing(running.url, writers, errors):
+            await fault(running)
+            await asyncio.sleep(SETTLED_S)
+        took = time.monotonic() - started
+        async with Client(running.url) as reader:
+            found = await audit(list(itertools.chain(*writers)), reader)
+    return outcome(f"{what}, {database}", writers, took, errors, found)
+
+
+@asynccontextmanager
+async def _writing(url: str, writers: Sequence[Sequence[Writer]], errors: list[str]) -> AsyncIterator[None]:
+    stop = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        for told in writers:
+            group.create_task(write_on(url, told, stop, errors))
+        yield
+        stop.set()
+
+
+async def kills(running: Service, count: int) -> None:
+    """`kill -9` at any moment of its work."""
+    for _ in range(count):
+        await asyncio.sleep(random.uniform(0.2, 1.5))
+        await running.again()
+
+
+async def full_disk(running: Service) -> None:
+    """Its files may not grow any more for a while; then there is room again."""
+    await asyncio.sleep(SETTLED_S)
+    limit = max(file.stat().st_size for file in running.home.glob("registry.db*")) + ROOM
+    resource.prlimit(running.process.pid, resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+    await asyncio.sleep(10)
+    resource.prlimit(running.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+
+async def clock_back(running: Service) -> None:
+    """Its clock goes back by a day, forward by a year, and is right again; the program `faketime` does that."""
+    for offset in ("-1d", "+1y", "+0"):
+        await asyncio.sleep(SETTLED_S)
+        await running.again("faketime", "-f", offset)
+
+
+CROWD, LISTENERS = 1000, 500
+
+
+async def crowd(running: Service) -> None:
+    """A thousand slow requests and five hundred listeners at once, beside those who log."""
+    held = [asyncio.create_task(_hold(running.port, "GET /bo/events", ends=True)) for _ in range(LISTENERS)]
+    held += [asyncio.create_task(_hold(running.port, "POST /mcp", ends=False)) for _ in range(CROWD)]
+    await asyncio.sleep(10)
+    for one in held:
+        one.cancel()
+    await asyncio.gather(*held, return_exceptions=True)
+
+
+async def _hold(port: int, what: str, *, ends: bool) -> None:
+    """A request that is read to the end, or whose headers never end."""
+    with suppress(OSError):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(f"{what} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n".encode() + (b"\r\n" if ends else b""))
+        with suppress(asyncio.CancelledError):
+            await reader.read()
+        writer.close()
+
+
+async def mixed(running: Service, minutes: float) -> None:
+    """Questions beside what is logged; once in a while its memory, open files and log of writes are printed."""
+    until = time.monotonic() + 60 * minutes
+    while time.monotonic() < until:
+        async with Client(running.url) as client:
+            for _ in range(20):
+                await client.call_tool("extract", {"query": {"text": "check it please"}})
+                await client.call_tool("list_sessions", {"project": "all"})
+        print("  ", _figures(running), flush=True)
+        await asyncio.sleep(min(minutes * 3, 60))
+
+
+def _figures(running: Service) -> str:
+    about = Path(f"/proc/{running.process.pid}")
+    memory = next(line for line in (about / "status").read_text().splitlines() if line.startswith("VmRSS"))
+    log = running.home / "registry.db-wal"
+    wal = log.stat().st_size if log.exists() else 0
+    return f"{memory.split()[1]} kB, {len(os.listdir(about / 'fd'))} files, {wal >> 10} kB of log"
+
+
+def faults(options: argparse.Namespace) -> dict[str, tuple[Fault, Sequence[str]]]:
+    """By name, what happens, and on which databases."""
+    both = ("sqlite", "postgresql")
+    return {
+        "kills": (lambda running: kills(running, options.kills), both),
+        "full-disk": (full_disk, ("sqlite",)),
+        "clock": (clock_back, both),
+        "crowd": (crowd, both),
+        "mixed": (lambda running: mixed(running, options.minutes), ("sqlite",)),
+    }
+
+
+def main() -> None:
+    """Let happen what is asked for, and print the table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.faults", description=__doc__)
+    parser.add_argument("--only", action="append", metavar="NAME", help="one fault; may be repeated")
+    parser.add_argument("--on", action="append", metavar="DATABASE", help="sqlite or postgresql; may be repeated")
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--minutes", type=float, default=30.0, help="how long the mixed load goes on")
+    options = parser.parse_args()
+    print(*OUTCOME_HEADS, sep=" | ")
+    for name, (fault, databases) in faults(options).items():
+        for database in databases:
+            if name in (options.only or [name]) and database in (options.on or [database]):
+                print(*asyncio.run(under_load(name, fault, database)).row(), sep=" | ", flush=True)
+
+
+if __name__ == "__main__":
+    main()

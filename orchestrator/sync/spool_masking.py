@@ -1,0 +1,92 @@
+"""What hooks write into the spool, without its secrets: marked as the registry marks them, so that a reader's copy of
+the same message is recognised.
+
+A client waits for its hooks. Most of what is said cannot hold a secret, and that is seen without importing anything;
+for the rest the rules are loaded, which takes some 0.03 s. Imported by every hook: the standard library only.
+"""
+
+from __future__ import annotations
+
+import os
+
+from orchestrator.sync.spool import dumps, loads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+FILE = "masking.json"
+"""In the registry's folder: the key of its marks, and the projects whose secrets are kept."""
+SAID = ("prompt", "text", "last_assistant_message")
+
+HINTS = (
+    *("pass", "pwd", "비", "패스워드", "암호", "주민", "secret", "token", "credential", "key", "://", "</"),
+    *("bearer", "authorization", "aws", "akia", "asia", "discord", "sk-", "gh", "github_pat_", "gl", "aiza", "gocspx-"),
+    *("ya29.", "xox", "xapp-", "hooks.slack.com", "k_live_", "k_test_", "whsec_", "npm_", "pypi-", "hf_", "sg.", ":aa"),
+    *("shp", "dop_v1_", "doo_v1_", "dor_v1_", "gsk_", "xai-", "r8_", "pplx-", "dckr_pat_", "hvs.", "hvb.", "atatt3"),
+    *("lin_api_", "ctxr_", "ntn_", "dapi", "eyj"),
+)
+"""One of these, or `DIGITS` digits, stands in every text in which a rule of `registry.text.secrets` finds anything."""
+DIGITS = 13
+"""A resident number has so many, a card no fewer."""
+
+
+def share_masking(home: str, key: bytes, unmasked: Sequence[str]) -> None:
+    """Let hooks mark secrets as the registry does; written only where it is not said yet. OSError if it cannot be."""
+    path = os.path.join(home, FILE)
+    told = dumps({"key": key.hex(), "unmasked": list(unmasked)})
+    if _read(path) == told:
+        return
+    beside = f"{path}.{os.getpid()}"
+    os.makedirs(home, mode=0o700, exist_ok=True)
+    file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        os.write(file, told.encode("ascii"))
+    finally:
+        os.close(file)
+    os.replace(beside, path)
+
+
+def without_secrets(home: str, payload: Mapping[str, Any]) -> dict[str, Any]:
+    """What a hook was told, with marks in the place of what is never kept.
+
+    Where no registry has told its key yet, secrets are marked without one.
+    """
+    held = {name: said for name in SAID if isinstance(said := payload.get(name), str) and may_hold_secret(said)}
+    if not held:
+        return dict(payload)
+    from registry.text.secrets import mask_secrets
+    from registry.text.unkept import without_private
+
+    said = {name: without_private(text) for name, text in held.items()}
+    rules = loads(_read(os.path.join(home, FILE)) or "{}")
+    if not _is_unmasked(payload, rules.get("unmasked", ())):
+        key = bytes.fromhex(rules.get("key", ""))
+        said = {name: mask_secrets(text, key) for name, text in said.items()}
+    return {**payload, **said}
+
+
+def may_hold_secret(text: str) -> bool:
+    """Whether it is worth while to look; never False for a text that holds one."""
+    lowered = text.lower()
+    return any(hint in lowered for hint in HINTS) or sum(map(text.count, "0123456789")) >= DIGITS
+
+
+def _is_unmasked(payload: Mapping[str, Any], patterns: Sequence[str]) -> bool:
+    """All folders that the hook names must be such projects: which of them it is, the registry will say."""
+    if not patterns:
+        return False
+    from registry.text.unkept import is_like
+
+    roots = payload.get("workspace_roots")
+    folders = [one for one in (*(roots if isinstance(roots, list) else ()), payload.get("cwd")) if isinstance(one, str)]
+    return bool(folders) and all(any(is_like(folder, pattern) for pattern in patterns) for folder in folders)
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="ascii") as file:
+            return file.read()
+    except (OSError, ValueError):
+        return ""

@@ -1,0 +1,65 @@
+"""What was forgotten stays forgotten when an older state of the registry is put back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import select
+
+from registry.storage.aliases import aliases_of
+from registry.storage.channels import ChannelRow
+from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.messages import MessageRow
+from registry.storage.safety.forgetting import CHANNEL, SESSION, Affected, forget, keyed, note_forgotten
+from registry.storage.safety.masking import forget_key, key_of
+from registry.storage.tables import channel, conversation, forgotten
+
+_MANY = 500
+"""So many ids go into one statement."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstones:
+    """What says of a registry what was forgotten in it: digests with the key they were made with, and messages' ids."""
+
+    key: bytes
+    digests: Sequence[tuple[bytes, str, str, datetime]]
+    messages: Sequence[str]
+
+
+def tombstones_of(tx: WriteTransaction) -> Tombstones:
+    """Everything that was forgotten so far."""
+    columns = forgotten.c.digest, forgotten.c.what, forgotten.c.receipt, forgotten.c.forgotten_at
+    digests = [(bytes(digest), what, receipt, at) for digest, what, receipt, at in tx.execute(select(*columns))]
+    ids = tx.execute(select(conversation.c.id).where(conversation.c.forgotten)).scalars().all()
+    return Tombstones(key_of(tx), digests, ids)
+
+
+def forget_again(tx: WriteTransaction, tombstones: Tombstones) -> int:
+    """Forget what came back of it; how many messages. Another registry's key makes other digests: those are dropped."""
+    forget_key(tx)  # the registry that was put back has its own
+    back = Affected(list(_channels_back(tx, tombstones)), list(_messages_back(tx, tombstones.messages)))
+    count = forget(tx, back).messages if back.channels or back.messages else 0
+    if key_of(tx) == tombstones.key:
+        for digest, what, receipt, at in tombstones.digests:
+            note_forgotten(tx, [(digest, what)], receipt, at)
+    return count
+
+
+def _channels_back(tx: WriteTransaction, tombstones: Tombstones) -> Iterator[ChannelRow]:
+    known = {(digest, what) for digest, what, _, _ in tombstones.digests}
+    if not known:
+        return
+    for row in tx.execute(select(channel)).all():
+        named = [(CHANNEL, name) for name in (row.name, *aliases_of(tx, row.number))]
+        named += [(SESSION, row.session_id)] if row.session_id else []
+        if any((keyed(tombstones.key, what, name.encode()), what) in known for what, name in named):
+            yield row
+
+
+def _messages_back(tx: ReadTransaction, ids: Sequence[str]) -> Iterator[MessageRow]:
+    for at in range(0, len(ids), _MANY):
+        some = conversation.c.id.in_(ids[at : at + _MANY]), conversation.c.forgotten.is_(False)
+        yield from tx.execute(select(conversation).where(*some)).all()

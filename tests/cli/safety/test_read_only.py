@@ -1,0 +1,74 @@
+"""A registry that this user can read and not write: it answers, and says what it cannot do."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from registry.registry import Registry
+from registry.storage import database
+from tests.cli.conftest import FIBONACCI, Ctxr
+
+
+@pytest.fixture
+def read_only(ctxr: Ctxr, empty_home: Path, monkeypatch: pytest.MonkeyPatch) -> Ctxr:
+    """The user of these tests may be root, whom no mode of a file keeps out; SQLite opens it read only all the same."""
+    ctxr("log", "-", given=FIBONACCI)
+    ctxr("list")
+    monkeypatch.setattr(database, "is_read_only", lambda file: file.name == "registry.db" and file.is_file())
+    return ctxr
+
+
+def told(done: Any) -> Any:
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+def test_a_read_only_registry_lists_shows_searches_and_extracts(
+    read_only: Ctxr, empty_home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = {file.name: file.read_bytes() for file in (empty_home / "ctxr").glob("registry.db*")}
+    assert len(told(read_only("list", "--json"))["sessions"]) == 1
+    assert len(told(read_only("show", FIBONACCI["channel"], "--json"))["messages"]) == 2
+    assert len(told(read_only("search", "피보나치", "--json"))["sessions"]) == 1
+    assert len(told(read_only("extract", "피보나치", "--json"))["messages"]) == 2
+    assert "The registry is read only" in caplog.text
+    assert {file.name: file.read_bytes() for file in (empty_home / "ctxr").glob("registry.db*")} == before
+
+
+def test_what_would_store_in_a_read_only_registry_says_why_it_cannot(read_only: Ctxr) -> None:
+    for words in (["log", "-"], ["forget", FIBONACCI["channel"], "--yes"]):
+        done = read_only(*words, given=FIBONACCI)
+        assert done.exit_code == 1
+        assert "The registry is read only." in done.output
+        assert "cannot be written by this user" in done.output
+
+
+@pytest.mark.anyio
+async def test_what_somebody_else_writes_meanwhile_is_read(
+    read_only: Ctxr, empty_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:///{empty_home / 'ctxr' / 'registry.db'}"
+    reader = Registry(url)
+    monkeypatch.setattr(database, "is_read_only", lambda _: False)
+    assert len(await reader.get_conversations(FIBONACCI["channel"])) == 2
+    writer = Registry(url)
+    await writer.save_conversation(FIBONACCI["channel"], [{"role": "user", "text": "And now?"}], "cursor")
+    writer.close()
+    assert len(await reader.get_conversations(FIBONACCI["channel"])) == 3
+    reader.close()
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everything")
+def test_the_modes_of_file_and_folder_decide(tmp_path: Path) -> None:
+    file = tmp_path / "registry.db"
+    assert not database.is_read_only(file)
+    file.touch(0o400)
+    assert database.is_read_only(file)
+    file.chmod(0o600)
+    tmp_path.chmod(0o500)
+    assert database.is_read_only(file)
