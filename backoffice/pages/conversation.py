@@ -18,7 +18,8 @@ from backoffice.pages.channels import given_query
 from backoffice.pages.messages import shown
 from backoffice.pages.rendering import HEADERS, channel_url, render
 from backoffice.pages.snippets import snippet
-from backoffice.queries import Word
+from backoffice.pages.zone import as_local
+from backoffice.queries import Start, Word
 from registry.domain import format_time, preview_of
 from registry.errors import NotFound
 from registry.registry import Registry
@@ -28,7 +29,8 @@ from registry.storage.database import ReadTransaction
 from registry.storage.extract_results import deliveries_of
 from registry.storage.message_windows import Window, numbers_containing, questions_of, read_window, window_around
 from registry.storage.messages import MessageRow, by_ids, by_numbers, get_message
-from registry.storage.paging import Page
+from registry.storage.paging import Page, cursor_of
+from registry.storage.pins import has_pin
 
 router = APIRouter(default_response_class=HTMLResponse)
 
@@ -52,6 +54,7 @@ class ConversationQuery(BaseModel):
     at: Word | None = Field(None, description="a message's id, or `latest`")
     after: str | None = Field(None, max_length=500)
     before: str | None = Field(None, max_length=500)
+    time: Start | None = Field(None, description="the stretch from this instant on")
     q: Word | None = None
     deleted: bool = False
 
@@ -68,6 +71,7 @@ async def conversation_page(request: Request, registry: Stored, client: Asking, 
             "channel": channel_item(row, tags_of(tx, [row.number])[row.number]),
             "maybe_same_as": links_of(tx, row.number),
             "is_deleted": row.deleted,
+            "is_pinned": has_pin(tx, row.number),
             "most_hits": MOST_HITS,
             "questions": [_question(one) for one in questions_of(tx, row.number, MOST_QUESTIONS)],
             "messages": [shown(message) for message in window.rows],
@@ -79,8 +83,18 @@ async def conversation_page(request: Request, registry: Stored, client: Asking, 
     is_searched = query.q and not found["is_deleted"]
     found["hits"] = await _hits(registry, client, channel, query.q or "") if is_searched else None
     prompt = continue_prompt(found["channel"])
+    time_at = format_time(query.time) if query.time else ""
     return await asyncio.to_thread(
-        render, request, "conversation.html", section="registry", query=query, prompt=prompt, **found
+        lambda: render(
+            request,
+            "conversation.html",
+            section="registry",
+            query=query,
+            prompt=prompt,
+            time_at=time_at,
+            shown_time=as_local(request, time_at),
+            **found,
+        )
     )
 
 
@@ -101,6 +115,10 @@ def _window(tx: ReadTransaction, row: ChannelRow, query: ConversationQuery) -> W
         if message.channel_number != row.number:
             raise NotFound("No such message", f"Message {query.at!r} is not in this conversation")
         return window_around(tx, message, AHEAD, STRETCH)
+    if query.time:
+        return read_window(tx, row.number, Page(STRETCH, cursor_of(query.time, 0), "asc"))._replace(
+            earlier=cursor_of(query.time, 0)
+        )
     goes_back = query.at == LATEST or query.before is not None
     page = Page(STRETCH, query.before if goes_back else query.after, "desc" if goes_back else "asc")
     return read_window(tx, row.number, page, deleted=query.deleted)

@@ -18,6 +18,8 @@ from backoffice.pages import (
     flow_try,
     login,
     today,
+    usage,
+    views,
 )
 from backoffice.pages.rendering import STATIC
 
@@ -26,6 +28,8 @@ ROUTERS = (
     login.router,
     channels.router,
     today.router,
+    usage.router,
+    views.router,
     conversation.router,
     actions.router,
     flow_statistics.router,

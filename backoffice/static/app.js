@@ -170,6 +170,55 @@ document.addEventListener("keydown", (event) => {
   keys[event.key]();
 });
 
+// --- Live: what happens in the registry, by the kind of event. `catchUp` is called when some may have been missed.
+
+const RETRY_MS = 3000;
+
+function listen(acts, catchUp) {
+  let events = null;
+  let isLost = false;
+  const lose = () => {
+    isLost = true;
+    document.getElementById("notice").replaceChildren(document.getElementById("lost").content.cloneNode(true));
+    if (events.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
+    events = null;
+    setTimeout(start, RETRY_MS);
+  };
+  const find = () => {
+    if (!isLost) return;
+    isLost = false;
+    document.getElementById("notice").replaceChildren();
+    catchUp();
+  };
+  const stop = () => {
+    events?.close();
+    events = null;
+  };
+  const start = () => {
+    if (events || document.hidden) return;
+    events = new EventSource("/bo/events");
+    events.addEventListener("open", find);
+    events.addEventListener("error", lose);
+    Object.entries(acts).forEach(([kind, act]) => events.addEventListener(kind, act));
+  };
+  const goOn = () => {
+    if (document.hidden) return stop(); // a browser opens few connections to one server: hidden pages hold none
+    if (events) return;
+    start();
+    catchUp();
+  };
+  document.addEventListener("visibilitychange", goOn);
+  addEventListener("pageshow", goOn);
+  addEventListener("pagehide", stop);
+  start();
+}
+
+// The page as it is now, or nothing while nobody answers.
+async function pageAt(address) {
+  const answer = await fetch(address).catch(() => null);
+  return answer?.ok ? new DOMParser().parseFromString(await answer.text(), "text/html") : null;
+}
+
 // --- A server that does not answer: say so, ask again, and go on by itself.
 
 let isWaiting = false;
