@@ -46,9 +46,7 @@ async def show_execution(registry: Stored, execution_id: Id) -> dict[str, Any]:
     return await registry.read(lambda tx: get_execution(tx, execution_id))
 
 
-@router.post(
-    "/executions/{execution_id}/rating", response_model=Rating, dependencies=[without_parameters]
-)
+@router.post("/executions/{execution_id}/rating", response_model=Rating, dependencies=[without_parameters])
 async def rate(registry: Writable, execution_id: Id, said: Rating) -> Rating:
     """Say whether what a run delivered was of use; the last word holds."""
     await registry.write(lambda tx: rate_execution(tx, execution_id, useful=said.useful))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -15,7 +15,8 @@ from backoffice.channels import Name
 from backoffice.conversations import Id
 from backoffice.dependencies import SOURCE, Asking, Client, Stored
 from backoffice.pages.channels import given_query
-from backoffice.pages.messages import shown
+from backoffice.pages.markdown import image_in
+from backoffice.pages.messages import LONGEST_AT_ALL, shown
 from backoffice.pages.rendering import HEADERS, channel_url, render
 from backoffice.pages.snippets import snippet
 from backoffice.pages.zone import as_local
@@ -178,6 +179,28 @@ async def whole_message(request: Request, registry: Stored, message_id: Id) -> H
             request, "message.html", messages=[shown(row, whole=True)], opened=True, show_deleted=row.deleted
         )
     )
+
+
+@router.get("/messages/{id}/more")
+async def more_of_message(
+    request: Request, registry: Stored, message_id: Id, start: Annotated[int, Query(alias="from", ge=0)]
+) -> HTMLResponse:
+    """The next piece of a very long message, as it was written."""
+    row = await registry.read(lambda tx: get_message(tx, message_id, include_deleted=True))
+    end = start + LONGEST_AT_ALL
+    context = {"id": row.id, "piece": row.text[start:end], "end": end, "missing": max(len(row.text) - end, 0)}
+    return await asyncio.to_thread(render, request, "piece.html", **context)
+
+
+@router.get("/messages/{id}/images/{number}", response_class=Response)
+async def message_image(registry: Stored, message_id: Id, number: Annotated[int, Path(ge=0)]) -> Response:
+    """A picture that a message holds itself; nothing is ever fetched from outside."""
+    row = await registry.read(lambda tx: get_message(tx, message_id, include_deleted=True))
+    found = image_in(row.text, number)
+    if found is None:
+        raise NotFound("No such picture", f"Message {message_id!r} holds no picture {number}")
+    media_type, held = found
+    return Response(held, media_type=media_type, headers=HEADERS)
 
 
 @router.get("/messages/{id}/raw")

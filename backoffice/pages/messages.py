@@ -10,7 +10,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from backoffice.pages.markdown import code_html, html_of
+from backoffice.pages.markdown import code_html, html_of, with_images_by_number
 from registry.storage.messages import MessageRow, message_item
 
 LONGEST_SHOWN = {"tool": 4_000, "thinking": 8_000, "system": 4_000}
@@ -26,7 +26,10 @@ _GOOD_ENDS = {"completed", "ok", "success", "succeeded", "done"}
 
 @dataclass(frozen=True, slots=True)
 class ShownMessage:
-    """`headline`: what a folded message is about; `missing`: characters left out, 0 if all of it is here."""
+    """`headline`: what a folded message is about; `missing`: characters left out, 0 if all of it is here.
+
+    `shown_to`: where in the text as stored the rest begins.
+    """
 
     id: str
     role: str
@@ -39,6 +42,7 @@ class ShownMessage:
     duration_ms: float | None
     html: Markup
     missing: int
+    shown_to: int
     deleted: bool
     facts: dict[str, str]
 
@@ -48,7 +52,7 @@ def shown(row: MessageRow, *, whole: bool = False) -> ShownMessage:
     item = message_item(row)
     payload: Mapping[str, Any] = item["payload"]
     tool = _mapping(payload.get("tool"))
-    text = item["text"]
+    text = with_images_by_number(item["text"])
     most = LONGEST_AT_ALL if whole else LONGEST_SHOWN.get(item["role"], LONGEST_SAID)
     status = str(tool.get("status") or "")
     return ShownMessage(
@@ -61,8 +65,9 @@ def shown(row: MessageRow, *, whole: bool = False) -> ShownMessage:
         status=status,
         has_failed=bool(status) and status not in _GOOD_ENDS,
         duration_ms=_milliseconds(payload, tool),
-        html=Markup(_body(item["role"], text[:most], tool, most)),  # noqa: S704, sanitised by `markdown`
+        html=Markup(_body(item, text[:most], tool, most)),  # noqa: S704, sanitised by `markdown`
         missing=max(len(text) - most, 0),
+        shown_to=most + len(item["text"]) - len(text),
         deleted=item["deleted"],
         facts=dict(_facts(item)),
     )
@@ -82,11 +87,11 @@ def _milliseconds(*places: Mapping[str, Any]) -> float | None:
     return next((value for value in found if isinstance(value, int | float)), None)
 
 
-def _body(role: str, text: str, tool: Mapping[str, Any], most: int) -> str:
-    if role == "tool":
+def _body(item: Mapping[str, Any], text: str, tool: Mapping[str, Any], most: int) -> str:
+    if item["role"] == "tool":
         changes = list(_changes(_mapping(tool.get("params")), most))
         return "".join([*(code_html(change, "diff") for change in changes), _output(_below_headline(text))])
-    return html_of(text)
+    return html_of(text, f"/messages/{item['id']}/images")
 
 
 def _below_headline(text: str) -> str:

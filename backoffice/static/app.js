@@ -72,7 +72,8 @@ function tellZone() {
   remember(cookie);
   // The times in these fields were written as UTC: an instant is turned, of a day only the server knows the ends.
   const fields = all("input[type^=date]").filter((field) => field.value);
-  if (isTold() && fields.some((field) => !field.dataset.at)) return location.reload();
+  const hasDays = document.querySelector(".day, .activity") || fields.some((field) => !field.dataset.at);
+  if (isTold() && hasDays) return location.reload();
   fields.forEach((field) => (field.value = localField(field.dataset.at)));
 }
 

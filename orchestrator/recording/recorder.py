@@ -102,7 +102,6 @@ class Recorder:
             token=self.token,
         )
 
-
     def as_item(self) -> dict[str, Any]:
         """The run while it runs, as a list shows it; `steps`: the nodes so far."""
         return {
