@@ -135,6 +135,11 @@ class Held(NamedTuple):
     after: Any
 
     @property
+    def part(self) -> str:
+        """The part of the state that this is in."""
+        return self.name.partition(".")[0]
+
+    @property
     def differs(self) -> bool:
         """Whether the node changed it."""
         return bool(self.before != self.after)

@@ -48,7 +48,7 @@ _CLEANER = nh3.Cleaner(
     clean_content_tags={"script", "style"},
     attributes={"*": set(), "a": {"href"}, "ol": {"start"}, "pre": {"tabindex"}},
     allowed_classes={
-        "span": {*_CLASSES, "language", _STORED},
+        "span": {*_CLASSES, "written-in", _STORED},
         "div": {"code"},
         "code": {"tex", "tex-block"},
         **{cell: {"left", "center", "right"} for cell in ("th", "td")},
@@ -107,7 +107,7 @@ def _block(code: str, language: str) -> str:
     inside = highlight(code, _lexer(code, language), _FORMATTER)
     # A block that scrolls must be reachable by keyboard.
     shown = _SPOKEN.get(language.lower(), language if _NAME.fullmatch(language) else "")
-    name = f'<span class="language">{escape(shown)}</span>' if shown else ""
+    name = f'<span class="written-in">{escape(shown)}</span>' if shown else ""
     return f'<div class="code">{name}<pre tabindex="0"><code>{inside}</code></pre></div>\n'
 
 

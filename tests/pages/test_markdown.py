@@ -54,7 +54,7 @@ ALLOWED = {
     *("p", "br", "hr", "h3", "h4", "h5", "h6", "strong", "em", "s", "blockquote", "ul", "ol", "li", "a"),
     *("pre", "code", "span", "div", "table", "thead", "tbody", "tr", "th", "td"),
 }
-OURS = {"language", "tex", "tex-block", "right", "center"}
+OURS = {"written-in", "tex", "tex-block", "right", "center"}
 HARMLESS = {"href", "rel", "class", "start", "tabindex"}
 
 
@@ -176,4 +176,4 @@ def test_diagrams_and_formulas_stay_as_they_were_written_and_are_marked() -> Non
     html = html_of("$x_1 * y_2 * z$ costs $5 or $6 of $HOME\n\n$$\n\\frac{a_b}{c_d}\n$$\n\n```mermaid\ngraph TD\n```")
     assert '<code class="tex">$x_1 * y_2 * z$</code> costs $5 or $6 of $HOME' in html
     assert '<code class="tex-block">$$\n\\frac{a_b}{c_d}\n$$</code>' in html
-    assert '<span class="language">Mermaid</span>' in html
+    assert '<span class="written-in">Mermaid</span>' in html
