@@ -19,6 +19,7 @@ LANGUAGES = (DEFAULT, "ko")
 FOLDER = Path(__file__).parent.parent / "translations"
 SAID = "said.json"
 """The sentences that other parts of the program make: errors, and the reasons in records."""
+_FAULT = re.compile(r"; (?=[\w.]+: (?:given|missing))")
 _FIELD = re.compile(r"\{(\w+)\}")
 
 Translate = Callable[..., str]
@@ -75,7 +76,7 @@ def teller(language: str) -> Callable[[str], str]:
     def _whole(facts: dict[str, str]) -> dict[str, str]:
         # What is allowed is in words again, and another fault may follow.
         allowed = facts.get("allowed")
-        return facts if allowed is None else {**facts, "allowed": "; ".join(map(said, allowed.split("; ")))}
+        return facts if allowed is None else {**facts, "allowed": "; ".join(map(said, _FAULT.split(allowed)))}
 
     return said
 
