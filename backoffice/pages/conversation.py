@@ -171,12 +171,17 @@ async def message_page(registry: Stored, message_id: Id) -> RedirectResponse:
 
 
 @router.get("/messages/{id}/whole")
-async def whole_message(request: Request, registry: Stored, message_id: Id) -> HTMLResponse:
-    """All of a message that is shown shortened at first."""
+async def whole_message(request: Request, registry: Stored, message_id: Id, raw: bool = False) -> HTMLResponse:
+    """All of a message that is shown shortened at first; `raw`: as it was written, and not as Markdown."""
     row = await registry.read(lambda tx: get_message(tx, message_id, include_deleted=True))
     return await asyncio.to_thread(
         lambda: render(
-            request, "message.html", messages=[shown(row, whole=True)], opened=True, show_deleted=row.deleted
+            request,
+            "message.html",
+            messages=[shown(row, whole=True, raw=raw)],
+            opened=True,
+            raw=raw,
+            show_deleted=row.deleted,
         )
     )
 

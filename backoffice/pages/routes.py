@@ -10,6 +10,7 @@ from starlette.staticfiles import StaticFiles
 
 from backoffice.pages import (
     actions,
+    backups,
     channels,
     conversation,
     flow,
@@ -30,6 +31,7 @@ ROUTERS = (
     today.router,
     usage.router,
     views.router,
+    backups.router,
     conversation.router,
     actions.router,
     flow_statistics.router,

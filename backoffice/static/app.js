@@ -116,6 +116,7 @@ const clicks = {
     all(".fold").forEach((fold) => (fold.open = isOpen));
     press(button, isOpen);
   },
+  "[data-copy-from]": async (button) => copy(await (await fetch(button.dataset.copyFrom)).text(), button),
   "[data-copy]": (button) => copy(document.getElementById(button.dataset.copy).textContent, button),
 };
 

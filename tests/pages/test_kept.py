@@ -183,3 +183,34 @@ async def test_a_picture_in_a_message_is_served_from_here_and_as_nothing_else(
     assert picture.headers["X-Content-Type-Options"] == "nosniff"
     assert picture.content.startswith(b"\x89PNG")
     assert (await http.get(f"/messages/{message}/images/1")).status_code == 404
+
+
+PASTED = """Traceback (most recent call last):
+  File "app.py", line 12, in <module>
+    print(x[*][0] *or* _this_)
+SyntaxError: invalid syntax
+$ ls __pycache__
+# what now?"""
+
+
+async def test_what_was_pasted_from_a_terminal_stays_as_it_was_and_any_message_can(
+    http: httpx.AsyncClient, orchestrator: Orchestrator
+) -> None:
+    texts = [PASTED, "- **bold**\n  - and `code`\n- more", "> quoted\n> and more\n\nis that *right*?"]
+    messages = [{"role": "user", "text": text} for text in texts]
+    answer = await orchestrator.run({"operation": "conversation_log", "channel": "pasted", "messages": messages})
+    shown = (await http.get("/channels/pasted")).text
+    assert "print(x[*][0] *or* _this_)" in shown
+    assert "<h3># what" not in shown
+    assert "<strong>bold</strong>" in shown
+    assert "<em>right</em>" in shown
+    raw = (await http.get(f"/messages/{answer['stored_ids'][1]}/whole", params={"raw": 1})).text
+    assert "- **bold**" in raw
+    assert "As Markdown" in raw
+
+
+async def test_a_conversation_is_carried_away_as_a_page(http: httpx.AsyncClient) -> None:
+    assert "kind=html" in (await http.get(f"/channels/{FIBONACCI}")).text
+    page = await http.get(f"/exports/{FIBONACCI}", params={"kind": "html"})
+    assert page.headers["Content-Disposition"].startswith("attachment")
+    assert "피보나치" in page.text
