@@ -172,6 +172,32 @@ document.addEventListener("keydown", (event) => {
   keys[event.key]();
 });
 
+// --- Back to a long list: as many rows as there were, and the place in it.
+
+const ROWS = "#rows [data-row]";
+const MOST_WAITING_MS = 5000;
+
+const topOf = (row) => row.getBoundingClientRect().top;
+
+function rememberPlace() {
+  const rows = all(ROWS);
+  const row = scrollY && rows.find((row) => topOf(row) >= 0);
+  history.replaceState({ ...history.state, place: row ? { rows: rows.length, id: row.dataset.id, top: topOf(row) } : null }, "");
+}
+
+async function returnToPlace() {
+  const { rows, id, top } = history.state?.place ?? {};
+  const isBack = performance.getEntriesByType("navigation")[0]?.type === "back_forward";
+  if (!isBack || !id) return;
+  const end = Date.now() + MOST_WAITING_MS;
+  while (all(ROWS).length < rows && Date.now() < end) {
+    scrollTo(0, document.body.scrollHeight); // what is in sight is asked for
+    await new Promise((go) => setTimeout(go, 30));
+  }
+  const row = all(ROWS).find((row) => row.dataset.id === id);
+  if (row) scrollBy(0, topOf(row) - top);
+}
+
 // --- Live: what happens in the registry, by the kind of event. `catchUp` is called when some may have been missed.
 
 const RETRY_MS = 3000;
@@ -247,4 +273,6 @@ addEventListener("hashchange", openTarget);
 tellZone();
 prepare();
 openTarget();
+addEventListener("pagehide", rememberPlace);
+addEventListener("load", returnToPlace);
 if (document.querySelector("[data-heals]")) waitUntilReady();
