@@ -127,7 +127,7 @@ def waterfall(run: Mapping[str, Any]) -> list[Span]:
     return spans
 
 
-class Held(NamedTuple):
+class StatePart(NamedTuple):
     """A part of the state at a node: how much it held before, and after; None: it was not there."""
 
     name: str
@@ -145,14 +145,14 @@ class Held(NamedTuple):
         return bool(self.before != self.after)
 
 
-def states(steps: Sequence[Mapping[str, Any]]) -> dict[str, list[Held]]:
+def states(steps: Sequence[Mapping[str, Any]]) -> dict[str, list[StatePart]]:
     """For each node the parts of the state, as noted; empty where a run was recorded without them."""
-    found: dict[str, list[Held]] = {}
+    found: dict[str, list[StatePart]] = {}
     before: dict[str, Any] = {}
     for step in steps:
         change = step["detail"].get("state")
         after = {**before, **_flat(change)} if isinstance(change, dict) else before
-        found[step["node"]] = [Held(name, before.get(name), value) for name, value in after.items()]
+        found[step["node"]] = [StatePart(name, before.get(name), value) for name, value in after.items()]
         before = after
     return found
 

@@ -12,7 +12,7 @@ from backoffice.dependencies import Stored
 from backoffice.pages.channels import given_query
 from backoffice.pages.rendering import render
 from backoffice.pages.zone import reader_now, utc_offset_minutes
-from registry.monitor.usage import by, total, usage_rows
+from registry.monitor.token_usage import by, total, usage_rows
 
 router = APIRouter(default_response_class=HTMLResponse)
 

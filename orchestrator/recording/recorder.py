@@ -14,6 +14,7 @@ from registry.domain import format_time, new_id, now, preview_of
 from registry.errors import ErrorCode, RegistryError
 from registry.storage.channels import MadeSummary
 from registry.storage.executions import Execution, asked_of
+from registry.storage.masking import holds_secret
 
 KEPT_ITEMS = 30
 """Of a long list in a detail (candidates, ids) this many are kept."""
@@ -77,7 +78,9 @@ class Recorder:
     def note_change(self, change: Mapping[str, Any]) -> None:
         """Note what the node now running has put into the state: how much of what, never what it says."""
         if change:
-            self.steps[-1].detail["state"] = {name: _shape(value) for name, value in change.items()}
+            answer = change.get("result", {})
+            noted = {name: _shape(value) for name, value in change.items() if name != "result"}
+            self.steps[-1].detail["state"] = noted | {"result": {name: _size(part) for name, part in answer.items()}}
 
     def explain(self, **detail: Any) -> None:
         """Note what the node now running did, and why; long lists are cut."""
@@ -116,7 +119,7 @@ class Recorder:
             "started_at": format_time(self.started_at),
             "finished_at": None,
             "duration_ms": _ms_since(self._started),
-            "asked": asked_of(self.request),
+            "asked": asked if (asked := asked_of(self.request)) and not holds_secret(asked) else None,
             "delivered": None,
             "steps": [step.node for step in self.steps],
         }
@@ -129,12 +132,15 @@ def _outcome(error: Mapping[str, str] | None) -> str:
     return "not_found" if error["code"] == ErrorCode.NOT_FOUND else "failed"
 
 
-def _shape(value: Any, *, deep: bool = True) -> Any:
-    """How much a value holds: a number for what has a length, and for what has parts those of each."""
-    if is_dataclass(value) and deep:
-        return {part.name: _shape(getattr(value, part.name), deep=False) for part in fields(value)}
-    if isinstance(value, Mapping) and deep:
-        return {str(name): _shape(part, deep=False) for name, part in value.items()}
+def _shape(value: Any) -> Any:
+    """How much of what a part of the state holds: the answer's fields and those of a record one by one."""
+    if is_dataclass(value):
+        return {part.name: _size(getattr(value, part.name)) for part in fields(value)}
+    return _size(value)
+
+
+def _size(value: Any) -> Any:
+    """A number for what has a length; None for what is no figure."""
     if isinstance(value, RegistryError):
         return value.code
     if isinstance(value, str | list | Mapping | Set) or type(value) is tuple:

@@ -30,7 +30,7 @@ class Usage(NamedTuple):
         return Usage(*map(sum, zip(self, other, strict=True)))
 
 
-class Row(NamedTuple):
+class UsageRow(NamedTuple):
     """The tokens of a day, client, project (its path) and model; None: not known."""
 
     day: str
@@ -40,7 +40,7 @@ class Row(NamedTuple):
     usage: Usage
 
 
-def usage_rows(tx: ReadTransaction, start: datetime, end: datetime | None, utc_offset_minutes: int) -> list[Row]:
+def usage_rows(tx: ReadTransaction, start: datetime, end: datetime | None, utc_offset_minutes: int) -> list[UsageRow]:
     """What was used in a period; the days are those of a clock so far from UTC."""
     usage = conversation.c.payload["usage"]
     day = day_of_message(tx, utc_offset_minutes).label("day")
@@ -51,14 +51,14 @@ def usage_rows(tx: ReadTransaction, start: datetime, end: datetime | None, utc_o
     query = query.join_from(conversation, channel, channel.c.number == conversation.c.channel_number)
     query = query.where(*said_within(start, end), usage["output_tokens"].as_string().is_not(None))
     found = tx.execute(query.group_by(*columns))
-    return [Row(str(one[0]), *one[1:4], Usage(*map(int, one[4:]))) for one in found]
+    return [UsageRow(str(one[0]), *one[1:4], Usage(*map(int, one[4:]))) for one in found]
 
 
 def _number(value: Any) -> ColumnElement[int]:
     return cast(value.as_string(), BigInteger)
 
 
-def total(rows: Iterable[Row]) -> Usage:
+def total(rows: Iterable[UsageRow]) -> Usage:
     """All of them together."""
     summed = Usage()
     for row in rows:
@@ -66,7 +66,7 @@ def total(rows: Iterable[Row]) -> Usage:
     return summed
 
 
-def by(rows: Iterable[Row], key: Callable[[Row], str | None]) -> Sequence[tuple[str | None, Usage]]:
+def by(rows: Iterable[UsageRow], key: Callable[[UsageRow], str | None]) -> Sequence[tuple[str | None, Usage]]:
     """Summed up by something, the most output first."""
     groups: dict[str | None, Usage] = defaultdict(Usage)
     for row in rows:
