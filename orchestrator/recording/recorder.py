@@ -14,7 +14,7 @@ from registry.domain import format_time, new_id, now, preview_of
 from registry.errors import ErrorCode, RegistryError
 from registry.storage.channels import MadeSummary
 from registry.storage.executions import Execution, asked_of
-from registry.storage.masking import holds_secret
+from registry.storage.safety.masking import holds_secret
 
 KEPT_ITEMS = 30
 """Of a long list in a detail (candidates, ids) this many are kept."""
