@@ -4,38 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import httpx
 import pytest
 
-from backoffice.app import create_app_over
 from orchestrator.service import Orchestrator
 from registry.domain import Message, Role, now
 from registry.ingest.save import save_messages
-from registry.registry import Registry
 from registry.storage.channels import open_channel
 from registry.storage.saved_views import list_views
 from tests.pages.seeds import FIBONACCI, LONG
 from tests.pages.test_markdown import PIXEL
 
 pytestmark = pytest.mark.anyio
-HTML = {"Accept": "text/html"}
-
-
-@pytest.fixture
-async def orchestrator(seeded_database_url: str) -> AsyncIterator[Orchestrator]:
-    registry = Registry(seeded_database_url)
-    yield Orchestrator(registry)
-    registry.close()
-
-
-@pytest.fixture
-async def http(orchestrator: Orchestrator) -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(create_app_over(orchestrator), raise_app_exceptions=False)
-    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765", headers=HTML) as client:
-        yield client
 
 
 async def newest(http: httpx.AsyncClient, operation: str) -> str:
