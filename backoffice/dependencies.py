@@ -28,6 +28,11 @@ class Client:
     name: str | None
     access: Access | None = None
 
+    def running(self) -> list[dict[str, Any]]:
+        """The runs of this process that have not ended, as lists show runs; a restricted token sees its own."""
+        runs = self.orchestrator.running()
+        return [run for run in runs if not self.access or run["token"] == self.access.name]
+
     async def answer(self, given: Mapping[str, Any] | Refusal, execution_id: str | None = None) -> dict[str, Any]:
         """Run an operation, under a new execution's id if one is given; a failure is an answer too."""
         return await self.orchestrator.run(given, self.name, execution_id, self.access)
@@ -54,6 +59,13 @@ def _access(request: Request) -> Access | None:
 async def _registry(request: Request) -> Registry:
     registry: Registry = request.app.state.orchestrator.registry
     return registry.seen_by(_access(request))
+
+
+async def _writable(request: Request) -> Registry:
+    access = _access(request)
+    if access:
+        access.require(Level.WRITE)
+    return await _registry(request)
 
 
 async def _machine(request: Request) -> Machine:
@@ -85,6 +97,8 @@ async def _no_parameters(_given: Annotated[NoParameters, Query()]) -> None:
 
 Asking = Annotated[Client, Depends(_client)]
 Stored = Annotated[Registry, Depends(_registry)]
+Writable = Annotated[Registry, Depends(_writable)]
+"""For what is kept beside conversations and is no operation: a read-only token changes none of it."""
 Local = Annotated[Machine, Depends(_machine)]
 without_parameters = Depends(_no_parameters)
 for_everything = Depends(_everything)

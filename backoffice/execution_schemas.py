@@ -43,6 +43,14 @@ class ExecutionItem(BaseModel):
     delivered: int | None = Field(description="messages or sessions given, or new messages stored")
 
 
+class Rating(BaseModel):
+    """Whether what a run delivered was of use."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"useful": True}})
+
+    useful: bool
+
+
 class StepProblem(BaseModel):
     """Why a node failed; of a bug, `code` is the exception's kind."""
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Path, Query
 
 from backoffice.bodies import RUN_EXAMPLES, RunBody, shaped
-from backoffice.dependencies import Asking, Stored, without_parameters
-from backoffice.execution_schemas import ExecutionDetail, ExecutionItem, Graph, RunAnswer, Statistics
+from backoffice.dependencies import Asking, Stored, Writable, without_parameters
+from backoffice.execution_schemas import ExecutionDetail, ExecutionItem, Graph, Rating, RunAnswer, Statistics
 from backoffice.queries import ExecutionsQuery, StatisticsQuery, Word
 from backoffice.schemas import EXECUTION_ID, ItemPage
 from orchestrator.graph import describe_graph
@@ -18,6 +18,7 @@ from registry.domain import now
 from registry.errors import InvalidRequest
 from registry.monitor.statistics import execution_statistics
 from registry.storage.executions import get_execution, list_executions
+from registry.storage.ratings import rate_execution
 
 router = APIRouter(prefix="/bo/ao", tags=["orchestrator"])
 
@@ -29,8 +30,13 @@ Id = Annotated[Word, Path(examples=[EXECUTION_ID])]
 
 
 @router.get("/executions", response_model=ItemPage[ExecutionItem])
-async def show_executions(registry: Stored, query: Annotated[ExecutionsQuery, Query()]) -> dict[str, Any]:
-    """Runs by their start."""
+async def show_executions(
+    registry: Stored, client: Asking, query: Annotated[ExecutionsQuery, Query()]
+) -> dict[str, Any]:
+    """Runs by their start; `status=running`: those of this server that have not ended."""
+    if query.status == "running":
+        runs = client.running()
+        return {"items": runs, "total": len(runs), "next_cursor": None}
     return await registry.read(lambda tx: list_executions(tx, query.wanted, query.page))
 
 
@@ -38,6 +44,13 @@ async def show_executions(registry: Stored, query: Annotated[ExecutionsQuery, Qu
 async def show_execution(registry: Stored, execution_id: Id) -> dict[str, Any]:
     """One run with what was asked, what was answered, and every step with its reasons."""
     return await registry.read(lambda tx: get_execution(tx, execution_id))
+
+
+@router.post("/executions/{execution_id}/rating", response_model=Rating, dependencies=[without_parameters])
+async def rate(registry: Writable, execution_id: Id, said: Rating) -> Rating:
+    """Say whether what a run delivered was of use; the last word holds."""
+    await registry.write(lambda tx: rate_execution(tx, execution_id, useful=said.useful))
+    return said
 
 
 @router.get("/statistics", response_model=Statistics, response_model_exclude_unset=True)

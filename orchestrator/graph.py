@@ -84,6 +84,7 @@ def _step(name: str, work: Work, decide: Callable[[State], str]) -> Callable[...
         try:
             with run.recorder.step(name):
                 change = await work(state, run)
+                run.recorder.note_change(change)
         except NotFound as nothing:
             change = {"error": nothing}
         return Command(update=change, goto=decide(cast(State, {**state, **change})))

@@ -184,6 +184,7 @@ class TagQuery(BaseModel):
     tags: list[Tag] | None = Field(None, description="all it shall have")
     add_tags: list[Tag] = []
     remove_tags: list[Tag] = []
+    pinned: bool | None = Field(None, description="whether it stands above the others")
 
 
 class DeleteQuery(BaseModel):

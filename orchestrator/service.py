@@ -67,6 +67,7 @@ class Orchestrator:
         self._resends = Resends()
         self._asking = asyncio.Semaphore(ASKING)
         self._asked_at = float("-inf")
+        self._running: dict[str, Recorder] = {}
         self.observers: list[Callable[[Execution], None]] = []
         """Told of every run when it has ended, for the counts of this process."""
         self.syncing = asyncio.Lock()
@@ -93,6 +94,15 @@ class Orchestrator:
         recorder = _recorder_for(given, client)
         recorder.id = execution_id or recorder.id
         recorder.token = access.name if access else None
+        self._running[recorder.id] = recorder
+        try:
+            return await self._recorded(given, recorder, access)
+        finally:
+            self._running.pop(recorder.id, None)
+
+    async def _recorded(
+        self, given: Mapping[str, Any] | Request | Refusal, recorder: Recorder, access: Access | None
+    ) -> dict[str, Any]:
         try:
             sent = self._resends.look(given)
             request = sent.request(_request_of) if sent else _request_of(given)
@@ -113,6 +123,10 @@ class Orchestrator:
             self._observed(recorder.finished(None))
         self._records.retry()
         return {"success": True, **result}
+
+    def running(self) -> list[dict[str, Any]]:
+        """The runs of this process that have not ended, the latest first, as lists show runs (docs/interface.md)."""
+        return [recorder.as_item() for recorder in reversed(self._running.values())]
 
     async def _refresh(self) -> None:
         """Bring the registry up to date, without telling how much there was to read: it is of others."""

@@ -24,7 +24,9 @@ from registry.storage.executions import get_execution
 from registry.storage.extract_results import get_result
 from registry.storage.facets import projects_like, sources, tags_like
 from registry.storage.messages import get_message
+from registry.storage.pins import pinned_channels
 from registry.storage.references import resolve_session
+from registry.storage.saved_views import list_views
 
 router = APIRouter(default_response_class=HTMLResponse)
 
@@ -35,6 +37,7 @@ PERIOD = ("from", "to")
 FILTERS = ("source", "project", "tag", "from", "to", "q", "sort")
 NARROWING = ("source", "project", "tag", "from", "to")
 SHOWN_SOURCES = 50
+PINNED = 20
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -42,7 +45,7 @@ Model = TypeVar("Model", bound=BaseModel)
 def given_query(request: Request, shape: type[Model], **defaults: Any) -> Model:
     """The address's parameters in that shape; a form sends what is not filled in as empty, which means not given."""
     given = {name: value for name, value in request.query_params.items() if value}
-    given |= {name: as_instant(request, name, given[name]) for name in PERIOD if name in given}
+    given |= {name: as_instant(request, name, given[name]) for name in (*PERIOD, "time") if name in given}
     try:
         return shape.model_validate({**defaults, **given})
     except ValidationError as exc:
@@ -67,20 +70,26 @@ async def channels_page(request: Request, registry: Stored, client: Asking) -> R
             return _jump(request, place)
 
     here = visit(request)
+    given = {name: request.query_params.get(name, "") for name in FILTERS}
+    is_narrowed = any(given.values()) or bool(query.cursor)
 
     def work(tx: ReadTransaction) -> dict[str, Any]:
         found = {} if query.q else list_channels(tx, query.wanted, query.page)
         news = channels_since(tx, here.before) if here.before else 0
-        return {"found": found, "news": news, "sources": sources(tx)[:SHOWN_SOURCES]}
+        return {
+            "found": found,
+            "news": news,
+            "sources": sources(tx)[:SHOWN_SOURCES],
+            "pinned": [] if is_narrowed else pinned_channels(tx, PINNED),
+            "views": list_views(tx),
+        }
 
     shown = {"hits": {}, "understood": {}, **await registry.read(work)}
     if query.q:
         shown |= await (_newest if query.sort == "newest" else _best)(client, query, utc_offset_minutes(request))
-    given = {name: request.query_params.get(name, "") for name in FILTERS}
     is_by_day = not query.q or query.sort == "newest"
     days = [day_of(request, item["updated_at"]) if is_by_day else None for item in shown["found"]["items"]]
     onward = {"cursor": shown["found"]["next_cursor"], "offset": shown["found"].get("next_offset")}
-    is_home = not (any(given.values()) or query.cursor)
     page = render(
         request,
         "channels.html",
@@ -91,14 +100,16 @@ async def channels_page(request: Request, registry: Stored, client: Asking) -> R
         days=days,
         day_before=query.day,
         named_days=named_days(request),
-        is_home=is_home,
+        is_home=not is_narrowed,
+        address_here=address("/", **given),
+        is_newest=not (query.q or query.cursor),
         looked=since(here.before),
         can_sync=registry.takes_in,
         chips=chips(query.q or "", shown["understood"]),
         narrowed={name: given[name] for name in NARROWING if given[name]},
         **shown,
     )
-    if is_home:
+    if not is_narrowed:
         here.keep(page)
     return page
 

@@ -6,10 +6,10 @@ import asyncio
 import json
 import shlex
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -18,10 +18,12 @@ from backoffice.conversations import Id
 from backoffice.dependencies import SOURCE, Asking, Client, Stored, without_parameters
 from backoffice.errors import OperationFailed
 from backoffice.pages.channels import given_query
-from backoffice.pages.messages import shown
+from backoffice.pages.markdown import image_in
+from backoffice.pages.messages import LONGEST_AT_ALL, shown
 from backoffice.pages.rendering import HEADERS, channel_url, render
 from backoffice.pages.snippets import snippet
-from backoffice.queries import Word
+from backoffice.pages.zone import as_local
+from backoffice.queries import Start, Word
 from registry.domain import format_time, preview_of
 from registry.errors import ErrorCode, NotFound
 from registry.registry import Registry
@@ -31,7 +33,8 @@ from registry.storage.database import ReadTransaction
 from registry.storage.extract_results import deliveries_of
 from registry.storage.message_windows import Window, numbers_containing, questions_of, read_window, window_around
 from registry.storage.messages import MessageRow, by_ids, by_numbers, get_message
-from registry.storage.paging import Page
+from registry.storage.paging import Page, cursor_of
+from registry.storage.pins import has_pin
 from sources.clients import CLIENTS
 from sources.writers import WRITERS
 
@@ -58,6 +61,7 @@ class ConversationQuery(BaseModel):
     at: Word | None = Field(None, description="a message's id, or `latest`")
     after: str | None = Field(None, max_length=500)
     before: str | None = Field(None, max_length=500)
+    time: Start | None = Field(None, description="the stretch from this instant on")
     q: Word | None = None
     deleted: bool = False
 
@@ -74,6 +78,7 @@ async def conversation_page(request: Request, registry: Stored, client: Asking, 
             "channel": channel_item(row, tags_of(tx, [row.number])[row.number]),
             "maybe_same_as": links_of(tx, row.number),
             "is_deleted": row.deleted,
+            "is_pinned": has_pin(tx, row.number),
             "most_hits": MOST_HITS,
             "questions": [_question(one) for one in questions_of(tx, row.number, MOST_QUESTIONS)],
             "messages": [shown(message) for message in window.rows],
@@ -85,16 +90,20 @@ async def conversation_page(request: Request, registry: Stored, client: Asking, 
     is_searched = query.q and not found["is_deleted"]
     found["hits"] = await _hits(registry, client, channel, query.q or "") if is_searched else None
     prompt = continue_prompt(found["channel"])
+    time_at = format_time(query.time) if query.time else ""
     return await asyncio.to_thread(
-        render,
-        request,
-        "conversation.html",
-        section="registry",
-        query=query,
-        prompt=prompt,
-        openers=[(each.name, each.prompt_link + quote(prompt, safe="")) for each in CLIENTS if each.prompt_link],
-        resumes=resume_commands(found["channel"]),
-        **found,
+        lambda: render(
+            request,
+            "conversation.html",
+            section="registry",
+            query=query,
+            prompt=prompt,
+            openers=[(each.name, each.prompt_link + quote(prompt, safe="")) for each in CLIENTS if each.prompt_link],
+            resumes=resume_commands(found["channel"]),
+            time_at=time_at,
+            shown_time=as_local(request, time_at),
+            **found,
+        )
     )
 
 
@@ -115,6 +124,10 @@ def _window(tx: ReadTransaction, row: ChannelRow, query: ConversationQuery) -> W
         if message.channel_number != row.number:
             raise NotFound("No such message", f"Message {query.at!r} is not in this conversation")
         return window_around(tx, message, AHEAD, STRETCH)
+    if query.time:
+        return read_window(tx, row.number, Page(STRETCH, cursor_of(query.time, 0), "asc"))._replace(
+            earlier=cursor_of(query.time, 0)
+        )
     goes_back = query.at == LATEST or query.before is not None
     page = Page(STRETCH, query.before if goes_back else query.after, "desc" if goes_back else "asc")
     return read_window(tx, row.number, page, deleted=query.deleted)
@@ -191,14 +204,41 @@ async def message_page(registry: Stored, message_id: Id) -> RedirectResponse:
 
 
 @router.get("/messages/{id}/whole")
-async def whole_message(request: Request, registry: Stored, message_id: Id) -> HTMLResponse:
-    """All of a message that is shown shortened at first."""
+async def whole_message(request: Request, registry: Stored, message_id: Id, raw: bool = False) -> HTMLResponse:
+    """All of a message that is shown shortened at first; `raw`: as it was written, and not as Markdown."""
     row = await registry.read(lambda tx: get_message(tx, message_id, include_deleted=True))
     return await asyncio.to_thread(
         lambda: render(
-            request, "message.html", messages=[shown(row, whole=True)], opened=True, show_deleted=row.deleted
+            request,
+            "message.html",
+            messages=[shown(row, whole=True, raw=raw)],
+            opened=True,
+            raw=raw,
+            show_deleted=row.deleted,
         )
     )
+
+
+@router.get("/messages/{id}/more")
+async def more_of_message(
+    request: Request, registry: Stored, message_id: Id, start: Annotated[int, Query(alias="from", ge=0)]
+) -> HTMLResponse:
+    """The next piece of a very long message, as it was written."""
+    row = await registry.read(lambda tx: get_message(tx, message_id, include_deleted=True))
+    end = start + LONGEST_AT_ALL
+    context = {"id": row.id, "piece": row.text[start:end], "end": end, "missing": max(len(row.text) - end, 0)}
+    return await asyncio.to_thread(render, request, "piece.html", **context)
+
+
+@router.get("/messages/{id}/images/{number}", response_class=Response)
+async def message_image(registry: Stored, message_id: Id, number: Annotated[int, Path(ge=0)]) -> Response:
+    """A picture that a message holds itself; nothing is ever fetched from outside."""
+    row = await registry.read(lambda tx: get_message(tx, message_id, include_deleted=True))
+    found = image_in(row.text, number)
+    if found is None:
+        raise NotFound("No such picture", f"Message {message_id!r} holds no picture {number}")
+    media_type, held = found
+    return Response(held, media_type=media_type, headers=HEADERS)
 
 
 @router.get("/messages/{id}/raw")

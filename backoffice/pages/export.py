@@ -1,4 +1,4 @@
-"""A conversation as a file: Markdown to read, JSON to go on with."""
+"""A conversation as a file: Markdown and HTML to read, JSON to go on with."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from urllib.parse import quote
 from zipfile import ZIP_DEFLATED, ZipFile
 
 from fastapi.responses import Response
+
+from orchestrator.export.html import as_html
 
 Session = Mapping[str, Any]
 Messages = Sequence[Mapping[str, Any]]
@@ -70,5 +72,6 @@ def json_text(session: Session, messages: Messages) -> str:
 
 FORMATS = {
     "markdown": Format(markdown_text, "md", "text/markdown; charset=utf-8"),
+    "html": Format(as_html, "html", "text/html; charset=utf-8"),
     "json": Format(json_text, "json", "application/json"),
 }

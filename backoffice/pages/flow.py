@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Form, Path, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from backoffice.dependencies import SOURCE, Asking, Stored
+from backoffice.dependencies import SOURCE, Asking, Stored, Writable
 from backoffice.pages.channels import PERIOD, given_query
 from backoffice.pages.flow_expected import Expected, expected_in
 from backoffice.pages.flow_rendering import render_flow
-from backoffice.pages.flow_run import RunView, compare, run_view, waterfall
+from backoffice.pages.flow_run import RunView, compare, run_view, states, waterfall
 from backoffice.pages.graph_drawing import graph_drawing
 from backoffice.pages.rendering import address
 from backoffice.pages.zone import as_instant, as_local
@@ -23,6 +23,8 @@ from registry.errors import ErrorCode, InvalidRequest
 from registry.storage.database import ReadTransaction
 from registry.storage.executions import get_execution, list_executions
 from registry.storage.facets import sources
+from registry.storage.ratings import rate_execution, rating_of
+from registry.storage.saved_views import list_views
 
 router = APIRouter(prefix="/flow", default_response_class=HTMLResponse)
 
@@ -36,12 +38,16 @@ Id = Annotated[Word, Path()]
 
 
 @router.get("")
-async def executions_page(request: Request, registry: Stored) -> HTMLResponse:
+async def executions_page(request: Request, registry: Stored, client: Asking) -> HTMLResponse:
     """The runs, newest first; new ones come in by themselves while the page is open."""
     query = given_query(request, ExecutionsQuery, limit=ROWS)
 
     def work(tx: ReadTransaction) -> dict[str, Any]:
-        return {"found": list_executions(tx, query.wanted, query.page), "sources": sorted({*sources(tx), SOURCE})}
+        return {
+            "found": list_executions(tx, query.wanted, query.page),
+            "sources": sorted({*sources(tx), SOURCE}),
+            "views": list_views(tx),
+        }
 
     shown = await registry.read(work)
     given = {name: request.query_params.get(name, "") for name in FILTERS}
@@ -56,9 +62,17 @@ async def executions_page(request: Request, registry: Stored) -> HTMLResponse:
         codes=[code for code in ErrorCode if code != ErrorCode.NOT_FOUND],
         slower=SLOWER,
         is_newest=query.cursor is None,
+        running=client.running() if query.cursor is None else [],
+        address_here=address("/flow", **given),
         more=address("/flow", **given, cursor=cursor) if cursor else None,
         **shown,
     )
+
+
+@router.get("/running")
+async def running_runs(request: Request, client: Asking) -> HTMLResponse:
+    """The runs that have not ended: a part of the list's page."""
+    return render_flow(request, "running.html", running=client.running())
 
 
 @router.get("/{execution_id}")
@@ -74,12 +88,12 @@ async def execution_page(
     `beside` another one; `expected`: what became of that message.
     """
 
-    def work(tx: ReadTransaction) -> tuple[RunView, RunView | None, Expected | None]:
+    def work(tx: ReadTransaction) -> tuple[RunView, RunView | None, Expected | None, bool | None]:
         view = run_view(tx, execution_id)
         other = run_view(tx, beside) if beside else None
-        return view, other, expected_in(tx, view, expected) if expected else None
+        return view, other, expected_in(tx, view, expected) if expected else None, rating_of(tx, execution_id)
 
-    view, other, missing = await registry.read(work)
+    view, other, missing, useful = await registry.read(work)
     return render_flow(
         request,
         "execution.html",
@@ -87,12 +101,21 @@ async def execution_page(
         drawing=graph_drawing(),
         run=view.run,
         spans=waterfall(view.run),
+        states=states(view.run["steps"]),
+        useful=useful,
         can_be_tried=view.run["operation"] in JUDGED and bool(view.run["request"]),
         expected=missing,
         can_repeat=view.run["operation"] in READING,
         other=other,
         comparison=compare(view, other) if other else None,
     )
+
+
+@router.post("/{execution_id}/rating")
+async def rate_run(registry: Writable, execution_id: Id, useful: Annotated[bool, Form()]) -> RedirectResponse:
+    """Say whether what was delivered was of use."""
+    await registry.write(lambda tx: rate_execution(tx, execution_id, useful=useful))
+    return RedirectResponse(f"/flow/{execution_id}#rating", 303)
 
 
 @router.post("/{execution_id}/again")

@@ -127,6 +127,45 @@ def waterfall(run: Mapping[str, Any]) -> list[Span]:
     return spans
 
 
+class StatePart(NamedTuple):
+    """A part of the state at a node: how much it held before, and after; None: it was not there."""
+
+    name: str
+    before: Any
+    after: Any
+
+    @property
+    def part(self) -> str:
+        """The part of the state that this is in."""
+        return self.name.partition(".")[0]
+
+    @property
+    def differs(self) -> bool:
+        """Whether the node changed it."""
+        return bool(self.before != self.after)
+
+
+def states(steps: Sequence[Mapping[str, Any]]) -> dict[str, list[StatePart]]:
+    """For each node the parts of the state, as noted; empty where a run was recorded without them."""
+    found: dict[str, list[StatePart]] = {}
+    before: dict[str, Any] = {}
+    for step in steps:
+        change = step["detail"].get("state")
+        after = {**before, **_flat(change)} if isinstance(change, dict) else before
+        found[step["node"]] = [StatePart(name, before.get(name), value) for name, value in after.items()]
+        before = after
+    return found
+
+
+def _flat(change: Mapping[str, Any]) -> dict[str, Any]:
+    """What has parts is told by them."""
+    flat: dict[str, Any] = {}
+    for name, value in change.items():
+        parts = value.items() if isinstance(value, dict) else [(None, value)]
+        flat |= {f"{name}.{part}" if part else name: held for part, held in parts if held not in (None, 0, False)}
+    return flat
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """Two runs side by side: figures by name, and who delivered which message."""

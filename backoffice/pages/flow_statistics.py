@@ -28,6 +28,7 @@ from registry.monitor.statistics import (
 )
 from registry.storage.database import ReadTransaction
 from registry.storage.executions import ExecutionFilter
+from registry.storage.ratings import ratings
 
 router = APIRouter(prefix="/flow", default_response_class=HTMLResponse)
 
@@ -69,8 +70,9 @@ async def statistics_page(request: Request, registry: Stored) -> StreamingRespon
                 **figures,
                 "series": [{**NO_TIMES, **point, **times.get(point["at"], {})} for point in figures["series"]],
             },
-            "before": _before(tx, wanted),
+            **_before(tx, wanted),
             "clients": trends.client_figures(tx, wanted, SHOWN) if is_countable else [],
+            "ratings": ratings(tx, wanted.from_, wanted.to),
             "volumes": trends.volumes(tx, wanted) if is_countable else None,
             "errors": [_shown(group) for group in trends.error_groups(tx, wanted, SHOWN)],
             "channels": busiest_channels(tx, wanted, SHOWN),
@@ -106,17 +108,22 @@ async def statistics_page(request: Request, registry: Stored) -> StreamingRespon
 NO_TIMES = {"p50_ms": None, "p95_ms": None}
 
 
-def _before(tx: ReadTransaction, wanted: ExecutionFilter) -> dict[str, Any] | None:
-    """The figures of the period before, of the same length; None where there is none."""
+def _before(tx: ReadTransaction, wanted: ExecutionFilter) -> dict[str, Any]:
+    """The figures of the period before, of the same length: in all (None where nothing ran), and by what is listed."""
     if wanted.from_ is None or wanted.to is None:
-        return None
-    start = wanted.from_ - (wanted.to - wanted.from_)
-    figures = execution_statistics(tx, from_=start, to=wanted.from_, bucket_s=WHOLE)
-    total: dict[str, Any] = figures["total"]
-    return total if total["count"] else None
+        return {"before": None, "earlier": {}}
+    earlier = ExecutionFilter(from_=wanted.from_ - (wanted.to - wanted.from_), to=wanted.from_)
+    figures = execution_statistics(tx, from_=earlier.from_, to=earlier.to, bucket_s=WHOLE)
+    if not figures["total"]["count"]:
+        return {"before": None, "earlier": {}}
+    clients = trends.client_figures(tx, earlier, MOST_CLIENTS) if trends.is_countable(tx, earlier) else []
+    listed = {"operation": figures["operations"], "source": figures["sources"], "client": clients}
+    by_name = {kind: {row[kind]: row for row in rows} for kind, rows in listed.items()}
+    return {"before": figures["total"], "earlier": by_name}
 
 
 WHOLE = 31_536_000
+MOST_CLIENTS = 1000
 
 
 def _shown(group: trends.ErrorGroup) -> dict[str, Any]:

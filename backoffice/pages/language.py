@@ -19,6 +19,7 @@ LANGUAGES = (DEFAULT, "ko")
 FOLDER = Path(__file__).parent.parent / "translations"
 SAID = "said.json"
 """The sentences that other parts of the program make: errors, and the reasons in records."""
+_FAULT = re.compile(r"; (?=[\w.]+: (?:given|missing))")
 _FIELD = re.compile(r"\{(\w+)\}")
 
 Translate = Callable[..., str]
@@ -70,7 +71,12 @@ def teller(language: str) -> Callable[[str], str]:
 
     def said(text: str) -> str:
         matches = ((pattern.fullmatch(text), words) for pattern, words in _sentences(language))
-        return next((words.format(**match.groupdict()) for match, words in matches if match), text)
+        return next((words.format(**_whole(match.groupdict())) for match, words in matches if match), text)
+
+    def _whole(facts: dict[str, str]) -> dict[str, str]:
+        # What is allowed is in words again, and another fault may follow.
+        allowed = facts.get("allowed")
+        return facts if allowed is None else {**facts, "allowed": "; ".join(map(said, _FAULT.split(allowed)))}
 
     return said
 

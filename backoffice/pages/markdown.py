@@ -6,8 +6,11 @@ and the page's own headers allow no script and nothing from elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from html import escape
+import re
+from base64 import b64decode
+from collections.abc import Iterator, Sequence
+from html import escape, unescape
+from itertools import count, islice
 from typing import Any
 
 import nh3
@@ -23,6 +26,17 @@ from pygments.util import ClassNotFound
 LONGEST_HIGHLIGHTED = 20_000
 """Characters of code; more is shown plain, for some rules of highlighting take ever longer on what is made to hurt."""
 
+_STORED = "stored-image"
+_STORED_IMAGE = re.compile(rf'<span class="{_STORED}">(\d+) ([^<]*)</span>')
+_INLINE_IMAGE = re.compile(r"!\[([^\[\]\n]{0,200})\]\(data:(image/(?:png|jpeg|gif|webp));base64,([A-Za-z0-9+/=\s]+)\)")
+_TEX = re.compile(
+    r"\$\$[^$]+\$\$|\\\[.{1,1000}?\\\]|\\\(.{1,1000}?\\\)"
+    r"|\$[^\s$](?:[^$\n]*[^\s$])?\$(?!\w)",
+    re.DOTALL,
+)
+_TASK = re.compile(r"\[([ xX])\]\s")
+_ADDRESS = re.compile(r"https?://[^\s<>\"'`]*[^\s<>\"'`.,;:!?)\]}]")
+
 _FORMATTER = HtmlFormatter(nowrap=True)
 _CLASSES = {name for name in STANDARD_TYPES.values() if name}
 _TAGS = {
@@ -33,7 +47,12 @@ _CLEANER = nh3.Cleaner(
     tags=_TAGS,
     clean_content_tags={"script", "style"},
     attributes={"*": set(), "a": {"href"}, "ol": {"start"}, "pre": {"tabindex"}},
-    allowed_classes={"span": _CLASSES, "div": {"code"}},
+    allowed_classes={
+        "span": {*_CLASSES, "written-in", _STORED},
+        "div": {"code"},
+        "code": {"tex", "tex-block"},
+        **{cell: {"left", "center", "right"} for cell in ("th", "td")},
+    },
     url_schemes={"http", "https", "mailto"},
     url_relative="deny",
     link_rel="noopener noreferrer nofollow",
@@ -41,9 +60,42 @@ _CLEANER = nh3.Cleaner(
 )
 
 
-def html_of(text: str) -> str:
-    """Markdown as HTML in which nothing runs, loads, or leaves its place."""
-    return _CLEANER.clean(_MARKDOWN.render(text))
+def html_of(text: str, images: str = "") -> str:
+    """Markdown as HTML in which nothing runs, loads, or leaves its place.
+
+    `images`: the address below which the text's own pictures are served by number (`with_images_by_number`).
+    """
+    html = _CLEANER.clean(_MARKDOWN.render(text))
+    return _STORED_IMAGE.sub(lambda found: _picture(images, found[1], unescape(found[2])), html)
+
+
+def _picture(images: str, number: str, name: str) -> str:
+    if not images:
+        return f"[{escape(name)}]"
+    return f'<img src="{escape(images)}/{number}" alt="{escape(name)}" loading="lazy">'
+
+
+def with_images_by_number(text: str) -> str:
+    """The text with the pictures it holds itself (data URIs) as numbers: they are long, and no words."""
+    if "base64," not in text:
+        return text
+    numbers = count()
+    return _INLINE_IMAGE.sub(lambda found: f"![{found[1]}]({_STORED}:{next(numbers)})", text)
+
+
+def image_in(text: str, number: int) -> tuple[str, bytes] | None:
+    """The media type and bytes of a text's picture; None where there is none, or it is not what it says."""
+    found = next(islice(_INLINE_IMAGE.finditer(text), number, None), None)
+    if found is None:
+        return None
+    try:
+        held = b64decode(found[3])
+    except ValueError:
+        return None
+    return (found[2], held) if held.startswith(_BEGINNINGS[found[2]]) else None
+
+
+_BEGINNINGS = {"image/png": b"\x89PNG", "image/jpeg": b"\xff\xd8", "image/gif": b"GIF8", "image/webp": b"RIFF"}
 
 
 def code_html(code: str, language: str) -> str:
@@ -54,7 +106,14 @@ def code_html(code: str, language: str) -> str:
 def _block(code: str, language: str) -> str:
     inside = highlight(code, _lexer(code, language), _FORMATTER)
     # A block that scrolls must be reachable by keyboard.
-    return f'<div class="code"><pre tabindex="0"><code>{inside}</code></pre></div>\n'
+    shown = _SPOKEN.get(language.lower(), language if _NAME.fullmatch(language) else "")
+    name = f'<span class="written-in">{escape(shown)}</span>' if shown else ""
+    return f'<div class="code">{name}<pre tabindex="0"><code>{inside}</code></pre></div>\n'
+
+
+_NAME = re.compile(r"[\w+#.-]{1,30}")
+_SPOKEN = {"mermaid": "Mermaid", "tex": "TeX", "latex": "TeX", "math": "TeX", "text": "", "diff": ""}
+"""What a block is called where its language is no programming language; "" for what shows it itself."""
 
 
 def _lexer(code: str, language: str) -> Any:
@@ -75,6 +134,9 @@ def _image(_renderer: object, tokens: Sequence[Token], index: int, _options: obj
     """A picture is never loaded: it would tell its server that, when and from where this is read."""
     address = str(tokens[index].attrs.get("src", ""))
     name = tokens[index].content or address
+    kind, _, number = address.partition(":")
+    if kind == _STORED and number.isdecimal():
+        return f'<span class="{_STORED}">{number} {escape(tokens[index].content or "image")}</span>'
     return f'<a href="{escape(address)}">[{escape(name)}]</a>'
 
 
@@ -85,9 +147,71 @@ def _lower_headings(state: Any) -> None:
             token.tag = f"h{min(int(token.tag[1:]) + 2, 6)}"
 
 
+def _tell_alignment(state: Any) -> None:
+    """By a class: style attributes are not let through."""
+    for token in state.tokens:
+        if token.type in ("th_open", "td_open") and (style := str(token.attrs.pop("style", ""))):
+            token.attrs["class"] = style.rpartition(":")[2]
+
+
+def _tick_tasks(state: Any) -> None:
+    """`- [x] done` with a box, ticked or empty."""
+    for item, _paragraph, token in zip(state.tokens, state.tokens[1:], state.tokens[2:], strict=False):
+        first = token.children[0] if item.type == "list_item_open" and token.children else None
+        if first and first.type == "text" and (task := _TASK.match(first.content)):
+            first.content = ("☐ " if task[1] == " " else "☑ ") + first.content[task.end() :]
+
+
+def _link_addresses(state: Any) -> None:
+    """Bare addresses as links."""
+    for block in state.tokens:
+        if block.type == "inline" and "://" in block.content:
+            block.children = list(_with_links(block.children or []))
+
+
+def _with_links(tokens: Sequence[Token]) -> Iterator[Token]:
+    inside = 0
+    for token in tokens:
+        inside += token.nesting if token.type in ("link_open", "link_close") else 0
+        if token.type != "text" or inside:
+            yield token
+            continue
+        at = 0
+        for found in _ADDRESS.finditer(token.content):
+            yield _text(token.content[at : found.start()])
+            yield Token("link_open", "a", 1, attrs={"href": found[0]})
+            yield _text(found[0])
+            yield Token("link_close", "a", -1)
+            at = found.end()
+        yield _text(token.content[at:])
+
+
+def _text(content: str) -> Token:
+    return Token("text", "", 0, content=content)
+
+
+def _keep_tex(state: Any, silent: bool) -> bool:
+    """TeX between dollars or backslashed brackets stays as it was written: no emphasis in it, nothing unescaped."""
+    if state.src[state.pos] not in "$\\" or not (found := _TEX.match(state.src, state.pos)):
+        return False
+    if not silent:
+        state.push("tex", "code", 0).content = found[0]
+    state.pos = found.end()
+    return True
+
+
+def _tex(_renderer: object, tokens: Sequence[Token], index: int, _options: object, _env: object) -> str:
+    source = tokens[index].content
+    kind = "tex-block" if source.startswith(("$$", "\\[")) else "tex"
+    return f'<code class="{kind}">{escape(source)}</code>'
+
+
 def _renderer() -> MarkdownIt:
     markdown = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"])
-    markdown.core.ruler.push("lower_headings", _lower_headings)
+    for rule in (_lower_headings, _tell_alignment, _tick_tasks, _link_addresses):
+        markdown.core.ruler.push(rule.__name__, rule)
+    markdown.inline.ruler.before("escape", "tex", _keep_tex)
+    markdown.add_render_rule("tex", _tex)
     markdown.add_render_rule("fence", _fence)
     markdown.add_render_rule("code_block", _fence)
     markdown.add_render_rule("image", _image)

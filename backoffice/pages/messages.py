@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import unified_diff
+from itertools import islice
 from typing import Any
 
 from markupsafe import Markup
 
-from backoffice.pages.markdown import code_html, html_of
+from backoffice.pages.markdown import code_html, html_of, with_images_by_number
 from registry.storage.messages import MessageRow, message_item
 
 LONGEST_SHOWN = {"tool": 4_000, "thinking": 8_000, "system": 4_000}
@@ -26,7 +28,10 @@ _GOOD_ENDS = {"completed", "ok", "success", "succeeded", "done"}
 
 @dataclass(frozen=True, slots=True)
 class ShownMessage:
-    """`headline`: what a folded message is about; `missing`: characters left out, 0 if all of it is here."""
+    """`headline`: what a folded message is about; `missing`: characters left out, 0 if all of it is here.
+
+    `shown_to`: where in the text as stored the rest begins.
+    """
 
     id: str
     role: str
@@ -39,16 +44,17 @@ class ShownMessage:
     duration_ms: float | None
     html: Markup
     missing: int
+    shown_to: int
     deleted: bool
     facts: dict[str, str]
 
 
-def shown(row: MessageRow, *, whole: bool = False) -> ShownMessage:
-    """A stored message for the page; `whole`: as much of it as a page can show."""
+def shown(row: MessageRow, *, whole: bool = False, raw: bool = False) -> ShownMessage:
+    """A stored message for the page; `whole`: as much of it as a page can show; `raw`: as it was written."""
     item = message_item(row)
     payload: Mapping[str, Any] = item["payload"]
     tool = _mapping(payload.get("tool"))
-    text = item["text"]
+    text = with_images_by_number(item["text"])
     most = LONGEST_AT_ALL if whole else LONGEST_SHOWN.get(item["role"], LONGEST_SAID)
     status = str(tool.get("status") or "")
     return ShownMessage(
@@ -61,8 +67,9 @@ def shown(row: MessageRow, *, whole: bool = False) -> ShownMessage:
         status=status,
         has_failed=bool(status) and status not in _GOOD_ENDS,
         duration_ms=_milliseconds(payload, tool),
-        html=Markup(_body(item["role"], text[:most], tool, most)),  # noqa: S704, sanitised by `markdown`
+        html=Markup(code_html(text[:most], "text") if raw else _body(item, text[:most], tool, most)),  # noqa: S704, sanitised by `markdown`
         missing=max(len(text) - most, 0),
+        shown_to=most + len(item["text"]) - len(text),
         deleted=item["deleted"],
         facts=dict(_facts(item)),
     )
@@ -82,11 +89,35 @@ def _milliseconds(*places: Mapping[str, Any]) -> float | None:
     return next((value for value in found if isinstance(value, int | float)), None)
 
 
-def _body(role: str, text: str, tool: Mapping[str, Any], most: int) -> str:
-    if role == "tool":
+def _body(item: Mapping[str, Any], text: str, tool: Mapping[str, Any], most: int) -> str:
+    if item["role"] == "tool":
         changes = list(_changes(_mapping(tool.get("params")), most))
         return "".join([*(code_html(change, "diff") for change in changes), _output(_below_headline(text))])
-    return html_of(text)
+    if item["role"] == "user" and is_pasted(text):
+        return code_html(text, "text")
+    return html_of(text, f"/messages/{item['id']}/images")
+
+
+_TERMINAL = re.compile(
+    r"[$%] \S|[\w.-]+@[\w.-]+[:~]|Traceback \(|  File \"|\s+at \S+\(|[dl-][rwx-]{9}|\d{4}-\d\d-\d\d[ T]\d\d:\d\d"
+    r"|(?:\w+\.)*\w*(?:Error|Exception|Warning):|\[?(?:INFO|WARN|WARNING|ERROR|DEBUG|FATAL)\b"
+    r"|(?:FAILED|PASSED) |npm |\t"
+)
+_LIST = re.compile(r"\s*(?:[-*+]|\d+[.)])\s")
+PASTED_LINES = 3
+PASTED_SHARE = 0.4
+"""A text of which so much looks like a terminal's output is no Markdown, whatever stars and underscores are in it."""
+LOOKED_AT = 200
+
+
+def is_pasted(text: str) -> bool:
+    """Whether a text is a terminal's output, or a log, as it was pasted in."""
+    lines = [line for line in islice(text.splitlines(), LOOKED_AT) if line.strip()]
+    if "```" in text or len(lines) < PASTED_LINES:
+        return False
+    telling = sum(1 for line in lines if _TERMINAL.match(line))
+    beside = sum(1 for line in lines if line.startswith("    ") and not _LIST.match(line))
+    return telling > 0 and telling + beside >= PASTED_SHARE * len(lines)
 
 
 def _below_headline(text: str) -> str:

@@ -115,6 +115,7 @@ def _with_frame(request: Request, context: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "section": None,
         "opened": False,
+        "raw": False,
         "show_deleted": False,
         **context,
         "lang": language,

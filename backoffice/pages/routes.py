@@ -10,6 +10,7 @@ from starlette.staticfiles import StaticFiles
 
 from backoffice.pages import (
     actions,
+    backups,
     channels,
     conversation,
     flow,
@@ -19,6 +20,8 @@ from backoffice.pages import (
     forgetting,
     login,
     today,
+    usage,
+    views,
 )
 from backoffice.pages.rendering import STATIC
 
@@ -27,6 +30,9 @@ ROUTERS = (
     login.router,
     channels.router,
     today.router,
+    usage.router,
+    views.router,
+    backups.router,
     conversation.router,
     actions.router,
     forgetting.router,

@@ -72,7 +72,8 @@ function tellZone() {
   remember(cookie);
   // The times in these fields were written as UTC: an instant is turned, of a day only the server knows the ends.
   const fields = all("input[type^=date]").filter((field) => field.value);
-  if (isTold() && fields.some((field) => !field.dataset.at)) return location.reload();
+  const hasDays = document.querySelector(".day, .activity") || fields.some((field) => !field.dataset.at);
+  if (isTold() && hasDays) return location.reload();
   fields.forEach((field) => (field.value = localField(field.dataset.at)));
 }
 
@@ -115,6 +116,7 @@ const clicks = {
     all(".fold").forEach((fold) => (fold.open = isOpen));
     press(button, isOpen);
   },
+  "[data-copy-from]": async (button) => copy(await (await fetch(button.dataset.copyFrom)).text(), button),
   "[data-copy]": (button) => copy(document.getElementById(button.dataset.copy).textContent, button),
 };
 
@@ -170,6 +172,81 @@ document.addEventListener("keydown", (event) => {
   keys[event.key]();
 });
 
+// --- Back to a long list: as many rows as there were, and the place in it.
+
+const ROWS = "#rows [data-row]";
+const MOST_WAITING_MS = 5000;
+
+const topOf = (row) => row.getBoundingClientRect().top;
+
+function rememberPlace() {
+  const rows = all(ROWS);
+  const row = scrollY && rows.find((row) => topOf(row) >= 0);
+  history.replaceState({ ...history.state, place: row ? { rows: rows.length, id: row.dataset.id, top: topOf(row) } : null }, "");
+}
+
+async function returnToPlace() {
+  const { rows, id, top } = history.state?.place ?? {};
+  const isBack = performance.getEntriesByType("navigation")[0]?.type === "back_forward";
+  if (!isBack || !id) return;
+  const end = Date.now() + MOST_WAITING_MS;
+  while (all(ROWS).length < rows && Date.now() < end) {
+    scrollTo(0, document.body.scrollHeight); // what is in sight is asked for
+    await new Promise((go) => setTimeout(go, 30));
+  }
+  const row = all(ROWS).find((row) => row.dataset.id === id);
+  if (row) scrollBy(0, topOf(row) - top);
+}
+
+// --- Live: what happens in the registry, by the kind of event. `catchUp` is called when some may have been missed.
+
+const RETRY_MS = 3000;
+
+function listen(acts, catchUp) {
+  let events = null;
+  let isLost = false;
+  const lose = () => {
+    isLost = true;
+    document.getElementById("notice").replaceChildren(document.getElementById("lost").content.cloneNode(true));
+    if (events.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
+    events = null;
+    setTimeout(start, RETRY_MS);
+  };
+  const find = () => {
+    if (!isLost) return;
+    isLost = false;
+    document.getElementById("notice").replaceChildren();
+    catchUp();
+  };
+  const stop = () => {
+    events?.close();
+    events = null;
+  };
+  const start = () => {
+    if (events || document.hidden) return;
+    events = new EventSource("/bo/events");
+    events.addEventListener("open", find);
+    events.addEventListener("error", lose);
+    Object.entries(acts).forEach(([kind, act]) => events.addEventListener(kind, act));
+  };
+  const goOn = () => {
+    if (document.hidden) return stop(); // a browser opens few connections to one server: hidden pages hold none
+    if (events) return;
+    start();
+    catchUp();
+  };
+  document.addEventListener("visibilitychange", goOn);
+  addEventListener("pageshow", goOn);
+  addEventListener("pagehide", stop);
+  start();
+}
+
+// The page as it is now, or nothing while nobody answers.
+async function pageAt(address) {
+  const answer = await fetch(address).catch(() => null);
+  return answer?.ok ? new DOMParser().parseFromString(await answer.text(), "text/html") : null;
+}
+
 // --- A server that does not answer: say so, ask again, and go on by itself.
 
 let isWaiting = false;
@@ -196,4 +273,6 @@ addEventListener("hashchange", openTarget);
 tellZone();
 prepare();
 openTarget();
+addEventListener("pagehide", rememberPlace);
+addEventListener("load", returnToPlace);
 if (document.querySelector("[data-heals]")) waitUntilReady();

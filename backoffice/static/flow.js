@@ -8,7 +8,6 @@ function watch() {
   let isPaused = false;
   let waiting = 0;
   let timer = null;
-  const events = new EventSource("/bo/events");
 
   const show = () => {
     const button = document.querySelector("[data-live]");
@@ -22,15 +21,17 @@ function watch() {
   const refresh = async () => {
     timer = null;
     if (isPaused || !document.querySelector("[data-live]")) return;
-    const answer = await fetch(location.href).catch(() => null);
-    if (answer?.ok) prepend(new DOMParser().parseFromString(await answer.text(), "text/html"));
+    const page = await pageAt(location.href);
+    if (page) prepend(page);
   };
 
-  events.addEventListener("execution", () => {
+  const note = () => {
     waiting += isPaused ? 1 : 0;
     if (isPaused) show();
     else timer ??= setTimeout(refresh, PAUSE_MS);
-  });
+  };
+  listen({ execution: note }, refresh); // of app.js
+  setInterval(showRunning, RUNNING_MS);
   document.addEventListener("click", (event) => {
     if (!event.target.closest("[data-live]")) return;
     isPaused = !isPaused;
@@ -39,8 +40,18 @@ function watch() {
     refresh();
   });
   document.addEventListener("htmx:after:swap", show);
-  addEventListener("pagehide", () => events.close());
   show();
+}
+
+// Runs that have not ended are no events yet: they are asked for, while somebody looks.
+const RUNNING_MS = 2000;
+
+async function showRunning() {
+  const here = document.getElementById("running");
+  const page = here && !document.hidden && (await pageAt("/flow/running"));
+  if (!page) return;
+  here.replaceWith(document.adoptNode(page.getElementById("running")));
+  prepare();
 }
 
 function prepend(page) {
@@ -155,7 +166,7 @@ function draw(place) {
       axes: [
         { ...axis, values: labels },
         { ...axis, size: isNarrow ? 40 : 64, incrs: [1, 2, 5].flatMap((n) => [n, n * 1e2, n * 1e4, n * 10, n * 1e3, n * 1e5]).sort((a, b) => a - b), values: (chart, ticks) => ticks.map(number) },
-        { ...axis, size: isNarrow ? 56 : 72, scale: "ms", side: 1, grid: { show: false }, values: (chart, ticks) => ticks.map((tick) => (tick == null ? "" : ms(tick))) },
+        { ...axis, size: isNarrow ? 56 : 72, scale: "ms", side: 1, grid: { show: false }, values: (chart, ticks) => ticks.map((tick) => (tick == null ? "" : tick >= 1000 ? `${tick / 1000} s` : `${tick} ms`)) },
       ],
       series: [
         { label: place.dataset.time, value: (chart, middle) => (middle == null ? "–" : stamp(middle - (factor * data.bucket_s) / 2)) },

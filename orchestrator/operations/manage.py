@@ -11,6 +11,7 @@ from registry.errors import InvalidRequest
 from registry.storage.channels import ChannelRow, channel_item, edit_channel, get_channel, tags_of
 from registry.storage.database import WriteTransaction
 from registry.storage.messages import delete_channel, delete_message, message_item, restore_channel, restore_message
+from registry.storage.pins import set_pin
 from registry.storage.references import latest_channel, resolve_session
 from registry.storage.safety.forgetting import Affected, Wanted, affected_by, dry_receipt, forget, wipe
 
@@ -21,6 +22,8 @@ def tag(tx: WriteTransaction, run: Run, request: TagRequest, _state: State) -> d
     meant = resolve_session(tx, request.channel) if request.channel else latest_channel(tx, request.source)
     run.recorder.channel = meant.name
     row = edit_channel(tx, meant.name, changes, _tags_after(tx, meant, request.query))
+    if request.query.pinned is not None:
+        set_pin(tx, row.number, is_pinned=request.query.pinned)
     run.recorder.explain(channel=meant.name, changed=sorted(request.query.model_fields_set))
     session = channel_item(row, tags_of(tx, [row.number])[row.number])
     add_summaries(tx, run, [session])

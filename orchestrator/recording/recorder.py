@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import time
 from asyncio import CancelledError
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 from orchestrator.requests import DeleteRequest, HookRequest, ImportRequest, LogRequest, Request
 from registry.domain import format_time, new_id, now, preview_of
 from registry.errors import ErrorCode, RegistryError
 from registry.storage.channels import MadeSummary
-from registry.storage.executions import Execution
+from registry.storage.executions import Execution, asked_of
+from registry.storage.safety.masking import holds_secret
 
 KEPT_ITEMS = 30
 """Of a long list in a detail (candidates, ids) this many are kept."""
@@ -74,6 +75,13 @@ class Recorder:
         finally:
             step.duration_ms = _ms_since(step.started)
 
+    def note_change(self, change: Mapping[str, Any]) -> None:
+        """Note what the node now running has put into the state: how much of what, never what it says."""
+        if change:
+            answer = change.get("result", {})
+            noted = {name: _shape(value) for name, value in change.items() if name != "result"}
+            self.steps[-1].detail["state"] = noted | {"result": {name: _size(part) for name, part in answer.items()}}
+
     def explain(self, **detail: Any) -> None:
         """Note what the node now running did, and why; long lists are cut."""
         self.steps[-1].detail |= {name: _bounded(value) for name, value in detail.items()}
@@ -97,12 +105,47 @@ class Recorder:
             token=self.token,
         )
 
+    def as_item(self) -> dict[str, Any]:
+        """The run while it runs, as a list shows it; `steps`: the nodes so far."""
+        return {
+            "id": self.id,
+            "operation": self.operation,
+            "source": self.source,
+            "client": self.client,
+            "token": self.token,
+            "channel": self.channel,
+            "status": "running",
+            "error": None,
+            "started_at": format_time(self.started_at),
+            "finished_at": None,
+            "duration_ms": _ms_since(self._started),
+            "asked": asked if (asked := asked_of(self.request)) and not holds_secret(asked) else None,
+            "delivered": None,
+            "steps": [step.node for step in self.steps],
+        }
+
 
 def _outcome(error: Mapping[str, str] | None) -> str:
     """Nothing found is an outcome, not a failure."""
     if error is None:
         return "succeeded"
     return "not_found" if error["code"] == ErrorCode.NOT_FOUND else "failed"
+
+
+def _shape(value: Any) -> Any:
+    """How much of what a part of the state holds: the answer's fields and those of a record one by one."""
+    if is_dataclass(value):
+        return {part.name: _size(getattr(value, part.name)) for part in fields(value)}
+    return _size(value)
+
+
+def _size(value: Any) -> Any:
+    """A number for what has a length; None for what is no figure."""
+    if isinstance(value, RegistryError):
+        return value.code
+    if isinstance(value, str | list | Mapping | Set) or type(value) is tuple:
+        return len(value)
+    return value if isinstance(value, bool | int | float) else None
 
 
 def _bounded(value: Any) -> Any:

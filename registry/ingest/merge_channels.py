@@ -23,6 +23,7 @@ from registry.storage.channels import (
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.index.index_entries import RECALL, UNINDEXED
 from registry.storage.messages import MessageRow, delete_softly, in_turns, replace_messages, revise
+from registry.storage.pins import has_pin, set_pin
 from registry.storage.safety.forgetting import forget_messages
 from registry.storage.tables import channel, channel_alias, conversation, execution, extract_result, store_session, tag
 
@@ -142,6 +143,8 @@ def _merge_tags(tx: WriteTransaction, gone: int, into: int) -> None:
 def _merge_descriptions(tx: WriteTransaction, gone: ChannelRow, into: ChannelRow, seq_count: int) -> None:
     """The channel that stays takes over names, tags and what else was known of the other, which goes."""
     _merge_tags(tx, gone.number, into.number)
+    if has_pin(tx, gone.number):
+        set_pin(tx, into.number, is_pinned=True)
     for table in (channel_alias, store_session):
         tx.execute(update(table).where(table.c.channel_number == gone.number).values(channel_number=into.number))
     unindex_title(tx, gone)

@@ -31,8 +31,8 @@ def messages_by_day(tx: ReadTransaction, start: datetime, utc_offset_minutes: in
     known_until, known_for, known = _counted.get(tx.engine, (0.0, None, {}))
     if known_for == asked and started < known_until:
         return known
-    day = _day(tx, utc_offset_minutes).label("day")
-    query = select(day, func.count()).where(*_said(start, None)).group_by(day)
+    day = day_of_message(tx, utc_offset_minutes).label("day")
+    query = select(day, func.count()).where(*said_within(start, None)).group_by(day)
     counts = {str(found): count for found, count in tx.execute(query).all()}
     spent = time.monotonic() - started
     if spent > SLOW_S:
@@ -64,18 +64,20 @@ def channels_since(tx: ReadTransaction, start: datetime) -> int:
 
 def _shares(tx: ReadTransaction, column: ColumnElement[Any], start: datetime, end: datetime | None) -> Sequence[Share]:
     count = func.count()
-    query = select(column, count, func.count(conversation.c.channel_number.distinct())).where(*_said(start, end))
+    query = select(column, count, func.count(conversation.c.channel_number.distinct())).where(*said_within(start, end))
     query = query.join_from(conversation, channel, channel.c.number == conversation.c.channel_number)
     rows = tx.execute(query.group_by(column).order_by(count.desc(), column))
     return [Share(*row) for row in rows]
 
 
-def _said(start: datetime, end: datetime | None) -> list[ColumnElement[bool]]:
+def said_within(start: datetime, end: datetime | None) -> list[ColumnElement[bool]]:
+    """The messages of a period that are not deleted."""
     until = [conversation.c.timestamp <= end] if end else []
     return [conversation.c.timestamp >= start, *until, conversation.c.deleted.is_(False)]
 
 
-def _day(tx: ReadTransaction, utc_offset_minutes: int) -> ColumnElement[Any]:
+def day_of_message(tx: ReadTransaction, utc_offset_minutes: int) -> ColumnElement[Any]:
+    """The day on which a message was said, by a clock so far from UTC."""
     if tx.dialect.name == "postgresql":
         shift = cast(literal(f"{utc_offset_minutes} minutes"), Interval)
         return cast(func.timezone("UTC", conversation.c.timestamp) + shift, Date)

@@ -127,12 +127,12 @@ def execution_item(row: Row[Any]) -> dict[str, Any]:
         "started_at": format_time(row.started_at),
         "finished_at": format_time(row.finished_at),
         "duration_ms": row.duration_ms,
-        "asked": _asked(row.request or {}),
+        "asked": asked_of(row.request or {}),
         "delivered": _delivered(row.result or {}) if row.status == "succeeded" else None,
     }
 
 
-def _asked(request: Mapping[str, Any]) -> str | None:
+def asked_of(request: Mapping[str, Any]) -> str | None:
     """What was asked for, in words or by name."""
     query = request.get("query") or {}
     said = next((query[name] for name in _SAYING if query.get(name)), None)

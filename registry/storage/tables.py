@@ -186,6 +186,36 @@ expectation = Table(  # a question, and the message that it should find
     sqlite_autoincrement=True,
 )
 
+pin = Table(  # conversations that stand above the others
+    "pin",
+    metadata,
+    Column("channel_number", Number, ForeignKey("channel.number", ondelete="CASCADE"), primary_key=True),
+    Column("pinned_at", UtcTime, nullable=False),
+)
+
+saved_view = Table(  # a list's filters, under a name
+    "saved_view",
+    metadata,
+    Column("number", Number, primary_key=True),
+    Column("id", String(40), nullable=False, unique=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("address", Text, nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+rating = Table(  # whether what a run delivered was of use; kept when the run is counted only
+    "rating",
+    metadata,
+    Column("execution_id", String(40), primary_key=True),
+    Column("operation", String(32), nullable=False),
+    Column("source", String(64), nullable=False),
+    Column("useful", Boolean, nullable=False),
+    Column("rated_at", UtcTime, nullable=False),
+    Column("token", Text),
+    Index("ix_rating_rated_at", "rated_at"),
+)
+
 store = Table(
     "store",
     metadata,

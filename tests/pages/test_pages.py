@@ -386,7 +386,8 @@ async def test_a_message_is_there_as_it_was_written_and_a_huge_one_in_pieces(htt
     assert "Show the other 520,000 characters" in page
     whole = await text_of(http, f"/messages/{one}/whole")
     assert len(whole) < 1_000_000
-    assert "Download all of it: 340,000 more characters" in whole
+    assert "Show the next piece; 340,000 more characters" in whole
+    assert f'href="/messages/{one}/raw" download' in whole
     raw = await http.get(f"/messages/{one}/raw")
     assert raw.text == text
     assert raw.headers["Content-Type"] == "text/plain; charset=utf-8"

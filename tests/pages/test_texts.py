@@ -65,7 +65,11 @@ def test_every_error_is_told_in_korean_too() -> None:
     ("english", "korean"),
     [
         ("No channel 'a; b' in the registry", "레지스트리에 'a; b' 채널이 없습니다"),
-        ("limit: given 0; allowed: greater than 1", "limit: 받은 값 0, 허용: greater than 1"),
+        ("limit: given 0; allowed: greater than 1", "limit: 받은 값 0, 허용: 1보다 큰 수"),
+        (
+            "limit: given \"x\"; allowed: a valid integer; mode: given 1; allowed: 'raw'",
+            "limit: 받은 값 \"x\", 허용: 정수; mode: 받은 값 1, 허용: 'raw'",
+        ),
         ("No conversations found for query: '{n} No channel'", "검색어 '{n} No channel'에 맞는 대화가 없습니다"),
         ("the path of extract", "extract 작업의 경로"),
         ("disk I/O error {0}", "disk I/O error {0}"),

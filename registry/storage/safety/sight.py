@@ -41,6 +41,9 @@ ROWS = {
     "store_session": _NOTHING,
     "token": _NOTHING,
     "expectation": _NOTHING,
+    "pin": _OF_CHANNEL,
+    "saved_view": _NOTHING,
+    "rating": _OWN,
 }
 """Of each table, the rows that are seen; a condition may name other tables, as they are seen."""
 

@@ -1,0 +1,47 @@
+"""What an operator keeps at hand: lists under a name, and pinned conversations."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Form, Path
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+
+from backoffice.dependencies import SOURCE, Asking, Writable, for_everything
+from backoffice.pages.rendering import channel_url
+from backoffice.queries import Word
+from orchestrator.requests import ChannelName
+from registry.errors import InvalidRequest
+from registry.storage.saved_views import drop_view, save_view
+
+router = APIRouter(default_response_class=HTMLResponse)
+
+SEE_OTHER = 303
+LISTS = ("/?", "/flow?")
+"""What can be saved: a list with its filters."""
+Name = Annotated[str, Form(min_length=1, max_length=100)]
+
+
+@router.post("/views", dependencies=[for_everything])
+async def keep_view(registry: Writable, name: Name, address: Annotated[str, Form(max_length=4000)]) -> Response:
+    """Save a list's filters under a name; the same name again replaces it."""
+    if not address.startswith(LISTS):
+        raise InvalidRequest("That is no list with filters.", f"address: given {address!r}; allowed: /?… or /flow?…")
+    await registry.write(lambda tx: save_view(tx, name.strip() or name, address))
+    return RedirectResponse(address, SEE_OTHER)
+
+
+@router.post("/views/{view_id}/deletion", dependencies=[for_everything])
+async def forget_view(registry: Writable, view_id: Annotated[Word, Path()]) -> Response:
+    """Keep a view no longer."""
+    await registry.write(lambda tx: drop_view(tx, view_id))
+    return RedirectResponse("/", SEE_OTHER)
+
+
+@router.post("/pins")
+async def pin_channel(
+    client: Asking, channel: Annotated[ChannelName, Form()], pinned: Annotated[bool, Form()] = True
+) -> Response:
+    """Pin a conversation, or take its pin away."""
+    await client.run({"operation": "tag", "channel": channel, "query": {"pinned": pinned}, "source": SOURCE})
+    return RedirectResponse(channel_url(channel), SEE_OTHER)

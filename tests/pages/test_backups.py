@@ -1,0 +1,35 @@
+"""The backups there are, on a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+import pytest
+
+from backoffice.app import create_app_over
+from orchestrator.service import Orchestrator
+from orchestrator.state import Shelf
+from registry.registry import Registry
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_backups_are_listed_with_what_they_hold_and_damaged_ones_are_named(
+    sqlite_url: str, tmp_path: Path
+) -> None:
+    registry = Registry(sqlite_url)
+    orchestrator = Orchestrator(registry, shelf=Shelf(tmp_path / "backups"))
+    transport = httpx.ASGITransport(create_app_over(orchestrator), raise_app_exceptions=False)
+    html = {"Accept": "text/html"}
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765", headers=html) as http:
+        assert "No backups yet" in (await http.get("/backups")).text
+        log = {"operation": "conversation_log", "channel": "a", "messages": [{"role": "user", "text": "hi"}]}
+        assert (await orchestrator.run(log))["success"]
+        assert (await orchestrator.run({"operation": "create_backup", "query": {}}))["success"]
+        (tmp_path / "backups" / "torn.zip").write_bytes(b"PK")
+        shown = (await http.get("/backups")).text
+    registry.close()
+    assert "1 conversation" in shown
+    assert "1 message" in shown
+    assert "damaged" in shown

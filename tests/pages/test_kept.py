@@ -1,0 +1,198 @@
+"""What an operator keeps at hand, and what a run and a conversation tell beyond the list."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from datetime import timedelta
+
+import httpx
+import pytest
+
+from orchestrator.service import Orchestrator
+from registry.domain import Message, Role, now
+from registry.ingest.save import save_messages
+from registry.storage.channels import open_channel
+from registry.storage.saved_views import list_views
+from tests.pages.seeds import FIBONACCI, LONG
+from tests.pages.test_markdown import PIXEL
+
+pytestmark = pytest.mark.anyio
+
+
+async def newest(http: httpx.AsyncClient, operation: str) -> str:
+    answer = await http.get("/bo/ao/executions", params={"operation": operation, "limit": 1})
+    return str(answer.json()["items"][0]["id"])
+
+
+async def test_a_pinned_conversation_stands_on_the_first_page_until_it_is_unpinned(http: httpx.AsyncClient) -> None:
+    for pinned in ("true", "true"):
+        answer = await http.post("/pins", data={"channel": FIBONACCI, "pinned": pinned})
+        assert answer.status_code == 303
+    home = (await http.get("/")).text
+    assert home.count("★") == 1
+    assert "fib</a>" in home
+    assert "★" not in (await http.get("/", params={"tag": "python"})).text
+    assert "Unpin" in (await http.get(f"/channels/{FIBONACCI}")).text
+    await http.post("/pins", data={"channel": FIBONACCI, "pinned": "false"})
+    assert "★" not in (await http.get("/")).text
+
+
+async def test_a_list_is_saved_under_a_name_and_dropped(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
+    assert "Save this view" in (await http.get("/", params={"tag": "python"})).text
+    for address in ("/?tag=go", "/?tag=python"):
+        saved = await http.post("/views", data={"name": "<b>뱀</b>", "address": address})
+        assert saved.headers["Location"] == address
+    for page in ("/", "/flow"):
+        shown = (await http.get(page)).text
+        assert '<a href="/?tag=python">&lt;b&gt;뱀&lt;/b&gt;</a>' in shown
+        assert "/?tag=go" not in shown
+    for elsewhere in ("https://evil.example/?q=x", "//evil.example/?q=x", "/login?next=x"):
+        assert (await http.post("/views", data={"name": "x", "address": elsewhere})).status_code == 400
+    [view] = await orchestrator.registry.read(list_views)
+    assert (await http.post(f"/views/{view.id}/deletion")).status_code == 303
+    assert (await http.post(f"/views/{view.id}/deletion")).status_code == 404
+    assert "뱀" not in (await http.get("/")).text
+
+
+async def test_a_run_is_rated_by_page_and_api_and_the_statistics_count_it(http: httpx.AsyncClient) -> None:
+    run = await newest(http, "extract")
+    assert "Was it useful?" in (await http.get(f"/flow/{run}")).text
+    await http.post(f"/flow/{run}/rating", data={"useful": "true"})
+    assert 'value="true" aria-pressed="true"' in (await http.get(f"/flow/{run}")).text
+    answer = await http.post(f"/bo/ao/executions/{run}/rating", json={"useful": False})
+    assert answer.json() == {"useful": False}
+    assert (await http.post("/bo/ao/executions/exec_none/rating", json={"useful": True})).status_code == 404
+    shown = re.sub(r"\s+", " ", (await http.get("/flow/statistics")).text)
+    assert re.search(r'extract</th><td>claude</td><td class="number">0</td><td class="number">1</td>', shown)
+
+
+async def test_a_run_that_goes_on_is_there_to_see(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
+    held, reached = asyncio.Event(), asyncio.Event()
+
+    async def wait() -> None:
+        reached.set()
+        await held.wait()
+
+    orchestrator.before_reading = wait
+    run = asyncio.create_task(orchestrator.run({"operation": "search", "query": {"text": "slow one"}}, "slowpoke 1.0"))
+    await reached.wait()
+    orchestrator.before_reading = None
+    for address in ("/flow", "/flow/running"):
+        shown = (await http.get(address)).text
+        assert "<q>slow one</q>" in shown
+        assert "plan" in shown
+    [item] = (await http.get("/bo/ao/executions", params={"status": "running"})).json()["items"]
+    assert (item["operation"], item["client"], item["finished_at"]) == ("search", "slowpoke 1.0", None)
+    held.set()
+    await run
+    assert (await http.get("/bo/ao/executions", params={"status": "running"})).json()["items"] == []
+    assert 'aria-label="Running now" hidden' in (await http.get("/flow")).text
+
+
+async def test_a_run_shows_the_state_before_and_after_each_node(http: httpx.AsyncClient) -> None:
+    shown = re.sub(r"\s+", " ", (await http.get(f"/flow/{await newest(http, 'extract')}")).text)
+    assert "State before and after" in shown
+    assert '<span class="chip">+ read from the registry</span>' in shown
+    assert '<span class="chip">+ answer so far</span>' in shown
+    row = r"answer so far · <code>messages</code></td> <td class=\"number\">–</td><td class=\"number\">[1-9]"
+    assert re.search(row, shown), "and what it held before"
+
+
+async def test_tokens_are_summed_up_by_client_project_model_and_day(
+    http: httpx.AsyncClient, orchestrator: Orchestrator
+) -> None:
+    usage = {"input_tokens": 1000, "output_tokens": 20, "cache_read_input_tokens": 9000}
+    more = {"model": "claude-sonnet-4-5", "usage": usage}
+    said = [Message(Role.ASSISTANT, f"answer {n}", now() - timedelta(days=n), None, more) for n in (0, 1, 400)]
+    about = {"project": "/home/me/shop"}
+    await orchestrator.registry.write(
+        lambda tx: save_messages(
+            tx,
+            open_channel(tx, "used", "claude-code", now()),
+            said,
+            source="claude-code",
+            actor="claude-code",
+            metadata=about,
+            received_at=now(),
+        )
+    )
+    shown = re.sub(r"\s+", " ", (await http.get("/usage")).text)
+    assert "2 answers: 40 tokens written, 2,000 read, 18,000 from the cache" in shown
+    for name in ("claude-sonnet-4-5", ">claude-code</a>", ">shop</a>"):
+        assert name in shown
+    assert "1 answer:" in (await http.get("/usage", params={"days": 1})).text
+    assert "No tokens were noted" not in shown
+
+
+async def test_one_jumps_to_a_time_in_a_conversation(http: httpx.AsyncClient) -> None:
+    http.cookies.set("zone", "Asia/Seoul")
+    shown = (await http.get(f"/channels/{LONG}", params={"time": "2025-09-30T00:30:15"})).text
+    assert re.findall(r"step (\d+):", shown.partition('<div id="messages"')[2])[0] == "90"
+    assert "Earlier messages" in shown
+    assert 'value="2025-09-30T00:30"' in shown
+
+
+async def test_a_very_long_message_comes_in_pieces_and_as_a_file(
+    http: httpx.AsyncClient, orchestrator: Orchestrator
+) -> None:
+    text = "".join(f"<line {n}>\n" for n in range(60_000))
+    log = {"operation": "conversation_log", "channel": "huge", "messages": [{"role": "user", "text": text}]}
+    answer = await orchestrator.run(log)
+    [message] = answer["stored_ids"]
+    page = (await http.get("/channels/huge")).text
+    assert len(page) < 200_000
+    assert f'href="/messages/{message}/raw" download' in page
+    piece = (await http.get(f"/messages/{message}/whole")).text
+    at, pieces = re.search(rf"/messages/{message}/more\?from=(\d+)", piece), []
+    while at:
+        piece = (await http.get(at[0])).text
+        pieces.append(piece)
+        at = re.search(rf"/messages/{message}/more\?from=(\d+)", piece)
+    assert "&lt;line 59999&gt;" in pieces[-1]
+    assert (await http.get(f"/messages/{message}/raw")).text == text
+
+
+async def test_a_picture_in_a_message_is_served_from_here_and_as_nothing_else(
+    http: httpx.AsyncClient, orchestrator: Orchestrator
+) -> None:
+    messages = [{"role": "user", "text": f"Look: ![plan]({PIXEL})"}]
+    answer = await orchestrator.run({"operation": "conversation_log", "channel": "seen", "messages": messages})
+    [message] = answer["stored_ids"]
+    assert f'<img src="/messages/{message}/images/0" alt="plan"' in (await http.get("/channels/seen")).text
+    picture = await http.get(f"/messages/{message}/images/0")
+    assert picture.headers["Content-Type"] == "image/png"
+    assert picture.headers["X-Content-Type-Options"] == "nosniff"
+    assert picture.content.startswith(b"\x89PNG")
+    assert (await http.get(f"/messages/{message}/images/1")).status_code == 404
+
+
+PASTED = """Traceback (most recent call last):
+  File "app.py", line 12, in <module>
+    print(x[*][0] *or* _this_)
+SyntaxError: invalid syntax
+$ ls __pycache__
+# what now?"""
+
+
+async def test_what_was_pasted_from_a_terminal_stays_as_it_was_and_any_message_can(
+    http: httpx.AsyncClient, orchestrator: Orchestrator
+) -> None:
+    texts = [PASTED, "- **bold**\n  - and `code`\n- more", "> quoted\n> and more\n\nis that *right*?"]
+    messages = [{"role": "user", "text": text} for text in texts]
+    answer = await orchestrator.run({"operation": "conversation_log", "channel": "pasted", "messages": messages})
+    shown = (await http.get("/channels/pasted")).text
+    assert "print(x[*][0] *or* _this_)" in shown
+    assert "<h3># what" not in shown
+    assert "<strong>bold</strong>" in shown
+    assert "<em>right</em>" in shown
+    raw = (await http.get(f"/messages/{answer['stored_ids'][1]}/whole", params={"raw": 1})).text
+    assert "- **bold**" in raw
+    assert "As Markdown" in raw
+
+
+async def test_a_conversation_is_carried_away_as_a_page(http: httpx.AsyncClient) -> None:
+    assert "kind=html" in (await http.get(f"/channels/{FIBONACCI}")).text
+    page = await http.get(f"/exports/{FIBONACCI}", params={"kind": "html"})
+    assert page.headers["Content-Disposition"].startswith("attachment")
+    assert "피보나치" in page.text

@@ -1,0 +1,49 @@
+"""What comes in while one reads, in a real browser."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.pages.seeds import FIBONACCI
+
+pytestmark = pytest.mark.anyio
+
+
+async def say(server: str, channel: str, text: str) -> None:
+    async with httpx.AsyncClient() as http:
+        message = {"role": "user", "text": text}
+        answer = await http.post(f"{server}/bo/conversations", json={"channel": channel, "messages": [message]})
+    assert answer.status_code == 201
+
+
+async def test_a_list_and_a_conversation_grow_while_one_reads_and_nothing_moves(server: str, page: Page) -> None:
+    await page.goto(server)
+    await say(server, "brand_new", "Something new")
+    await expect(page.locator(".channel.arrived")).to_contain_text("Something new")
+    await expect(page.locator(".channel").first).to_contain_text("Something new")
+
+    await page.hover(".channel >> nth=1")
+    await say(server, "brand_newer", "While one points at the list")
+    await expect(page.locator("button[data-news]")).to_have_text("Show what is new (1)")
+    await page.click("button[data-news]")
+    await expect(page.locator(".channel").first).to_contain_text("While one points at the list")
+
+    await page.goto(f"{server}/channels/{FIBONACCI}")
+    first = page.locator(".message").first
+    await first.scroll_into_view_if_needed()
+    before = await first.bounding_box()
+    await say(server, FIBONACCI, "한 가지 더 물어볼게요.")
+    await expect(page.locator(".from-here + .message")).to_contain_text("한 가지 더")
+    assert await first.bounding_box() == before
+
+
+async def test_a_lost_connection_is_told_and_made_up_for(server: str, page: Page) -> None:
+    await page.route("**/bo/events", lambda route: route.abort())
+    await page.goto(f"{server}/channels/{FIBONACCI}")
+    await expect(page.locator("#notice")).to_contain_text("Connection lost")
+    await say(server, FIBONACCI, "Said while nobody listened.")
+    await page.unroute("**/bo/events")
+    await expect(page.locator(".from-here + .message")).to_contain_text("Said while nobody listened.")
+    await expect(page.locator("#notice")).to_be_empty()
