@@ -87,7 +87,8 @@ def _marked(data: Extraction, messages: list[MessageDict]) -> list[MessageDict]:
         )
         for message in messages
     ]
-    later = taken_back(said)
+    shown = {message["id"] for channel in ({"messages": messages}, *data.others) for message in channel["messages"]}
+    later = taken_back(said) | {one: other for one, other in data.taken_back.items() if other in shown}
     return [
         {**message, "superseded_by": later[message["id"]]} if message["id"] in later else message
         for message in messages

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from orchestrator.answer.delivery import cut_text
@@ -10,7 +10,7 @@ from registry.domain import format_time, preview_of
 from registry.search.retrieval import SearchResult
 from registry.storage.channels import ChannelRow
 from registry.storage.database import ReadTransaction
-from registry.storage.messages import by_numbers
+from registry.storage.messages import MessageRow, by_numbers
 from registry.text.confidence import Confidence
 from registry.text.snippets import snippet
 
@@ -23,15 +23,26 @@ EVIDENCE = 160
 
 
 def beside(
-    tx: ReadTransaction, candidates: Sequence[tuple[ChannelRow, float]], found: SearchResult, sure: Confidence
+    tx: ReadTransaction,
+    candidates: Sequence[tuple[ChannelRow, float]],
+    found: SearchResult,
+    sure: Confidence,
+    newer: Iterable[MessageRow] = (),
 ) -> dict[str, Any]:
-    """The channels the user may have meant instead, and the best passages of those that may as well be meant."""
+    """The channels the user may have meant instead, and the best passages of those that may as well be meant.
+
+    `newer`: messages of these that take back what is delivered; they are given, too.
+    """
     if not candidates:
         return {}
     further = candidates[1:]
     lines = _best_lines(tx, [row.number for row, _ in further], found)
+    taking_back = {row.channel_number: row for row in newer}
+    for number, row in taking_back.items():
+        lines[number] = [_line(row, found), *(line for line in lines[number] if line["id"] != row.id)]
     least = CLOSE * candidates[0][1]
     close = [row for row, score in further if score >= least and sure is not Confidence.LOW][:PASSAGES_OF]
+    close = [row for row, _ in further if row in close or row.number in taking_back]
     return {
         "candidates": [candidate(row, score, lines[row.number]) for row, score in further],
         "others": [
@@ -65,15 +76,15 @@ def _best_lines(tx: ReadTransaction, channels: Sequence[int], found: SearchResul
             of_channel.append(one.candidate.number)
     rows = {row.number: row for row in by_numbers(tx, [number for numbers in best.values() for number in numbers])}
     return {
-        channel: [
-            {
-                "id": rows[number].id,
-                "role": rows[number].role,
-                "text": cut_text(snippet(rows[number].text, found.query), OTHER_TOKENS),
-                "timestamp": format_time(rows[number].timestamp),
-            }
-            for number in numbers
-            if number in rows
-        ]
+        channel: [_line(rows[number], found) for number in numbers if number in rows]
         for channel, numbers in best.items()
+    }
+
+
+def _line(row: MessageRow, found: SearchResult) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "role": row.role,
+        "text": cut_text(snippet(row.text, found.query), OTHER_TOKENS),
+        "timestamp": format_time(row.timestamp),
     }
