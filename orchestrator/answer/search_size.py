@@ -72,7 +72,8 @@ def _add(session: Found, piece: Found) -> None:
     elif "line" in piece:
         match = next((one for one in session["matches"] if one["sequence"] == piece["of"]), None)
         if match is not None:
-            match["context"] = [*match.get("context", []), piece["line"]]
+            around = [*match.get("context", []), piece["line"]]
+            match["context"] = sorted(around, key=lambda line: line["sequence"])
     else:
         session |= piece["about"]
 
