@@ -142,6 +142,12 @@ def confidence_in(
     )
 
 
+def guess(said: str, found: SearchResult | None) -> str:
+    """What is said of a guess; and what kept meaning out, for with it there may be more."""
+    kept_out = found.similar.note if found and found.similar else ""
+    return f"{said} Found by words alone: {kept_out}." if kept_out else said
+
+
 def _meaning_explained(similar: SimilarMessages) -> dict[str, Any]:
     """What was compared, or why nothing was, as an execution's step shows it."""
     if similar.note:

@@ -10,7 +10,7 @@ from typing import Any
 from orchestrator.answer.delivery import delivered, message_dict
 from orchestrator.answer.looking_up import ask, find, local_time, understood, without_the_asking_chat
 from orchestrator.answer.pages import tokens_for
-from orchestrator.answer.relevance import Judged, best_channels, confidence_in, explanation, judge, outcome
+from orchestrator.answer.relevance import Judged, best_channels, confidence_in, explanation, guess, judge, outcome
 from orchestrator.answer.search_size import as_many_as_fit, fitted
 from orchestrator.answer.size import fits
 from orchestrator.answer.summaries import FOUND, add_summaries
@@ -192,7 +192,7 @@ def _trust(run: Run, data: SessionsFound) -> dict[str, Any]:
     scores = [score for _, score in best]
     sure = confidence_in(data.found.result, best[0][0], scores, is_narrowed=data.found.read.is_narrowed)
     run.recorder.explain(confidence=sure.value)
-    return {"confidence": sure.value} | ({"guess": GUESS} if sure is Confidence.LOW else {})
+    return {"confidence": sure.value} | ({"guess": guess(GUESS, data.found.result)} if sure is Confidence.LOW else {})
 
 
 GUESS = "These are guesses: little of what was asked stands in any session. Say so, or ask with other wordings (also)."
