@@ -242,7 +242,8 @@ async def test_a_question_that_comes_while_the_model_is_loaded_is_answered_by_wo
     await embed_all(registry, model, ignore)
     monkeypatch.setattr("orchestrator.semantic.meaning.WARMING_S", 0.01)
     model.loaded.clear()
-    async with orchestrator.embedding():
+    assert orchestrator.meaning
+    async with orchestrator.meaning.embedding():
         await asyncio.sleep(0)
         assert await found(orchestrator, "kibble") == ["pet"]
         assert await found(orchestrator, "cat food") == []
