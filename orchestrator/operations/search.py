@@ -219,8 +219,10 @@ def _best_sessions(
         channels=[{"channel": items[n]["channel"], "score": round(score, 3)} for n, score in page if n in items],
         **outcome(found.verdicts),
     )
-    # A session that is named for what it is near to shows its best passage, too.
-    by_channel = _by_channel(found.verdicts, 1) | _by_channel(found.kept)
+    # One of the first that is named for what it is near to shows its best passage, too; of all there is no room.
+    first = [number for number, _ in page[:MATCHES]]
+    near = (one for one in found.verdicts if one.ranked.candidate.channel_id in first)
+    by_channel = _by_channel(near, 1) | _by_channel(found.kept)
     matches = _matches(tx, {number: by_channel.get(number, [])[:MATCHES] for number, _ in page}, query, found)
     return [
         {
