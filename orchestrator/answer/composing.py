@@ -9,6 +9,7 @@ from orchestrator.answer.extraction import Extraction
 from orchestrator.answer.looking_up import understood
 from orchestrator.answer.other_channels import about
 from orchestrator.answer.passages import Weigh
+from orchestrator.answer.relevance import guess
 from orchestrator.answer.reversals import Said, taken_back
 from orchestrator.answer.selection import Budget, MessageDict, Selection, select, whole, with_gaps
 from orchestrator.answer.size import DEFAULT_TOKENS, fits
@@ -87,7 +88,8 @@ def _marked(data: Extraction, messages: list[MessageDict]) -> list[MessageDict]:
         )
         for message in messages
     ]
-    later = taken_back(said)
+    shown = {message["id"] for channel in ({"messages": messages}, *data.others) for message in channel["messages"]}
+    later = taken_back(said) | {one: other for one, other in data.taken_back.items() if other in shown}
     return [
         {**message, "superseded_by": later[message["id"]]} if message["id"] in later else message
         for message in messages
@@ -102,7 +104,7 @@ def _result(data: Extraction, shown: list[MessageDict]) -> dict[str, Any]:
         "first": format_time(row.created_at),
         "last": format_time(row.updated_at),
         "confidence": data.confidence.value if data.confidence else None,
-        "note": GUESS if data.confidence is Confidence.LOW else None,
+        "note": guess(GUESS, data.result) if data.confidence is Confidence.LOW else None,
         "messages": shown,
         "stands_at": where_it_stands(data.recent) if data.recent else None,
         "others": data.others or None,

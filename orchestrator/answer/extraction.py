@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,6 +44,8 @@ class Extraction:
     confidence: Confidence | None = None
     candidates: list[dict[str, Any]] = field(default_factory=list)
     others: list[dict[str, Any]] = field(default_factory=list)
+    taken_back: Mapping[str, str] = field(default_factory=dict)
+    """For the ids of messages those of the later ones that take them back."""
     relaxed: bool = False
     has_older: bool = False
     kept: KeptRanking | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from orchestrator.answer.delivery import cut_text
@@ -24,15 +24,27 @@ EVIDENCE = 160
 
 
 def beside(
-    tx: ReadTransaction, candidates: Sequence[tuple[ChannelRow, float]], found: SearchResult, sure: Confidence
+    tx: ReadTransaction,
+    candidates: Sequence[tuple[ChannelRow, float]],
+    found: SearchResult,
+    sure: Confidence,
+    newer: Iterable[MessageRow] = (),
 ) -> dict[str, Any]:
-    """The channels the user may have meant instead, and the best passages of those that may as well be meant."""
+    """The channels the user may have meant instead, and the best passages of those that may as well be meant.
+
+    `newer`: messages of these that take back what is delivered; they are given, too.
+    """
     if not candidates:
         return {}
     further = candidates[1:]
     lines = _best_lines(tx, [row.number for row, _ in further], found)
+    taking_back = {row.channel_number: row for row in newer}
+    for number, row in taking_back.items():
+        others = (line for line in lines[number] if line["id"] != row.id)
+        lines[number] = [_line(row, snippet(row.text, found.query)), *others]
     least = CLOSE * candidates[0][1]
     close = [row for row, score in further if score >= least and sure is not Confidence.LOW][:PASSAGES_OF]
+    close = [row for row, _ in further if row in close or row.number in taking_back]
     return {
         "candidates": [candidate(row, score, lines[row.number]) for row, score in further],
         "others": [

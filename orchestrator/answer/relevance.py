@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from orchestrator.answer.delivery import Turn
 from orchestrator.recording.recorder import KEPT_ITEMS
 from registry.search.retrieval import SearchResult, Wording
+from registry.text.confidence import Confidence, confidence_of
 from registry.text.ranking import Ranked
 from registry.text.similar import SimilarMessages
 from registry.text.term_weights import coverage
@@ -129,6 +130,22 @@ def best_channels(found: SearchResult, verdicts: Iterable[Judged]) -> list[tuple
     kept = {one.ranked.candidate.channel_id for one in verdicts if one.reason is None}
     titled = {number for wording in found.wordings for number in wording.titles}
     return [(one.number, one.score) for one in found.channels if one.number in kept | titled]
+
+
+def confidence_in(
+    found: SearchResult, channel_number: int, scores: Sequence[float] = (), *, is_narrowed: bool = False
+) -> Confidence:
+    """How sure it is that a channel answers. `scores`: those of the best channels, where it was chosen as the first."""
+    lead = 1.0 - sum(scores[1:2]) / scores[0] if scores else None
+    return confidence_of(
+        found.evidence(channel_number), near=found.near(channel_number), lead=lead, is_narrowed=is_narrowed
+    )
+
+
+def guess(said: str, found: SearchResult | None) -> str:
+    """What is said of a guess; and what kept meaning out, for with it there may be more."""
+    kept_out = found.similar.note if found and found.similar else ""
+    return f"{said} Found by words alone: {kept_out}." if kept_out else said
 
 
 def _meaning_explained(similar: SimilarMessages) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def _pieces(sessions: Sequence[Found], shown: Sequence[Found]) -> Iterator[tuple
         yield place, {"about": _filled(session, session.keys() - {*_ALWAYS, *_AT_LAST})}
     for place, session in enumerate(sessions):
         for match in session["matches"][:1]:
-            for line in match.get("context", ()):
+            for line in sorted(match.get("context", ()), key=lambda line: _nearness(line, match)):
                 if not _has(shown[place], line["sequence"]):
                     yield place, {"line": line, "of": match["sequence"]}
     for place, session in enumerate(sessions):
@@ -72,9 +72,16 @@ def _add(session: Found, piece: Found) -> None:
     elif "line" in piece:
         match = next((one for one in session["matches"] if one["sequence"] == piece["of"]), None)
         if match is not None:
-            match["context"] = [*match.get("context", []), piece["line"]]
+            around = [*match.get("context", []), piece["line"]]
+            match["context"] = sorted(around, key=lambda line: line["sequence"])
     else:
         session |= piece["about"]
+
+
+def _nearness(line: Found, match: Found) -> tuple[int, int]:
+    """The nearest first, and of these what comes after: the answer to a question rather than what was before it."""
+    step = line["sequence"] - match["sequence"]
+    return abs(step), -step
 
 
 def _has(session: Found, sequence: int) -> bool:

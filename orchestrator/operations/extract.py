@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,8 @@ from orchestrator.answer.delivery import Turn, delivered, message_dict
 from orchestrator.answer.extraction import Extraction, KeptRanking
 from orchestrator.answer.looking_up import ask, find, understood, without_the_asking_chat
 from orchestrator.answer.other_channels import beside, beside_in_time
-from orchestrator.answer.relevance import Judged, best_channels, explanation, judge, outcome, turns_in
+from orchestrator.answer.relevance import Judged, best_channels, confidence_in, explanation, judge, outcome, turns_in
+from orchestrator.answer.second_thoughts import second_thoughts
 from orchestrator.answer.selection import MessageDict
 from orchestrator.answer.size import room_for, tokens_in
 from orchestrator.answer.summary import SHORT_TOKENS, WRITER, digest_of, read_for, summary_of
@@ -27,16 +28,15 @@ from registry.search.sessions import latest_sessions, nearest_times
 from registry.storage.channels import ChannelRow, channels_by_number, get_channel, recent_channels
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.extract_results import get_result, save_result
-from registry.storage.messages import messages_of, seqs_of, turns_of
+from registry.storage.messages import MessageRow, messages_of, seqs_of, turns_of
 from registry.storage.paging import decode_cursor, place_of
 from registry.storage.references import existing_channel
-from registry.text.confidence import confidence_of
 from registry.text.understanding import Understood
 
 OTHER_CHANNELS = 5
 """How many further channels are offered where one had to be chosen."""
-LEAST_GUESS = 0.15
-"""Where no word of the request stands in a channel, parts of words that cover so much of it are a guess."""
+GUESSED = 5
+"""Where nothing speaks for itself, so many of the best messages are given as a guess."""
 END = 80
 """So many of a channel's last messages say where it stands."""
 WHOLE = 400
@@ -74,16 +74,20 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction:
     run.recorder.channel = row.name
     verdicts = [one for one in verdicts if one.ranked.candidate.channel_id == row.number]
     run.recorder.explain(channel=row.name)
-    kept = [one for one in verdicts if one.reason is None] or [one for one in verdicts if one.coverage >= LEAST_GUESS]
+    kept = [one for one in verdicts if one.reason is None]
+    if not (kept or said.is_narrowed):
+        kept = _plausible(found, verdicts)
     if not kept:
         run.recorder.explain(**outcome(verdicts))
     if not kept and (said.search.when_words or said.sources or candidates):
         return _without_words(tx, run, query, said, scope, row, relaxed=True, is_chosen=bool(candidates))
     if not kept:
         raise _nothing_found(query.text)
-    sure = confidence_of(found.evidence(row.number), is_chosen=bool(candidates), is_narrowed=said.is_narrowed)
+    sure = confidence_in(found, row.number, [score for _, score in candidates], is_narrowed=said.is_narrowed)
     run.recorder.explain(confidence=sure.value)
-    turns = turns_in(kept)
+    later = second_thoughts(tx, found, kept, {row.number})
+    meanwhile = second_thoughts(tx, found, kept, {other.number for other, _ in candidates[1:]})
+    turns = _with_later(turns_in(kept), later)
     return Extraction(
         channel=row,
         read=said,
@@ -94,8 +98,21 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction:
         result=found,
         verdicts=verdicts,
         confidence=sure,
-        **beside(tx, candidates, found, sure),
+        taken_back={earlier: one.id for earlier, one in (meanwhile | later).items()},
+        **beside(tx, candidates, found, sure, meanwhile.values()),
     )
+
+
+def _with_later(turns: Sequence[Turn], later: Mapping[str, MessageRow]) -> list[Turn]:
+    """The turns, and right behind the best one those that take something of the best back."""
+    newer = [(row.channel_number, row.turn) for row in later.values()]
+    return list(dict.fromkeys([*turns[:1], *newer, *turns[1:]]))
+
+
+def _plausible(found: SearchResult, verdicts: Sequence[Judged]) -> list[Judged]:
+    """Of messages none of which speaks for itself, the best that hold parts of words or are near in meaning."""
+    near = found.similar.plausible if found.similar else frozenset()
+    return [one for one in verdicts if one.coverage > 0 or one.ranked.candidate.number in near][:GUESSED]
 
 
 def _best_channels(

@@ -10,7 +10,7 @@ from typing import Any
 from orchestrator.answer.delivery import delivered, message_dict
 from orchestrator.answer.looking_up import ask, find, local_time, understood, without_the_asking_chat
 from orchestrator.answer.pages import tokens_for
-from orchestrator.answer.relevance import Judged, best_channels, explanation, judge, outcome
+from orchestrator.answer.relevance import Judged, best_channels, confidence_in, explanation, guess, judge, outcome
 from orchestrator.answer.search_size import as_many_as_fit, fitted
 from orchestrator.answer.size import fits
 from orchestrator.answer.summaries import FOUND, add_summaries
@@ -26,7 +26,7 @@ from registry.storage.database import ReadTransaction
 from registry.storage.messages import MessageFilter, by_numbers, list_messages
 from registry.storage.paging import Order, Page, decode_cursor, encode_cursor
 from registry.storage.references import resolve_session
-from registry.text.confidence import Confidence, confidence_of
+from registry.text.confidence import Confidence
 from registry.text.matching import matched_words
 from registry.text.query import ParsedQuery
 from registry.text.snippets import snippet
@@ -186,14 +186,13 @@ async def keep_sessions(run: Run, request: SessionsRequest, data: SessionsFound)
 
 def _trust(run: Run, data: SessionsFound) -> dict[str, Any]:
     """How sure it is that the best session answers; nothing where no words were looked for."""
-    best = [] if data.latest else best_channels(data.found.result, data.found.verdicts)[:1]
+    best = [] if data.latest else best_channels(data.found.result, data.found.verdicts)
     if not best:
         return {}
-    read = data.found.read
-    evidence = data.found.result.evidence(best[0][0])
-    sure = confidence_of(evidence, is_chosen=True, is_narrowed=read.is_narrowed)
+    scores = [score for _, score in best]
+    sure = confidence_in(data.found.result, best[0][0], scores, is_narrowed=data.found.read.is_narrowed)
     run.recorder.explain(confidence=sure.value)
-    return {"confidence": sure.value} | ({"guess": GUESS} if sure is Confidence.LOW else {})
+    return {"confidence": sure.value} | ({"guess": guess(GUESS, data.found.result)} if sure is Confidence.LOW else {})
 
 
 GUESS = "These are guesses: little of what was asked stands in any session. Say so, or ask with other wordings (also)."
@@ -220,13 +219,16 @@ def _best_sessions(
         channels=[{"channel": items[n]["channel"], "score": round(score, 3)} for n, score in page if n in items],
         **outcome(found.verdicts),
     )
-    by_channel = _by_channel(found.kept)
-    matches = _matches(tx, {number: by_channel[number][:MATCHES] for number, _ in page}, query, found)
+    # One of the first that is named for what it is near to shows its best passage, too; of all there is no room.
+    first = [number for number, _ in page[:MATCHES]]
+    near = (one for one in found.verdicts if one.ranked.candidate.channel_id in first)
+    by_channel = _by_channel(near, 1) | _by_channel(found.kept)
+    matches = _matches(tx, {number: by_channel.get(number, [])[:MATCHES] for number, _ in page}, query, found)
     return [
         {
             **items[number],
             "score": round(score, 3),
-            "match_count": len(by_channel[number]),
+            "match_count": len(by_channel.get(number, ())),
             "matches": matches.get(number, []),
         }
         for number, score in page
@@ -234,11 +236,12 @@ def _best_sessions(
     ], len(scores)
 
 
-def _by_channel(kept: Iterable[Judged]) -> dict[int, list[Judged]]:
+def _by_channel(verdicts: Iterable[Judged], most: int | None = None) -> dict[int, list[Judged]]:
+    """The messages of each channel, best first; `most`: of each no more."""
     groups: dict[int, list[Judged]] = defaultdict(list)
-    for judged in kept:
+    for judged in verdicts:
         groups[judged.ranked.candidate.channel_id].append(judged)
-    return groups
+    return {number: some[:most] for number, some in groups.items()}
 
 
 def _session_items(tx: ReadTransaction, run: Run, numbers: Sequence[int]) -> dict[int, dict[str, Any]]:

@@ -29,6 +29,9 @@ class Embedder(Protocol):
     patience_s: float
     """A search waits no longer."""
 
+    async def warm_up(self) -> None:
+        """Load what the first search would wait for; Unavailable if that cannot be."""
+
     async def queries(self, texts: Sequence[str]) -> Vectors:
         """One vector for each thing asked; Unavailable or Refused if not."""
 

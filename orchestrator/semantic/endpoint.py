@@ -40,6 +40,9 @@ class Endpoint:
         self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self._client: httpx.AsyncClient | None = None
 
+    async def warm_up(self) -> None:
+        """Nothing is loaded here."""
+
     async def queries(self, texts: Sequence[str]) -> Vectors:
         """Time limits are the caller's."""
         return await self._embed(*self._query, texts)

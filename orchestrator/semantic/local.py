@@ -35,6 +35,10 @@ class LocalModel:
         self._idle: asyncio.TimerHandle | None = None
         self._background = ThreadPoolExecutor(1, "embedding", _step_back)
 
+    async def warm_up(self) -> None:
+        """Load the model, and use it once: what it reads from its file comes with the first text."""
+        await self.queries(["ready"])
+
     async def queries(self, texts: Sequence[str]) -> Vectors:
         """In a thread: the loop goes on. A caller who stops waiting does not stop the loading."""
         return await self._in_thread(None, (await self._loaded()).queries, texts)

@@ -6,7 +6,7 @@ import asyncio
 import math
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator.semantic.embedders import Embedder, Refused, Unavailable, Vectors
 from orchestrator.semantic.models import embedder_for
+from registry.errors import RegistryError
 from registry.extras import install_command
 from registry.search.vectors import EmbeddingModel, find_model
 from registry.text.query import parse_query
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 5.0, 300.0
 """After a failure no search asks for so long; each further failure doubles it."""
+WARMING_S = 1.0
+"""A search that comes while the model is being loaded waits so long, then goes by words."""
 NO_NUMPY = f"numpy is not installed: {install_command('meaning')}"
 
 
@@ -67,6 +70,7 @@ class Meaning:
         self.registry, self.embedder = registry, embedder
         self._pause = Pause(clock)
         self._why = ""
+        self._warming: asyncio.Task[None] | None = None
 
     async def of(self, text: str, also: Sequence[str] = ()) -> Meant | None:
         """What a request means, as it was asked and in other wordings; None if it has no subject.
@@ -82,6 +86,8 @@ class Meaning:
             return Meant(note=f"nothing is embedded by {self.embedder.name} yet: ctxr db embed, or a running server")
         if self._pause.left_s:
             return Meant(note=f"{self._why}; not asked again for {self._pause.left_s:.0f} s")
+        if self._warming and not (await asyncio.wait([self._warming], timeout=WARMING_S))[0]:
+            return Meant(note=f"{self.embedder.name} is being loaded")
         return await self._ask(model, [text, *also])
 
     async def _ask(self, model: EmbeddingModel, wordings: Sequence[str]) -> Meant:
@@ -106,17 +112,29 @@ class Meaning:
 
     @asynccontextmanager
     async def embedding(self) -> AsyncIterator[None]:
-        """Meanwhile messages that lack a vector are embedded."""
+        """Meanwhile messages that lack a vector are embedded, and searches need not load the model first."""
+        if not find_spec("numpy"):
+            yield
+            return
+        self._warming = asyncio.create_task(self._warm_up())
         task = asyncio.create_task(self._embed())
         try:
             yield
         finally:
-            task.cancel()
-            await asyncio.wait([task])
+            for one in (self._warming, task):
+                one.cancel()
+            await asyncio.wait([self._warming, task])
+
+    async def _warm_up(self) -> None:
+        """Have the model and the vectors at hand. What goes wrong here goes wrong for the first search, and is told."""
+        with suppress(Unavailable, Refused, RegistryError):
+            model = await self.registry.read(lambda tx: find_model(tx, self.embedder.name))
+            if model:
+                await self.embedder.warm_up()
+                module = await asyncio.to_thread(import_module, "registry.search.meaning")
+                await self.registry.read(lambda tx: module.hold_vectors(tx, model))
 
     async def _embed(self) -> None:
-        if not find_spec("numpy"):
-            return
         module = await asyncio.to_thread(
             import_module, "orchestrator.semantic.embedding"
         )  # with numpy, which takes a moment

@@ -73,6 +73,11 @@ def similarity(one: Sequence[float], other: Sequence[float]) -> float:
     return float(a @ b) / lengths if lengths else 0.0
 
 
+def hold_vectors(tx: ReadTransaction, model: EmbeddingModel) -> None:
+    """Read ahead what the first search over everything would read."""
+    _held.signs(tx, model)
+
+
 def with_meaning(
     tx: ReadTransaction,
     found: SearchResult,
@@ -93,12 +98,15 @@ def with_meaning(
     candidates = post_filtered(tx, post_filter(wanted), compared.candidates)[:MOST]
     known = {one.number: round(compared.values[one.number], 4) for one in candidates}
     covered = 1.0 if dates else _covered(found)
+    by_chance = deviations_by_chance(compared.count + ASSUMED)
     similar = SimilarMessages(
         model=model.name,
         similarities=known,
-        least=compared.mean + compared.deviation * (deviations_by_chance(compared.count + ASSUMED) + MARGIN),
+        least=compared.mean + compared.deviation * (by_chance + MARGIN),
         near=compared.mean + compared.deviation * NEAR,
         background=compared.mean,
+        deviation=compared.deviation,
+        by_chance=by_chance,
         vectors=compared.count if access_of(tx) is None else len(known),  # how many others have is not told
         weight=weight_of_meaning(covered),
     )

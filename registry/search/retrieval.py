@@ -119,6 +119,13 @@ class SearchResult:
             return frozenset()
         return self.similar.named
 
+    def near(self, channel_number: int) -> float | None:
+        """How far beyond chance a channel's most similar message lies, in deviations; None where no model was asked."""
+        if self.similar is None or self.similar.note:
+            return None
+        inside = (one.candidate.number for one in self.ranked if one.candidate.channel_id == channel_number)
+        return self.similar.beyond_chance(inside)
+
     def evidence(self, channel_number: int) -> list[Evidence]:
         """What a channel holds of each wording, all of it and in its best place."""
         best = [one.candidate for one in self.ranked if one.candidate.channel_id == channel_number][:LOOKED_AT]

@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
-from snowballstemmer.english_stemmer import EnglishStemmer  # type: ignore[import-untyped]
+from snowballstemmer import stemmer  # type: ignore[import-untyped]
 
 from registry.text.particles import strip_particles
 from registry.text.phonetic import loan_key
@@ -104,7 +104,7 @@ def identifier_part_spans(raw: str) -> list[tuple[int, int]]:
 @lru_cache(_CACHED_WORDS)
 def stem(word: str) -> str:
     """The English stem of a lower-case ASCII word. The stemmer keeps state, so each call has its own."""
-    stemmed: str = EnglishStemmer().stemWord(word)
+    stemmed: str = stemmer("english").stemWord(word)
     return stemmed
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -17,6 +17,8 @@ MARGIN = 0.5
 
 NEAR = 2.0
 """So many deviations above the mean, a message is named where words found something."""
+PLAUSIBLE = 1.25
+"""So many deviations above the mean, a message may be given as a guess where nothing else is found."""
 NAMED = 10
 """So many messages are named at most."""
 
@@ -40,7 +42,8 @@ class SimilarMessages:
 
     One of at least `least` counts as found by its meaning alone, one of at least `near` where words found something;
     the others only change the order.
-    `background` is the mean of all `vectors` that were compared (those of the messages not yet embedded were not),
+    `background` and `deviation` are those of all `vectors` that were compared (not yet embedded messages were not),
+    `by_chance` how many deviations the largest of so many lies above the mean if none means anything,
     `weight` what the most similar gains, `channels` what each channel does. `note` says what kept meaning out.
     """
 
@@ -49,6 +52,8 @@ class SimilarMessages:
     least: float = 0.0
     near: float = 0.0
     background: float = 0.0
+    deviation: float = 0.0
+    by_chance: float = 0.0
     vectors: int = 0
     weight: float = 0.0
     channels: Mapping[int, float] = field(default_factory=dict)
@@ -65,7 +70,18 @@ class SimilarMessages:
         best = islice(self.similarities.items(), NAMED)
         return self.standing_out | {number for number, similarity in best if similarity >= self.near}
 
+    @property
+    def plausible(self) -> frozenset[int]:
+        """The messages that may be given as a guess."""
+        least = self.background + PLAUSIBLE * self.deviation
+        return frozenset(number for number, similarity in self.similarities.items() if similarity >= least)
+
     def share(self, number: int) -> float:
         """How similar a message is, above the background, 1 being the most similar; 0 for one that is not."""
         largest = max(self.similarities.values(), default=0.0) - self.background
         return (self.similarities.get(number, self.background) - self.background) / largest if largest > 0 else 0.0
+
+    def beyond_chance(self, numbers: Iterable[int]) -> float:
+        """How many deviations the most similar of some messages lies above what the best of all has by chance."""
+        best = max((self.similarities.get(number, self.background) for number in numbers), default=self.background)
+        return ((best - self.background) / self.deviation if self.deviation else 0.0) - self.by_chance

@@ -33,7 +33,7 @@ FLOORS = {
 CEILINGS = {
     (CHANNEL, "answered"): 0.1,
     (EXTRACT, "answered"): 0.15,
-    (SEARCH, "answered"): 0.70,
+    (SEARCH, "answered"): 0.15,
 }
 """Of questions that have none: false answers."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -165,6 +166,11 @@ class Moody:
     def __init__(self, poison: str = "poison", most: int = 10_000) -> None:
         self.poison, self.most = poison, most
         self.asked: list[Sequence[str]] = []
+        self.loaded = asyncio.Event()
+        self.loaded.set()
+
+    async def warm_up(self) -> None:
+        await self.loaded.wait()
 
     async def queries(self, texts: Sequence[str]) -> Vectors:
         return [toy_vector(text) for text in texts]
@@ -226,3 +232,20 @@ async def test_a_model_that_is_gone_marks_nothing_as_done(
         await work.step(await work.model())
     model.most = 1000
     assert (await embed_all(registry, model, ignore))[0] == 2
+
+
+async def test_a_question_that_comes_while_the_model_is_loaded_is_answered_by_words(
+    moody: tuple[Orchestrator, Moody], registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orchestrator, model = moody
+    await log(orchestrator, "pet", "Our kitten wants kibble")
+    await embed_all(registry, model, ignore)
+    monkeypatch.setattr("orchestrator.semantic.meaning.WARMING_S", 0.01)
+    model.loaded.clear()
+    assert orchestrator.meaning
+    async with orchestrator.meaning.embedding():
+        await asyncio.sleep(0)
+        assert await found(orchestrator, "kibble") == ["pet"]
+        assert await found(orchestrator, "cat food") == []
+        model.loaded.set()
+        assert await found(orchestrator, "cat food") == ["pet"]
