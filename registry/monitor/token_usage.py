@@ -51,7 +51,9 @@ def usage_rows(tx: ReadTransaction, start: datetime, end: datetime | None, utc_o
     query = query.join_from(conversation, channel, channel.c.number == conversation.c.channel_number)
     query = query.where(*said_within(start, end), usage["output_tokens"].as_string().is_not(None))
     found = tx.execute(query.group_by(*columns))
-    return [UsageRow(str(one[0]), *one[1:4], Usage(*map(int, one[4:]))) for one in found]
+    return [
+        UsageRow(str(at), source, path, by, Usage(*map(int, counts))) for at, source, path, by, *counts in found.tuples()
+    ]
 
 
 def _number(value: Any) -> ColumnElement[int]:

@@ -24,7 +24,7 @@ class Model:
         self._lines, self._refuses = lines, refuses
         self.asked: list[str] = []
 
-    async def __call__(self, _context: Any, params: Any) -> CreateMessageResult | ErrorData:
+    async def __call__(self, context: Any, params: Any) -> CreateMessageResult | ErrorData:
         self.asked.append(params.messages[0].content.text)
         if self._refuses:
             return ErrorData(code=-1, message="the user said no")
@@ -39,7 +39,7 @@ async def chat(orchestrator: Orchestrator) -> Orchestrator:
     return orchestrator
 
 
-ASKED = {
+ASKED: dict[str, dict[str, Any]] = {
     "extract": {"query": {"text": "people get thrown out"}},
     "search_sessions": {"query": "people get thrown out", "project": "all"},
 }
@@ -49,7 +49,7 @@ async def _answer(orchestrator: Orchestrator, model: Model | None, tool: str, mo
     server = create_server(orchestrator.run, asks_client=more.pop("asks_client", True))
     async with Client(server, mode=mode, sampling_callback=model) as client:
         body = (await client.call_tool(tool, ASKED[tool] | more)).structured_content
-    assert body is not None
+    assert isinstance(body, dict)
     return body
 
 
