@@ -147,6 +147,12 @@ class FetchQuery(BaseModel):
     max_tokens: int | None = Field(None, ge=1, description="what is longer comes in pages, or shortened")
     cursor: str | None = Field(None, description='next_cursor of the last answer; "" for the beginning')
     is_folded: bool = False
+    is_complete: bool = Field(False, description="each message with all that is kept of it")
+
+    @property
+    def is_first_look(self) -> bool:
+        """Whether it is asked what the session is, and not for a part of it or for all."""
+        return self.message_limit is not None and not (self.before or self.message_id or self.cursor)
 
 
 class SessionsQuery(BaseModel):

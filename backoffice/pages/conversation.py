@@ -19,6 +19,7 @@ from backoffice.pages.messages import shown
 from backoffice.pages.rendering import HEADERS, channel_url, render
 from backoffice.pages.snippets import snippet
 from backoffice.queries import Word
+from orchestrator.answer.related import related_sessions
 from registry.domain import format_time, preview_of
 from registry.errors import NotFound
 from registry.registry import Registry
@@ -67,6 +68,7 @@ async def conversation_page(request: Request, registry: Stored, client: Asking, 
         return {
             "channel": channel_item(row, tags_of(tx, [row.number])[row.number]),
             "maybe_same_as": links_of(tx, row.number),
+            "related": related_sessions(tx, row) if query.q is None and not row.deleted else [],
             "is_deleted": row.deleted,
             "most_hits": MOST_HITS,
             "questions": [_question(one) for one in questions_of(tx, row.number, MOST_QUESTIONS)],

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from orchestrator.answer.delivery import MessageDict, delivered, message_dict
+from orchestrator.answer.delivery import MessageDict, complete, delivered, message_dict
 from orchestrator.answer.looking_up import ask, find, understood
 from orchestrator.answer.pages import page_within, tokens_for
+from orchestrator.answer.related import related_sessions
 from orchestrator.answer.relevance import best_channels, explanation, judge
 from orchestrator.answer.summaries import LISTED, add_summaries
+from orchestrator.nicknames import suggest_nickname
 from orchestrator.operations.search import pagination, within_client
 from orchestrator.requests import FetchQuery, FetchRequest, ListQuery, ListRequest
 from orchestrator.state import Run, Steps
@@ -30,6 +33,7 @@ from registry.storage.channels import (
 )
 from registry.storage.database import ReadTransaction
 from registry.storage.messages import MessageRow, by_numbers, get_message, message_place, messages_of, messages_onward
+from registry.storage.nicknames import all_nicknames
 from registry.storage.paging import Page, cursor_of
 from registry.storage.references import resolve_session
 
@@ -57,8 +61,26 @@ def list_sessions(tx: ReadTransaction, run: Run, request: ListRequest) -> Listed
         return _speaking_of(tx, run, query, query.text)
     items, total = some_channels(tx, _filter(query), limit=query.limit, offset=query.offset)
     add_summaries(tx, run, items, LISTED)
+    _suggest_nicknames(tx, items)
+    if not _is_filtered(query):
+        for place, one in enumerate(items, query.offset + 1):
+            one["index"] = place
     run.recorder.explain(by="the channels' last activity", candidates=total)
     return Listed(items, total)
+
+
+def _suggest_nicknames(tx: ReadTransaction, items: list[dict[str, Any]]) -> None:
+    """What each session without a nickname might be called; no two of them the same."""
+    lacking = [one for one in items if not one["nickname"]]
+    taken = all_nicknames(tx) if lacking else set()
+    for one in lacking:
+        one["suggested_nickname"] = suggest_nickname(one["title"] or one["first_message_preview"] or "", taken)
+        taken.add(one["suggested_nickname"])
+
+
+def _is_filtered(query: ListQuery) -> bool:
+    """Whether `#3` names another one than the third of these; the latest ones all stand before the rest."""
+    return bool(query.project or query.source or query.tag or query.tagged_only or query.until)
 
 
 def _filter(query: ListQuery, **narrowed: Any) -> ChannelFilter:
@@ -130,8 +152,10 @@ def fetch_session(tx: ReadTransaction, run: Run, request: FetchRequest) -> Fetch
     run.recorder.channel = row.name
     rows, how, has_more = _messages_wanted(tx, row, query)
     run.recorder.explain(channel=row.name, by=how, candidates=len(rows))
-    session = {**channel_item(row, tags_of(tx, [row.number])[row.number]), **related(tx, row)}
+    session = {**channel_item(row, tags_of(tx, [row.number])[row.number]), **other_names(tx, row)}
     add_summaries(tx, run, [session])
+    if query.is_first_look and (near := related_sessions(tx, row, run.search_budget)):
+        session["related"] = near
     return Fetched(session, [message_dict(message) for message in rows], has_more)
 
 
@@ -153,7 +177,7 @@ def _message_of(tx: ReadTransaction, row: ChannelRow, message_id: str) -> Messag
     return message
 
 
-def related(tx: ReadTransaction, row: ChannelRow) -> dict[str, list[str]]:
+def other_names(tx: ReadTransaction, row: ChannelRow) -> dict[str, list[str]]:
     """What else the channel is called, and which may be the same conversation; left out where there is nothing."""
     known = {"also_known_as": aliases_of(tx, row.number), "maybe_same_as": links_of(tx, row.number)}
     return {name: names for name, names in known.items() if names}
@@ -162,7 +186,9 @@ def related(tx: ReadTransaction, row: ChannelRow) -> dict[str, list[str]]:
 async def keep_fetched(run: Run, request: FetchRequest, data: Fetched) -> dict[str, Any]:
     """The messages in order, each with its sequence number; the noise of tools shortened where that is wanted."""
     query = request.query
-    messages = [{**delivered(message), "sequence": message["seq"] + 1} for message in data.messages]
+    is_whole = query.message_id is not None or not (query.max_tokens or query.is_folded)
+    as_told = complete if query.is_complete else partial(delivered, whole_tool=is_whole)
+    messages = [{**as_told(message), "sequence": message["seq"] + 1} for message in data.messages]
     if query.is_folded and query.message_id is None:
         for message in messages:
             if message["role"] in FOLDED_ROLES:

@@ -1,0 +1,14 @@
+"""When a session was last recalled, and how often."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0012"
+down_revision = "0011"
+
+
+def upgrade() -> None:
+    op.add_column("channel", sa.Column("last_accessed", sa.DateTime(timezone=True)))
+    op.add_column("channel", sa.Column("access_count", sa.Integer, nullable=False, server_default="0"))
