@@ -237,6 +237,7 @@ class CreateBackupQuery(BaseModel):
 
     path: str | None = Field(None, min_length=1, description="a new file; default: one in the folder of backups")
     stores: bool = Field(True, description="also the clients' own histories")
+    is_scheduled: bool = Field(False, description="one of a series, of which older ones are thinned by age")
 
 
 class ListBackupsQuery(BaseModel):
