@@ -8,7 +8,7 @@ from typing import Any
 
 from orchestrator.elsewhere import elsewhere, with_known_source
 from orchestrator.operation_names import READING, Operation
-from orchestrator.operations import backup, briefing, extract, history, log, manage, migrate, resume, search
+from orchestrator.operations import backup, briefing, complete, extract, history, log, manage, migrate, resume, search
 from orchestrator.recording.recorder import result_summary
 from orchestrator.requests import HookRequest, ImportRequest, Request
 from orchestrator.state import Run, State, Steps
@@ -34,6 +34,7 @@ OPERATIONS: dict[Operation, Steps[Any, Any]] = {
     Operation.VALIDATE_BACKUP: backup.VALIDATE,
     Operation.RESTORE_BACKUP: backup.RESTORE,
     Operation.MIGRATE: migrate.MIGRATE,
+    Operation.COMPLETE: complete.COMPLETE,
 }
 NAMING = frozenset({Operation.CONVERSATION_LOG, Operation.DELETE, Operation.RESTORE})
 """These change the channel of just the name that they are given, whether it was there before or not."""

@@ -6,7 +6,16 @@ from orchestrator.operation_names import LOCAL, Operation
 from orchestrator.requests import DeleteRequest, Request
 from registry.access import Access, Level
 
-READ = frozenset({Operation.EXTRACT, Operation.SEARCH, Operation.SEARCH_SESSIONS, Operation.LIST, Operation.FETCH})
+READ = frozenset(
+    {
+        Operation.EXTRACT,
+        Operation.SEARCH,
+        Operation.SEARCH_SESSIONS,
+        Operation.LIST,
+        Operation.FETCH,
+        Operation.COMPLETE,
+    }
+)
 """These take a token to read; of the others these take one to administer, and all the rest one to write."""
 ADMIN = LOCAL | {Operation.RESUME}
 

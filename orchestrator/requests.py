@@ -29,6 +29,7 @@ from orchestrator.field_types import (
     Instant,
     Limit,
     Mode,
+    NameKind,
     Nickname,
     Offset,
     Order,
@@ -272,6 +273,16 @@ class MigrateQuery(BaseModel):
     dry_run: bool = Field(False, description="only say which sessions would move")
 
 
+class CompleteQuery(BaseModel):
+    """What somebody has typed so far, and of what it is the beginning."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: NameKind
+    text: str = Field("", max_length=300)
+    limit: Limit = 20
+
+
 class ResumeQuery(BaseModel):
     """In which client a session goes on, and how much of it is taken along."""
 
@@ -438,6 +449,11 @@ class MigrateRequest(Request):
     query: MigrateQuery
 
 
+class CompleteRequest(Request):
+    operation = Operation.COMPLETE
+    query: CompleteQuery
+
+
 REQUESTS: dict[str, type[Request]] = {
     shape.operation.value: shape
     for shape in (
@@ -457,6 +473,7 @@ REQUESTS: dict[str, type[Request]] = {
         ValidateBackupRequest,
         RestoreBackupRequest,
         MigrateRequest,
+        CompleteRequest,
     )
 }
 

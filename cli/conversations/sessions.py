@@ -14,6 +14,7 @@ from cli.conversations.session_lines import elsewhere, session_list, session_pag
 from cli.operations import (
     ProjectFolder,
     SessionId,
+    complete_tag,
     id_argument,
     operation,
     project_option,
@@ -45,7 +46,7 @@ MOST_NAMED = 1000
 @project_option
 @source_option
 @click.option("--tagged", is_flag=True, help="Only those with a nickname or tags.")
-@click.option("--tag", help="Only those with this tag.")
+@click.option("--tag", shell_complete=complete_tag, help="Only those with this tag.")
 @click.option("--since", type=Moment(), help="Only those active since this day or time; words will do: yesterday, 7d.")
 @click.option("--until", type=Moment(is_end=True), help="Only those last active until this day (with it) or time.")
 @as_json_option
@@ -126,7 +127,14 @@ def show(session_id: str, limit: int, before: int | None, is_whole: bool, as_jso
 
 @click.command()
 @id_argument
-@click.argument("tags", nargs=-1, required=True, metavar="TAG...", help="One word or several.")
+@click.argument(
+    "tags",
+    nargs=-1,
+    required=True,
+    metavar="TAG...",
+    shell_complete=complete_tag,
+    help="One word or several.",
+)
 @click.option("--remove", is_flag=True, help="Take these tags off instead.")
 @as_json_option
 def tag(session_id: str, tags: tuple[str, ...], remove: bool, as_json: bool) -> None:

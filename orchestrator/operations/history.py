@@ -12,6 +12,7 @@ from orchestrator.answer.looking_up import ask, find, understood
 from orchestrator.answer.pages import page_within, tokens_for
 from orchestrator.answer.related import related_sessions
 from orchestrator.answer.relevance import best_channels, explanation, judge
+from orchestrator.answer.size import tokens_in
 from orchestrator.answer.summaries import LISTED, add_summaries
 from orchestrator.nicknames import suggest_nickname
 from orchestrator.operations.search import pagination, within_client
@@ -194,7 +195,8 @@ async def keep_fetched(run: Run, request: FetchRequest, data: Fetched) -> dict[s
             if message["role"] in FOLDED_ROLES:
                 message["text"] = preview_of(message["text"], FOLDED_WIDTH)
     shown = _within(messages, query, run)
-    run.recorder.explain(kept=len(shown), dropped=len(messages) - len(shown), reason="max_tokens")
+    tokens = sum(tokens_in(message["text"]) for message in shown)
+    run.recorder.explain(kept=len(shown), dropped=len(messages) - len(shown), reason="max_tokens", tokens=tokens)
     more: dict[str, Any] = {}
     if query.cursor is not None and (data.has_more or len(shown) < len(messages)):
         last = data.messages[len(shown) - 1]

@@ -310,10 +310,10 @@ def channel_item(row: ChannelRow, tags: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def note_recalled(tx: WriteTransaction, name: str, at: datetime) -> None:
-    """A channel was given to somebody who asked for it."""
-    count = channel.c.access_count + 1
-    tx.execute(update(channel).where(channel.c.name == name).values(last_accessed=at, access_count=count))
+def note_recalled(tx: WriteTransaction, name: str, at: datetime, tokens: int) -> None:
+    """So much of a channel was given to somebody who asked for it."""
+    counts = {"access_count": channel.c.access_count + 1, "tokens_delivered": channel.c.tokens_delivered + tokens}
+    tx.execute(update(channel).where(channel.c.name == name).values(last_accessed=at, **counts))
 
 
 CLIENT = "client"

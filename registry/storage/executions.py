@@ -92,7 +92,13 @@ def save_execution(tx: WriteTransaction, run: Execution) -> None:
         .on_conflict_do_update(index_elements=["id"], set_={name: values[name] for name in outcome})
     )
     if run.operation in RECALLING and run.channel and run.status == "succeeded":
-        note_recalled(tx, run.channel, run.finished_at)
+        note_recalled(tx, run.channel, run.finished_at, _tokens_of(run))
+
+
+def _tokens_of(run: Execution) -> int:
+    """What a run gave back, as its steps tell it."""
+    told = (step.get("detail", {}).get("tokens") for step in run.steps)
+    return sum(tokens for tokens in told if isinstance(tokens, int))
 
 
 RECALLING = frozenset({"extract", "fetch", "resume"})

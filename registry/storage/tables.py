@@ -83,6 +83,7 @@ channel = Table(
     Column("updated_at", UtcTime, nullable=False),
     Column("last_accessed", UtcTime),  # when it was last given to somebody who asked
     Column("access_count", Integer, nullable=False, server_default="0"),
+    Column("tokens_delivered", BigInteger, nullable=False, server_default="0"),
     Column("deleted", Boolean, nullable=False),
     Index("ix_channel_updated_at", "updated_at", "number"),
     Index("ix_channel_project_path", "project_path"),

@@ -12,6 +12,7 @@ down_revision = "0011"
 def upgrade() -> None:
     op.add_column("channel", sa.Column("last_accessed", sa.DateTime(timezone=True)))
     op.add_column("channel", sa.Column("access_count", sa.Integer, nullable=False, server_default="0"))
+    op.add_column("channel", sa.Column("tokens_delivered", sa.BigInteger, nullable=False, server_default="0"))
     op.create_table(
         "schedule",
         sa.Column("job", sa.String(64), primary_key=True),
