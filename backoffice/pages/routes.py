@@ -10,6 +10,7 @@ from starlette.staticfiles import StaticFiles
 
 from backoffice.pages import (
     actions,
+    briefings,
     channels,
     conversation,
     flow,
@@ -26,6 +27,7 @@ ROUTERS = (
     login.router,
     channels.router,
     today.router,
+    briefings.router,
     conversation.router,
     actions.router,
     flow_statistics.router,
