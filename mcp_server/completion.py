@@ -30,7 +30,6 @@ KINDS: dict[tuple[str | None, str], NameKind] = {
 def add_completion(server: MCPServer[Any], run: RunOperation) -> None:
     """Publish the completion of nicknames, ids, tags and channels."""
 
-    @server.completion()
     async def complete(
         ref: PromptReference | ResourceTemplateReference,
         argument: CompletionArgument,
@@ -44,3 +43,5 @@ def add_completion(server: MCPServer[Any], run: RunOperation) -> None:
         outcome = await run(CompleteRequest(query=query), None)
         names = outcome["names"] if outcome["success"] else []
         return Completion(values=[f"{before}{comma}{name}" for name in names], total=len(names), has_more=False)
+
+    server.completion()(complete)  # type: ignore[no-untyped-call]

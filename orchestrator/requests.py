@@ -268,9 +268,11 @@ class MigrateQuery(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    to: str = Field(min_length=1, description="the folder's path now")
+    to: str = Field("", description="the folder's path now")
     workspace: str | None = Field(None, min_length=1, description="the folder's path before")
     dry_run: bool = Field(False, description="only say which sessions would move")
+    in_cursor: bool = Field(False, description="also inside Cursor's own database, while Cursor does not run")
+    undo: str | None = Field(None, min_length=1, description="instead: the journal of a move in Cursor, to put it back")
 
 
 class CompleteQuery(BaseModel):
