@@ -6,6 +6,7 @@ import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,7 @@ def talk() -> tuple[dict[str, object], dict[str, object]]:
 
 def of_generation(cursor: CursorFiles, generation: int) -> None:
     """A conversation `c1` of OLD beside another one, as that generation of Cursor lists them."""
-    listed = {"composer.composerData": {"allComposers": [{"composerId": "c1"}, {"composerId": "c2"}]}}
+    listed: dict[str, Any] = {"composer.composerData": {"allComposers": [{"composerId": "c1"}, {"composerId": "c2"}]}}
     place = {"workspaceIdentifier": {"id": "old", "uri": {"fsPath": OLD, "path": OLD, "scheme": "file"}}}
     if generation == 1:  # kept whole in the workspace
         whole = record("c1", conversation=list(talk()), fullConversationHeadersOnly=[])
