@@ -11,7 +11,7 @@ from backoffice.dependencies import SOURCE, Asking, Stored, without_parameters
 from backoffice.queries import ChannelsQuery, DeletionQuery
 from backoffice.schemas import CHANNEL, ChannelItem, DeletedChannel, ItemPage, ShownChannel
 from orchestrator.field_types import ChannelName
-from orchestrator.operations.history import related
+from orchestrator.operations.history import other_names
 from orchestrator.requests import TagQuery
 from registry.storage.channels import channel_item, get_channel, list_channels, tags_of
 from registry.storage.database import ReadTransaction
@@ -52,7 +52,7 @@ async def show_channel(registry: Stored, channel: Name) -> dict[str, Any]:
 
     def work(tx: ReadTransaction) -> dict[str, Any]:
         row = get_channel(tx, channel)
-        return {**channel_item(row, tags_of(tx, [row.number])[row.number]), **related(tx, row)}
+        return {**channel_item(row, tags_of(tx, [row.number])[row.number]), **other_names(tx, row)}
 
     return await registry.read(work)
 

@@ -67,6 +67,7 @@ class ChannelItem(BaseModel):
         message_count=4,
         created_at=TIME,
         updated_at=TIME,
+        last_accessed=TIME,
         first_message_preview="Make this recursion faster",
         summary=None,
     )
@@ -82,6 +83,7 @@ class ChannelItem(BaseModel):
     message_count: int
     created_at: str
     updated_at: str
+    last_accessed: str | None = Field(None, description="when it was last given to somebody who asked for it")
     first_message_preview: str | None
     summary: str | None
 

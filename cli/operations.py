@@ -6,11 +6,13 @@ import asyncio
 import os
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from cli.terminal import NotHere, terminal
 from orchestrator.calls import project_of, working_folder
@@ -30,10 +32,28 @@ if TYPE_CHECKING:
     from registry.storage.executions import Execution
 
 _ORDINAL = re.compile(r"\d{1,5}")
-source_option = click.option("--source", help="Only this client's: cursor, claude-code, ….")
 _ERRORS: dict[str, type[RegistryError]] = {
     kind.code: kind for kind in (InvalidRequest, Unauthorized, NotFound, StorageError, OperationTimeout, InternalError)
 }
+
+
+def _known(kind: str, text: str) -> list[CompletionItem]:
+    """What the registry knows that begins so; nothing where it cannot be asked: a shell shows no errors."""
+    with suppress(RegistryError):
+        return [
+            CompletionItem(name) for name in run_operation(operation("complete", {"kind": kind, "text": text}))["names"]
+        ]
+    return []
+
+
+def complete_tag(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Tags that begin so."""
+    return _known("tag", incomplete)
+
+
+def complete_source(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Clients there are sessions of."""
+    return _known("source", incomplete)
 
 
 class SessionId(click.ParamType[str]):
@@ -41,15 +61,29 @@ class SessionId(click.ParamType[str]):
 
     name = "ID"
 
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Nicknames and ids that begin so."""
+        return _known("session", incomplete)
+
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The reference as the registry reads it."""
         return f"#{value}" if _ORDINAL.fullmatch(value) else value
+
+
+source_option = click.option(
+    "--source", shell_complete=complete_source, help="Only this client's: cursor, claude-code, …."
+)
 
 
 class ProjectFolder(click.ParamType[str | None]):
     """`current`, `all`, a folder as the shell names it, or a folder's bare name."""
 
     name = "PROJECT"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Names and folders of projects that begin so."""
+        fixed = [CompletionItem(word) for word in ("current", "all") if word.startswith(incomplete)]
+        return fixed + _known("project", incomplete)
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str | None:
         """The folder's path or name; None for all."""

@@ -35,6 +35,7 @@ BackupPath = Annotated[str, Field(min_length=1, description="its path, or its na
 
 
 Folder = Annotated[str, Field(min_length=1, description="a folder's full path")]
+InCursor = Annotated[bool, Field(description="also inside Cursor's own database; what changes is noted, to undo it")]
 DryRun = Annotated[bool, Field(description="only say what would move")]
 
 
@@ -81,6 +82,7 @@ class Migrated(BaseModel):
     errors: list[str]
     dry_run: bool
     moves: list[dict[str, Any]]
+    in_cursor: dict[str, Any] | None = None
 
 
 def add_archive_tools(server: MCPServer[Any], run: RunOperation, *, is_local: bool) -> None:
@@ -143,13 +145,13 @@ def add_archive_tools(server: MCPServer[Any], run: RunOperation, *, is_local: bo
     @server.tool(
         title="Move a session to another project",
         annotations=REPLACING,
-        description="Let one past session belong to another project folder, in this registry; the client's own "
-        "history stays as it is. Only when the user asks for it.",
+        description="Let one past session belong to another project folder, in this registry and, with in_cursor, in "
+        "Cursor's own list, while Cursor does not run. Only when the user asks for it; try it with dry_run before.",
     )
     async def migrate_session(
-        ctx: Context[Any, Any], session_id: SessionId, to: Folder, dry_run: DryRun = False
+        ctx: Context[Any, Any], session_id: SessionId, to: Folder, dry_run: DryRun = False, in_cursor: InCursor = False
     ) -> Annotated[CallToolResult, Envelope[Migrated]]:
-        query = MigrateQuery(to=to, dry_run=dry_run)
+        query = MigrateQuery(to=to, dry_run=dry_run, in_cursor=in_cursor)
         return await _answered(
             "migrate_session", MigrateRequest(channel=session_id, query=query, source=_source(ctx)), ctx
         )
@@ -158,12 +160,13 @@ def add_archive_tools(server: MCPServer[Any], run: RunOperation, *, is_local: bo
         title="Move a project's sessions",
         annotations=REPLACING,
         description="Let all past sessions of a folder that was renamed or moved belong to where it is now, in this "
-        "registry. Only when the user asks for it; try it with dry_run before.",
+        "registry and, with in_cursor, in Cursor's own list, while Cursor does not run. Only when the user asks for "
+        "it; try it with dry_run before.",
     )
     async def migrate_workspace(
-        ctx: Context[Any, Any], workspace: Folder, to: Folder, dry_run: DryRun = False
+        ctx: Context[Any, Any], workspace: Folder, to: Folder, dry_run: DryRun = False, in_cursor: InCursor = False
     ) -> Annotated[CallToolResult, Envelope[Migrated]]:
-        query = MigrateQuery(workspace=workspace, to=to, dry_run=dry_run)
+        query = MigrateQuery(workspace=workspace, to=to, dry_run=dry_run, in_cursor=in_cursor)
         return await _answered("migrate_workspace", MigrateRequest(query=query, source=_source(ctx)), ctx)
 
     async def _answered(tool: str, request: Request, ctx: Context[Any, Any]) -> CallToolResult:

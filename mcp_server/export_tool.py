@@ -16,6 +16,7 @@ from mcp_server.history_tools import SessionId
 from mcp_server.identity import client_name
 from orchestrator.calls import refusal, source_of
 from orchestrator.export.files import write_new_file
+from orchestrator.export.sharing import for_others
 from orchestrator.export.texts import ExportFormat, export
 from orchestrator.lazy import RunOperation
 from orchestrator.requests import FetchQuery, FetchRequest
@@ -25,6 +26,7 @@ SUFFIXES: dict[ExportFormat, tuple[str, ...]] = {
     "markdown": (".md", ".markdown"),
     "json": (".json",),
     "html": (".html", ".htm"),
+    "pdf": (".pdf",),
 }
 """Only a document's name may be written to: what is in a session must not become a program or a setting."""
 
@@ -50,13 +52,15 @@ def add_export_tool(server: MCPServer[Any], run: RunOperation, project: str | No
             read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False
         ),
         description="A whole PAST session as a document, to keep or to hand to somebody. With path it is written to "
-        "that new file and the path is returned (nothing is ever overwritten); without, you get the text: long.",
+        "that new file and the path is returned (nothing is ever overwritten); without, you get the text: long. "
+        "share takes out secrets, folders, user names and addresses, for others to read.",
     )
     async def export_session(
         ctx: Context[Any, Any],
         session_id: SessionId,
         format: ExportFormat = "markdown",
         path: Annotated[str | None, Field(min_length=1, description="a new file in an existing folder")] = None,
+        share: bool = False,
     ) -> Annotated[CallToolResult, Envelope[Exported]]:
         client = client_name(ctx)
         if path and not is_local:
@@ -66,15 +70,19 @@ def add_export_tool(server: MCPServer[Any], run: RunOperation, project: str | No
         )
         if not outcome["success"]:
             return reply("export_session", outcome)
-        text = export(format, outcome["session"], outcome["messages"])
         try:
-            kept = {"path": str(await _written(path, format, text))} if path else {"text": text}
+            kept = await asyncio.to_thread(_document, outcome, format, path, share=share)
         except RegistryError as exc:
             return reply("export_session", {"success": False, "error": exc.as_dict()})
         return reply("export_session", {**outcome, "format": format, **kept})
 
-    async def _written(path: str, to: ExportFormat, text: str) -> Path:
-        return await asyncio.to_thread(write_new_file, document_path(path, to, project), text)
+    def _document(outcome: dict[str, Any], to: ExportFormat, path: str | None, *, share: bool) -> dict[str, str]:
+        file = document_path(path, to, project) if path else None
+        if file is None and to == "pdf":
+            raise InvalidRequest("A PDF is no text.", "path: given none; allowed: a new file, .pdf at its end")
+        told = outcome["session"], outcome["messages"]
+        content = export(to, *(for_others(*told) if share else told))
+        return {"path": str(write_new_file(file, content))} if file else {"text": content.decode()}
 
 
 def _elsewhere(path: str) -> InvalidRequest:

@@ -20,6 +20,7 @@ from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequ
 from pydantic import ValidationError
 
 from mcp_server.archive_tools import add_archive_tools
+from mcp_server.completion import add_completion
 from mcp_server.envelope import reply
 from mcp_server.export_tool import add_export_tool
 from mcp_server.forget_tool import add_forget_tool
@@ -120,6 +121,7 @@ class RegistryServer(MCPServer[Any]):
             add_forget_tool(self, run)
         add_prompts(self)
         add_resources(self, run)
+        add_completion(self, run)
         tell_each_client(self)
         if bus and is_local:
             add_subscriptions(self, bus)

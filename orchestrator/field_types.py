@@ -95,6 +95,7 @@ EndInstant = Annotated[
     AfterValidator(parse_time),
 ]
 ChannelName = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_visible)]
+NameKind = Literal["session", "channel", "tag", "project", "source"]
 RoleName = Literal["user", "assistant", "system", "tool", "thinking", "error"]
 Limit = Annotated[int, Field(ge=1, le=1000)]
 MOST_MESSAGES = 20_000

@@ -12,6 +12,7 @@ from orchestrator.operations import (
     backup,
     blame,
     briefing,
+    complete,
     extract,
     history,
     log,
@@ -48,6 +49,7 @@ OPERATIONS: dict[Operation, Steps[Any, Any]] = {
     Operation.VALIDATE_BACKUP: backup.VALIDATE,
     Operation.RESTORE_BACKUP: backup.RESTORE,
     Operation.MIGRATE: migrate.MIGRATE,
+    Operation.COMPLETE: complete.COMPLETE,
 }
 NAMING = frozenset({Operation.CONVERSATION_LOG, Operation.DELETE, Operation.RESTORE})
 """These change the channel of just the name that they are given, whether it was there before or not."""

@@ -27,6 +27,7 @@ class Operation(StrEnum):
     VALIDATE_BACKUP = "validate_backup"
     RESTORE_BACKUP = "restore_backup"
     MIGRATE = "migrate"
+    COMPLETE = "complete"
 
 
 ALIASES = {"save": Operation.CONVERSATION_LOG, "retrieve": Operation.EXTRACT}

@@ -9,7 +9,7 @@ from registry.access import Access, Level
 READ = frozenset(
     {
         *(Operation.EXTRACT, Operation.SEARCH, Operation.SEARCH_SESSIONS, Operation.LIST, Operation.FETCH),
-        Operation.NOTE,
+        *(Operation.NOTE, Operation.COMPLETE),
     }
 )
 """These take a token to read; of the others these take one to administer, and all the rest one to write."""

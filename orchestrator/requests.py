@@ -30,6 +30,7 @@ from orchestrator.field_types import (
     Instant,
     Limit,
     Mode,
+    NameKind,
     Nickname,
     Offset,
     Order,
@@ -150,6 +151,12 @@ class FetchQuery(BaseModel):
     max_tokens: int | None = Field(None, ge=1, description="what is longer comes in pages, or shortened")
     cursor: str | None = Field(None, description='next_cursor of the last answer; "" for the beginning')
     is_folded: bool = False
+    is_complete: bool = Field(False, description="each message with all that is kept of it")
+
+    @property
+    def is_first_look(self) -> bool:
+        """Whether it is asked what the session is, and not for a part of it or for all."""
+        return self.message_limit is not None and not (self.before or self.message_id or self.cursor)
 
 
 class SessionsQuery(BaseModel):
@@ -236,6 +243,7 @@ class CreateBackupQuery(BaseModel):
 
     path: str | None = Field(None, min_length=1, description="a new file; default: one in the folder of backups")
     stores: bool = Field(True, description="also the clients' own histories")
+    is_scheduled: bool = Field(False, description="one of a series, of which older ones are thinned by age")
 
 
 class ListBackupsQuery(BaseModel):
@@ -265,9 +273,21 @@ class MigrateQuery(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    to: str = Field(min_length=1, description="the folder's path now")
+    to: str = Field("", description="the folder's path now")
     workspace: str | None = Field(None, min_length=1, description="the folder's path before")
     dry_run: bool = Field(False, description="only say which sessions would move")
+    in_cursor: bool = Field(False, description="also inside Cursor's own database, while Cursor does not run")
+    undo: str | None = Field(None, min_length=1, description="instead: the journal of a move in Cursor, to put it back")
+
+
+class CompleteQuery(BaseModel):
+    """What somebody has typed so far, and of what it is the beginning."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: NameKind
+    text: str = Field("", max_length=300)
+    limit: Limit = 20
 
 
 class ResumeQuery(BaseModel):
@@ -467,6 +487,11 @@ class MigrateRequest(Request):
     query: MigrateQuery
 
 
+class CompleteRequest(Request):
+    operation = Operation.COMPLETE
+    query: CompleteQuery
+
+
 REQUESTS: dict[str, type[Request]] = {
     shape.operation.value: shape
     for shape in (
@@ -488,6 +513,7 @@ REQUESTS: dict[str, type[Request]] = {
         ValidateBackupRequest,
         RestoreBackupRequest,
         MigrateRequest,
+        CompleteRequest,
     )
 }
 

@@ -24,6 +24,7 @@ from backoffice.pages.rendering import HEADERS, channel_url, render
 from backoffice.pages.snippets import snippet
 from backoffice.pages.zone import as_local
 from backoffice.queries import Start, Word
+from orchestrator.answer.related import related_sessions
 from registry.domain import format_time, preview_of
 from registry.errors import ErrorCode, NotFound
 from registry.registry import Registry
@@ -77,6 +78,7 @@ async def conversation_page(request: Request, registry: Stored, client: Asking, 
         return {
             "channel": channel_item(row, tags_of(tx, [row.number])[row.number]),
             "maybe_same_as": links_of(tx, row.number),
+            "related": related_sessions(tx, row) if query.q is None and not row.deleted else [],
             "is_deleted": row.deleted,
             "is_pinned": has_pin(tx, row.number),
             "most_hits": MOST_HITS,

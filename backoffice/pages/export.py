@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from io import BytesIO
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -11,7 +12,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 from fastapi.responses import Response
 
-from orchestrator.export.html import as_html
+from orchestrator.export.texts import export
 
 Session = Mapping[str, Any]
 Messages = Sequence[Mapping[str, Any]]
@@ -20,7 +21,7 @@ Messages = Sequence[Mapping[str, Any]]
 class Format(NamedTuple):
     """How a conversation is written, and what such a file is called."""
 
-    write: Callable[[Session, Messages], str]
+    write: Callable[[Session, Messages], str | bytes]
     ending: str
     media_type: str
 
@@ -72,6 +73,7 @@ def json_text(session: Session, messages: Messages) -> str:
 
 FORMATS = {
     "markdown": Format(markdown_text, "md", "text/markdown; charset=utf-8"),
-    "html": Format(as_html, "html", "text/html; charset=utf-8"),
+    "html": Format(partial(export, "html"), "html", "text/html; charset=utf-8"),
     "json": Format(json_text, "json", "application/json"),
+    "pdf": Format(partial(export, "pdf"), "pdf", "application/pdf"),
 }

@@ -11,6 +11,7 @@ from starlette.staticfiles import StaticFiles
 from backoffice.pages import (
     actions,
     backups,
+    briefings,
     channels,
     conversation,
     flow,
@@ -33,6 +34,7 @@ ROUTERS = (
     usage.router,
     views.router,
     backups.router,
+    briefings.router,
     conversation.router,
     actions.router,
     forgetting.router,

@@ -84,6 +84,7 @@ def _head(session: Session, width: int) -> Iterator[str]:
         "Id": session["session_id"],
         "Nickname": session["nickname"],
         "Tags": ", ".join(session["tags"]),
+        "Related": ", ".join(one["channel"] for one in session.get("related", ())),
     }
     for label, value in facts.items():
         first, *more = wrap(one_line(value or ""), width - TIME)

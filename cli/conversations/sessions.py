@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, get_args
@@ -10,14 +11,25 @@ import click
 
 from cli.conversations.log_and_extract import Moment
 from cli.conversations.session_lines import elsewhere, session_list, session_page, title_of
-from cli.operations import id_argument, operation, project_option, run_operation, source_option
+from cli.operations import (
+    ProjectFolder,
+    SessionId,
+    complete_tag,
+    id_argument,
+    operation,
+    project_option,
+    run_operation,
+    source_option,
+)
 from cli.output import as_json_option, line_width, print_json
 from orchestrator.calls import session_result
 from orchestrator.export.files import write_new_file
-from orchestrator.export.texts import ExportFormat
+from orchestrator.export.sharing import for_others
+from orchestrator.export.texts import ExportFormat, document_name
 from orchestrator.export.texts import export as render
 from orchestrator.field_types import MOST_COUNTED
 from orchestrator.nicknames import suggest_nickname
+from registry.errors import NotFound
 
 limit_option = click.option(
     "--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="Sessions at most."
@@ -34,7 +46,7 @@ MOST_NAMED = 1000
 @project_option
 @source_option
 @click.option("--tagged", is_flag=True, help="Only those with a nickname or tags.")
-@click.option("--tag", help="Only those with this tag.")
+@click.option("--tag", shell_complete=complete_tag, help="Only those with this tag.")
 @click.option("--since", type=Moment(), help="Only those active since this day or time; words will do: yesterday, 7d.")
 @click.option("--until", type=Moment(is_end=True), help="Only those last active until this day (with it) or time.")
 @as_json_option
@@ -115,7 +127,14 @@ def show(session_id: str, limit: int, before: int | None, is_whole: bool, as_jso
 
 @click.command()
 @id_argument
-@click.argument("tags", nargs=-1, required=True, metavar="TAG...", help="One word or several.")
+@click.argument(
+    "tags",
+    nargs=-1,
+    required=True,
+    metavar="TAG...",
+    shell_complete=complete_tag,
+    help="One word or several.",
+)
 @click.option("--remove", is_flag=True, help="Take these tags off instead.")
 @as_json_option
 def tag(session_id: str, tags: tuple[str, ...], remove: bool, as_json: bool) -> None:
@@ -164,7 +183,10 @@ def _suggestion(session_id: str) -> str:
 
 
 @click.command()
-@id_argument
+@click.argument(
+    "session_ids", metavar="ID...", nargs=-1, type=SessionId(), help="Sessions by id, channel, nickname or place."
+)
+@click.option("--project", type=ProjectFolder(), help="All sessions of a project instead: current, a path, or a name.")
 @click.option(
     "--format",
     "to",
@@ -177,13 +199,49 @@ def _suggestion(session_id: str) -> str:
     "--output",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="A new file; nothing is overwritten. Default: print it.",
+    help="A new file, or a folder for several; nothing is overwritten. Default: print it.",
 )
-def export(session_id: str, to: ExportFormat, output: Path | None) -> None:
-    """Write a whole session as a document, to keep or to hand on."""
-    fetched = run_operation(operation("fetch", {"session_id": session_id}))
-    document = render(to, fetched["session"], fetched["messages"])
-    if output is None:
-        click.echo(document, nl=False)
-    else:
-        click.echo(write_new_file(output, document))
+@click.option("--share", is_flag=True, help="For others to read: no secrets, folders, user names and addresses.")
+@click.option("--hide", multiple=True, metavar="NAME", help="With --share, also this name. Give it as often as needed.")
+def export(
+    session_ids: tuple[str, ...],
+    project: str | None,
+    to: ExportFormat,
+    output: Path | None,
+    share: bool,
+    hide: tuple[str, ...],
+) -> None:
+    """Write whole sessions as documents, to keep or to hand on.
+
+    \b
+    ctxr export 1 --format pdf --output chat.pdf
+    ctxr export 1 3 auth-design --output notes/
+    ctxr export --project current --share --format html --output shared/
+    """
+    if bool(session_ids) == bool(project):
+        raise click.UsageError("Give either IDs or --project.")
+    wanted = session_ids or tuple(_sessions_of(project))
+    is_folder = len(wanted) > 1 or bool(project) or (output is not None and output.is_dir())
+    if output is None and (is_folder or to == "pdf"):
+        raise click.UsageError("Say where it goes: --output FOLDER" if is_folder else "A PDF needs --output FILE.")
+    if output and is_folder:
+        output.mkdir(exist_ok=True)
+    for session_id in wanted:
+        fetched = run_operation(operation("fetch", {"session_id": session_id, "is_complete": to == "json"}))
+        told = fetched["session"], fetched["messages"]
+        session, messages = for_others(*told, hide) if share else told
+        document = render(to, session, messages)
+        if output is None:
+            click.echo(document, nl=False)
+        else:
+            click.echo(write_new_file(output / document_name(session, to) if is_folder else output, document))
+
+
+def _sessions_of(project: str | None) -> Iterator[str]:
+    offset, more = 0, True
+    while more:
+        found = run_operation(operation("list", {"project": project, "limit": MOST_NAMED, "offset": offset}))
+        yield from (session["channel"] for session in found["sessions"])
+        offset, more = offset + MOST_NAMED, found["pagination"]["has_more"]
+    if offset == MOST_NAMED and not found["pagination"]["total"]:
+        raise NotFound("No sessions of that project", f"project: given {project!r}; ctxr list shows all")

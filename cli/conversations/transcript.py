@@ -13,6 +13,7 @@ ROLE_COLOURS = {"user": "cyan", "assistant": "green", "error": "red"}
 INDENT = "  "
 TIME = "2025-09-29 14:30"
 PROJECT = 20
+INFERRED = "inferred"
 WORDS_RELAXED = "Nothing about these words in that time or place; this is what was said there last."
 
 
@@ -84,6 +85,8 @@ def _said(message: Mapping[str, Any]) -> str:
 
 def _marks(message: Mapping[str, Any], times: Mapping[str, str]) -> Iterator[str]:
     """What a reader has to know of a message before its text."""
+    if message.get("time") == INFERRED:
+        yield "time inferred: its client stored none"
     if length := message.get("full_length"):
         yield f"shortened, {length:,} characters in full"
     if later := times.get(message.get("superseded_by", "")):

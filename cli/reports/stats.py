@@ -10,6 +10,7 @@ import click
 
 from cli.operations import with_orchestrator
 from cli.output import as_json_option, one_line, pad, print_report
+from orchestrator.calls import utc_offset_minutes
 
 if TYPE_CHECKING:
     from orchestrator.service import Orchestrator
@@ -27,10 +28,13 @@ def stats(as_json: bool) -> None:
 
 
 async def _figures(orchestrator: Orchestrator) -> dict[str, Any]:
+    from registry.monitor.recalls import recall_figures
     from registry.storage.facets import registry_totals
 
     days = last_days(datetime.now())
-    return await orchestrator.registry.read(lambda tx: registry_totals(tx, days))
+    return await orchestrator.registry.read(
+        lambda tx: {**registry_totals(tx, days), **recall_figures(tx, utc_offset_minutes())}
+    )
 
 
 def last_days(today: datetime) -> list[datetime]:
@@ -45,15 +49,24 @@ def _lines(figures: Mapping[str, Any], width: int) -> Iterator[str]:
     yield from _bars("By project", figures["projects"], "project", width)
     busy = [day for day in figures["days"] if day["messages"]]
     yield from _bars(f"By day, of the last {DAYS}", busy, "date", width, most=DAYS)
+    hours = [{**one, "hour": f"{one['hour']:02}:00"} for one in figures["hours"] if one["messages"]]
+    yield from _bars("By hour of the day", hours, "hour", width, most=24)
+    yield from _bars("Longest sessions", figures["longest"], "title", width)
+    yield from _bars("Most recalled", figures["most_recalled"], "title", width, of="recalled")
+    tokens = figures["tokens"]
+    yield ""
+    yield f"About {tokens['delivered']:,} tokens given back, of {tokens['kept']:,} words kept"
 
 
-def _bars(title: str, rows: Sequence[Mapping[str, Any]], name: str, width: int, most: int = SHOWN) -> Iterator[str]:
+def _bars(
+    title: str, rows: Sequence[Mapping[str, Any]], name: str, width: int, most: int = SHOWN, of: str = "messages"
+) -> Iterator[str]:
     yield ""
     yield click.style(title, bold=True)
-    longest = max((row["messages"] for row in rows), default=0) or 1
+    longest = max((row[of] for row in rows), default=0) or 1
     room = width - NAME - COUNT - 2
     for row in rows[:most]:
-        bar = click.style("█" * -(-row["messages"] * room // longest), fg="cyan")
-        yield f"{pad(one_line(row[name]), NAME)}{row['messages']:>{COUNT},}  {bar}"
+        bar = click.style("█" * -(-row[of] * room // longest), fg="cyan")
+        yield f"{pad(one_line(row[name]), NAME)}{row[of]:>{COUNT},}  {bar}"
     if len(rows) > most:
         yield click.style(f"and {len(rows) - most} more: --json", dim=True)

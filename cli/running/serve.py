@@ -33,6 +33,7 @@ from mcp_server.server import create_server
 from orchestrator.recording.retention import forgetting
 from orchestrator.refusals import Refusal
 from orchestrator.requests import Request
+from orchestrator.schedule import keeping_schedule
 from orchestrator.service import Orchestrator
 from orchestrator.sync.grown_channels import grown_channels
 from orchestrator.sync.sync import Progress
@@ -82,7 +83,8 @@ def build_app(settings: Settings) -> FastAPI:
         check_exposure(settings, has_tokens=await orchestrator.registry.read(has_tokens))
         is_read_only = orchestrator.registry.is_read_only
         old_runs = forgetting(orchestrator.registry, 0 if is_read_only else settings.keep_executions_days)
-        async with server.session_manager.run(), old_runs, orchestrator.in_background():
+        at_times = nullcontext() if is_read_only else keeping_schedule(orchestrator, settings)
+        async with server.session_manager.run(), old_runs, orchestrator.in_background(), at_times:
             yield
 
     app = create_app(settings, run_beside=run_beside, connections=connections_from(Path.home()), rules=rules)

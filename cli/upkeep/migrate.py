@@ -14,32 +14,49 @@ from cli.output import as_json_option, one_line, print_json
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only say which sessions would move.")
 
 
+in_cursor_option = click.option(
+    "--in-cursor", is_flag=True, help="Also inside Cursor's own database, while Cursor does not run."
+)
+
+
 @click.group()
 def migrate() -> None:
     """Let past sessions belong to another project folder.
 
-    In the registry: the clients' own histories stay as they are.
+    In the registry, and with --in-cursor in Cursor's own list, too. Quit Cursor
+    for that; what is changed is noted first, and `ctxr migrate undo` puts it back.
     """
 
 
 @migrate.command()
 @id_argument
 @click.argument("to", metavar="FOLDER", help="The project's folder.")
+@in_cursor_option
 @dry_run_option
 @as_json_option
-def session(session_id: str, to: str, dry_run: bool, as_json: bool) -> None:
+def session(session_id: str, to: str, in_cursor: bool, dry_run: bool, as_json: bool) -> None:
     """Move one session."""
-    _show(run_operation(operation("migrate", {"to": _path(to), "dry_run": dry_run}, session_id)), as_json)
+    query = {"to": _path(to), "dry_run": dry_run, "in_cursor": in_cursor}
+    _show(run_operation(operation("migrate", query, session_id)), as_json)
+
+
+@migrate.command()
+@click.argument("journal", help="The file that the move has named.")
+@as_json_option
+def undo(journal: str, as_json: bool) -> None:
+    """Put back a move that was made in Cursor's database."""
+    _show(run_operation(operation("migrate", {"undo": _path(journal)})), as_json)
 
 
 @migrate.command()
 @click.argument("old", help="The folder as it was called.")
 @click.argument("new", help="Where it is now.")
+@in_cursor_option
 @dry_run_option
 @as_json_option
-def workspace(old: str, new: str, dry_run: bool, as_json: bool) -> None:
+def workspace(old: str, new: str, in_cursor: bool, dry_run: bool, as_json: bool) -> None:
     """Move all sessions of a folder, and of the folders in it."""
-    query = {"workspace": _path(old), "to": _path(new), "dry_run": dry_run}
+    query = {"workspace": _path(old), "to": _path(new), "dry_run": dry_run, "in_cursor": in_cursor}
     _show(run_operation(operation("migrate", query)), as_json)
 
 
@@ -63,3 +80,9 @@ def _show(done: dict[str, Any], as_json: bool) -> None:
     for one in done["moves"]:
         click.echo(one_line(f"{one['channel']}: {one['from'] or 'General'} -> {one['to']}"))
     click.echo(f"{done['successCount']} sessions {would}.")
+    if there := done.get("in_cursor"):
+        click.echo(
+            f"In Cursor's database: {there['values']} values {'would change' if done['dry_run'] else 'changed'}."
+        )
+    if there and "journal" in there:
+        click.echo(f"To put it back: ctxr migrate undo {there['journal']}")

@@ -8,7 +8,8 @@ from itertools import islice
 from typing import Any
 
 from orchestrator.answer.size import within
-from registry.domain import format_time, preview_of
+from registry.domain import Role, format_time, preview_of
+from registry.ingest.from_tool import CLAIMED
 from registry.storage.messages import MessageRow
 
 Turn = tuple[int, int]
@@ -29,16 +30,41 @@ def message_dict(row: MessageRow) -> MessageDict:
         "role": row.role,
         "text": row.text,
         "timestamp": format_time(row.timestamp),
-        "context": row.payload.get("context"),
+        "context": row.payload.get("context") or _where_it_was_asked(row),
         "tool": row.payload.get("tool"),
+        "time": row.payload.get("time"),
+        "payload": row.payload,
     }
 
 
-def delivered(message: MessageDict) -> MessageDict:
-    """The message as it leaves the orchestrator; what is empty is left out."""
-    more = {name: message[name] for name in _MARKS if message.get(name)}
+def _where_it_was_asked(row: MessageRow) -> dict[str, Any] | None:
+    """Of a question, the file and place that its call told of the moment."""
+    meta = row.payload.get("meta")
+    if row.role != Role.USER or not isinstance(meta, Mapping):
+        return None
+    more = meta.get("additional_context")
+    beside = dict(more) if isinstance(more, Mapping) else {}
+    line = beside.pop("line_number", beside.pop("line", None))
+    known = {"file": meta.get("file"), "line": line, "language": meta.get("language"), **beside}
+    return {name: value for name, value in known.items() if value is not None} or None
+
+
+def complete(message: MessageDict) -> MessageDict:
+    """The message with all that is kept of it, but what its client calls it."""
+    kept = {name: value for name, value in message["payload"].items() if name not in ("native_id", CLAIMED)}
+    return {**kept, **{key: message[key] for key in ("id", "role", "text", "timestamp")}}
+
+
+def delivered(message: MessageDict, *, whole_tool: bool = False) -> MessageDict:
+    """The message as it leaves the orchestrator; what is empty is left out.
+
+    `time` "inferred": nobody told when it was said. A tool's call is cut, for its text tells it, unless wanted whole.
+    """
+    more = {name: message[name] for name in ("time", *_MARKS) if message.get(name)}
     if message.get("context"):
         more["context"] = _brief(message["context"])
+    if isinstance(tool := message.get("tool"), Mapping):
+        more["tool"] = {name: tool.get(name) if whole_tool else _cut(tool.get(name)) for name in _CALL}
     return {key: message[key] for key in ("id", "role", "text", "timestamp")} | more
 
 
@@ -48,13 +74,35 @@ _PART = 200
 
 
 def _brief(context: Any) -> Any:
-    if len(json.dumps(context, ensure_ascii=False, default=str)) <= CONTEXT or not isinstance(context, Mapping):
+    if length_of(context) <= CONTEXT or not isinstance(context, Mapping):
         return context
     parts = islice(context.items(), CONTEXT // _PART)
     return {name: value if isinstance(value, int | float) else preview_of(str(value), _PART) for name, value in parts}
 
 
+def length_of(value: Any) -> int:
+    """Characters of a value as it is sent."""
+    return len(json.dumps(value, ensure_ascii=False, default=str))
+
+
 _MARKS = ("gap_before", "full_length", "offset", "superseded_by")
+_CALL = ("name", "params", "result", "status")
+_TOOL_WIDTH = 200
+_TOOL_ITEMS = 10
+
+
+def _cut(value: Any, deeper: int = 2) -> Any:
+    """The same in short: texts by their beginning, the first items of what holds many."""
+    match value:
+        case str():
+            return preview_of(value, _TOOL_WIDTH) if len(value) > _TOOL_WIDTH else value
+        case Mapping() if deeper:
+            return {name: _cut(held, deeper - 1) for name, held in islice(value.items(), _TOOL_ITEMS)}
+        case list() if deeper:
+            return [_cut(held, deeper - 1) for held in value[:_TOOL_ITEMS]]
+        case Mapping() | list():
+            return preview_of(str(value), _TOOL_WIDTH)
+    return value
 
 
 def cut_text(text: str, max_tokens: int | None) -> str:

@@ -61,4 +61,4 @@ def _cost(message: dict[str, Any]) -> int:
 
 
 def _around(message: dict[str, Any]) -> int:
-    return AROUND + tokens_in(str(message.get("context") or ""))
+    return AROUND + tokens_in("".join(str(message[name]) for name in ("context", "tool") if message.get(name)))

@@ -57,17 +57,17 @@ _FACTS = {
 def as_html(session: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -> str:
     """The page; every word of the session is escaped."""
     title = session["title"] or session["first_message_preview"] or session["channel"]
-    return _PAGE.format(
-        title=escape(title), facts="\n".join(_facts(session)), messages="\n".join(map(_message, messages))
-    )
+    facts = "\n".join(f"<dt>{label}</dt><dd>{escape(fact)}</dd>" for label, fact in facts_of(session))
+    return _PAGE.format(title=escape(title), facts=facts, messages="\n".join(map(_message, messages)))
 
 
-def _facts(session: Mapping[str, Any]) -> Iterator[str]:
+def facts_of(session: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What is known of the session, with its name."""
     for label, name in _FACTS.items():
         value = session[name]
         shown = ", ".join(value) if isinstance(value, list) else value
         if shown:
-            yield f"<dt>{label}</dt><dd>{escape(str(shown))}</dd>"
+            yield label, str(shown)
 
 
 def _message(message: Mapping[str, Any]) -> str:

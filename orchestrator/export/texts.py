@@ -1,18 +1,24 @@
-"""A session as a document: Markdown, JSON or HTML. Pure."""
+"""A session as a document: Markdown, JSON, HTML or PDF. Pure."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
+from hashlib import blake2b
 from typing import Any, Literal
 
 from orchestrator.export.code_fences import closed, fence_for
 from orchestrator.export.html import FOLDED, as_html
 from registry.domain import preview_of
 
-ExportFormat = Literal["markdown", "json", "html"]
+ExportFormat = Literal["markdown", "json", "html", "pdf"]
+ENDINGS: Mapping[ExportFormat, str] = {"markdown": ".md", "json": ".json", "html": ".html", "pdf": ".pdf"}
 
 Item = Mapping[str, Any]
+_UNSAFE = re.compile(r"[^\w.-]+")
+
+_OF_THE_REGISTRY = ("last_accessed",)
 
 HEAD = (
     "session_id",
@@ -28,13 +34,29 @@ HEAD = (
 )
 
 
-def export(to: ExportFormat, session: Item, messages: Sequence[Item]) -> str:
-    """The document. `session` and `messages` are what a fetch answers, oldest message first."""
-    return _DOCUMENTS[to](session, messages)
+def export(to: ExportFormat, session: Item, messages: Sequence[Item]) -> bytes:
+    """The document. `session` and `messages` are what a fetch answers, oldest message first.
+
+    InvalidRequest where the extra that a PDF needs is not installed.
+    """
+    if to == "pdf":
+        from orchestrator.export.pdf import as_pdf  # an extra, which only who asks for a PDF needs
+
+        return as_pdf(session, messages)
+    return _DOCUMENTS[to](session, messages).encode()
+
+
+def document_name(session: Item, to: ExportFormat) -> str:
+    """What the file of a session is called, on every system: the day it began, what it is called, its channel."""
+    words = session["nickname"] or session["title"] or session["first_message_preview"] or ""
+    name = _UNSAFE.sub("-", words).strip("-.")[:60].rstrip("-.")
+    told = blake2b(session["channel"].encode(), digest_size=3).hexdigest()
+    return "_".join(filter(None, (session["created_at"][:10], name, told))) + ENDINGS[to]
 
 
 def as_json(session: Item, messages: Sequence[Item]) -> str:
-    """Session and messages as they are."""
+    """Session and messages as they are; who has read them is no part of it."""
+    session = {name: value for name, value in session.items() if name not in _OF_THE_REGISTRY}
     return json.dumps({"session": session, "messages": messages}, ensure_ascii=False, indent=2) + "\n"
 
 

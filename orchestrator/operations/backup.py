@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,6 +13,7 @@ from typing import Any
 
 from orchestrator.archive.container import ABOUT, VERSION, Archive, ArchiveWriter, Damage
 from orchestrator.archive.stores import add_stores, give_back
+from orchestrator.archive.thinning import kept
 from orchestrator.requests import CreateBackupRequest, ListBackupsRequest, RestoreBackupRequest, ValidateBackupRequest
 from orchestrator.state import PartDone, Run, Shelf, State, Steps
 from registry.domain import format_time, now
@@ -22,7 +24,10 @@ from registry.storage.safety.forgetting import wipe
 from registry.storage.safety.staying_forgotten import forget_again, tombstones_of
 from registry.storage.upkeep.table_export import TABLES, count_kept, rehearse, replace_everything, table_lines
 
+STAMP = "%Y-%m-%dT%H%M%SZ"
 SUFFIX = ".ctxr-backup.zip"
+SCHEDULED = "-scheduled"
+"""What the backups of the series are called by; those that somebody asked for are never thinned."""
 UNSAID = ("parts",)
 """What of a manifest is not told in a list."""
 
@@ -38,7 +43,7 @@ class Begun:
 def begin(tx: ReadTransaction, run: Run, request: CreateBackupRequest) -> Begun:
     """Write the registry as it is at this moment, table by table; whoever stores meanwhile is not kept waiting."""
     shelf = _shelf(run)
-    path = _new_file(shelf, request.query.path)
+    path = _new_file(shelf, request.query.path, SCHEDULED if request.query.is_scheduled else "")
     begun = _registry_in(tx, path, run.tell)
     run.recorder.explain(path=str(path), **begun.about["stats"], by="one read transaction, table by table")
     return begun
@@ -84,7 +89,7 @@ def _free_names(folder: Path, label: str) -> Iterator[Path]:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as exc:
         raise StorageError("The folder of backups cannot be written.", f"{folder}: {exc.strerror}") from exc
-    stamp = f"{now():%Y-%m-%dT%H%M%SZ}{label}"
+    stamp = f"{now():{STAMP}}{label}"
     names = (folder / f"{stamp}{more}{SUFFIX}" for more in ("", *(f"-{number}" for number in range(2, 1000))))
     yield from (path for path in names if not path.exists())
 
@@ -102,7 +107,27 @@ async def complete(run: Run, request: CreateBackupRequest, data: Begun) -> dict[
         raise
     run.recorder.explain(stores=len(stores), files=sum(store["files"] for store in stores))
     archive = await asyncio.to_thread(Archive.open, data.writer.path)
+    thinned = await asyncio.to_thread(_thin, shelf.folder) if request.query.is_scheduled else []
+    run.recorder.explain(thinned=thinned)
     return {"path": str(data.writer.path), "manifest": manifest_of(archive)}
+
+
+def _thin(folder: Path) -> list[str]:
+    """Remove the backups of the series that are too old to be so many; their names."""
+    series = {path: _made_at(path) for path in folder.glob(f"*{SCHEDULED}*{SUFFIX}")}
+    stay = kept([at for at in series.values() if at])
+    gone = [path for path, at in series.items() if at and at not in stay]
+    for path in gone:
+        path.unlink(missing_ok=True)
+    return [path.name for path in gone]
+
+
+def _made_at(path: Path) -> datetime | None:
+    """When a backup of the series was made, by its name; None where that says nothing."""
+    try:
+        return datetime.strptime(path.name.partition(SCHEDULED)[0], STAMP).replace(tzinfo=UTC)
+    except ValueError:
+        return None
 
 
 def _finish(begun: Begun, stores: list[dict[str, Any]]) -> None:

@@ -18,11 +18,13 @@ from registry.errors import NotFound
 from registry.storage.channels import channels_by_number
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.extract_results import find_briefing, save_result, set_metadata
-from registry.storage.messages import messages_between
+from registry.storage.messages import MessageRow, messages_between
 
 MOST_OF_CHANNEL = 1000
 """Of a channel that says more in a day, the last so many messages."""
 TITLE = 80
+NOTION = "notion"
+"""The source of what was brought in from there."""
 MOST_TOKENS = 1500
 """A model's briefing is no longer."""
 WORDS = {
@@ -80,6 +82,8 @@ def the_day(tx: ReadTransaction, run: Run, request: BriefingRequest) -> Day:
     rows = messages_between(tx, start, start + timedelta(days=1, milliseconds=-1), MOST_OF_CHANNEL)
     by_channel: dict[int, list[MessageDict]] = {}
     for row in rows:
+        if not _is_wanted(row, request):
+            continue
         if not row.payload.get("injected"):
             by_channel.setdefault(row.channel_number, []).append(message_dict(row))
     run.recorder.explain(channels=len(by_channel), messages=len(rows), day=str(request.query.date))
@@ -97,6 +101,12 @@ def the_day(tx: ReadTransaction, run: Run, request: BriefingRequest) -> Day:
     ]
     day = Day(sorted(talks, key=lambda talk: (talk.project == "General", talk.project)), None)
     return Day(day.talks, find_briefing(tx, _channel(request), day.ids))
+
+
+def _is_wanted(row: MessageRow, request: BriefingRequest) -> bool:
+    """Whether a message is of the kinds of data that are asked for: what came from Notion, or what was said."""
+    kind = "notion_snapshots" if row.source == NOTION else "conversation_summaries"
+    return kind in request.query.data_types
 
 
 def _channel(request: BriefingRequest) -> str:

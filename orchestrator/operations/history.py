@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from orchestrator.answer.delivery import MessageDict, delivered, message_dict
+from orchestrator.answer.delivery import CONTEXT, MessageDict, complete, delivered, length_of, message_dict
 from orchestrator.answer.looking_up import ask, find, understood
 from orchestrator.answer.pages import page_within, piece_of, tokens_for
+from orchestrator.answer.related import related_sessions
 from orchestrator.answer.relevance import best_channels, explanation, judge
 from orchestrator.answer.size import fits, tokens_in
 from orchestrator.answer.summaries import LISTED, add_summaries
+from orchestrator.nicknames import suggest_nickname
 from orchestrator.operations.search import pagination, within_client
 from orchestrator.requests import FetchQuery, FetchRequest, ListQuery, ListRequest
 from orchestrator.state import Run, Steps
@@ -31,6 +33,7 @@ from registry.storage.channels import (
 )
 from registry.storage.database import ReadTransaction
 from registry.storage.messages import MessageRow, by_numbers, get_message, message_place, messages_of, messages_onward
+from registry.storage.nicknames import all_nicknames
 from registry.storage.paging import Page, cursor_of, decode_cursor, encode_cursor
 from registry.storage.references import resolve_session
 
@@ -58,10 +61,28 @@ def list_sessions(tx: ReadTransaction, run: Run, request: ListRequest) -> Listed
         return _speaking_of(tx, run, query, query.text)
     items, total = some_channels(tx, _filter(query), limit=query.limit, offset=query.offset)
     add_summaries(tx, run, items, LISTED)
+    _suggest_nicknames(tx, items)
+    if not _is_filtered(query):
+        for place, one in enumerate(items, query.offset + 1):
+            one["index"] = place
     run.recorder.explain(by="the channels' last activity", candidates=total)
     said = {"from": query.since, "to": query.until}
     span = {name: format_time(at) for name, at in said.items() if at}
     return Listed(items, total, found={"understood": span} if span else {})
+
+
+def _suggest_nicknames(tx: ReadTransaction, items: list[dict[str, Any]]) -> None:
+    """What each session without a nickname might be called; no two of them the same."""
+    lacking = [one for one in items if not one["nickname"]]
+    taken = all_nicknames(tx) if lacking else set()
+    for one in lacking:
+        one["suggested_nickname"] = suggest_nickname(one["title"] or one["first_message_preview"] or "", taken)
+        taken.add(one["suggested_nickname"])
+
+
+def _is_filtered(query: ListQuery) -> bool:
+    """Whether `#3` names another one than the third of these; the latest ones all stand before the rest."""
+    return bool(query.project or query.source or query.tag or query.tagged_only or query.until)
 
 
 def _filter(query: ListQuery, **narrowed: Any) -> ChannelFilter:
@@ -133,8 +154,10 @@ def fetch_session(tx: ReadTransaction, run: Run, request: FetchRequest) -> Fetch
     run.recorder.channel = row.name
     rows, how, has_more = _messages_wanted(tx, row, query)
     run.recorder.explain(channel=row.name, by=how, candidates=len(rows))
-    session = {**channel_item(row, tags_of(tx, [row.number])[row.number]), **related(tx, row)}
+    session = {**channel_item(row, tags_of(tx, [row.number])[row.number]), **other_names(tx, row)}
     add_summaries(tx, run, [session])
+    if query.is_first_look and (near := related_sessions(tx, row, run.search_budget)):
+        session["related"] = near
     return Fetched(session, [message_dict(message) for message in rows], has_more)
 
 
@@ -164,7 +187,7 @@ def _message_of(tx: ReadTransaction, row: ChannelRow, message_id: str) -> Messag
     return message
 
 
-def related(tx: ReadTransaction, row: ChannelRow) -> dict[str, list[str]]:
+def other_names(tx: ReadTransaction, row: ChannelRow) -> dict[str, list[str]]:
     """What else the channel is called, and which may be the same conversation; left out where there is nothing."""
     known = {"also_known_as": aliases_of(tx, row.number), "maybe_same_as": links_of(tx, row.number)}
     return {name: names for name, names in known.items() if names}
@@ -173,7 +196,7 @@ def related(tx: ReadTransaction, row: ChannelRow) -> dict[str, list[str]]:
 async def keep_fetched(run: Run, request: FetchRequest, data: Fetched) -> dict[str, Any]:
     """The messages in order, each with its sequence number; the noise of tools shortened where that is wanted."""
     query = request.query
-    messages = [{**delivered(message), "sequence": message["seq"] + 1} for message in data.messages]
+    messages = [{**_as_told(query, message), "sequence": message["seq"] + 1} for message in data.messages]
     if query.message_id is not None or _piece_place(query.cursor):
         return {"session": data.session, **_in_pieces(run, query, data.session, messages[0])}
     if query.is_folded:
@@ -181,12 +204,21 @@ async def keep_fetched(run: Run, request: FetchRequest, data: Fetched) -> dict[s
             if message["role"] in FOLDED_ROLES:
                 message["text"] = preview_of(message["text"], FOLDED_WIDTH)
     shown = _within(run, query, data.session, messages)
-    run.recorder.explain(kept=len(shown), dropped=len(messages) - len(shown), reason="max_tokens")
+    tokens = sum(tokens_in(message["text"]) for message in shown)
+    run.recorder.explain(kept=len(shown), dropped=len(messages) - len(shown), reason="max_tokens", tokens=tokens)
     more: dict[str, Any] = {}
     if query.cursor is not None and (data.has_more or len(shown) < len(messages)):
         last = data.messages[len(shown) - 1]
         more["next_cursor"] = cursor_of(parse_time(last["timestamp"]), last["number"])
     return {"session": data.session, "messages": shown, **more}
+
+
+def _as_told(query: FetchQuery, message: MessageDict) -> MessageDict:
+    """With a tool's call whole where there is room for it: where no size is given, or where one message is wanted."""
+    if query.is_complete:
+        return complete(message)
+    is_small = query.message_id is not None and length_of(message["tool"]) <= CONTEXT
+    return delivered(message, whole_tool=is_small or not (query.max_tokens or query.is_folded))
 
 
 def _in_pieces(run: Run, query: FetchQuery, session: dict[str, Any], message: dict[str, Any]) -> dict[str, Any]:

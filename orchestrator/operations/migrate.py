@@ -2,36 +2,96 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from orchestrator.requests import MigrateRequest
 from orchestrator.state import Run, State, Steps
-from registry.domain import Project
+from registry.domain import Project, now
 from registry.errors import InvalidRequest, NotFound
-from registry.storage.channels import ChannelRow, channels_of_project, move_channel, project_paths
+from registry.storage.channels import (
+    ChannelRow,
+    channels_of_project,
+    find_channel,
+    move_channel,
+    project_paths,
+)
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.references import resolve_session
+from sources.cursor.moving import Change, apply, plan, refuse_while_running, target_of, undo
+from sources.cursor.reader import CursorIde
+
+Moves = Sequence[tuple[ChannelRow, str]]
+CURSOR = "cursor"
 
 
 def move(tx: WriteTransaction, run: Run, request: MigrateRequest, _state: State) -> dict[str, Any]:
-    """Move one session, or all of a folder and of the folders in it. What is told is what can be undone with."""
+    """Move one session, or all of a folder and of the folders in it, or a move back. What is told undoes it."""
     query = request.query
+    if query.undo:
+        return _back(tx, run, Path(query.undo))
     old, new = _folder(query.workspace or ""), _folder(query.to)
-    if bool(request.channel) == bool(query.workspace):
-        raise InvalidRequest("Say which sessions move.", "allowed: either channel, a session's id, or query.workspace")
+    if bool(request.channel) == bool(query.workspace) or not new:
+        raise InvalidRequest(
+            "Say which sessions move, and where.",
+            "allowed: query.to, and either channel, a session's id, or query.workspace",
+        )
     rows = [resolve_session(tx, request.channel)] if request.channel else _of(tx, old)
     moved = [(row, _moved_path(row, old, new)) for row in rows]
-    run.recorder.explain(sessions=len(rows), to=new, dry_run=query.dry_run)
-    if not query.dry_run:
-        for row, path in moved:
-            move_channel(tx, row, path)
+    told = _told(moved, dry_run=query.dry_run)
+    run.recorder.explain(sessions=len(rows), to=new, dry_run=query.dry_run, in_cursor=query.in_cursor)
+    for row, path in () if query.dry_run else moved:
+        move_channel(tx, row, path)
+    return told | _in_cursor(run, moved, told) if query.in_cursor else told
+
+
+def _told(moved: Moves, *, dry_run: bool) -> dict[str, Any]:
     return {
         "successCount": len(moved),
         "failedCount": 0,
         "errors": [],
-        "dry_run": query.dry_run,
+        "dry_run": dry_run,
         "moves": [{"channel": row.name, "from": row.project_path, "to": path} for row, path in moved],
     }
+
+
+def _in_cursor(run: Run, moved: Moves, told: dict[str, Any]) -> dict[str, Any]:
+    """The same in Cursor's databases, behind ours, which are undone with it; where the journal is that undoes it."""
+    if run.shelf is None or run.shelf.places is None:
+        raise InvalidRequest("Cursor's database is not here.", "ask `ctxr migrate` on the machine where Cursor runs")
+    users = [store.parents[1] for store in CursorIde().find(run.shelf.places)]
+    changes = [change for user in users for change in _planned(user, moved)]
+    about = {"in_cursor": {"values": len(changes)}}
+    if told["dry_run"]:
+        return about
+    refuse_while_running()
+    if not changes:
+        return about
+    journal = run.shelf.folder / f"{now():%Y-%m-%dT%H%M%S%fZ}-cursor-move.json"
+    apply(changes, journal, {"moves": told["moves"]})
+    run.recorder.explain(journal=str(journal), values=len(changes))
+    return {"in_cursor": {"values": len(changes), "journal": str(journal)}}
+
+
+def _planned(user_folder: Path, moved: Moves) -> Iterable[Change]:
+    by_folder: dict[str, list[str]] = {}
+    for row, path in moved:
+        if row.source == CURSOR and row.session_id:
+            by_folder.setdefault(path, []).append(row.session_id)
+    for path, composer_ids in by_folder.items():
+        yield from plan(user_folder, composer_ids, target_of(user_folder, path))
+
+
+def _back(tx: WriteTransaction, run: Run, journal: Path) -> dict[str, Any]:
+    """A move in Cursor's database put back, there and here."""
+    noted = undo(journal)
+    there = [(find_channel(tx, one["channel"]), one["from"]) for one in noted["moves"]]
+    moved = [(row, path) for row, path in there if row is not None and path]
+    for row, path in moved:
+        move_channel(tx, row, path)
+    run.recorder.explain(undone=str(journal), sessions=len(moved))
+    return _told(moved, dry_run=False)
 
 
 def _folder(given: str) -> str:

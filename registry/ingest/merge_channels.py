@@ -155,6 +155,9 @@ def _merge_descriptions(tx: WriteTransaction, gone: ChannelRow, into: ChannelRow
         add_alias(tx, gone.nickname, into.number)
     elif gone.nickname:
         changes["nickname"] = gone.nickname
+    changes["last_accessed"] = max(filter(None, (gone.last_accessed, into.last_accessed)), default=None)
+    changes["access_count"] = gone.access_count + into.access_count
+    changes["tokens_delivered"] = gone.tokens_delivered + into.tokens_delivered
     news = {**changes, "meta": {**gone.meta, **into.meta}, "seq_count": seq_count}
     tx.execute(update(channel).where(channel.c.number == into.number).values(**news))
     reindex_title(tx, into, changes)

@@ -52,7 +52,8 @@ def usage_rows(tx: ReadTransaction, start: datetime, end: datetime | None, utc_o
     query = query.where(*said_within(start, end), usage["output_tokens"].as_string().is_not(None))
     found = tx.execute(query.group_by(*columns))
     return [
-        UsageRow(str(at), source, path, by, Usage(*map(int, counts))) for at, source, path, by, *counts in found.tuples()
+        UsageRow(str(day), source, path, by, Usage(*map(int, counts)))
+        for day, source, path, by, *counts in found.tuples()
     ]
 
 

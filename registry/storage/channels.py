@@ -303,10 +303,17 @@ def channel_item(row: ChannelRow, tags: Sequence[str]) -> dict[str, Any]:
         "message_count": row.message_count,
         "created_at": format_time(row.created_at),
         "updated_at": format_time(row.updated_at),
+        "last_accessed": format_time(row.last_accessed) if row.last_accessed else None,
         "first_message_preview": row.first_message_preview,
         "summary": row.summary or made_summary(row),
         "summary_by": summary_writer(row),
     }
+
+
+def note_recalled(tx: WriteTransaction, name: str, at: datetime, tokens: int) -> None:
+    """So much of a channel was given to somebody who asked for it."""
+    counts = {"access_count": channel.c.access_count + 1, "tokens_delivered": channel.c.tokens_delivered + tokens}
+    tx.execute(update(channel).where(channel.c.name == name).values(last_accessed=at, **counts))
 
 
 CLIENT = "client"

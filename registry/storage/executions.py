@@ -13,6 +13,7 @@ from sqlalchemy import ColumnElement, Row, select
 from registry.domain import format_time, preview_of, storable
 from registry.errors import NotFound
 from registry.storage.aliases import canonical_name
+from registry.storage.channels import note_recalled
 from registry.storage.conditions import given_conditions
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.paging import Page, read_page
@@ -90,6 +91,18 @@ def save_execution(tx: WriteTransaction, run: Execution) -> None:
         .values(**values)
         .on_conflict_do_update(index_elements=["id"], set_={name: values[name] for name in outcome})
     )
+    if run.operation in RECALLING and run.channel and run.status == "succeeded":
+        note_recalled(tx, run.channel, run.finished_at, _tokens_of(run))
+
+
+def _tokens_of(run: Execution) -> int:
+    """What a run gave back, as its steps tell it."""
+    told = (step.get("detail", {}).get("tokens") for step in run.steps)
+    return sum(tokens for tokens in told if isinstance(tokens, int))
+
+
+RECALLING = frozenset({"extract", "fetch", "resume"})
+"""The operations that give one conversation to who asks for it."""
 
 
 def _rounded(duration_ms: float) -> float:

@@ -59,6 +59,16 @@ def find_briefing(tx: ReadTransaction, channel: str, items: Sequence[str]) -> di
     return None
 
 
+def latest_briefings(tx: ReadTransaction, limit: int) -> list[dict[str, Any]]:
+    """The last briefings, the latest days first: of each its id, when it was made, and what is kept of it."""
+    query = select(extract_result).where(
+        extract_result.c.record_type == "briefing", extract_result.c.deleted.is_(False)
+    )
+    rows = tx.execute(query.order_by(extract_result.c.number.desc()).limit(limit))
+    told = [{**row.metadata, "id": row.id, "timestamp": format_time(row.timestamp)} for row in rows]
+    return sorted((one for one in told if "actions" in one), key=lambda one: str(one["date"]), reverse=True)
+
+
 def set_metadata(tx: WriteTransaction, result_id: str, metadata: dict[str, Any]) -> None:
     """What is known beside a result, anew."""
     tx.execute(update(extract_result).where(extract_result.c.id == result_id).values(metadata=metadata))

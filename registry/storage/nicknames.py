@@ -31,6 +31,11 @@ def check_nickname(tx: ReadTransaction, nickname: str, number: int) -> None:
         )
 
 
+def all_nicknames(tx: ReadTransaction) -> set[str]:
+    """Every nickname there is."""
+    return {row.nickname for row in tx.execute(_NICKNAMED)}
+
+
 def numbers_called(tx: ReadTransaction, nickname: str) -> list[int]:
     """The numbers of the channels with this nickname, in capitals or not; compared here, for databases differ."""
     return [row.number for row in tx.execute(_NICKNAMED) if _is_same(row.nickname, nickname)]

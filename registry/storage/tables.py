@@ -81,11 +81,21 @@ channel = Table(
     Column("token_count", BigInteger, nullable=False),
     Column("created_at", UtcTime, nullable=False),
     Column("updated_at", UtcTime, nullable=False),
+    Column("last_accessed", UtcTime),  # when it was last given to somebody who asked
+    Column("access_count", Integer, nullable=False, server_default="0"),
+    Column("tokens_delivered", BigInteger, nullable=False, server_default="0"),
     Column("deleted", Boolean, nullable=False),
     Index("ix_channel_updated_at", "updated_at", "number"),
     Index("ix_channel_project_path", "project_path"),
     Index("ix_channel_session_id", "session_id"),
     sqlite_autoincrement=True,
+)
+
+schedule = Table(  # when each scheduled job was last begun, so that of several servers one does it
+    "schedule",
+    metadata,
+    Column("job", String(64), primary_key=True),
+    Column("due", UtcTime, nullable=False),
 )
 
 channel_alias = Table(  # other names that a channel goes by: those that tools gave it before it was recognised

@@ -35,6 +35,7 @@ async def test_a_channel_shows_what_is_known_of_it(http: httpx.AsyncClient, log:
         "message_count": 2,
         "created_at": "2025-09-29T14:30:00.000Z",
         "updated_at": "2025-09-29T14:30:01.000Z",
+        "last_accessed": None,
         "first_message_preview": "how do I memoize fibonacci?",
         "summary": None,
     }

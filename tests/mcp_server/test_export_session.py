@@ -71,7 +71,8 @@ async def test_nothing_is_overwritten(client: Client, project: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"format": "pdf"}, "format: given \"pdf\"; allowed: 'markdown', 'json' or 'html'"),
+        ({"format": "docx"}, "format: given \"docx\"; allowed: 'markdown', 'json', 'html' or 'pdf'"),
+        ({"format": "pdf"}, "path: given none; allowed: a new file, .pdf at its end"),
         ({"path": "no/such/folder/auth.md"}, "allowed: a file in a folder that exists"),
         ({"path": ".bashrc"}, "allowed: .md at its end"),
         ({"path": "auth.md", "format": "html"}, "allowed: .html at its end"),

@@ -120,7 +120,7 @@ async def test_where_the_current_project_is_not_known_the_answer_says_that_it_is
 
 
 async def test_a_session_says_what_it_is(client: Client) -> None:
-    [session] = (await result(client, "list_sessions", project="all", since="2026-01-01T00:00:00Z"))["sessions"][2:]
+    [session] = (await result(client, "list_sessions", project="all"))["sessions"][2:]
     assert session.pop("summary").startswith("Asked: basket user 0")
     assert session == {
         "session_id": "5e550000-aaaa",
@@ -135,6 +135,8 @@ async def test_a_session_says_what_it_is(client: Client) -> None:
         "updated_at": "2026-01-01T12:02:09.000Z",
         "first_message_preview": "basket user 0",
         "summary_by": "extractive",
+        "suggested_nickname": "basket",
+        "index": 3,
     }
 
 

@@ -50,7 +50,7 @@ MOST = {
     "search_sessions": ({"text": "memoize fibonacci", "limit": 100}, 20),
     "search": ({"text": "memoize fibonacci", "limit": 100}, 14),
     "extract": ({"text": "memoize fibonacci"}, 24),
-    "list": ({"limit": 100}, 9),  # four of them only until the summaries are kept
+    "list": ({"limit": 100}, 10),  # four of them only until the summaries are kept
     "daily_briefing": ({"date": DAY}, 7),
 }
 

@@ -47,7 +47,7 @@ ROWS = {
 }
 """Of each table, the rows that are seen; a condition may name other tables, as they are seen."""
 
-FREE = frozenset({"embedding_model", "message_vector", "registry_key", "forgotten"})
+FREE = frozenset({"embedding_model", "message_vector", "registry_key", "forgotten", "schedule"})
 """These tell nothing of a conversation: a vector is of use only with its message, a digest only with its words."""
 
 _INDEX = re.compile(r"\bmessage_(index|term)\b")

@@ -283,7 +283,7 @@ def test_an_export_overwrites_nothing_and_needs_a_folder(three: Ctxr, tmp_path: 
     assert three("export", "basket", "--output", str(tmp_path / "no" / "x.md")).exit_code == 2
     refused = three("export", "basket", "--format", "pdf")
     assert refused.exit_code == 2
-    assert "'markdown', 'json', 'html'" in refused.stderr
+    assert "A PDF needs --output FILE" in refused.stderr
 
 
 def test_the_registry_is_shown_in_figures(three: Ctxr) -> None:

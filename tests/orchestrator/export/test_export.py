@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.export.code_fences import closed, passages
-from orchestrator.export.texts import export
+from orchestrator.export.texts import ExportFormat
+from orchestrator.export.texts import export as exported
 from orchestrator.nicknames import suggest_nickname
 
 SESSION: dict[str, Any] = {
@@ -31,6 +32,10 @@ SESSION: dict[str, Any] = {
     "summary": None,
 }
 CODE = "Like this:\n\n```python\nif a < b:\n    print('*')\n```"
+
+
+def export(to: ExportFormat, session: dict[str, Any], messages: list[dict[str, Any]]) -> str:
+    return exported(to, session, messages).decode()
 
 
 def message(role: str, text: str, minute: int = 0) -> dict[str, Any]:

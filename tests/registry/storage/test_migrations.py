@@ -241,6 +241,11 @@ def nothing_is_pinned_yet(connection: Connection) -> None:
         assert connection.execute(select(table)).first() is None
 
 
+def nothing_was_recalled_yet(connection: Connection) -> None:
+    recalled = "SELECT count(*) FROM channel WHERE access_count > 0 OR last_accessed IS NOT NULL"
+    assert connection.execute(text(recalled)).scalar() == 0
+
+
 CHECKS: dict[str, Callable[[Connection], None]] = {
     "0002": durations_are_rounded,
     "0003": its_scope_is_not_taken_for_indexed,
@@ -253,6 +258,7 @@ CHECKS: dict[str, Callable[[Connection], None]] = {
     "0010": nobody_has_shown_a_token_yet,
     "0011": what_is_known_of_a_registry_elsewhere_goes_with_its_message,
     "0012": nothing_is_pinned_yet,
+    "0013": nothing_was_recalled_yet,
 }
 
 

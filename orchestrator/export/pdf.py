@@ -1,0 +1,108 @@
+"""A session as a PDF, its Korean font inside it; set by Typst, which gets the words as data and never as markup."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from orchestrator.export.html import facts_of
+from registry.domain import preview_of
+from registry.errors import InvalidRequest
+from registry.extras import install_command
+
+Node = dict[str, Any]
+FOLDED = ("tool", "thinking", "system")
+FOLDED_WIDTH = 400
+"""Of what tools and thinking said, so many characters: paper cannot be unfolded."""
+_LONG_WORD = re.compile(r"\S{60}(?=\S)")
+_TEMPLATE = Path(__file__).with_name("session.typ")
+
+
+def as_pdf(session: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -> bytes:
+    """The pages; InvalidRequest where the extra that sets them is not installed."""
+    if find_spec("typst") is None or find_spec("pylopdf_fonts_ko") is None:
+        raise InvalidRequest("A PDF needs the extra `pdf`.", install_command("pdf"))
+    import typst
+    from pylopdf_fonts_ko import sans_path
+
+    about = {
+        "title": " ".join((session["title"] or session["first_message_preview"] or session["channel"]).split()),
+        "lang": "ko" if any("가" <= letter <= "힣" for one in messages[:20] for letter in one["text"]) else "en",
+        "facts": [[label, _breakable(fact)] for label, fact in facts_of(session)],
+        "messages": [_message(message) for message in messages],
+    }
+    made: bytes = typst.compile(
+        _TEMPLATE, font_paths=[Path(sans_path()).parent], sys_inputs={"session": json.dumps(about, ensure_ascii=False)}
+    )
+    return made
+
+
+def _message(message: Mapping[str, Any]) -> Node:
+    text = message["text"]
+    folded = message["role"] in FOLDED
+    said = [{"is": "block", "text": _breakable(preview_of(text, FOLDED_WIDTH))}] if folded else nodes_of(text)
+    time = f"{message['timestamp'][:16].replace('T', ' ')} UTC"
+    return {"role": message["role"], "time": time, "said": said}
+
+
+def _breakable(text: str) -> str:
+    """Paper has an edge: a long word may go on in the next line."""
+    return _LONG_WORD.sub("\\g<0>\N{ZERO WIDTH SPACE}", text)
+
+
+@cache
+def _markdown() -> Any:
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark", {"html": False}).enable(["table"])
+
+
+def nodes_of(text: str) -> list[Node]:
+    """A Markdown text as the template shows it."""
+    from markdown_it.tree import SyntaxTreeNode
+
+    return [node for child in SyntaxTreeNode(_markdown().parse(text)).children for node in _nodes(child)]
+
+
+_KINDS = {
+    "paragraph": "paragraph",
+    "heading": "heading",
+    "strong": "strong",
+    "em": "em",
+    "bullet_list": "bullets",
+    "blockquote": "quote",
+    "hr": "rule",
+}
+
+
+def _nodes(tree: Any) -> Iterator[Node]:
+    inside = [node for child in tree.children for node in _nodes(child)]
+    match tree.type:
+        case "text" | "html_inline" | "html_block":
+            yield {"is": "text", "text": _breakable(tree.content)}
+        case "softbreak" | "hardbreak":
+            yield {"is": "break"}
+        case "code_inline":
+            yield {"is": "code", "text": _breakable(tree.content)}
+        case "fence" | "code_block":
+            text = _breakable(tree.content.rstrip("\n"))
+            yield {"is": "block", "text": text, "lang": next(iter(tree.info.split()), None)}
+        case "ordered_list":
+            yield {"is": "numbers", "start": int(tree.attrs.get("start", 1)), "in": inside}
+        case "list_item" | "th" | "td":
+            yield {"is": "part", "in": inside}
+        case "table":
+            cells = [cell for cell in inside if cell["is"] == "part"]
+            first_row = tree.children[0].children[0]
+            yield {"is": "table", "columns": len(first_row.children), "in": cells}
+        case "image":
+            yield {"is": "text", "text": tree.content}
+        case kind if kind in _KINDS:
+            yield {"is": _KINDS[kind], "in": inside}
+        case _:
+            yield from inside

@@ -1,0 +1,94 @@
+"""A session for others to read: whose machine it was, where, and with which keys is taken out. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from secrets import token_bytes
+from typing import Any
+
+from registry.text.secrets import is_secret_value, mask, mask_secrets
+
+_HOME = re.compile(r"(?:/(?:home|Users)|[A-Za-z]:\\{1,2}Users)(?:/|\\{1,2})([^/\\\s\"'`:*?<>|,;)\]}]+)")
+"""A home folder; its group is who lives there."""
+_NOBODY = frozenset({"user", "users", "you", "me", "name", "username", "shared", "public", "default", "runner"})
+"""Home folders that name nobody."""
+_REST = r"(?:[/\\]+[^/\\\s\"'`:*?<>|,;()\[\]{}]+)*"
+_UNDER_HOME = re.compile(_HOME.pattern + _REST)
+_EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_PHONE = re.compile(r"(?<![\d-])(?:\+82[- ]?|0)1[016789][- ]?\d{3,4}[- ]?\d{4}(?!\d)")
+_AUTHOR = re.compile(r"((?:Author|Signed-off-by|Co-authored-by|Committer):[ \t]*)([^<\n\[]+?)([ \t]*<)")
+_PROMPT = re.compile(r"\b[\w.-]+@[\w.-]+(?=[:~][^\s]*[$#] )")
+PERSON, FOLDER = "[name]", "[path]"
+
+
+def for_others(
+    session: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], names: Iterable[str] = ()
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The session without secrets, home folders, user names, e-mail addresses and telephone numbers.
+
+    The project's folder becomes its name, any other folder of a home [path]. `names` are further words to take out,
+    in any letters: who else is spoken of, nobody but the user knows.
+    """
+    cover = _Cover(session, messages, names)
+    masked = {name: cover(value, name) for name, value in session.items()}
+    return masked, [{name: cover(value, name) for name, value in message.items()} for message in messages]
+
+
+class _Cover:
+    """What is covered in one session, in every text that it holds."""
+
+    def __init__(self, session: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], names: Iterable[str]) -> None:
+        self._key = token_bytes(32)
+        project = session.get("project_path")
+        self._project = re.compile(_any_slash(project)) if project else None
+        self._project_name = session.get("project_name") or "project"
+        owners = {found[1] for text in _texts([session, *messages]) for found in _HOME.finditer(text)}
+        people = {*names, *(owner for owner in owners if owner.lower() not in _NOBODY)}
+        longest_first = sorted(filter(None, people), key=len, reverse=True)
+        self._people = re.compile("|".join(map(_as_word, longest_first)), re.IGNORECASE) if longest_first else None
+
+    def __call__(self, value: Any, name: object = None) -> Any:
+        match value:
+            case str() if isinstance(name, str) and is_secret_value(name, value):
+                return mask(value, "secret", self._key)
+            case str():
+                return self._text(value)
+            case Mapping():
+                return {self._text(str(key)): self(held, key) for key, held in value.items()}
+            case list() | tuple():
+                return [self(held) for held in value]
+        return value
+
+    def _text(self, text: str) -> str:
+        text = mask_secrets(text, self._key)
+        if self._project:
+            text = self._project.sub(lambda _: self._project_name, text)
+        text = _UNDER_HOME.sub(FOLDER, text)
+        text = _AUTHOR.sub(rf"\g<1>{PERSON}\g<3>", text)
+        text = _PROMPT.sub(f"{PERSON}@[host]", text)
+        text = _PHONE.sub("[phone]", _EMAIL.sub("[email]", text))
+        return self._people.sub(PERSON, text) if self._people else text
+
+
+def _any_slash(path: str) -> str:
+    """The path as it stands in texts, also where its backslashes are doubled, up to the end of a name."""
+    parts = [re.escape(part) for part in re.split(r"[/\\]+", path)]
+    return r"[/\\]{1,2}".join(parts) + r"(?![\w.-])"
+
+
+def _as_word(name: str) -> str:
+    """The name where it stands by itself; Korean particles may follow."""
+    return rf"(?<![A-Za-z0-9_가-힣]){re.escape(name)}(?![A-Za-z0-9_])"
+
+
+def _texts(value: Any) -> Iterable[str]:
+    match value:
+        case str():
+            yield value
+        case Mapping():
+            for held in value.values():
+                yield from _texts(held)
+        case list() | tuple():
+            for held in value:
+                yield from _texts(held)

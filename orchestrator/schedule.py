@@ -1,0 +1,114 @@
+"""What the server does by itself at certain times: the briefing, and backups. Each time once, whoever else runs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from orchestrator.calls import utc_offset_minutes
+from orchestrator.service import Orchestrator
+from registry.domain import now
+from registry.errors import InvalidRequest
+from registry.settings import Settings
+from registry.storage.schedule import claim, last_claimed
+
+if TYPE_CHECKING:
+    from apscheduler.triggers.cron import CronTrigger
+
+logger = logging.getLogger(__name__)
+
+LOOKING_BACK = timedelta(days=32)
+"""What came due longer ago is not done any more."""
+BY = "schedule"
+"""Who asks, for the record."""
+
+
+class Job(NamedTuple):
+    """What is asked for, and when by this machine's clock: `at` a time of day, or five fields as cron has them."""
+
+    name: str
+    at: str
+    request: Callable[[datetime], dict[str, Any]]
+
+
+def jobs_of(settings: Settings) -> list[Job]:
+    """The jobs that are configured."""
+    jobs = [Job("briefing", settings.briefing_at, _briefing), Job("backup", settings.backup_at, _backup)]
+    return [job for job in jobs if job.at]
+
+
+def _briefing(due: datetime) -> dict[str, Any]:
+    day = due.date() - timedelta(days=1)
+    query = {"date": str(day), "utc_offset_minutes": utc_offset_minutes()}
+    return {"operation": "daily_briefing", "query": query, "source": BY}
+
+
+def _backup(_due: datetime) -> dict[str, Any]:
+    return {"operation": "create_backup", "query": {"is_scheduled": True}, "source": BY}
+
+
+def trigger_of(at: str) -> CronTrigger:
+    """When a job is due; InvalidRequest where that is no time."""
+    from apscheduler.triggers.cron import CronTrigger  # only who has a schedule needs it
+
+    hour, colon, minute = at.partition(":")
+    try:
+        return CronTrigger.from_crontab(f"{int(minute)} {int(hour)} * * *" if colon else at)
+    except ValueError as exc:
+        raise InvalidRequest(
+            "That is no time for a schedule.",
+            f"given {at!r} ({exc}); allowed: 08:00, or five fields as cron has them, such as 0 8 * * mon-fri",
+        ) from exc
+
+
+@asynccontextmanager
+async def keeping_schedule(orchestrator: Orchestrator, settings: Settings) -> AsyncIterator[None]:
+    """Meanwhile what is due is done. What came due while no server ran is done at once, of several times the last."""
+    jobs = jobs_of(settings)
+    if not jobs:
+        yield
+        return
+    from apscheduler.schedulers.asyncio import AsyncIOScheduler
+
+    scheduler, since = AsyncIOScheduler(), now()
+    for job in jobs:
+        trigger = trigger_of(job.at)
+        options = {"coalesce": True, "misfire_grace_time": None, "max_instances": 1}
+        scheduler.add_job(run_due, trigger, [orchestrator, job, since], id=job.name, **options)
+        scheduler.add_job(run_due, None, [orchestrator, job, since], id=f"{job.name}, missed")
+    scheduler.start()
+    try:
+        yield
+    finally:
+        scheduler.shutdown(wait=False)
+
+
+async def run_due(orchestrator: Orchestrator, job: Job, since: datetime, at: datetime | None = None) -> bool:
+    """Do what has come due since, or since it was last done, by whomever; whether there was anything.
+
+    `at`: the time it is, where that is not the present.
+    """
+    moment = at or now()
+    try:
+        before = await orchestrator.registry.read(lambda tx: last_claimed(tx, job.name)) or since
+        due = max(_times(trigger_of(job.at), max(before, moment - LOOKING_BACK), moment), default=None)
+        if due is None or not await orchestrator.registry.write(lambda tx: claim(tx, job.name, due)):
+            return False
+    except Exception:  # the server goes on; it is tried again when it is due next
+        logger.exception("The schedule of %s could not be looked at", job.name)
+        return False
+    answer = await orchestrator.run(job.request(due.astimezone()), BY)
+    if not answer["success"] and answer["error"]["code"] != "NOT_FOUND":
+        logger.error("The scheduled %s failed: %s", job.name, answer["error"])
+    return True
+
+
+def _times(trigger: CronTrigger, after: datetime, until: datetime) -> Iterator[datetime]:
+    """When it was due in between."""
+    due = trigger.get_next_fire_time(after, after + timedelta(microseconds=1))
+    while due is not None and due <= until:
+        yield due
+        due = trigger.get_next_fire_time(due, due + timedelta(microseconds=1))

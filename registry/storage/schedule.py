@@ -1,0 +1,28 @@
+"""When each scheduled job was last begun: what several programs agree by on who does it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import select
+
+from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.tables import schedule
+
+
+def last_claimed(tx: ReadTransaction, job: str) -> datetime | None:
+    """The last time that was taken."""
+    due: datetime | None = tx.execute(select(schedule.c.due).where(schedule.c.job == job)).scalar()
+    return due
+
+
+def claim(tx: WriteTransaction, job: str, due: datetime) -> bool:
+    """Take the job of that time; False where somebody has it already."""
+    if tx.dialect.name == "postgresql":
+        from sqlalchemy.dialects.postgresql import insert
+    else:
+        from sqlalchemy.dialects.sqlite import insert  # type: ignore[assignment]
+    taking = insert(schedule).values(job=job, due=due)
+    later = schedule.c.due < taking.excluded.due
+    taken = taking.on_conflict_do_update(index_elements=["job"], set_={"due": due}, where=later)
+    return bool(tx.execute(taken.returning(schedule.c.job)).first())

@@ -1,0 +1,51 @@
+"""What a client offers while its user types: the names that the registry knows."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from mcp import Client
+from mcp.types import PromptReference, ResourceTemplateReference
+
+from mcp_server.server import create_server
+from orchestrator.service import Orchestrator
+
+pytestmark = pytest.mark.anyio
+
+LOAD, TAG, SEARCH = (PromptReference(type="ref/prompt", name=name) for name in ("load", "tag", "search"))
+
+
+@pytest.fixture
+async def client(orchestrator: Orchestrator) -> AsyncIterator[Client]:
+    for channel in ("shop-basket", "shop-login", "other"):
+        said = {"operation": "save", "channel": channel, "messages": [{"role": "user", "text": "hello there"}]}
+        assert (await orchestrator.run(said))["success"]
+    names = {"nickname": "Auth-design", "add_tags": ["api", "auth"]}
+    assert (await orchestrator.run({"operation": "tag", "channel": "shop-login", "query": names}))["success"]
+    async with Client(create_server(orchestrator.run)) as connected:
+        yield connected
+
+
+@pytest.mark.parametrize(
+    ("ref", "argument", "typed", "offered"),
+    [
+        (LOAD, "nickname", "auth", ["Auth-design"]),
+        (LOAD, "nickname", "shop", ["shop-login", "shop-basket"]),
+        (LOAD, "nickname", "100%", []),
+        (TAG, "tags", "a", ["api", "auth"]),
+        (TAG, "tags", "api,au", ["api,auth"]),
+        (SEARCH, "query", "shop", []),
+        (
+            ResourceTemplateReference(type="ref/resource", uri="registry://channels/{channel}"),
+            "channel",
+            "o",
+            ["other"],
+        ),
+    ],
+)
+async def test_names_that_begin_as_what_was_typed_are_offered(
+    client: Client, ref: PromptReference | ResourceTemplateReference, argument: str, typed: str, offered: list[str]
+) -> None:
+    found = await client.complete(ref, {"name": argument, "value": typed})
+    assert sorted(found.completion.values) == sorted(offered)

@@ -1,0 +1,150 @@
+"""What an answer tells of a message beside its words: where it was asked, what a tool did, when."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp.types import CallToolResult
+
+from mcp_server.server import create_server
+from orchestrator.requests import ImportRequest
+from orchestrator.service import Orchestrator
+from registry.domain import Message, Role, Session, parse_time
+from sources.base import FoundSession
+
+pytestmark = pytest.mark.anyio
+
+SEED_META = {
+    "source": "cursor",
+    "project": "ai-agent-orchestrator",
+    "file": "src/utils/optimizer.py",
+    "language": "python",
+    "additional_context": {"current_function": "optimize_search", "line_number": 145},
+}
+WHERE = {
+    "file": "src/utils/optimizer.py",
+    "line": 145,
+    "language": "python",
+    "current_function": "optimize_search",
+}
+CHANNEL = "cursor_session_20250929_1430"
+TURN = [
+    {"role": "user", "text": "이 함수의 시간복잡도를 개선하려면?", "timestamp": "2025-09-29T14:30:15.123Z"},
+    {"role": "assistant", "text": "해시맵을 사용하세요.", "timestamp": "2025-09-29T14:30:18.456Z"},
+]
+
+
+@pytest.fixture
+async def client(orchestrator: Orchestrator) -> AsyncIterator[Client]:
+    async with Client(create_server(orchestrator.run, ("all",))) as connected:
+        yield connected
+
+
+async def result(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+    answer = await client.call_tool(tool, arguments)
+    assert isinstance(answer, CallToolResult)
+    assert isinstance(answer.structured_content, dict)
+    assert answer.structured_content["ok"], answer.structured_content
+    found: dict[str, Any] = answer.structured_content["result"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [("extract", {"channel": CHANNEL, "query": "시간복잡도"}), ("fetch_session_by_id", {"session_id": CHANNEL})],
+)
+async def test_a_question_comes_with_the_file_and_line_at_which_it_was_asked(
+    client: Client, tool: str, arguments: dict[str, Any]
+) -> None:
+    await result(client, "conversation_log", channel=CHANNEL, messages=TURN, meta=SEED_META)
+    question, answer = (await result(client, tool, **arguments))["messages"]
+    assert question["context"] == WHERE
+    assert "context" not in answer
+
+
+async def test_what_a_message_says_of_its_place_itself_counts_more(client: Client) -> None:
+    own = [{**TURN[0], "context": {"file": "a.py"}}]
+    await result(client, "conversation_log", channel=CHANNEL, messages=own, meta=SEED_META)
+    [question] = (await result(client, "fetch_session_by_id", session_id=CHANNEL))["messages"]
+    assert question["context"] == {"file": "a.py"}
+
+
+async def with_a_tool_call(orchestrator: Orchestrator) -> None:
+    told = {"name": "bash", "params": {"command": "make test"}, "result": "ok\n" * 400, "status": "completed"}
+    messages = (
+        Message(Role.USER, "run the tests", parse_time("2026-01-01T12:00:00Z"), more={"native_id": "a"}),
+        Message(
+            Role.TOOL,
+            f"bash: make test\n{told['result']}",
+            parse_time("2026-01-01T12:00:00Z"),
+            more={"native_id": "b", "tool": told, "time": "inferred"},
+        ),
+    )
+    found = FoundSession("s", "1", Session("5e550000-aaaa", messages))
+    outcome = await orchestrator.run(ImportRequest(store="here", found=[found], source="codex"))
+    assert outcome["success"]
+
+
+async def test_a_tool_call_is_told_in_parts_and_short_until_it_is_asked_for_whole(
+    orchestrator: Orchestrator, client: Client
+) -> None:
+    await with_a_tool_call(orchestrator)
+    page = await result(client, "fetch_session_by_id", session_id="5e550000-aaaa")
+    call = page["messages"][1]
+    assert (call["tool"]["name"], call["tool"]["status"]) == ("bash", "completed")
+    assert call["tool"]["params"] == {"command": "make test"}
+    assert len(call["tool"]["result"]) <= 200
+    [whole] = (await result(client, "fetch_session_by_id", session_id="5e550000-aaaa", message_id=call["id"]))[
+        "messages"
+    ]
+    assert whole["tool"]["result"] == "ok\n" * 400
+
+
+async def test_a_time_that_nobody_told_is_called_inferred(orchestrator: Orchestrator, client: Client) -> None:
+    await with_a_tool_call(orchestrator)
+    for tool, arguments in (
+        ("fetch_session_by_id", {"session_id": "5e550000-aaaa"}),
+        ("get_session_detail", {"session_id": "5e550000-aaaa"}),
+        ("extract", {"query": {"text": "run the tests", "roles": ["user", "tool"]}}),
+    ):
+        asked, call = (await result(client, tool, **arguments))["messages"]
+        assert ("time" in asked, call["time"]) == (False, "inferred"), tool
+
+
+async def test_a_list_suggests_nicknames_and_says_what_number_names_a_session(client: Client) -> None:
+    for channel in ("one", "two"):
+        await result(
+            client, "conversation_log", channel=channel, messages=[{"role": "user", "text": "fix CORS errors"}]
+        )
+    await result(client, "tag_current_session", session_id="one", nickname="cors")
+    sessions = (await result(client, "list_sessions", project="all"))["sessions"]
+    assert [(one["channel"], one["index"], one.get("suggested_nickname")) for one in sessions] == [
+        ("two", 1, "fix-cors-errors"),
+        ("one", 2, None),
+    ]
+
+
+async def test_a_session_knows_when_it_was_last_recalled(client: Client) -> None:
+    await result(client, "conversation_log", channel=CHANNEL, messages=TURN)
+    [session] = (await result(client, "list_sessions", project="all"))["sessions"]
+    assert "last_accessed" not in session
+    await result(client, "extract", channel=CHANNEL)
+    [session] = (await result(client, "list_sessions", project="all"))["sessions"]
+    assert session["last_accessed"] > session["updated_at"]
+
+
+async def test_a_session_names_those_about_the_same(client: Client) -> None:
+    said = {
+        "retry-a": "stripe webhook retries arrive twice, how do we deduplicate them?",
+        "retry-b": "deduplicate stripe webhook retries that arrive twice",
+        "other": "choose a colour for the login page",
+    }
+    for channel, text in said.items():
+        await result(client, "conversation_log", channel=channel, messages=[{"role": "user", "text": text}])
+    session = (await result(client, "fetch_session_by_id", session_id="retry-a"))["session"]
+    assert [one["channel"] for one in session["related"]] == ["retry-b"]
+    alone = (await result(client, "fetch_session_by_id", session_id="other"))["session"]
+    assert "related" not in alone

@@ -1,0 +1,45 @@
+"""The page of briefings: read by day, and made there."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from backoffice.app import create_app_over
+from orchestrator.service import Orchestrator
+from registry.registry import Registry
+
+pytestmark = pytest.mark.anyio
+DAY = "2026-01-05"
+
+
+@pytest.fixture
+async def http(database_url: str) -> AsyncIterator[httpx.AsyncClient]:
+    registry = Registry(database_url)
+    orchestrator = Orchestrator(registry)
+    said = {"role": "user", "text": "Let's go with <b>Redis</b>.", "timestamp": f"{DAY}T12:00:00Z"}
+    assert (await orchestrator.run({"operation": "save", "channel": "shop", "messages": [said]}))["success"]
+    transport = httpx.ASGITransport(create_app_over(orchestrator), raise_app_exceptions=False)
+    headers = {"Accept": "text/html", "Origin": "http://127.0.0.1:8765"}
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765", headers=headers) as client:
+        yield client
+    registry.close()
+
+
+async def test_a_briefing_is_made_and_read_there(http: httpx.AsyncClient) -> None:
+    assert "No briefing yet" in (await http.get("/briefings")).text
+    made = await http.post("/briefings", data={"date": DAY})
+    assert made.status_code == 303
+    page = (await http.get(made.headers["location"])).text
+    assert f"Briefing of {DAY}" in page
+    assert "extractive" in page
+    assert "<b>Redis" not in page
+    assert (await http.get("/briefings")).text.count(f">{DAY}</a>") == 1
+
+
+async def test_a_day_without_conversations_is_said_to_be_one(http: httpx.AsyncClient) -> None:
+    refused = await http.post("/briefings", data={"date": "2020-01-01"})
+    assert refused.status_code == 404
+    assert "No conversations on that day" in refused.text

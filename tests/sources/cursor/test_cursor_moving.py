@@ -1,0 +1,122 @@
+"""Conversations moved to another folder inside Cursor's own databases, of every generation, and back."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from registry.errors import InvalidRequest, StorageError
+from sources.cursor import moving
+from sources.cursor.moving import apply, plan, target_of, undo
+from tests.sources.cursor.cursor_files import CursorFiles, answered, asked, record, writing
+
+OLD, NEW = "/home/ann/shop", "/home/ann/store"
+
+
+@pytest.fixture(autouse=True)
+def no_cursor(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    running: list[str] = []
+    monkeypatch.setattr(moving, "running_programs", lambda: iter(running))
+    return running
+
+
+@pytest.fixture
+def cursor(empty_home: Path) -> CursorFiles:
+    return CursorFiles(empty_home / ".config" / "Cursor" / "User")
+
+
+def talk() -> tuple[dict[str, object], dict[str, object]]:
+    return asked("a", "How do we store baskets?"), answered("b", "In Redis.")
+
+
+def of_generation(cursor: CursorFiles, generation: int) -> None:
+    """A conversation `c1` of OLD beside another one, as that generation of Cursor lists them."""
+    listed: dict[str, Any] = {"composer.composerData": {"allComposers": [{"composerId": "c1"}, {"composerId": "c2"}]}}
+    place = {"workspaceIdentifier": {"id": "old", "uri": {"fsPath": OLD, "path": OLD, "scheme": "file"}}}
+    if generation == 1:  # kept whole in the workspace
+        whole = record("c1", conversation=list(talk()), fullConversationHeadersOnly=[])
+        listed = {"composer.composerData": {"allComposers": [whole]}}
+    elif generation == 2:
+        cursor.conversation("c1", *talk())
+        cursor.conversation("c2", *talk())
+    else:
+        cursor.conversation("c1", *talk(), **place)
+        cursor.conversation("c2", *talk(), **place)
+        listed = {"composer.composerData": {"selectedComposerIds": ["c1", "c2"], "lastFocusedComposerIds": ["c1"]}}
+        heads = [{"composerId": name, **place} for name in ("c1", "c2")]
+        cursor.items({"composer.composerHeaders": {"allComposers": heads}})
+    if generation == 4:
+        for head in heads:
+            cursor.header_row(str(head["composerId"]), head, workspaceId="old", recency=5)
+    cursor.workspace("old", {"folder": f"file://{OLD}"}, listed)
+    cursor.workspace("new", {"folder": f"file://{NEW}"}, {"other": 1})
+    with writing(cursor.store):
+        pass
+
+
+GENERATIONS = pytest.mark.parametrize("generation", [1, 2, 3, 4])
+
+
+def projects(cursor: CursorFiles) -> dict[str, str | None]:
+    return {name: session.project for name, session in cursor.sessions().items()}
+
+
+@GENERATIONS
+def test_a_conversation_moves_and_comes_back(cursor: CursorFiles, tmp_path: Path, generation: int) -> None:
+    of_generation(cursor, generation)
+    before, said = projects(cursor), cursor.sessions()["c1"].messages
+    assert before["c1"] == OLD
+    changes = plan(cursor.user, ["c1"], target_of(cursor.user, NEW))
+    assert projects(cursor) == before  # a plan writes nothing
+    apply(changes, tmp_path / "journal.json", {})
+    assert projects(cursor) == {**before, "c1": NEW}
+    assert cursor.sessions()["c1"].messages == said
+    assert plan(cursor.user, ["c1"], target_of(cursor.user, NEW)) == []
+    undo(tmp_path / "journal.json")
+    assert projects(cursor) == before
+    assert plan(cursor.user, ["c1"], target_of(cursor.user, NEW)) == changes
+
+
+def test_nothing_is_written_while_cursor_runs(cursor: CursorFiles, tmp_path: Path, no_cursor: list[str]) -> None:
+    of_generation(cursor, 4)
+    changes = plan(cursor.user, ["c1"], target_of(cursor.user, NEW))
+    no_cursor.append("cursor")
+    with pytest.raises(InvalidRequest, match="Cursor is running"):
+        apply(changes, tmp_path / "journal.json", {})
+    assert projects(cursor)["c1"] == OLD
+    assert not (tmp_path / "journal.json").exists()
+
+
+def test_a_folder_that_cursor_never_opened_is_refused(cursor: CursorFiles) -> None:
+    of_generation(cursor, 4)
+    with pytest.raises(InvalidRequest, match="does not know"):
+        target_of(cursor.user, "/home/ann/nowhere")
+
+
+@GENERATIONS
+def test_what_was_written_meanwhile_is_not_written_over(cursor: CursorFiles, tmp_path: Path, generation: int) -> None:
+    of_generation(cursor, generation)
+    changes = plan(cursor.user, ["c1"], target_of(cursor.user, NEW))
+    last = max(changes, key=lambda change: change.database)
+    with writing(Path(last.database)) as connection:
+        if last.before is None:
+            connection.execute("INSERT INTO ItemTable VALUES (?, ?)", (last.key, json.dumps({"allComposers": []})))
+        else:
+            connection.execute("UPDATE ItemTable SET value = '{}' WHERE key = ?", (last.key,))
+    others = {one.database for one in changes} - {last.database}
+    held = {name: rows(name) for name in others}
+    with pytest.raises(StorageError, match="meanwhile"):
+        apply(changes, tmp_path / "journal.json", {})
+    assert {name: rows(name) for name in others} == held
+
+
+def rows(database: str) -> list[tuple[str, str]]:
+    """What the rows say, however their JSON is spaced."""
+    query = "SELECT key, json(value) FROM cursorDiskKV UNION ALL SELECT key, json(value) FROM ItemTable ORDER BY key"
+    with closing(sqlite3.connect(database)) as connection:
+        return connection.execute(query).fetchall()
