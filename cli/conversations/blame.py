@@ -16,7 +16,9 @@ from cli.terminal import terminal
 @click.argument("file", required=False, metavar="FILE[:LINE]", help="A file in a git repository, or one line of it.")
 @click.option("--commit", help="What this commit changed, instead of a file.")
 @click.option("--session", "session_id", type=SessionId(), help="The other way: the commits made from a session.")
-@click.option("--limit", type=click.IntRange(min=1, max=100), default=5, show_default=True)
+@click.option(
+    "--limit", type=click.IntRange(min=1, max=100), default=5, show_default=True, help="Conversations, or commits."
+)
 @as_json_option
 def blame(file: str | None, commit: str | None, session_id: str | None, limit: int, as_json: bool) -> None:
     """Find the conversations in which a line, a file or a commit came about.

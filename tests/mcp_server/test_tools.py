@@ -12,7 +12,7 @@ import pytest
 from mcp import Client
 from mcp.types import CallToolResult, Implementation
 
-from mcp_server.server import ARCHIVE, create_server
+from mcp_server.server import SWITCHED_ON, create_server
 from orchestrator.calls import EXAMPLES, utc_offset_minutes
 from orchestrator.service import Orchestrator
 from registry.storage.executions import ExecutionFilter, list_executions
@@ -186,7 +186,7 @@ async def test_an_archive_tool_answers_how_to_switch_it_on(client: Client) -> No
     assert "--toolsets default,archive" in answer["error"]["details"]
 
 
-@pytest.mark.parametrize("tool", [tool for tool in EXAMPLES if tool not in ARCHIVE])
+@pytest.mark.parametrize("tool", [tool for tool in EXAMPLES if tool not in set().union(*SWITCHED_ON.values())])
 async def test_each_refusal_shows_a_call_that_is_understood(orchestrator: Orchestrator, tool: str) -> None:
     async with Client(create_server(orchestrator.run)) as client:
         refused = await call(client, tool, nonsense=1)
