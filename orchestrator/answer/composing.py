@@ -145,7 +145,8 @@ def _keep_ranking(result: dict[str, Any], data: Extraction, taken: int) -> None:
         place = {"x": data.kept.result_id, "o": data.kept.offset + taken}
     else:
         shown = {message["turn"] for message in result["messages"]}
-        rest = [turn for _, turn in data.turns[taken:] if turn not in shown]
+        # Of the first of them a part may be shown already: the next page leaves that out.
+        rest = [turn for at, (_, turn) in enumerate(data.turns[taken:]) if at == 0 or turn not in shown]
         if not rest:
             return
         place = {"x": result["extract_id"], "o": 0}

@@ -102,11 +102,19 @@ def select(
     taken = 0
     for one in ranked:
         if not room.take(_essence(one, hits), most):
+            _take_hits(room, one, hits, most)
             break
         taken += 1
     if goes_on and taken == len(ranked):
         _take_end(room, tail, most)
     return Selection(sorted(room.chosen.values(), key=_place), max(taken, min(len(ranked), 1)))
+
+
+def _take_hits(room: _Room, turn: Turn, hits: frozenset[int], most: int) -> None:
+    """Of a turn for which there is no room, what was found in it, as far as it fits; the next page has the rest."""
+    for message in turn:
+        if message["number"] in hits and not room.take([message], most):
+            return
 
 
 def _take_end(room: _Room, end: Sequence[Turn], most: int, leaving: float = 0.0) -> None:

@@ -246,12 +246,18 @@ def _continued(tx: ReadTransaction, run: Run, request: ExtractRequest, place: di
     return Extraction(
         channel=row,
         read=said,
-        ranked=_turns(tx, turns[: 2 * request.query.limit], request.query),
+        ranked=_not_given(_turns(tx, turns[: 2 * request.query.limit], request.query), kept.items),
         turns=turns,
         hits=frozenset(kept.metadata["hits"]),
         seqs=seqs_of(tx, row.number, request.query.roles),
         kept=KeptRanking(kept.id, place["o"]),
     )
+
+
+def _not_given(turns: Sequence[Sequence[MessageDict]], ids: Sequence[str]) -> list[list[MessageDict]]:
+    """The turns without the messages that the first page held."""
+    rest = [[message for message in turn if message["id"] not in ids] for turn in turns]
+    return [turn for turn in rest if turn]
 
 
 async def keep(run: Run, request: ExtractRequest, data: Extraction) -> dict[str, Any]:
