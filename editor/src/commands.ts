@@ -6,7 +6,8 @@ import { intoChat } from "./chat";
 import { type Documents, SCHEME } from "./documents";
 import { pickConversation } from "./picking";
 import { told } from "./problems";
-import { CAN_RESUME, resume } from "./resume";
+import { HAS_PROGRAMS } from "./host";
+import { resume } from "./resume";
 import { SECTION, type Settings } from "./settings";
 import { asContext, oneLine, titleOf } from "./text";
 import { Conversations, type Row } from "./tree";
@@ -72,7 +73,7 @@ async function browse(parts: Parts): Promise<void> {
     ["copy", vscode.l10n.t("Copy as Context")],
     ["nickname", vscode.l10n.t("Set Nickname")],
     ["tag", vscode.l10n.t("Set Tags")],
-    ...(CAN_RESUME ? [["resume", vscode.l10n.t("Continue in Another Client")] as const] : []),
+    ...(HAS_PROGRAMS ? [["resume", vscode.l10n.t("Continue in Another Client")] as const] : []),
     ["openPage", vscode.l10n.t("Open in the Dashboard")],
   ];
   const chosen = await vscode.window.showQuickPick(

@@ -6,7 +6,7 @@ import { ApiError } from "./api";
 import { registerCommands } from "./commands";
 import { Documents, SCHEME } from "./documents";
 import { listen } from "./live";
-import { CAN_RESUME } from "./resume";
+import { HAS_PROGRAMS } from "./host";
 import { SECTION, Settings } from "./settings";
 import { Status } from "./status";
 import { Conversations } from "./tree";
@@ -57,7 +57,7 @@ export function activate(context: vscode.ExtensionContext): void {
     void connect(settings, status, renew, refresh, stop.signal);
   };
 
-  void vscode.commands.executeCommand("setContext", `${SECTION}.canResume`, CAN_RESUME);
+  void vscode.commands.executeCommand("setContext", `${SECTION}.canResume`, HAS_PROGRAMS);
   context.subscriptions.push(
     status,
     ...views,

@@ -2,9 +2,13 @@
 
 import * as vscode from "vscode";
 import { ApiError } from "./api";
+import { HAS_PROGRAMS } from "./host";
 
 export function problemText(error: unknown): string {
   if (!(error instanceof ApiError)) return String(error);
+  if (error.code === "UNREACHABLE" && !HAS_PROGRAMS) {
+    return vscode.l10n.t("Context Registry does not answer. In a browser it must allow this editor: CTXR_ALLOWED_ORIGINS={0}", globalThis.origin);
+  }
   if (error.code === "UNREACHABLE") {
     return vscode.l10n.t("Context Registry does not answer. Start it with: ctxr up");
   }

@@ -5,9 +5,6 @@ import type { Channel } from "./api";
 
 export const CLIENTS = ["claude-code", "codex", "gemini-cli", "opencode", "copilot-cli"] as const;
 
-/** Whether programs can be started here: not in a browser. */
-export const CAN_RESUME = typeof process === "object" && Boolean(process.versions?.node);
-
 /** The program's arguments. They go to it as they are: no shell reads them, and none is taken for an option. */
 export function resumeArguments(session: string, client: string): string[] {
   return ["resume", "--in", client, "--run", "--", session];

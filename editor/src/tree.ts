@@ -38,6 +38,7 @@ export class Conversations implements vscode.TreeDataProvider<Row> {
     if ("channel" in row) return conversationItem(row.channel);
     if ("cursor" in row) return moreItem(this);
     const item = new vscode.TreeItem(row.note);
+    item.tooltip = row.note;
     item.contextValue = "note";
     return item;
   }
