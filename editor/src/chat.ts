@@ -24,5 +24,9 @@ export async function intoChat(text: string): Promise<void> {
     return;
   }
   await vscode.commands.executeCommand(input.command, ...(input.taking ? [input.taking(text)] : []));
-  if (!input.taking) void vscode.window.showInformationMessage(vscode.l10n.t("Copied as context. Paste it into the chat."));
+  void vscode.window.showInformationMessage(
+    input.taking
+      ? vscode.l10n.t("Put into the chat, not sent. It is in the clipboard, too.")
+      : vscode.l10n.t("Copied as context. Paste it into the chat."),
+  );
 }
