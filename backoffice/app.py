@@ -117,7 +117,7 @@ def _assemble(
     # The last one added is the outermost: refused requests are counted too.
     app.add_middleware(Admission, gate=app.state.gate)
     if rules.origins:
-        # Outside of admission: a browser asks without a token whether it may ask with one. Cookies are never sent along.
+        # Outside of admission: a browser asks without a token whether it may show one. Cookies never come along.
         app.add_middleware(
             CORSMiddleware,
             allow_origins=rules.origins,

@@ -188,7 +188,9 @@ class Settings(BaseSettings):
         for origin in given:
             parts = urlsplit(origin)
             if parts.scheme not in ("https", "http") or origin != f"{parts.scheme}://{parts.netloc}":
-                raise ValueError(f"{origin!r} is no origin; allowed: scheme and host, such as https://editor.example.org")
+                raise ValueError(
+                    f"{origin!r} is no origin; allowed: scheme and host, such as https://editor.example.org"
+                )
         return given
 
     @field_validator("home")

@@ -1,7 +1,7 @@
 // The extension in a real workbench in Chromium, against a real server: node try.mjs [FOLDER FOR SCREENSHOTS]
 // CTXR names the program (ctxr), CHROMIUM the browser (/usr/bin/chromium). Nothing of the user's is touched.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -14,6 +14,7 @@ const WORK = mkdtempSync(join(tmpdir(), "ctxr-editor-"));
 const MODULES = join(HERE, "node_modules");
 /** Builds are known by the hash of a commit; which one does not matter here. */
 const COMMIT = "0".repeat(40);
+const OWN_HOME = { CTXR_HOME: join(WORK, "home"), HOME: join(WORK, "home"), CTXR_EMBED_MODEL: "off" };
 const running = [];
 
 function freePort() {
@@ -60,11 +61,13 @@ function provideExtension(server) {
   return folder;
 }
 
+let secret = "";
+
 async function log(server, channel, meta, ...texts) {
   const messages = texts.map((text, index) => ({ role: index % 2 ? "assistant" : "user", text }));
   const answer = await fetch(`${server}/bo/conversations`, {
     method: "POST",
-    headers: { "Content-Type": "application/json" },
+    headers: { "Content-Type": "application/json", ...(secret ? { Authorization: `Bearer ${secret}` } : {}) },
     body: JSON.stringify({ channel, messages, meta }),
   });
   assert.equal(answer.status, 201, await answer.text());
@@ -113,7 +116,7 @@ async function look({ page, shot, server, port }) {
   console.log("the extension's origin:", origin);
 
   start(process.env.CTXR ?? "ctxr", ["serve", "--port", String(port)], {
-    ...{ CTXR_HOME: join(WORK, "home"), HOME: join(WORK, "home"), CTXR_EMBED_MODEL: "off" },
+    ...OWN_HOME,
     CTXR_ALLOWED_ORIGINS: origin,
   });
   await until("the server is up", async () => (await fetch(`${server}/health`)).ok);
@@ -178,12 +181,35 @@ async function look({ page, shot, server, port }) {
   await page.keyboard.press("Enter");
   await page.locator(".quick-input-widget", { hasText: "What is needed" }).waitFor();
   await page.keyboard.press("Enter");
-  await page.waitForTimeout(2000);
+  await page.locator(".notification-toast", { hasText: /Put into the chat|Paste it into the chat/ }).first().waitFor();
+  await until("the text is at hand", async () => (await page.evaluate(() => navigator.clipboard.readText())).includes("“fib”"));
   await shot("10-loaded");
+
+  await token(server, page, shot, row);
 
   running.pop().kill();
   await until("the status bar says it is gone", async () => !/ · /.test(await status.innerText()), 60);
-  await shot("11-gone");
+  await shot("13-gone");
+}
+
+/** As soon as the server has a token, the extension asks for it, and goes on with it. */
+async function token(server, page, shot, row) {
+  const made = spawnSync(process.env.CTXR ?? "ctxr", ["token", "create", "--name", "editor", "--scope", "write", "--json"], { env: { ...process.env, ...OWN_HOME } });
+  secret = JSON.parse(made.stdout.toString()).token;
+  await page.keyboard.press("Control+Alt+h");
+  await page.keyboard.press("b");
+  await page.locator(".quick-input-list .monaco-list-row", { hasText: "asks for a token" }).waitFor();
+  await shot("11-token-asked");
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("F1");
+  await page.keyboard.type("Context Registry: Set Token");
+  await page.keyboard.press("Enter");
+  await page.locator(".quick-input-widget input[type=password]").waitFor();
+  await page.keyboard.type(secret);
+  await page.keyboard.press("Enter");
+  await log(server, "with_token", { source: "codex" }, "After the token was set", "It went on.");
+  await row("After the token").waitFor({ timeout: 30_000 });
+  await shot("12-token-set");
 }
 
 /** A command for the conversation chosen by some words, with what is typed into its box. */

@@ -90,7 +90,7 @@ async def test_the_whole_application_is_guarded(http: httpx.AsyncClient) -> None
 async def test_scripts_of_an_allowed_origin_read_and_change_what_is_kept_and_no_others(
     orchestrator: Orchestrator,
 ) -> None:
-    rules = Rules(origins=Settings(allowed_origins="https://editor.example, http://localhost:3000").allowed_origins)  # type: ignore[arg-type]
+    rules = Rules(origins=Settings(allowed_origins="https://editor.example, http://localhost:3000").allowed_origins)
     transport = httpx.ASGITransport(create_app_over(orchestrator, rules=rules))
     sent = {"channel": "c", "messages": [{"role": "user", "text": "hello"}]}
     asked = {"Access-Control-Request-Method": "PATCH", "Access-Control-Request-Headers": "authorization,content-type"}
