@@ -216,7 +216,10 @@ async function token(server, page, shot, row) {
 async function command(page, title, typed, words) {
   const label = page.locator(".monaco-list-row", { hasText: words }).first();
   await label.click({ button: "right" });
-  await page.locator(".context-view .action-label, .monaco-menu .action-label", { hasText: title }).first().click();
+  const entry = page.locator(".monaco-menu .action-label", { hasText: title }).first();
+  await entry.hover();
+  await page.waitForTimeout(300); // a menu takes no click right after it has opened
+  await entry.click();
   await page.locator(".quick-input-widget input[type=text]").waitFor();
   await page.locator(".quick-input-widget input[type=text]").first().fill(typed);
   await page.keyboard.press("Enter");
