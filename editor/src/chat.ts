@@ -26,7 +26,7 @@ export async function intoChat(text: string): Promise<void> {
   await vscode.commands.executeCommand(input.command, ...(input.taking ? [input.taking(text)] : []));
   void vscode.window.showInformationMessage(
     input.taking
-      ? vscode.l10n.t("Put into the chat, not sent. It is in the clipboard, too.")
+      ? vscode.l10n.t("Handed to the chat, not sent. If it is not there, paste it: it is in the clipboard.")
       : vscode.l10n.t("Copied as context. Paste it into the chat."),
   );
 }

@@ -13,7 +13,7 @@ export function problemText(error: unknown): string {
     return vscode.l10n.t("Context Registry does not answer. Start it with: ctxr up");
   }
   if (error.code === "UNAUTHORIZED") {
-    return vscode.l10n.t("Context Registry asks for a token. Make one with `ctxr token create` and set it here.");
+    return vscode.l10n.t("Context Registry asks for a token: `ctxr token create` makes one, the command Set Token takes it.");
   }
   return error.details ? `${error.message} ${error.details}` : error.message;
 }

@@ -181,7 +181,7 @@ async function look({ page, shot, server, port }) {
   await page.keyboard.press("Enter");
   await page.locator(".quick-input-widget", { hasText: "What is needed" }).waitFor();
   await page.keyboard.press("Enter");
-  await page.locator(".notification-toast", { hasText: /Put into the chat|Paste it into the chat/ }).first().waitFor();
+  await page.locator(".notification-toast", { hasText: /Handed to the chat|Paste it into the chat/ }).first().waitFor();
   await until("the text is at hand", async () => (await page.evaluate(() => navigator.clipboard.readText())).includes("“fib”"));
   await shot("10-loaded");
 
