@@ -1,13 +1,14 @@
 # make up      install what is needed into .venv, start the registry; EXTRAS=embed,zst installs these extras too
 # make quick   what fails in seconds: no PostgreSQL, no browser, no node, no process of its own
 # make test    everything that must hold before a change lands
+# make editor  the extension for VS Code and Cursor, built, tested and packaged; needs node 20 or newer
 PYTHON ?= python3
 EXTRAS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := @./.ci/install $(VENV)
 
-.PHONY: up quick test checks tests bench faults lock dist clean
+.PHONY: up quick test checks tests bench faults editor lock dist clean
 
 up: $(VENV)/.runtime
 	$(if $(EXTRAS),$(INSTALL) --editable '.[$(EXTRAS)]')
@@ -33,6 +34,10 @@ tests:
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
+
+# Not a part of `make test`, which needs no node.
+editor:
+	cd editor && npm install --no-package-lock --silent && npm run --silent check && npm test --silent && npm run --silent build && npm run --silent package
 
 # What is published: the source distribution, and the wheel that is built from it.
 dist: $(VENV)/.dev

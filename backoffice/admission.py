@@ -51,7 +51,7 @@ class Rules:
 
     `is_open`: without any tokens, everybody who reaches it. `secret`: this machine's user's own. `verify`: tokens of
     an OAuth issuer, which `metadata_url` names. `is_secure`: browsers reach it over TLS. `known_as`: the
-    host by which a proxy makes the server known.
+    host by which a proxy makes the server known. `origins`: whose scripts may use the API as if they were ours.
     """
 
     is_open: bool = True
@@ -60,6 +60,7 @@ class Rules:
     metadata_url: str = ""
     is_secure: bool = False
     known_as: str = ""
+    origins: tuple[str, ...] = ()
 
 
 ON_LOOPBACK = Rules()

@@ -9,6 +9,7 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
+from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 
 from backoffice import channels, conversations, events, executions, health, reference, sources
@@ -115,9 +116,18 @@ def _assemble(
     app.state.gate = Gate(rules)
     # The last one added is the outermost: refused requests are counted too.
     app.add_middleware(Admission, gate=app.state.gate)
+    if rules.origins:
+        # Outside of admission: a browser asks without a token whether it may show one. Cookies never come along.
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=rules.origins,
+            allow_methods=("GET", "POST", "PATCH", "DELETE"),
+            allow_headers=("Authorization", "Content-Type", "Last-Event-ID"),
+            allow_private_network=True,
+        )
     app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_FROM)
     app.add_middleware(Answers)
-    app.add_middleware(Guard, host=host, known_as=rules.known_as)
+    app.add_middleware(Guard, host=host, known_as=rules.known_as, origins=rules.origins)
     app.add_middleware(RequestCounter, metrics=app.state.metrics)
     return app
 

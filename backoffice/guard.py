@@ -6,6 +6,7 @@ A web page the user visits can make the browser call a server on loopback, under
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from urllib.parse import urlsplit
 
@@ -24,11 +25,12 @@ TOO_LARGE = f"The body is larger than {MAX_BODY // 1024 // 1024} MiB."
 class Guard:
     """Lets pass what is addressed to this server by its own name.
 
-    `host`: what the server listens on; `known_as`: the host by which a proxy makes it known.
+    `host`: what the server listens on; `known_as`: the host by which a proxy makes it known; `origins`: whose scripts
+    may use the API all the same.
     """
 
-    def __init__(self, app: ASGIApp, host: str, known_as: str = "") -> None:
-        self._app = app
+    def __init__(self, app: ASGIApp, host: str, known_as: str = "", origins: Collection[str] = ()) -> None:
+        self._app, self._origins = app, origins
         self._host, self._known_as = host.lower(), known_as.lower()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -53,11 +55,14 @@ class Guard:
                 "The request names another host.",
                 f"Host: given {host!r}; allowed: localhost, a loopback address, or CTXR_HOST ({self._host})",
             )
-        if method not in READING and origin is not None and origin.partition("://")[2].lower() != host.lower():
+        if method not in READING and origin is not None and not self._is_from_here(origin, host):
             return InvalidRequest(
                 "The request comes from another site.", f"Origin: given {origin!r}; allowed: this host, {host}"
             )
         return None
+
+    def _is_from_here(self, origin: str, host: str) -> bool:
+        return origin.partition("://")[2].lower() == host.lower() or origin in self._origins
 
     def _is_ours(self, host: str) -> bool:
         name = _name_of(host)

@@ -68,6 +68,11 @@ class Settings(BaseSettings):
         description="Address of the proxy that does TLS for the server, such as https://memory.example.org: what"
         " browsers and clients know it by.",
     )
+    allowed_origins: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="Origins whose pages and scripts may use the HTTP API, such as https://editor.example.org; with"
+        " commas between them. Whatever runs there may read and write what this registry keeps.",
+    )
     tls_cert: str = Field(default="", description="File of the server's certificate chain: then it does TLS itself.")
     tls_key: str = Field(default="", description="File of the certificate's key.")
     local_secret: Literal["auto", "on", "off"] = Field(
@@ -165,7 +170,7 @@ class Settings(BaseSettings):
         description="Tools of other MCP servers that get each briefing; best as `[[actions]]` in config.toml.",
     )
 
-    @field_validator("never_keep", "unmasked_projects", mode="before")
+    @field_validator("never_keep", "unmasked_projects", "allowed_origins", mode="before")
     @classmethod
     def _listed(cls, given: object) -> object:
         return [one.strip() for one in given.split(",") if one.strip()] if isinstance(given, str) else given
@@ -175,6 +180,17 @@ class Settings(BaseSettings):
     def _rules(cls, given: tuple[str, ...]) -> tuple[str, ...]:
         if wrong := [rule for rule in given if not _RULE.match(rule)]:
             raise ValueError(f"{wrong[0]!r} is no rule; allowed: source:NAME, project:FOLDER, channel:NAME, path:FILE")
+        return given
+
+    @field_validator("allowed_origins")
+    @classmethod
+    def _origins(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        for origin in given:
+            parts = urlsplit(origin)
+            if parts.scheme not in ("https", "http") or origin != f"{parts.scheme}://{parts.netloc}":
+                raise ValueError(
+                    f"{origin!r} is no origin; allowed: scheme and host, such as https://editor.example.org"
+                )
         return given
 
     @field_validator("home")

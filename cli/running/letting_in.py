@@ -41,6 +41,7 @@ def rules_of(settings: Settings) -> Rules:
         metadata_url=f"{address}/.well-known/oauth-protected-resource/mcp" if settings.oauth_issuer else "",
         is_secure=address.startswith("https"),
         known_as=urlsplit(settings.public_url).hostname or "",
+        origins=settings.allowed_origins,
     )
 
 

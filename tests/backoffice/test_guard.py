@@ -6,7 +6,11 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from backoffice.admission import Rules
+from backoffice.app import create_app_over
 from backoffice.guard import Guard
+from orchestrator.service import Orchestrator
+from registry.settings import Settings
 
 pytestmark = pytest.mark.anyio
 
@@ -81,3 +85,36 @@ async def test_the_whole_application_is_guarded(http: httpx.AsyncClient) -> None
         assert (await http.get(path, headers={"Host": "evil.example"})).status_code == 400
     foreign = {"Origin": "https://evil.example"}
     assert (await http.delete("/bo/channels/c", headers=foreign)).status_code == 400
+
+
+async def test_scripts_of_an_allowed_origin_read_and_change_what_is_kept_and_no_others(
+    orchestrator: Orchestrator,
+) -> None:
+    rules = Rules(origins=Settings(allowed_origins="https://editor.example, http://localhost:3000").allowed_origins)
+    transport = httpx.ASGITransport(create_app_over(orchestrator, rules=rules))
+    sent = {"channel": "c", "messages": [{"role": "user", "text": "hello"}]}
+    asked = {"Access-Control-Request-Method": "PATCH", "Access-Control-Request-Headers": "authorization,content-type"}
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765") as client:
+        for origin, allowed in (
+            ("https://editor.example", True),
+            ("http://localhost:3000", True),
+            ("http://localhost:3001", False),
+            ("https://editor.example.evil.example", False),
+            ("null", False),
+        ):
+            headers = {"Origin": origin}
+            answers = [
+                await client.options("/bo/channels/c", headers={**headers, **asked}),
+                await client.get("/bo/channels", headers=headers),
+            ]
+            stored = await client.post("/bo/conversations", json=sent, headers=headers)
+            assert stored.status_code == (201 if allowed else 400)
+            for answer in answers:
+                assert answer.headers.get("access-control-allow-origin") == (origin if allowed else None)
+                assert "access-control-allow-credentials" not in answer.headers
+
+
+async def test_what_is_no_origin_is_not_allowed_by_a_setting() -> None:
+    for wrong in ("*", "editor.example", "https://editor.example/", "file://"):
+        with pytest.raises(ValueError, match="no origin"):
+            Settings(allowed_origins=(wrong,))

@@ -1,0 +1,101 @@
+/** The extension put together: views, commands, status bar, and the stream that keeps them up to date. */
+
+import * as vscode from "vscode";
+import type { ChannelsAsked, Message } from "./api";
+import { ApiError } from "./api";
+import { registerCommands } from "./commands";
+import { Documents, SCHEME } from "./documents";
+import { listen } from "./live";
+import { HAS_PROGRAMS } from "./host";
+import { SECTION, Settings } from "./settings";
+import { Status } from "./status";
+import { Conversations } from "./tree";
+
+/** What is stored comes in bursts: lists are asked for once it is quiet for so long. */
+const QUIET_MS = 1_000;
+
+export function activate(context: vscode.ExtensionContext): void {
+  const settings = new Settings(context.secrets);
+  const api = () => settings.api();
+  const documents = new Documents(api);
+  const status = new Status(() => settings.address);
+  let words = "";
+  const here = new Conversations(api, projectHere, () =>
+    projectHere() ? vscode.l10n.t("No conversation of this workspace yet") : vscode.l10n.t("No folder is open"),
+  );
+  const all = new Conversations(api, () => ({}), () => vscode.l10n.t("No conversation yet"));
+  const found = new Conversations(
+    api,
+    () => (words ? { q: words } : undefined),
+    () => (words ? vscode.l10n.t("Nothing found for {0}", words) : vscode.l10n.t("Search with the magnifier above")),
+  );
+  const lists = { here, all, found };
+  const views = Object.entries(lists).map(([name, treeDataProvider]) =>
+    vscode.window.createTreeView(`${SECTION}.${name}`, { treeDataProvider }),
+  );
+  const refresh = (): void => Object.values(lists).forEach((list) => list.refresh());
+  const find = (given: string): void => {
+    words = given;
+    for (const view of views.slice(2)) view.description = words;
+    found.refresh();
+  };
+
+  let stop = new AbortController();
+  let quiet: ReturnType<typeof setTimeout> | undefined;
+  const renew = (message: Message): void => {
+    status.storedAt(message.received_at ?? message.timestamp);
+    clearTimeout(quiet);
+    quiet = setTimeout(() => {
+      here.refresh();
+      all.refresh();
+      documents.renew(message.channel);
+    }, QUIET_MS);
+  };
+  const reconnect = (): void => {
+    stop.abort();
+    stop = new AbortController();
+    void connect(settings, status, renew, refresh, stop.signal);
+  };
+
+  void vscode.commands.executeCommand("setContext", `${SECTION}.canResume`, HAS_PROGRAMS);
+  context.subscriptions.push(
+    status,
+    ...views,
+    vscode.workspace.registerTextDocumentContentProvider(SCHEME, documents),
+    registerCommands({ settings, documents, find, refresh, reconnect }),
+    vscode.workspace.onDidChangeWorkspaceFolders(() => here.refresh()),
+    vscode.workspace.onDidChangeConfiguration((change) => change.affectsConfiguration(`${SECTION}.serverUrl`) && reconnect()),
+    { dispose: () => stop.abort() },
+  );
+  reconnect();
+}
+
+/** Listen to the server that is set; each time it is there (again), everything shown is asked for anew. */
+async function connect(
+  settings: Settings,
+  status: Status,
+  onStored: (message: Message) => void,
+  refresh: () => void,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    const api = await settings.api();
+    const onOpen = async (): Promise<void> => {
+      status.connected();
+      refresh();
+      const newest = await api.newest().catch(() => undefined);
+      if (newest) status.storedAt(newest.received_at ?? newest.timestamp);
+    };
+    await listen(api, { onOpen: () => void onOpen(), onStored, onGone: (error) => status.gone(error) }, signal);
+  } catch (error) {
+    status.gone(error instanceof ApiError ? error : new ApiError("INTERNAL_ERROR", String(error)));
+    refresh();
+  }
+}
+
+/** Conversations of the folder that is open: by its path; by its name where it is on no disk, as in a browser. */
+function projectHere(): ChannelsAsked | undefined {
+  const folder = vscode.workspace.workspaceFolders?.[0];
+  if (!folder) return undefined;
+  return { project: folder.uri.scheme === "file" ? folder.uri.fsPath : folder.name };
+}

@@ -1,0 +1,66 @@
+/** Choosing a conversation: by typing, with the server doing the search. */
+
+import * as vscode from "vscode";
+import type { Api, Channel, ChannelsAsked } from "./api";
+import { problemText } from "./problems";
+import { oneLine, titleOf, withoutIcons } from "./text";
+import { ago } from "./times";
+
+const SHOWN = 30;
+const TYPING_MS = 250;
+
+type Choice = vscode.QuickPickItem & { channel?: Channel };
+
+/** The conversation that the user chooses; undefined if none. */
+export function pickConversation(api: Api, placeholder: string, within: ChannelsAsked = {}): Promise<Channel | undefined> {
+  const pick = vscode.window.createQuickPick<Choice>();
+  pick.placeholder = placeholder;
+  let asked = 0;
+  const look = async (words: string): Promise<void> => {
+    const mine = ++asked;
+    pick.busy = true;
+    const found = await choices(api, { ...within, q: words || undefined, limit: SHOWN });
+    if (mine !== asked) return; // something else was typed meanwhile
+    pick.items = found;
+    pick.busy = false;
+  };
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  pick.onDidChangeValue((words) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => void look(words.trim()), TYPING_MS);
+  });
+  void look("");
+  return new Promise((resolve) => {
+    pick.onDidAccept(() => {
+      resolve(pick.selectedItems[0]?.channel);
+      pick.hide();
+    });
+    pick.onDidHide(() => {
+      clearTimeout(timer);
+      resolve(undefined);
+      pick.dispose();
+    });
+    pick.show();
+  });
+}
+
+async function choices(api: Api, asked: ChannelsAsked): Promise<Choice[]> {
+  try {
+    const page = await api.channels(asked);
+    return page.items.map(choice);
+  } catch (error) {
+    return [{ label: withoutIcons(problemText(error)), alwaysShow: true }];
+  }
+}
+
+function choice(channel: Channel): Choice {
+  const tags = channel.tags.map((tag) => `#${oneLine(tag, 30)}`);
+  const about = [...tags, channel.source, oneLine(channel.project_name, 40), ago(channel.updated_at, vscode.env.language)];
+  return {
+    label: withoutIcons(titleOf(channel)),
+    description: withoutIcons(about.join(" · ")),
+    detail: withoutIcons(oneLine(channel.first_message_preview ?? "")),
+    alwaysShow: true, // the server has chosen: the editor does not choose again by letters
+    channel,
+  };
+}

@@ -1,0 +1,31 @@
+/** What went wrong, in words, with what to do about it. */
+
+import * as vscode from "vscode";
+import { ApiError } from "./api";
+import { HAS_PROGRAMS } from "./host";
+
+export function problemText(error: unknown): string {
+  if (!(error instanceof ApiError)) return String(error);
+  if (error.code === "UNREACHABLE" && !HAS_PROGRAMS) {
+    return vscode.l10n.t("Context Registry does not answer. In a browser it must allow this editor: CTXR_ALLOWED_ORIGINS={0}", globalThis.origin);
+  }
+  if (error.code === "UNREACHABLE") {
+    return vscode.l10n.t("Context Registry does not answer. Start it with: ctxr up");
+  }
+  if (error.code === "UNAUTHORIZED") {
+    return vscode.l10n.t("Context Registry asks for a token: `ctxr token create` makes one, the command Set Token takes it.");
+  }
+  return error.details ? `${error.message} ${error.details}` : error.message;
+}
+
+/** Run what a command does; a failure is told, with the step that mends it. */
+export async function told(work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    const setToken = vscode.l10n.t("Set Token");
+    const steps = error instanceof ApiError && error.code === "UNAUTHORIZED" ? [setToken] : [];
+    const chosen = await vscode.window.showErrorMessage(problemText(error), ...steps);
+    if (chosen === setToken) await vscode.commands.executeCommand("contextRegistry.setToken");
+  }
+}

@@ -1,0 +1,22 @@
+/** Going on in another client, in a terminal: `ctxr resume` does it. Only where the editor can start programs. */
+
+import * as vscode from "vscode";
+import type { Channel } from "./api";
+
+export const CLIENTS = ["claude-code", "codex", "gemini-cli", "opencode", "copilot-cli"] as const;
+
+/** The program's arguments. They go to it as they are: no shell reads them, and none is taken for an option. */
+export function resumeArguments(session: string, client: string): string[] {
+  return ["resume", "--in", client, "--run", "--", session];
+}
+
+export async function resume(channel: Channel, program: string): Promise<void> {
+  const client = await vscode.window.showQuickPick([...CLIENTS], { placeHolder: vscode.l10n.t("Continue in which client?") });
+  if (!client) return;
+  const terminal = vscode.window.createTerminal({
+    name: `ctxr resume · ${client}`,
+    shellPath: program,
+    shellArgs: resumeArguments(channel.session_id, client),
+  });
+  terminal.show();
+}

@@ -1,0 +1,46 @@
+/** Where the server is, and the token for it. */
+
+import * as vscode from "vscode";
+import { Api, ApiError, problemOf } from "./api";
+
+export const SECTION = "contextRegistry";
+
+export class Settings {
+  constructor(private readonly secrets: vscode.SecretStorage) {}
+
+  get address(): string {
+    return this.read("serverUrl");
+  }
+
+  get program(): string {
+    return this.read("program");
+  }
+
+  get contextTokens(): number {
+    return this.read("contextTokens");
+  }
+
+  /** The server as it is set now; ApiError if its address may not be used. */
+  async api(): Promise<Api> {
+    const problem = problemOf(this.address);
+    if (problem === "unencrypted") {
+      throw new ApiError("SETTING", vscode.l10n.t("The server on another machine must be reached by https: {0}", this.address));
+    }
+    if (problem) throw new ApiError("SETTING", vscode.l10n.t("This is no server address: {0}", this.address));
+    return new Api(this.address, await this.secrets.get(this.place()));
+  }
+
+  /** Keep a token for this server; an empty one forgets it. */
+  async keepToken(token: string): Promise<void> {
+    await (token ? this.secrets.store(this.place(), token) : this.secrets.delete(this.place()));
+  }
+
+  /** A token is for one server: another address never gets to see it. */
+  private place(): string {
+    return `token:${new URL(this.address).origin}`;
+  }
+
+  private read<Value>(name: string): Value {
+    return vscode.workspace.getConfiguration(SECTION).get(name) as Value;
+  }
+}

@@ -1,0 +1,87 @@
+/** The sidebar's lists: conversations, a page at a time. */
+
+import * as vscode from "vscode";
+import type { Api, Channel, ChannelsAsked } from "./api";
+import { problemText } from "./problems";
+import { oneLine, titleOf } from "./text";
+import { ago } from "./times";
+
+const PAGE = 50;
+
+/** A conversation, the way to more of them, or a word about why there are none. */
+export type Row = { channel: Channel } | { cursor: string } | { note: string };
+
+export class Conversations implements vscode.TreeDataProvider<Row> {
+  private readonly changed = new vscode.EventEmitter<void>();
+  readonly onDidChangeTreeData = this.changed.event;
+  private pages = 1;
+
+  /** `asked` says which conversations; undefined: none, as where no folder is open. */
+  constructor(
+    private readonly api: () => Promise<Api>,
+    private readonly asked: () => ChannelsAsked | undefined,
+    private readonly ifEmpty: () => string,
+  ) {}
+
+  /** Ask the server anew; what is shown stays until it has answered. */
+  refresh(): void {
+    this.changed.fire();
+  }
+
+  /** One page more than now. */
+  more(): void {
+    this.pages += 1;
+    this.refresh();
+  }
+
+  getTreeItem(row: Row): vscode.TreeItem {
+    if ("channel" in row) return conversationItem(row.channel);
+    if ("cursor" in row) return moreItem(this);
+    const item = new vscode.TreeItem(row.note);
+    item.tooltip = row.note;
+    item.contextValue = "note";
+    return item;
+  }
+
+  async getChildren(row?: Row): Promise<Row[]> {
+    const asked = this.asked();
+    if (row) return [];
+    if (!asked) return [{ note: this.ifEmpty() }];
+    try {
+      return await this.rows(asked);
+    } catch (error) {
+      return [{ note: problemText(error) }];
+    }
+  }
+
+  private async rows(asked: ChannelsAsked): Promise<Row[]> {
+    const api = await this.api();
+    const page = await api.channels({ ...asked, limit: Math.min(PAGE * this.pages, 1000) });
+    const rows: Row[] = page.items.map((channel) => ({ channel }));
+    if (!rows.length) return [{ note: this.ifEmpty() }];
+    return page.next_cursor ? [...rows, { cursor: page.next_cursor }] : rows;
+  }
+}
+
+function conversationItem(channel: Channel): vscode.TreeItem {
+  const item = new vscode.TreeItem(titleOf(channel));
+  const tags = channel.tags.map((tag) => `#${oneLine(tag, 30)}`);
+  item.description = [...tags, channel.source, ago(channel.updated_at, vscode.env.language)].join(" · ");
+  item.tooltip = [
+    titleOf(channel),
+    oneLine(channel.first_message_preview ?? "", 300),
+    oneLine(channel.project_path ?? channel.project_name, 300),
+    vscode.l10n.t("{0} messages, last {1}", channel.message_count, new Date(channel.updated_at).toLocaleString()),
+  ].join("\n");
+  item.iconPath = new vscode.ThemeIcon(channel.nickname ? "bookmark" : "comment-discussion");
+  item.contextValue = "conversation";
+  item.command = { command: "contextRegistry.open", title: vscode.l10n.t("Open"), arguments: [{ channel }] };
+  return item;
+}
+
+function moreItem(list: Conversations): vscode.TreeItem {
+  const item = new vscode.TreeItem(vscode.l10n.t("Show more…"));
+  item.iconPath = new vscode.ThemeIcon("ellipsis");
+  item.command = { command: "contextRegistry.more", title: vscode.l10n.t("Show more…"), arguments: [list] };
+  return item;
+}
