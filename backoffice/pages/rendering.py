@@ -59,7 +59,7 @@ def _number(value: float) -> str:
 
 def _seen(value: Any) -> Any:
     """What a page shows of a value: nothing that its reader would not see."""
-    return type(value)(visible(value)) if isinstance(value, str) else value
+    return type(value)(visible(value)) if isinstance(value, str) and value is not FLUSH else value
 
 
 environment = Environment(

@@ -51,10 +51,7 @@ def usage_rows(tx: ReadTransaction, start: datetime, end: datetime | None, utc_o
     query = query.join_from(conversation, channel, channel.c.number == conversation.c.channel_number)
     query = query.where(*said_within(start, end), usage["output_tokens"].as_string().is_not(None))
     found = tx.execute(query.group_by(*columns))
-    return [
-        UsageRow(str(day), source, path, by, Usage(*map(int, counts)))
-        for day, source, path, by, *counts in found.tuples()
-    ]
+    return [UsageRow(str(day), source, path, by, Usage(*map(int, counts))) for day, source, path, by, *counts in found]
 
 
 def _number(value: Any) -> ColumnElement[int]:

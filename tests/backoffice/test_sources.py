@@ -133,7 +133,10 @@ async def test_each_client_says_what_of_us_it_has_and_how_to_get_the_rest(
         ("hooks", "missing"): "ctxr install cursor",
         ("rule", "missing"): with_rule,
     }
-    assert parts_of_client(found, "Gemini CLI") == {("server", "missing"): None}
+    assert parts_of_client(found, "Gemini CLI") == {
+        ("server", "missing"): "ctxr install gemini-cli",
+        ("hooks", "missing"): "ctxr install gemini-cli",
+    }
     assert not next(one for one in found["clients"] if one["client"] == "Codex")["is_here"]
     assert bare_ctxr("install", "cursor", "--project", str(project), "--yes").exit_code == 0
     states = {state for _, state in parts_of_client(await seen(http), "Cursor")}

@@ -65,7 +65,7 @@ async def test_what_was_backed_up_comes_back_message_by_message_and_is_found(fil
     assert made["manifest"]["stats"].items() >= {"sessionCount": 4, "messageCount": 8}.items()
     assert made["manifest"]["stats"]["fileSize"] == size_of(made["path"])
     await log(filled, "later", "this came after the backup")
-    await filled.run({"operation": "delete", "channel": CHANNELS[1], "query": {"soft": False}})
+    await filled.run({"operation": "delete", "channel": CHANNELS[1], "query": {"soft": True}})
     back = await run(filled, "restore_backup", path=made["path"])
     assert (back["sessionsRestored"], back["messagesRestored"], back["damaged"]) == (4, 8, [])
     assert await stored(filled) == before
@@ -173,7 +173,7 @@ async def test_a_backup_that_was_cut_off_gives_what_is_left(filled: Orchestrator
     before = await stored(filled)
     checked = await run(filled, "validate_backup", path=str(path))
     assert "manifest.json" in [one["part"] for one in checked["damaged"]]
-    await filled.run({"operation": "delete", "channel": CHANNELS[1], "query": {"soft": False}})
+    await filled.run({"operation": "delete", "channel": CHANNELS[1], "query": {"soft": True}})
     await run(filled, "restore_backup", path=str(path), rest=True)
     assert await stored(filled) == before
 

@@ -304,7 +304,8 @@ async def test_a_conversation_is_carried_away_as_a_file(http: httpx.AsyncClient)
     exported: dict[str, Any] = json.loads(await text_of(http, f"/exports/{HOSTILE}?kind=json"))
     assert exported["session"]["channel"] == HOSTILE
     assert len(exported["messages"]) == 2
-    await text_of(http, f"/exports/{HOSTILE}?kind=pdf", 400)
+    assert (await http.get(f"/exports/{HOSTILE}?kind=pdf")).content.startswith(b"%PDF-")
+    await text_of(http, f"/exports/{HOSTILE}?kind=docx", 400)
 
 
 async def test_the_prompt_for_another_ai_names_the_tool_and_the_channel(http: httpx.AsyncClient) -> None:
