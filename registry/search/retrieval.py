@@ -38,6 +38,7 @@ from registry.text.ranking import (
     Candidate,
     Ranked,
     RankedChannel,
+    claim_of,
     combined,
     own_scores,
     rank,
@@ -80,6 +81,11 @@ class Wording:
     def weights(self) -> list[float]:
         """The weights of the terms, in the order of the bits of `Candidate.held`."""
         return [term.weight for term in self.terms]
+
+    @property
+    def claim(self) -> float:
+        """The weight that one message may claim of it when conversations are compared."""
+        return claim_of(self.weights, self.full)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +225,7 @@ def _channels(tx: ReadTransaction, found: SearchResult, ranked: Sequence[Ranked]
     wholes, titles = [], dict[int, float]()
     for wording in found.wordings:
         some = wording.candidates.values()
-        wholes.append(whole_scores(some, wording.weights, wording.full, found.average_length, lengths, average))
+        wholes.append(whole_scores(some, wording.weights, wording.claim, found.average_length, lengths, average))
         for number, share in wording.titles.items():
             titles[number] = max(titles.get(number, 0.0), TITLE * share)
     for number, gained in (found.similar.channels if found.similar else {}).items():
@@ -230,7 +236,7 @@ def _channels(tx: ReadTransaction, found: SearchResult, ranked: Sequence[Ranked]
 def _within_claim(found: SearchResult, ranked: Sequence[Ranked]) -> Sequence[Ranked]:
     """What was ranked, with no more for its words than one message may claim."""
     told = [list(wording.candidates.values()) for wording in found.wordings]
-    bound = [within_claim(some, wording.full) for some, wording in zip(told, found.wordings, strict=True)]
+    bound = [within_claim(some, wording.claim) for some, wording in zip(told, found.wordings, strict=True)]
     before, after = (combined([own_scores(some, found.average_length) for some in each]) for each in (told, bound))
     changed = {number: after[number] - score for number, score in before.items()}
     own = {one.candidate.number: one.own + changed.get(one.candidate.number, 0.0) for one in ranked}

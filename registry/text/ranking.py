@@ -20,7 +20,7 @@ BEST_MESSAGE = 0.5
 """A channel's score: so much its best message, the rest what all of it holds of the request."""
 CLAIM = 0.25
 """So much of a wording one message speaks for when conversations are compared: one of key words alone holds them all,
-and what is about something says it in several places."""
+and what is about something says it in several places. A term is never split, however short the wording."""
 _DIGITS = 9
 
 
@@ -72,9 +72,14 @@ def own_scores(candidates: Iterable[Candidate], average_length: float) -> dict[i
     return {one.number: round(_own_score(one, average_length), _DIGITS) for one in candidates}
 
 
-def within_claim(candidates: Iterable[Candidate], full: float) -> list[Candidate]:
-    """The candidates, none with more weight than one message may claim; `full` is that of a perfect answer."""
-    return [one._replace(weight=min(one.weight, CLAIM * full)) for one in candidates]
+def claim_of(weights: Sequence[float], full: float) -> float:
+    """The weight that one message may claim of a wording; `full` is that of a perfect answer."""
+    return max(CLAIM * full, *weights, 0.0)
+
+
+def within_claim(candidates: Iterable[Candidate], claim: float) -> list[Candidate]:
+    """The candidates, none with more weight than one message may claim."""
+    return [one._replace(weight=min(one.weight, claim)) for one in candidates]
 
 
 def combined(scored: Sequence[Mapping[int, float]]) -> dict[int, float]:
@@ -129,7 +134,7 @@ def rank_channels(
 def whole_scores(
     candidates: Iterable[Candidate],
     weights: Sequence[float],
-    full: float,
+    claim: float,
     average_length: float,
     lengths: Mapping[int, int],
     average_channel: float,
@@ -137,8 +142,8 @@ def whole_scores(
     """By channel, what all its messages together hold of a wording: each term once, shorter channels more.
 
     A term counts as the shortest message holds it, and little in one far above `average_length`, or a list of
-    everything would be about everything; and no message claims more than `CLAIM` of `full`, the weight of a perfect
-    answer. `weights` are those of the terms, `lengths` the channels' tokens.
+    everything would be about everything; and no message tells of more than it may claim. `weights` are those of the
+    terms, `lengths` the channels' tokens.
     """
     scores: dict[int, float] = defaultdict(float)
     seen: dict[int, int] = defaultdict(int)
@@ -147,7 +152,7 @@ def whole_scores(
         if new:
             seen[one.channel_id] |= new
             told = weight_of(new, weights) * min(1.0, _length_norm(one.length, average_length)) ** 2
-            scores[one.channel_id] += min(told, CLAIM * full)
+            scores[one.channel_id] += min(told, claim)
     return {
         number: score * min(1.0, _length_norm(lengths.get(number, 0), average_channel))
         for number, score in scores.items()

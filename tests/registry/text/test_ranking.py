@@ -14,6 +14,7 @@ from registry.text.ranking import (
     CLAIM,
     Candidate,
     RankedChannel,
+    claim_of,
     combined,
     own_scores,
     rank,
@@ -45,7 +46,7 @@ def order(*candidates: Candidate, dialogue: bool = True) -> list[int]:
 def channels(*candidates: Candidate, lengths: dict[int, int] | None = None) -> list[RankedChannel]:
     """The channels of messages whose terms weigh 1 each."""
     counted = lengths or dict.fromkeys((one.channel_id for one in candidates), 100)
-    whole = whole_scores(candidates, [1.0] * 8, 8 / CLAIM, 10.0, counted, 100.0)
+    whole = whole_scores(candidates, [1.0] * 8, 8.0, 10.0, counted, 100.0)
     return rank_channels(rank(own_scores(candidates, 10.0), candidates), [whole], {})
 
 
@@ -216,7 +217,7 @@ def test_a_channel_counts_by_its_best_message_and_by_all_it_holds() -> None:
 def test_a_word_said_twice_in_a_channel_is_no_second_word() -> None:
     once = Candidate(1, 1, 0, "user", 10, 1.0, 0, held=1)
     again = Candidate(2, 1, 9, "user", 10, 1.0, 0, held=1)
-    assert whole_scores([once, again], [1.0], 1 / CLAIM, 10.0, {1: 100}, 100.0) == {1: 1.0}
+    assert whole_scores([once, again], [1.0], 1.0, 10.0, {1: 100}, 100.0) == {1: 1.0}
 
 
 def test_of_two_channels_that_hold_the_same_the_shorter_comes_first() -> None:
@@ -227,16 +228,22 @@ def test_of_two_channels_that_hold_the_same_the_shorter_comes_first() -> None:
 def test_a_list_of_everything_is_not_about_everything() -> None:
     stuffed = Candidate(1, 1, 0, "user", 100, 4.0, 0, held=0b1111)
     talked = [Candidate(2 + n, 2, 4 * n, "user", 10, 1.0, 0, held=1 << n) for n in range(3)]
-    whole = whole_scores([stuffed, *talked], [1.0] * 4, 4 / CLAIM, 10.0, {1: 100, 2: 100}, 100.0)
+    whole = whole_scores([stuffed, *talked], [1.0] * 4, 4.0, 10.0, {1: 100, 2: 100}, 100.0)
     assert whole[1] < whole[2] / 4
 
 
 def test_no_message_claims_more_than_its_share_however_many_words_it_holds() -> None:
     stuffed = Candidate(1, 1, 0, "user", 10, 4.0, 0, held=0b1111)
     talked = [Candidate(2 + n, 2, 4 * n, "user", 10, 1.0, 0, held=1 << n) for n in range(3)]
-    assert [one.weight for one in within_claim([stuffed, *talked], 4.0)] == [1.0] * 4
-    whole = whole_scores([stuffed, *talked], [1.0] * 4, 4.0, 10.0, {1: 100, 2: 100}, 100.0)
+    claim = claim_of([1.0] * 4, 4.0)
+    assert [one.weight for one in within_claim([stuffed, *talked], claim)] == [1.0] * 4
+    whole = whole_scores([stuffed, *talked], [1.0] * 4, claim, 10.0, {1: 100, 2: 100}, 100.0)
     assert whole == {1: pytest.approx(4 * CLAIM), 2: pytest.approx(3.0)}
+
+
+def test_of_a_short_request_a_message_still_tells_its_rarest_word() -> None:
+    assert claim_of([3.0, 1.0], 4.0) == 3.0
+    assert claim_of([1.0] * 8, 8.0) == 8 * CLAIM
 
 
 def test_a_title_adds_to_its_channel_and_finds_one_without_a_message() -> None:
