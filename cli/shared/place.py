@@ -32,13 +32,13 @@ IDENTITY = frozenset(
             "APPDATA",
             "LOCALAPPDATA",
             "XDG_CONFIG_HOME",
-            "XDG_CONFIG_HOME",
             "XDG_DATA_HOME",
             "XDG_STATE_HOME",
             "TZ",
             "PYTHONPATH",
         ),
-        *("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "CURSOR_CONFIG_DIR", "GEMINI_CLI_HOME"),
+        *("CLAUDE_CONFIG_DIR", "CLINE_DATA_DIR", "CODEX_HOME", "COPILOT_HOME", "CURSOR_CONFIG_DIR"),
+        *("GEMINI_CLI_HOME", "QWEN_HOME"),
     }
 )
 """What decides, beside `CTXR_*`, which registry and which stores are meant: who is told otherwise shares nothing."""

@@ -38,7 +38,8 @@ class Home:
     def __init__(self, folder: Path, **env: str) -> None:
         self.folder = folder
         (folder / "shop").mkdir(parents=True)
-        self.env = {**os.environ, "HOME": str(folder), "CTXR_HOME": str(folder / "ctxr"), "CTXR_SHARED": "on", **env}
+        own = {"HOME": str(folder), "CTXR_HOME": str(folder / "ctxr"), "CTXR_SHARED": "on", "CTXR_EMBED_MODEL": "off"}
+        self.env = {**os.environ, **own, **env}
         for kind in ("CONFIG", "DATA"):
             self.env[f"XDG_{kind}_HOME"] = str(folder / kind)
         self.place = Place(str(folder / "ctxr"), self.env)
