@@ -6,6 +6,7 @@ So it is the same in every process that shares the registry, and a listener that
 from __future__ import annotations
 
 import time
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -17,6 +18,7 @@ from registry.domain import now
 from registry.storage.database import ReadTransaction
 from registry.storage.executions import execution_item
 from registry.storage.messages import message_item
+from registry.storage.safety.sight import ask_all
 from registry.storage.tables import channel, channel_alias, conversation, execution
 
 MOST = 500
@@ -103,17 +105,20 @@ def changes_after(tx: ReadTransaction, number: int) -> Changes:
     rows = tx.execute(
         select(conversation).where(conversation.c.number > number).order_by(conversation.c.number).limit(MOST)
     ).all()
-    kept = list(rows if tx.dialect.name == "sqlite" else _without_gap(number, rows))
+    kept = list(rows if tx.dialect.name == "sqlite" else _without_gap(tx, number, rows))
     items = [message_item(row) for row in kept if not (row.deleted or row.forgotten)]
     return Changes(items, kept[-1].number if kept else number, len(kept) < MOST)
 
 
-def _without_gap(last: int, rows: Sequence[Row[Any]]) -> Iterator[Row[Any]]:
+def _without_gap(tx: ReadTransaction, last: int, rows: Sequence[Row[Any]]) -> Iterator[Row[Any]]:
+    """The rows up to the first behind which a number may still come; one that is only not seen by all is there."""
     settled = now() - timedelta(seconds=MISSED_S)
+    young = [row for row in rows if row.received_at > settled]
+    between = conversation.c.number > last, conversation.c.number <= (rows[-1].number if young else last)
+    there = sorted(ask_all(tx, select(conversation.c.number).where(*between)).scalars()) if young else []
     for row in rows:
-        if row.number > last + 1 and row.received_at > settled:
+        if row.received_at > settled and bisect_left(there, row.number) < row.number - last - 1:
             return
-        last = row.number
         yield row
 
 
