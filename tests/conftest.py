@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -34,6 +35,9 @@ local process say otherwise, and end it."""
 # A program that a test starts compiles nothing that an earlier one has compiled, whatever the shell says.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# A shell lets what it starts in the background ignore Ctrl-C, and that is inherited.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 spare_engines()
 

@@ -54,7 +54,9 @@ def _answer(query: ExtractQuery, data: Extraction, tokens: int) -> dict[str, Any
     if everything is not None:
         selection = Selection(everything, len(data.turns))
     else:
-        selection = select(data.ranked, data.end, data.hits, budget, _weigher(data), goes_on=goes_on)
+        is_first = data.kept is None
+        weigh = _weigher(data)
+        selection = select(data.ranked, data.end, data.hits, budget, weigh, goes_on=goes_on, is_first_page=is_first)
     shown = _marked(data, with_gaps(selection.messages, data.seqs))
     result = _result(data, shown)
     _say_what_is_left(result, data, selection, shown, goes_on=goes_on)

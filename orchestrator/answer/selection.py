@@ -87,7 +87,14 @@ class _Room:
 
 
 def select(
-    ranked: Sequence[Turn], end: Sequence[Turn], hits: frozenset[int], budget: Budget, weigh: Weigh, *, goes_on: bool
+    ranked: Sequence[Turn],
+    end: Sequence[Turn],
+    hits: frozenset[int],
+    budget: Budget,
+    weigh: Weigh,
+    *,
+    goes_on: bool,
+    is_first_page: bool = True,
 ) -> Selection:
     """`ranked`: turns best first; `end`: the channel's last turns, in order; `hits`: numbers of the messages found."""
     room = _Room(budget, weigh)
@@ -102,7 +109,8 @@ def select(
     taken = 0
     for one in ranked:
         if not room.take(_essence(one, hits), most):
-            _take_hits(room, one, hits, most)
+            if is_first_page:  # it is remembered what that held, and not what later ones did
+                _take_hits(room, one, hits, most)
             break
         taken += 1
     if goes_on and taken == len(ranked):
