@@ -15,10 +15,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.remote.client import Changes, Refused, RemoteRegistry
-from registry.domain import format_time
+from registry.errors import OperationTimeout, StorageError
 from registry.storage.channels import find_channel
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.messages import MessageRow
+from registry.storage.messages import MessageRow, message_item
 from registry.storage.remote import (
     Unsent,
     ids_known,
@@ -39,6 +39,8 @@ logger = logging.getLogger(__name__)
 MOST = 200
 """Messages sent at a time."""
 CLIENT = "ctxr pull"
+_PASSING = {error.code: error for error in (StorageError, OperationTimeout)}
+"""What could not be stored for these reasons is asked for again."""
 _OWN = frozenset({"role", "text", "timestamp", "context"})
 
 
@@ -102,14 +104,21 @@ def _conversation(unsent: Unsent) -> dict[str, Any]:
 
 
 def _message(row: MessageRow) -> dict[str, Any]:
-    more = {name: value for name, value in row.payload.items() if name not in _OWN}
     named = {"native_id": row.native_id} if row.native_id else {}
-    context = {"context": row.payload["context"]} if row.payload.get("context") else {}
-    return {**more, **named, **context, "role": row.role, "text": row.text, "timestamp": format_time(row.timestamp)}
+    return {**named, **_as_sent(message_item(row))}
+
+
+def _as_sent(item: Mapping[str, Any]) -> dict[str, Any]:
+    more = {name: value for name, value in item["payload"].items() if name not in _OWN}
+    context = {"context": item["context"]} if item["context"] else {}
+    return {**more, **context, "role": item["role"], "text": item["text"], "timestamp": item["timestamp"]}
 
 
 async def pull(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchanged) -> None:
-    """Bring in what is new there; Unreachable ends it, and the rest comes next time."""
+    """Bring in what is new there; what ends it leaves the rest for the next time.
+
+    Raises Unreachable; StorageError or OperationTimeout where it cannot be stored here.
+    """
     registry = orchestrator.registry
     place = (await registry.read(lambda tx: reached(tx, remote.url))).place
     while True:
@@ -135,7 +144,11 @@ async def _by_channel(
 async def _received(
     orchestrator: Orchestrator, remote: RemoteRegistry, name: str, items: Sequence[dict[str, Any]], done: Exchanged
 ) -> None:
-    about = await remote.channel(name)
+    try:
+        about = await remote.channel(name)
+    except Refused as exc:  # it was deleted there meanwhile
+        done.refused, done.why = done.refused + len(items), str(exc)
+        return
     session_id = about["session_id"] if about["session_id"] != name else None
     before = await orchestrator.registry.read(lambda tx: _end_of(tx, name))
     meta = {"session_id": session_id, "title": about["title"], "project": about["project_path"]}
@@ -150,7 +163,10 @@ async def _received(
         CLIENT,
     )
     if not answer["success"]:
-        done.refused, done.why = done.refused + len(items), answer["error"]["message"]
+        error = answer["error"]
+        if error["code"] in _PASSING:
+            raise _PASSING[error["code"]](error["message"], error["details"])
+        done.refused, done.why = done.refused + len(items), error["message"]
         return
     stored = answer["stored_ids"][len(before) :]
     done.received += len(stored)
@@ -167,9 +183,3 @@ async def _received(
 def _end_of(tx: ReadTransaction, name: str) -> list[dict[str, Any]]:
     row = find_channel(tx, name)
     return [_message(one) for one in last_messages(tx, row.number)] if row else []
-
-
-def _as_sent(item: Mapping[str, Any]) -> dict[str, Any]:
-    more = {name: value for name, value in item["payload"].items() if name not in _OWN}
-    context = {"context": item["context"]} if item["context"] else {}
-    return {**more, **context, "role": item["role"], "text": item["text"], "timestamp": item["timestamp"]}

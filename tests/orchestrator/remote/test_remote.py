@@ -14,6 +14,7 @@ from backoffice.app import create_app_over
 from orchestrator.remote.client import RemoteRegistry, Unreachable
 from orchestrator.remote.exchange import Exchanged, pull, push
 from orchestrator.service import Orchestrator
+from registry.errors import StorageError
 from registry.registry import Registry
 from registry.storage.remote import waiting_for
 
@@ -215,3 +216,42 @@ async def test_without_a_line_all_waits(laptops: tuple[Laptop, Laptop], line: Li
     standing = await one.orchestrator.registry.read(lambda tx: waiting_for(tx, URL))
     assert (standing.sent, standing.waiting) == (0, 2)
     assert await said(one.orchestrator) == {"basket": ["Why does the basket lose items?", "The session expires."]}
+
+
+async def test_a_channel_that_is_gone_there_holds_up_nothing_else(
+    laptops: tuple[Laptop, Laptop], line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = laptops
+    await one.log("basket", "Why does the basket lose items?")
+    await one.log("phone", "And on the phone?")
+    await one.push()
+    answering = line.handle_async_request
+
+    async def gone(request: httpx.Request) -> httpx.Response:
+        if request.url.path.endswith("/channels/basket"):
+            error = {"code": "NOT_FOUND", "message": "No such channel", "details": ""}
+            return httpx.Response(404, json={"error": error})
+        return await answering(request)
+
+    monkeypatch.setattr(line, "handle_async_request", gone)
+    done = await two.pull()
+    assert (done.received, done.refused) == (1, 1)
+    assert await said(two.orchestrator) == {"phone": ["And on the phone?"]}
+
+
+async def test_what_cannot_be_stored_here_comes_the_next_time(
+    laptops: tuple[Laptop, Laptop], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = laptops
+    await one.log("basket", "Why does the basket lose items?")
+    await one.push()
+
+    def full(*_: object, **__: object) -> None:
+        raise StorageError("Could not write the registry.", "disk full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("orchestrator.operations.log.ingest_from_tool", full)
+        with pytest.raises(StorageError):
+            await two.pull()
+    assert (await two.pull()).received == 1
+    assert await said(two.orchestrator) == {"basket": ["Why does the basket lose items?"]}
