@@ -16,7 +16,7 @@ from sqlalchemy.types import String
 
 from registry.errors import ErrorCode
 from registry.storage.conditions import given_conditions
-from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
 from registry.storage.tables import UtcTime, execution, execution_rollup
 
 _KEY = ("hour", "operation", "source", "error_code", "duration_ms")
@@ -54,16 +54,12 @@ def roll_up(tx: WriteTransaction, before: datetime, most: int) -> int:
 
 
 def _added(tx: WriteTransaction, numbers: Sequence[int]) -> Any:
-    if tx.dialect.name == "postgresql":
-        from sqlalchemy.dialects.postgresql import insert
-    else:
-        from sqlalchemy.dialects.sqlite import insert  # type: ignore[assignment]
     error_code = func.coalesce(execution.c.error_code, "")
     key = (_hour(tx), execution.c.operation, execution.c.source, error_code, execution.c.duration_rounded)
     counted = select(*key, func.count(), func.sum(execution.c.duration_ms))
     counted = counted.where(execution.c.number.in_(numbers)).group_by(*key)
     counted = counted.order_by(*key)  # two servers that add to the same rows take them in the same order
-    statement = insert(execution_rollup).from_select([*_KEY, "runs", "total_ms"], counted)
+    statement = insert_into(tx.dialect.name, execution_rollup).from_select([*_KEY, "runs", "total_ms"], counted)
     more = statement.excluded
     table = execution_rollup.c
     return statement.on_conflict_do_update(

@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Executable, Row, bindparam, delete, func, 
 from registry.domain import Project, Role, format_time, preview_of, storable
 from registry.errors import NotFound
 from registry.storage.conditions import given_conditions, is_of_project, is_tagged
-from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
 from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import Entry
 from registry.storage.index.message_index import TITLE
@@ -157,11 +157,7 @@ def _insert_channel(tx: WriteTransaction, name: str, source: str, at: datetime) 
 
 @cache
 def _insert_or_nothing(dialect: str) -> Executable:
-    if dialect == "postgresql":
-        from sqlalchemy.dialects.postgresql import insert
-    else:
-        from sqlalchemy.dialects.sqlite import insert  # type: ignore[assignment]
-    return insert(channel).on_conflict_do_nothing(index_elements=["name"]).returning(channel)
+    return insert_into(dialect, channel).on_conflict_do_nothing(index_elements=["name"]).returning(channel)
 
 
 def _described_by(meta: Mapping[str, Any], row: ChannelRow) -> dict[str, Any]:

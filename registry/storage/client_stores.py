@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Table, select
 
 from registry.domain import format_time
-from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
 from registry.storage.safety.masking import masked
 from registry.storage.tables import store, store_session
 
@@ -92,10 +92,6 @@ def list_stores(tx: ReadTransaction) -> list[dict[str, Any]]:
 
 
 def _upsert(tx: WriteTransaction, table: Table, key: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
-    if tx.dialect.name == "postgresql":
-        from sqlalchemy.dialects.postgresql import insert
-    else:
-        from sqlalchemy.dialects.sqlite import insert  # type: ignore[assignment]
-    statement = insert(table)
+    statement = insert_into(tx.dialect.name, table)
     news = {name: statement.excluded[name] for name in rows[0] if name not in key}
     tx.execute(statement.on_conflict_do_update(index_elements=key, set_=news), rows)

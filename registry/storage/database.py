@@ -18,17 +18,20 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NewType, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NewType, Self, TypeVar
 from urllib.parse import unquote
 from weakref import WeakValueDictionary
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, Table, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from registry.access import Access
 from registry.errors import InvalidRequest, OperationTimeout, StorageError
 from registry.private_files import keep_private, make_private_file
 from registry.storage.safety.sight import OPTION, restrict_statements
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects.sqlite import Insert
 
 ReadTransaction = NewType("ReadTransaction", Connection)
 WriteTransaction = NewType("WriteTransaction", ReadTransaction)
@@ -165,6 +168,15 @@ def _read_only_engine(file: Path) -> Engine:
         connection.exec_driver_sql("BEGIN")
 
     return engine
+
+
+def insert_into(dialect: str, table: Table) -> Insert:
+    """An INSERT that can say what to do where the row is there already: each database has one of its own kind."""
+    if dialect == "postgresql":
+        from sqlalchemy.dialects.postgresql import insert
+    else:
+        from sqlalchemy.dialects.sqlite import insert  # type: ignore[assignment]
+    return insert(table)  # type: ignore[return-value]
 
 
 def _file_of(engine: Engine) -> Path | None:

@@ -15,7 +15,7 @@ from registry.errors import NotFound
 from registry.storage.aliases import canonical_name
 from registry.storage.channels import note_recalled
 from registry.storage.conditions import given_conditions
-from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
 from registry.storage.paging import Page, read_page
 from registry.storage.safety.masking import masked
 from registry.storage.tables import execution
@@ -62,10 +62,6 @@ class ExecutionFilter:
 
 def save_execution(tx: WriteTransaction, run: Execution) -> None:
     """Record a run, in one statement. A run recorded already (its caller gave up waiting) takes the new outcome."""
-    if tx.dialect.name == "postgresql":
-        from sqlalchemy.dialects.postgresql import insert
-    else:
-        from sqlalchemy.dialects.sqlite import insert  # type: ignore[assignment]
     values: dict[str, Any] = {
         "id": run.id,
         "operation": run.operation,
@@ -87,7 +83,7 @@ def save_execution(tx: WriteTransaction, run: Execution) -> None:
     values = masked(tx, storable(values))  # one record that cannot be stored would hold up all that come after it
     outcome = ("status", "error_code", "error", "finished_at", "duration_ms", "duration_rounded")
     tx.execute(
-        insert(execution)
+        insert_into(tx.dialect.name, execution)
         .values(**values)
         .on_conflict_do_update(index_elements=["id"], set_={name: values[name] for name in outcome})
     )

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from sqlalchemy import select
 
-from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
 from registry.storage.tables import schedule
 
 
@@ -18,11 +18,7 @@ def last_claimed(tx: ReadTransaction, job: str) -> datetime | None:
 
 def claim(tx: WriteTransaction, job: str, due: datetime) -> bool:
     """Take the job of that time; False where somebody has it already."""
-    if tx.dialect.name == "postgresql":
-        from sqlalchemy.dialects.postgresql import insert
-    else:
-        from sqlalchemy.dialects.sqlite import insert  # type: ignore[assignment]
-    taking = insert(schedule).values(job=job, due=due)
+    taking = insert_into(tx.dialect.name, schedule).values(job=job, due=due)
     later = schedule.c.due < taking.excluded.due
     taken = taking.on_conflict_do_update(index_elements=["job"], set_={"due": due}, where=later)
     return bool(tx.execute(taken.returning(schedule.c.job)).first())

@@ -19,7 +19,7 @@ from registry.errors import NotFound
 from registry.storage.aliases import aliases_of
 from registry.storage.channels import ChannelRow, find_channel, recount_channel, reindex_title
 from registry.storage.conditions import is_of_project
-from registry.storage.database import Database, ReadTransaction, WriteTransaction
+from registry.storage.database import Database, ReadTransaction, WriteTransaction, insert_into
 from registry.storage.messages import MessageRow, delete_channel, get_message, unindex
 from registry.storage.references import resolve_session
 from registry.storage.safety.masking import key_of
@@ -202,16 +202,12 @@ def _forget_channel(tx: WriteTransaction, row: ChannelRow, receipt: str, at: dat
 
 def note_forgotten(tx: WriteTransaction, digests: Sequence[tuple[bytes, str]], receipt: str, at: datetime) -> None:
     """Keep digests of what shall not come back."""
-    if tx.dialect.name == "postgresql":
-        from sqlalchemy.dialects.postgresql import insert as insert_or_nothing
-    else:
-        from sqlalchemy.dialects.sqlite import insert as insert_or_nothing  # type: ignore[assignment]
     rows = [
         {"digest": digest, "what": what, "receipt": receipt, "forgotten_at": at}
         for digest, what in dict(digests).items()
     ]
     if rows:
-        tx.execute(insert_or_nothing(forgotten).on_conflict_do_nothing(), rows)
+        tx.execute(insert_into(tx.dialect.name, forgotten).on_conflict_do_nothing(), rows)
 
 
 def keyed(key: bytes, what: str, of: bytes) -> bytes:

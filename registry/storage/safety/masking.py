@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 from sqlalchemy import Engine, select
 
-from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
 from registry.storage.tables import registry_key
 
 _KEYS: WeakKeyDictionary[Engine, bytes] = WeakKeyDictionary()
@@ -40,11 +40,7 @@ def forget_key(tx: WriteTransaction) -> None:
 
 def _make_key(tx: WriteTransaction) -> bytes:
     """Not remembered: this transaction may yet be undone."""
-    if tx.dialect.name == "postgresql":
-        from sqlalchemy.dialects.postgresql import insert
-    else:
-        from sqlalchemy.dialects.sqlite import insert  # type: ignore[assignment]
-    made = insert(registry_key).values(number=1, key=token_bytes(32)).on_conflict_do_nothing()
+    made = insert_into(tx.dialect.name, registry_key).values(number=1, key=token_bytes(32)).on_conflict_do_nothing()
     tx.execute(made)
     return bytes(tx.execute(select(registry_key.c.key).where(registry_key.c.number == 1)).scalar_one())
 
