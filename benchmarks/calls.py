@@ -11,10 +11,10 @@ from typing import Any
 
 from mcp import Client
 
-from benchmarks import servers
 from benchmarks.breakdown import Division, division_of
-from benchmarks.conversations import Message, conversation, questions
 from benchmarks.figures import Comparison, Spread
+from benchmarks.setup import servers
+from benchmarks.setup.conversations import Message, conversation, questions
 
 CALLS = 200
 WARM_UP = 20

@@ -22,8 +22,8 @@ from pathlib import Path
 
 from mcp import Client
 
-from benchmarks import servers
 from benchmarks.load import HTTP_CLIENTS, OUTCOME_HEADS, Outcome, outcome, two_conversations, write_on
+from benchmarks.setup import servers
 from benchmarks.writers import Writer, audit
 from tests.databases import running_postgres
 

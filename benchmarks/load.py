@@ -15,7 +15,7 @@ from typing import Any
 import httpx2
 from mcp import Client, MCPError
 
-from benchmarks import servers
+from benchmarks.setup import servers
 from benchmarks.writers import Audit, Writer, WrongAnswer, audit
 
 SERVERS = 8

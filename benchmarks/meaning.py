@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from sqlalchemy import select
 
-from benchmarks.corpus import fill
 from benchmarks.figures import table
 from benchmarks.scale import queries, size_of, timed
+from benchmarks.setup.corpus import fill
 from registry.registry import Registry
 from registry.search import meaning
 from registry.search.retrieval import SearchResult, find_messages
@@ -28,7 +28,7 @@ from registry.search.scope import Scope
 from registry.search.vectors import EmbeddingModel, Vector, keep_model, keep_vectors
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.tables import conversation
-from registry.text.syntax import Search
+from registry.text.request.syntax import Search
 
 HEADS = ("p50 / p95 in ms", "by words", "with meaning", "in a channel", "first search of a process")
 BATCH = 5_000

@@ -21,9 +21,9 @@ from typing import Any
 
 from mcp import Client
 
-from benchmarks import servers
-from benchmarks.conversations import questions
-from benchmarks.homes import MESSAGES_EACH, write_home
+from benchmarks.setup import servers
+from benchmarks.setup.conversations import questions
+from benchmarks.setup.homes import MESSAGES_EACH, write_home
 from benchmarks.sync import SYNC, at_home
 
 SESSIONS = {"claude-code": 1500, "codex": 750}

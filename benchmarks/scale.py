@@ -18,14 +18,14 @@ from typing import Any
 
 from sqlalchemy import text
 
-from benchmarks.corpus import fill, texts, vocabulary
 from benchmarks.figures import Spread, table
+from benchmarks.setup.corpus import fill, texts, vocabulary
 from registry.domain import parse_time
 from registry.registry import Registry
 from registry.search.retrieval import find_messages
 from registry.search.scope import Scope
 from registry.storage.database import Database, ReadTransaction
-from registry.text.analyzer import analyze
+from registry.text.analysis.analyzer import analyze
 
 QUERIES = 60
 KINDS = {"typical": (30, 20_000), "rare": (2_000, 100_000), "commonest": (0, 30)}

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks import servers
 from benchmarks.figures import Comparison, Spread
+from benchmarks.setup import servers
 
 PAIRS = 10
 AIM = 2.0

@@ -17,10 +17,10 @@ from typing import Any
 import httpx
 from mcp import Client
 
-from benchmarks import servers
-from benchmarks.conversations import conversation
 from benchmarks.figures import Spread
-from benchmarks.homes import write_home
+from benchmarks.setup import servers
+from benchmarks.setup.conversations import conversation
+from benchmarks.setup.homes import write_home
 
 SESSIONS = {"claude-code": 1500, "codex": 750, "cursor": 750}
 TURN = 6  # messages of a call that logs a conversation meanwhile

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from benchmarks import servers
+from benchmarks.setup import servers
 from benchmarks.startup import ask, leave, open_window
 from cli.shared.place import Place
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from mcp import Client
 
-from benchmarks.conversations import Message
+from benchmarks.setup.conversations import Message
 
 RESENT = 6  # messages of the conversation so far that go along with each turn
 PAGE = 1000

@@ -26,7 +26,7 @@ from orchestrator.requests import (
     Request,
 )
 from registry.errors import ErrorCode
-from registry.text.visible import visible, visible_in
+from registry.text.privacy.visible import visible, visible_in
 
 CHANNELS = "registry://channels"
 JSON = "application/json"

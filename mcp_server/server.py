@@ -19,21 +19,21 @@ from mcp.server.mcpserver.tools import Tool as SdkTool
 from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult, Tool
 from pydantic import ValidationError
 
-from mcp_server.archive_tools import add_archive_tools
 from mcp_server.completion import add_completion
 from mcp_server.envelope import reply
-from mcp_server.export_tool import add_export_tool
-from mcp_server.forget_tool import add_forget_tool
-from mcp_server.history_tools import add_history_tools
 from mcp_server.identity import client_name
 from mcp_server.instructions import instructions_for, tell_each_client
 from mcp_server.prompts import add_prompts
 from mcp_server.resources import add_resources
 from mcp_server.schemas import slim, slim_output
-from mcp_server.sdk import add_made_tool, tool_named
-from mcp_server.search_tool import add_search_tool
 from mcp_server.subscriptions import ChannelBus, add_subscriptions
-from mcp_server.tools import add_channel_tools
+from mcp_server.tools.archive import add_archive_tools
+from mcp_server.tools.conversations import add_channel_tools
+from mcp_server.tools.export import add_export_tool
+from mcp_server.tools.forget import add_forget_tool
+from mcp_server.tools.history import add_history_tools
+from mcp_server.tools.search import add_search_tool
+from mcp_server.transport.sdk import add_made_tool, tool_named
 from orchestrator.calls import RESULTS, TOLD, as_meant, example, refusal
 from orchestrator.lazy import GrownChannels, RunOperation
 from orchestrator.refusals import invalid_request

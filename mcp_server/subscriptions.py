@@ -18,7 +18,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ResourceUpdated, S
 from mcp.types import EmptyResult, SubscribeRequestParams, UnsubscribeRequestParams
 
 from mcp_server.resources import CHANNELS, uri_of
-from mcp_server.sdk import answer_method, connection_of
+from mcp_server.transport.sdk import answer_method, connection_of
 from orchestrator.lazy import GrownChannels
 from registry.access import ASKING, Access
 from registry.domain import now

@@ -13,8 +13,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 from pydantic.json_schema import SkipJsonSchema
 
 from registry.domain import now, parse_time
-from registry.text.spans import Span
-from registry.text.time_words import parse_span
+from registry.text.times.spans import Span
+from registry.text.times.time_words import parse_span
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 

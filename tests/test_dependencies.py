@@ -106,7 +106,7 @@ def inherited_from_the_sdk() -> set[str]:
     return {name for instance in instances for name in dir(instance) if is_private(name)}
 
 
-@pytest.mark.parametrize("file", sorted((ROOT / "mcp_server").glob("*.py")), ids=lambda file: file.name)
+@pytest.mark.parametrize("file", sorted((ROOT / "mcp_server").rglob("*.py")), ids=lambda file: file.name)
 def test_private_names_of_the_mcp_sdk_are_used_in_one_file_only(file: Path) -> None:
     module = ast.parse(file.read_text(encoding="utf-8"))
     own = {node.attr for node in ast.walk(module) if isinstance(node, ast.Attribute) and is_own(node.value)}

@@ -16,7 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from backoffice.admission import COOKIE
 from backoffice.pages.language import counter, language_of, teller, translator
 from backoffice.pages.zone import zone_told
-from registry.text.visible import visible
+from registry.text.privacy.visible import visible
 
 BACKOFFICE = Path(__file__).parent.parent
 STATIC = BACKOFFICE / "static"

@@ -8,23 +8,11 @@ from fastapi import FastAPI
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
-from backoffice.pages import (
-    actions,
-    backups,
-    briefings,
-    channels,
-    conversation,
-    flow,
-    flow_sources,
-    flow_statistics,
-    flow_try,
-    forgetting,
-    login,
-    today,
-    usage,
-    views,
-)
+from backoffice.pages import login
+from backoffice.pages.archive import backups, briefings, forgetting
+from backoffice.pages.flow import playground, runs, sources, statistics
 from backoffice.pages.rendering import STATIC
+from backoffice.pages.viewer import actions, channels, conversation, today, usage, views
 
 # The monitor's runs last: `/flow/{execution_id}` would take the addresses of its other pages.
 ROUTERS = (
@@ -38,10 +26,10 @@ ROUTERS = (
     conversation.router,
     actions.router,
     forgetting.router,
-    flow_statistics.router,
-    flow_sources.router,
-    flow_try.router,
-    flow.router,
+    statistics.router,
+    sources.router,
+    playground.router,
+    runs.router,
 )
 
 

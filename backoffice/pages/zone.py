@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from fastapi import Request
 
 from registry.domain import format_time, parse_time
-from registry.text.time_words import parse_span
+from registry.text.times.time_words import parse_span
 
 COOKIE = "zone"
 Told = Literal["told", "untold", "unknown"]

@@ -14,7 +14,7 @@ from cli.output import as_json_option, line_width, print_json
 from orchestrator.calls import as_request, extract_result, log_result
 from orchestrator.field_types import Mode, RoleName
 from registry.errors import InvalidRequest
-from registry.text.time_words import parse_span
+from registry.text.times.time_words import parse_span
 
 if TYPE_CHECKING:
     from registry.storage.executions import Execution

@@ -53,7 +53,7 @@ def resource_of(settings: Settings) -> str:
 def _verifier(settings: Settings) -> Verify | None:
     if not settings.oauth_issuer:
         return None
-    from mcp_server.oauth import verifier_of  # only who has an issuer needs it
+    from mcp_server.transport.oauth import verifier_of  # only who has an issuer needs it
 
     return verifier_of(settings.oauth_issuer, resource_of(settings))
 

@@ -23,7 +23,7 @@ def mcp(toolsets: str, project: str | None) -> None:
 
     Clients are told of this command by what `ctxr up` prints.
     """
-    from mcp_server.stdio import run_stdio
+    from mcp_server.transport.stdio import run_stdio
 
     chosen, folder = window_options(toolsets, project)
     # Waiting for stdin cannot be interrupted otherwise, and what was answered is stored already.

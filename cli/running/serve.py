@@ -28,8 +28,8 @@ from cli.running.addresses import is_registry, local_address
 from cli.running.letting_in import check_exposure, page_address, resource_of, rules_of
 from cli.running.patience import PatientProtocol
 from cli.shared.process import sharing
-from mcp_server.http import http_app
 from mcp_server.server import create_server
+from mcp_server.transport.http import http_app
 from orchestrator.recording.retention import forgetting
 from orchestrator.refusals import Refusal
 from orchestrator.requests import Request
@@ -91,7 +91,7 @@ def build_app(settings: Settings) -> FastAPI:
     app.router.routes.append(Route("/mcp", mcp_app))
     app.state.shared = run, grown
     if settings.oauth_issuer:
-        from mcp_server.oauth import resource_routes  # only who has an issuer needs it
+        from mcp_server.transport.oauth import resource_routes  # only who has an issuer needs it
 
         app.router.routes += resource_routes(resource_of(settings), settings.oauth_issuer)
     return app

@@ -17,8 +17,8 @@ from orchestrator.answer.where_it_stands import where_it_stands
 from orchestrator.requests import ExtractQuery, ExtractRequest
 from registry.domain import format_time, new_id, parse_time
 from registry.storage.paging import cursor_of, encode_cursor
-from registry.text.confidence import Confidence
-from registry.text.matching import matching_tokens
+from registry.text.ranking.confidence import Confidence
+from registry.text.ranking.matching import matching_tokens
 
 GUESS_TOKENS = 1_200
 """A guess is short."""

@@ -11,8 +11,8 @@ from orchestrator.answer.relevance import Judged
 from orchestrator.answer.selection import MessageDict
 from registry.search.retrieval import SearchResult
 from registry.storage.channels import ChannelRow
-from registry.text.confidence import Confidence
-from registry.text.understanding import Understood
+from registry.text.ranking.confidence import Confidence
+from registry.text.request.understanding import Understood
 
 
 @dataclass(frozen=True, slots=True)

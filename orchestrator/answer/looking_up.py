@@ -15,9 +15,9 @@ from registry.search.retrieval import SearchResult, find_messages
 from registry.search.scope import Scope, narrow
 from registry.storage.database import ReadTransaction
 from registry.storage.facets import known_names
-from registry.text.query import parse_query
-from registry.text.similar import SimilarMessages
-from registry.text.understanding import Known, Understood, understand
+from registry.text.ranking.similar import SimilarMessages
+from registry.text.request.query import parse_query
+from registry.text.request.understanding import Known, Understood, understand
 
 
 def ask(tx: ReadTransaction, text: str, utc_offset_minutes: int | None, given: Scope) -> tuple[Understood, Scope]:

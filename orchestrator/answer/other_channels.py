@@ -12,8 +12,8 @@ from registry.search.scope import Scope
 from registry.storage.channels import ChannelRow
 from registry.storage.database import ReadTransaction
 from registry.storage.messages import MessageRow, by_numbers, messages_of
-from registry.text.confidence import Confidence
-from registry.text.snippets import snippet
+from registry.text.ranking.confidence import Confidence
+from registry.text.ranking.snippets import snippet
 
 CLOSE = 0.85
 """A channel that scores so much of the best one may as well be meant: its best passages are given, too."""

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from orchestrator.answer.delivery import Turn
 from orchestrator.recording.recorder import KEPT_ITEMS
 from registry.search.retrieval import SearchResult, Wording
-from registry.text.confidence import Confidence, confidence_of
-from registry.text.ranking import Ranked
-from registry.text.similar import SimilarMessages
-from registry.text.term_weights import coverage
+from registry.text.ranking.confidence import Confidence, confidence_of
+from registry.text.ranking.scores import Ranked
+from registry.text.ranking.similar import SimilarMessages
+from registry.text.ranking.term_weights import coverage
 
 NEARLY_KEPT = 10
 """So many places in a record are for the best of those that were dropped: they show where the line was drawn."""

@@ -9,8 +9,8 @@ from orchestrator.answer.reversals import sentences_that_take_back
 from registry.search.retrieval import SearchResult, Wording
 from registry.storage.database import ReadTransaction
 from registry.storage.messages import MessageRow, by_numbers
-from registry.text.analyzer import analyze
-from registry.text.ranking import Candidate, weight_of
+from registry.text.analysis.analyzer import analyze
+from registry.text.ranking.scores import Candidate, weight_of
 
 HITS = 3
 """So many of the best messages are asked whether they still hold."""

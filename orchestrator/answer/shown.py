@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from registry.text.visible import visible
+from registry.text.privacy.visible import visible
 
 
 def shown(value: Any) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from secrets import token_bytes
 from typing import Any
 
-from registry.text.secrets import is_secret_value, mask, mask_secrets
+from registry.text.privacy.secrets import is_secret_value, mask, mask_secrets
 
 _HOME = re.compile(r"(?:/(?:home|Users)|[A-Za-z]:\\{1,2}Users)(?:/|\\{1,2})([^/\\\s\"'`:*?<>|,;)\]}]+)")
 """A home folder; its group is who lives there."""

@@ -31,7 +31,7 @@ from registry.storage.extract_results import get_result, save_result
 from registry.storage.messages import MessageRow, messages_of, seqs_of, turns_of
 from registry.storage.paging import decode_cursor, place_of
 from registry.storage.references import existing_channel
-from registry.text.understanding import Understood
+from registry.text.request.understanding import Understood
 
 OTHER_CHANNELS = 5
 """How many further channels are offered where one had to be chosen."""

@@ -26,12 +26,12 @@ from registry.storage.database import ReadTransaction
 from registry.storage.messages import MessageFilter, by_numbers, list_messages
 from registry.storage.paging import Order, Page, decode_cursor, encode_cursor
 from registry.storage.references import resolve_session
-from registry.text.confidence import Confidence
-from registry.text.matching import matched_words
-from registry.text.query import ParsedQuery
-from registry.text.snippets import snippet
-from registry.text.term_weights import coverage
-from registry.text.understanding import Understood, understand
+from registry.text.ranking.confidence import Confidence
+from registry.text.ranking.matching import matched_words
+from registry.text.ranking.snippets import snippet
+from registry.text.ranking.term_weights import coverage
+from registry.text.request.query import ParsedQuery
+from registry.text.request.understanding import Understood, understand
 
 MATCHES = 3
 """How many matches of a session are shown."""

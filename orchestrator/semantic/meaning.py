@@ -17,8 +17,8 @@ from orchestrator.semantic.models import embedder_for
 from registry.errors import RegistryError
 from registry.extras import install_command
 from registry.search.vectors import EmbeddingModel, find_model
-from registry.text.query import parse_query
-from registry.text.ranking import OTHER_WORDING
+from registry.text.ranking.scores import OTHER_WORDING
+from registry.text.request.query import parse_query
 
 if TYPE_CHECKING:
     from registry.registry import Registry

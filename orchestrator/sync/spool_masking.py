@@ -27,7 +27,8 @@ HINTS = (
     *("shp", "dop_v1_", "doo_v1_", "dor_v1_", "gsk_", "xai-", "r8_", "pplx-", "dckr_pat_", "hvs.", "hvb.", "atatt3"),
     *("lin_api_", "ctxr_", "ntn_", "dapi", "eyj"),
 )
-"""One of these, or `DIGITS` digits, stands in every text in which a rule of `registry.text.secrets` finds anything."""
+"""One of these, or `DIGITS` digits, stands in every text in which a rule of `registry.text.privacy.secrets` finds
+anything."""
 DIGITS = 13
 """A resident number has so many, a card no fewer."""
 
@@ -56,8 +57,8 @@ def without_secrets(home: str, payload: Mapping[str, Any]) -> dict[str, Any]:
     held = {name: said for name in SAID if isinstance(said := payload.get(name), str) and may_hold_secret(said)}
     if not held:
         return dict(payload)
-    from registry.text.secrets import mask_secrets
-    from registry.text.unkept import without_private
+    from registry.text.privacy.secrets import mask_secrets
+    from registry.text.privacy.unkept import without_private
 
     said = {name: without_private(text) for name, text in held.items()}
     rules = loads(_read(os.path.join(home, FILE)) or "{}")
@@ -77,7 +78,7 @@ def _is_unmasked(payload: Mapping[str, Any], patterns: Sequence[str]) -> bool:
     """All folders that the hook names must be such projects: which of them it is, the registry will say."""
     if not patterns:
         return False
-    from registry.text.unkept import is_like
+    from registry.text.privacy.unkept import is_like
 
     roots = payload.get("workspace_roots")
     folders = [one for one in (*(roots if isinstance(roots, list) else ()), payload.get("cwd")) if isinstance(one, str)]

@@ -15,7 +15,7 @@ from typing import Any
 from registry.domain import EARLIEST, Message, Session, format_time
 from registry.storage.database import WriteTransaction
 from registry.storage.safety.masking import key_of, mask_value
-from registry.text.unkept import is_like, without_private
+from registry.text.privacy.unkept import is_like, without_private
 
 _IDENTITY = frozenset({"native_id", "request_id", "session_id", "parent", "project", "time", "timestamp"})
 """What a message or a session is known by is not looked through."""

@@ -19,7 +19,7 @@ from registry.storage.messages import MessageRow, revise
 from registry.storage.safety.forgetting import wipe
 from registry.storage.safety.masking import key_of, mask_value
 from registry.storage.tables import channel, conversation, execution, extract_result, message_vector
-from registry.text.secrets import MARK
+from registry.text.privacy.secrets import MARK
 
 BATCH = 500
 Progress = Callable[[int, int], None]

@@ -19,7 +19,7 @@ from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import UNINDEXED, message_entry, searched_tokens
 from registry.storage.messages import LATEST_FIRST, MessageRow, revise
 from registry.storage.tables import channel, conversation
-from registry.text.analyzer import ANALYZER_VERSION
+from registry.text.analysis.analyzer import ANALYZER_VERSION
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from sqlalchemy import func, select
 from registry.storage.database import ReadTransaction
 from registry.storage.index.index_entries import RECALL, UNINDEXED
 from registry.storage.tables import channel, conversation
-from registry.text.understanding import asks_for_another
+from registry.text.request.understanding import asks_for_another
 
 TURN = timedelta(hours=1)
 """An agent may have worked so long on its turn before it asks."""

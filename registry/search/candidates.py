@@ -27,9 +27,9 @@ from registry.storage.database import ReadTransaction
 from registry.storage.index.index_entries import channel_token, month_tokens, role_token, source_token
 from registry.storage.index.message_index import COLUMNS, Groups, MessageIndex
 from registry.storage.tables import channel, conversation
-from registry.text.ranking import FARTHEST, Candidate, Title
-from registry.text.term_weights import COMMON_TERMS, Term
-from registry.text.top_k import sum_weights, top_k
+from registry.text.ranking.scores import FARTHEST, Candidate, Title
+from registry.text.ranking.term_weights import COMMON_TERMS, Term
+from registry.text.ranking.top_k import sum_weights, top_k
 
 CANDIDATES = 1000
 CANDIDATES_IN_CHANNEL = 2000

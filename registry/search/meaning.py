@@ -27,9 +27,9 @@ from registry.storage.database import ReadTransaction
 from registry.storage.index.engines import index_of
 from registry.storage.safety.sight import access_of
 from registry.storage.tables import conversation
-from registry.text.post_filter import carried, left_out, post_filter
-from registry.text.ranking import Candidate
-from registry.text.similar import (
+from registry.text.ranking.post_filter import carried, left_out, post_filter
+from registry.text.ranking.scores import Candidate
+from registry.text.ranking.similar import (
     CHANNEL_WEIGHT,
     MARGIN,
     NEAR,
@@ -37,8 +37,8 @@ from registry.text.similar import (
     deviations_by_chance,
     weight_of_meaning,
 )
-from registry.text.spans import Span
-from registry.text.syntax import Search
+from registry.text.request.syntax import Search
+from registry.text.times.spans import Span
 
 MOST = 100
 """How many messages are similar at most."""

@@ -30,11 +30,10 @@ from registry.storage.database import ReadTransaction
 from registry.storage.index.engines import index_of
 from registry.storage.index.message_index import MessageIndex
 from registry.storage.tables import channel, conversation
-from registry.text.confidence import Evidence
-from registry.text.matching import matched_by
-from registry.text.post_filter import carried, left_out, post_filter
-from registry.text.query import ParsedQuery, parse_query
-from registry.text.ranking import (
+from registry.text.ranking.confidence import Evidence
+from registry.text.ranking.matching import matched_by
+from registry.text.ranking.post_filter import carried, left_out, post_filter
+from registry.text.ranking.scores import (
     Candidate,
     Ranked,
     RankedChannel,
@@ -47,10 +46,11 @@ from registry.text.ranking import (
     whole_scores,
     within_claim,
 )
-from registry.text.similar import SimilarMessages
-from registry.text.spans import Span
-from registry.text.syntax import Search
-from registry.text.term_weights import Term, coverage, full_weight, idf, weighted_terms
+from registry.text.ranking.similar import SimilarMessages
+from registry.text.ranking.term_weights import Term, coverage, full_weight, idf, weighted_terms
+from registry.text.request.query import ParsedQuery, parse_query
+from registry.text.request.syntax import Search
+from registry.text.times.spans import Span
 
 BUDGETS = {"sqlite": 100_000, "postgresql": 20_000}
 """Postings one search reads of its rarer terms unless the settings say otherwise.

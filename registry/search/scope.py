@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Select, select
 from registry.storage.conditions import given_conditions, is_in, is_none_of, is_of_project, is_tagged
 from registry.storage.index.message_index import Groups
 from registry.storage.tables import channel, conversation
-from registry.text.syntax import Search
+from registry.text.request.syntax import Search
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from sqlalchemy import select
 from registry.storage.database import ReadTransaction
 from registry.storage.index.message_index import MessageIndex
 from registry.storage.tables import conversation
-from registry.text.analyzer import HANGUL_KEY_PREFIX, LATIN_KEY_PREFIX, Kind, identifier_parts, stem, words
-from registry.text.edit_distance import SHORTEST, SHORTEST_FOR_TWO, nearest, neighbours
-from registry.text.query import ParsedQuery, QueryWord
-from registry.text.term_weights import occurs_at_all
+from registry.text.analysis.analyzer import HANGUL_KEY_PREFIX, LATIN_KEY_PREFIX, Kind, identifier_parts, stem, words
+from registry.text.analysis.edit_distance import SHORTEST, SHORTEST_FOR_TWO, nearest, neighbours
+from registry.text.ranking.term_weights import occurs_at_all
+from registry.text.request.query import ParsedQuery, QueryWord
 
 MOST_CORRECTIONS = 3
 _SAMPLE = 20

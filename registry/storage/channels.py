@@ -22,7 +22,7 @@ from registry.storage.nicknames import check_nickname
 from registry.storage.paging import Page, read_page
 from registry.storage.safety.masking import masked
 from registry.storage.tables import channel, channel_alias, conversation, tag
-from registry.text.analyzer import analyze
+from registry.text.analysis.analyzer import analyze
 
 ChannelRow = Row[Any]
 

@@ -21,7 +21,7 @@ from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import message_entry, searched_tokens
 from registry.storage.paging import Page, is_past, read_page, read_rows
 from registry.storage.tables import channel, conversation, message_alias
-from registry.text.analyzer import ANALYZER_VERSION
+from registry.text.analysis.analyzer import ANALYZER_VERSION
 
 MessageRow = Row[*tuple[Any, ...]]
 

@@ -55,7 +55,7 @@ async def test_a_registry_that_cannot_be_opened_is_an_answer_not_a_crash(tmp_pat
 
 
 def test_the_handshake_waits_for_no_graph_and_no_database() -> None:
-    code = f"import sys, mcp_server.stdio; print([name for name in {HEAVY} if name in sys.modules])"
+    code = f"import sys, mcp_server.transport.stdio; print([name for name in {HEAVY} if name in sys.modules])"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert loaded.stdout.strip() == "[]"
 

@@ -25,7 +25,7 @@ from registry.storage.channels import ChannelFilter, channels_by_number, list_ch
 from registry.storage.index.rebuild_index import reindex
 from registry.storage.messages import by_numbers
 from registry.storage.paging import Page
-from registry.text.spans import Span
+from registry.text.times.spans import Span
 from sources.base import Places
 from sources.readers import READERS
 from tests.sources.claude_code import claude_code_files

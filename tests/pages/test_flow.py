@@ -143,7 +143,7 @@ async def test_the_frame_of_the_statistics_is_there_before_the_figures(
         assert may_count.wait(10)
         return execution_statistics(*args, **kwargs)
 
-    monkeypatch.setattr("backoffice.pages.flow_statistics.execution_statistics", slow)
+    monkeypatch.setattr("backoffice.pages.flow.statistics.execution_statistics", slow)
     async with httpx.AsyncClient(base_url=server) as http, http.stream("GET", "/flow/statistics") as answer:
         parts = answer.aiter_text()
         first = await anext(parts)

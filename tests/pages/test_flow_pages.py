@@ -10,8 +10,8 @@ import httpx
 import pytest
 from sqlalchemy import update
 
-from backoffice.pages.flow_rendering import bar, duration, share
-from backoffice.pages.flow_run import waterfall
+from backoffice.pages.flow.rendering import bar, duration, share
+from backoffice.pages.flow.run import waterfall
 from orchestrator.graph import describe_graph
 from orchestrator.operation_names import READING
 from orchestrator.service import Orchestrator

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backoffice.pages.markdown import code_html, html_of, image_in, with_images_by_number
+from backoffice.pages.viewer.markdown import code_html, html_of, image_in, with_images_by_number
 
 ATTACKS = [
     "<script>alert(1)</script>",

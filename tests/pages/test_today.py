@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from backoffice.pages.today import LEVELS, map_of
+from backoffice.pages.viewer.today import LEVELS, map_of
 from orchestrator.service import Orchestrator
 from registry.domain import now
 from registry.registry import Registry

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from registry.text.analyzer import analyze
+from registry.text.analysis.analyzer import analyze
 
 COMPLETE = "zzscoped"
 """Held by the entry `MARK` of an index in which every message has the tokens of its scope."""

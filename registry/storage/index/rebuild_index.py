@@ -17,7 +17,7 @@ from registry.storage.database import Database, ReadTransaction, WriteTransactio
 from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import COMPLETE, MARK, Entry, message_entry, searched_tokens
 from registry.storage.tables import channel, conversation
-from registry.text.analyzer import ANALYZER_VERSION
+from registry.text.analysis.analyzer import ANALYZER_VERSION
 
 BATCH = 500
 BUILD = f"message_index_v{ANALYZER_VERSION}_build"

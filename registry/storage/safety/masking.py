@@ -69,7 +69,7 @@ def holds_secret(value: Any) -> bool:
 
 def _mask_item(name: object, value: Any, key: bytes) -> Any:
     if isinstance(name, str) and isinstance(value, str):
-        from registry.text.secrets import is_secret_value, mask
+        from registry.text.privacy.secrets import is_secret_value, mask
 
         if is_secret_value(name, value):
             return mask(value, "password" if "pass" in name.lower() else "secret", key)
@@ -82,7 +82,9 @@ def _mask_text(text: str, key: bytes) -> str:
     clean = _CLEAN.setdefault(key, set())
     if hash(text) in clean:
         return text
-    from registry.text.secrets import mask_secrets  # its patterns are needed where something is stored, and only there
+    from registry.text.privacy.secrets import (
+        mask_secrets,  # its patterns are needed where something is stored, and only there
+    )
 
     found = mask_secrets(text, key)
     if found == text:

@@ -14,7 +14,7 @@ from registry.storage.channels import title_entry
 from registry.storage.database import Database, create_database_engine, storage_errors
 from registry.storage.index.index_entries import COMPLETE, Entry, message_entry, searched_tokens
 from registry.storage.tables import channel, conversation
-from registry.text.analyzer import ANALYZER_VERSION
+from registry.text.analysis.analyzer import ANALYZER_VERSION
 
 SHOWN = 5
 """Of each kind of damage so many are named."""

@@ -17,7 +17,7 @@ from cli.incoming.hook import answer, source_of, spooled
 from orchestrator.sync import spool
 from orchestrator.sync.spool_masking import may_hold_secret, share_masking
 from registry.settings import Settings, default_home
-from registry.text.secrets import _NAMES, RULES
+from registry.text.privacy.secrets import _NAMES, RULES
 from tests.cli.conftest import Ctxr, bare_ctxr
 from tests.orchestrator.test_secrets import SAID, planted_in
 

@@ -15,7 +15,7 @@ from registry.storage.index.index_entries import message_entry
 from registry.storage.messages import delete_channel, delete_message, restore_channel, restore_message
 from registry.storage.safety.forgetting import Wanted, affected_by, forget
 from registry.storage.tables import conversation
-from registry.text.analyzer import analyze
+from registry.text.analysis.analyzer import analyze
 from tests.registry.ingest.chats import BASKET, Chat, Turn, channels
 
 VAGUE = (Turn("continue", "Where were we?"), *BASKET)

@@ -13,8 +13,8 @@ from registry.search.meaning import pack, similarity, with_meaning
 from registry.search.retrieval import find_messages
 from registry.search.scope import Scope
 from registry.search.vectors import EmbeddingModel, Vector, keep_model, keep_vectors, unembedded
-from registry.text.similar import SimilarMessages
-from registry.text.syntax import Search
+from registry.text.ranking.similar import SimilarMessages
+from registry.text.request.syntax import Search
 
 pytestmark = pytest.mark.anyio
 

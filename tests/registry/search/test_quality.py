@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from registry.text.analyzer import analyze
-from registry.text.matching import matched_words
-from registry.text.query import ParsedQuery, parse_query
-from registry.text.ranking import Candidate, own_scores, rank
-from registry.text.term_weights import coverage, full_weight, weighted_terms
+from registry.text.analysis.analyzer import analyze
+from registry.text.ranking.matching import matched_words
+from registry.text.ranking.scores import Candidate, own_scores, rank
+from registry.text.ranking.term_weights import coverage, full_weight, weighted_terms
+from registry.text.request.query import ParsedQuery, parse_query
 
 THRESHOLD = 0.2
 BUDGET = 100_000

@@ -19,11 +19,11 @@ from registry.storage.channels import edit_channel, get_channel
 from registry.storage.database import ReadTransaction
 from registry.storage.index.engines import index_of
 from registry.storage.messages import delete_channel
-from registry.text.analyzer import analyze
-from registry.text.confidence import Confidence, confidence_of
-from registry.text.query import parse_query
-from registry.text.spans import Span
-from registry.text.syntax import Search
+from registry.text.analysis.analyzer import analyze
+from registry.text.ranking.confidence import Confidence, confidence_of
+from registry.text.request.query import parse_query
+from registry.text.request.syntax import Search
+from registry.text.times.spans import Span
 from tests.seeded import Seeded
 
 pytestmark = pytest.mark.anyio

@@ -28,7 +28,7 @@ from registry.storage.messages import restore_channel
 from registry.storage.migrate import current_revision, migrate
 from registry.storage.migrations import HEAD
 from registry.storage.tables import metadata
-from registry.text.analyzer import analyze
+from registry.text.analysis.analyzer import analyze
 
 SAID_AT = datetime(2026, 3, 5, 10, 0, 0, 123000, tzinfo=UTC)
 KEPT, TAKEN_OUT, GONE_WITH_ITS_CHANNEL = 1, 2, 3

@@ -19,7 +19,7 @@ from registry.storage.index.index_entries import COMPLETE, MARK, Entry
 from registry.storage.index.rebuild_index import reindex
 from registry.storage.messages import delete_message, restore_message
 from registry.storage.tables import conversation
-from registry.text.analyzer import ANALYZER_VERSION
+from registry.text.analysis.analyzer import ANALYZER_VERSION
 
 pytestmark = pytest.mark.anyio
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.text.analyzer import LONGEST_TOKEN, Kind, Word, analyze, stem, words
-from registry.text.particles import strip_particles
-from registry.text.phonetic import loan_key
+from registry.text.analysis.analyzer import LONGEST_TOKEN, Kind, Word, analyze, stem, words
+from registry.text.analysis.particles import strip_particles
+from registry.text.analysis.phonetic import loan_key
 
 KEY_PREFIXES = ("zzkl", "zzkh")
 

@@ -1,6 +1,6 @@
 """How sure an answer is: what its words, its meaning and its lead say together."""
 
-from registry.text.confidence import Confidence, Evidence, confidence_of
+from registry.text.ranking.confidence import Confidence, Evidence, confidence_of
 
 HALF = [Evidence(covered=0.5, told=0.4)]
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.text.analyzer import analyze
-from registry.text.query import QueryWord, parse_query
+from registry.text.analysis.analyzer import analyze
+from registry.text.request.query import QueryWord, parse_query
 
 
 def subject(text: str) -> list[str]:

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.text.confidence import Confidence, Evidence, confidence_of
-from registry.text.matching import matched_words
-from registry.text.query import ParsedQuery, QueryWord, parse_query
-from registry.text.ranking import (
+from registry.text.ranking.confidence import Confidence, Evidence, confidence_of
+from registry.text.ranking.matching import matched_words
+from registry.text.ranking.scores import (
     CLAIM,
     Candidate,
     RankedChannel,
@@ -22,7 +21,8 @@ from registry.text.ranking import (
     whole_scores,
     within_claim,
 )
-from registry.text.term_weights import coverage, full_weight, idf, weighted_terms
+from registry.text.ranking.term_weights import coverage, full_weight, idf, weighted_terms
+from registry.text.request.query import ParsedQuery, QueryWord, parse_query
 
 TOTAL = 100
 PLENTY = 100_000

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from registry.text.edit_distance import distance, nearest, neighbours
-from registry.text.query import parse_query
-from registry.text.snippets import MARK, one_line, snippet
-from registry.text.top_k import sum_weights, top_k
+from registry.text.analysis.edit_distance import distance, nearest, neighbours
+from registry.text.ranking.snippets import MARK, one_line, snippet
+from registry.text.ranking.top_k import sum_weights, top_k
+from registry.text.request.query import parse_query
 
 
 @pytest.mark.parametrize(

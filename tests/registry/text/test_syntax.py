@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.text.post_filter import carried, left_out, post_filter
-from registry.text.syntax import Search, read_search
-from registry.text.time_words import find_time
+from registry.text.ranking.post_filter import carried, left_out, post_filter
+from registry.text.request.syntax import Search, read_search
+from registry.text.times.time_words import find_time
 
 NOW = datetime(2026, 3, 12, 15, 30, tzinfo=UTC)  # a Thursday
 

@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from registry.text.query import parse_query
-from registry.text.syntax import EVER
-from registry.text.understanding import Known, Understood, understand
+from registry.text.request.query import parse_query
+from registry.text.request.syntax import EVER
+from registry.text.request.understanding import Known, Understood, understand
 
 SEOUL = timezone(timedelta(hours=9))
 NOW = datetime(2026, 3, 18, 15, 30, tzinfo=SEOUL)  # a Wednesday

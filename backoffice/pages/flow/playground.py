@@ -1,0 +1,138 @@
+"""/flow/try and /flow/cases: ask with other words and limits, compare, and keep what should have been found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, get_args
+
+from fastapi import APIRouter, Form, Path, Query, Request
+from fastapi.responses import HTMLResponse, RedirectResponse
+
+from backoffice.dependencies import SOURCE, Asking, Stored
+from backoffice.pages.flow.rendering import render_flow
+from backoffice.pages.rendering import address
+from backoffice.queries import Word
+from orchestrator.evaluation import JUDGED, Outcome, evaluate, hit_rates, repeatable
+from orchestrator.field_types import Mode, RoleName
+from registry.domain import new_id
+from registry.errors import InvalidRequest
+from registry.storage.executions import get_execution
+from registry.storage.expectations import drop_expectation, keep_expectation, list_expectations
+
+router = APIRouter(prefix="/flow", default_response_class=HTMLResponse)
+
+SEE_OTHER = 303
+TAKES = {
+    "extract": ("text", "also", "limit", "mode", "roles", "max_tokens", "from", "to"),
+    "search": ("text", "limit", "roles", "project", "tag", "from", "to"),
+    "search_sessions": ("text", "also", "limit", "roles", "project", "tag", "from", "to"),
+}
+"""What the form has that an operation takes."""
+NUMBERS = ("limit", "max_tokens")
+_MESSAGE = re.compile(r"conv_[0-9a-z]+")
+
+Text = Annotated[str, Form()]
+
+
+@router.get("/try")
+async def try_page(request: Request, registry: Stored, run: Annotated[Word | None, Query()] = None) -> HTMLResponse:
+    """A form to ask with; `run`: filled in as that run asked."""
+    asked: dict[str, Any] = {}
+    if run:
+        asked = repeatable(await registry.read(lambda tx: get_execution(tx, run)))
+    return render_flow(
+        request,
+        "try.html",
+        of=run,
+        operation=asked.get("operation", "extract"),
+        channel=asked.get("channel", ""),
+        query=asked.get("query", {}),
+        operations=JUDGED,
+        modes=get_args(Mode),
+        roles=get_args(RoleName),
+    )
+
+
+@router.post("/try")
+async def try_it(
+    client: Asking,
+    operation: Text,
+    text: Text = "",
+    also: Text = "",
+    channel: Text = "",
+    project: Text = "",
+    tag: Text = "",
+    limit: Text = "",
+    max_tokens: Text = "",
+    mode: Text = "",
+    from_: Annotated[str, Form(alias="from")] = "",
+    to: Text = "",
+    roles: Annotated[Sequence[str], Form()] = (),
+    of: Text = "",
+) -> RedirectResponse:
+    """Ask, and show the run; beside the one that the form was filled in from."""
+    lines = [line.strip() for line in also.splitlines() if line.strip()]
+    given = {"text": text, "also": lines, "project": project, "tag": tag, "limit": limit, "max_tokens": max_tokens}
+    given |= {"mode": mode, "from": from_, "to": to, "roles": list(roles)}
+    query = {name: _number(name, given[name]) for name in TAKES.get(operation, ()) if given[name]}
+    asked = {"operation": operation, "channel": channel.strip() or None, "query": query, "source": SOURCE}
+    made = new_id("exec")
+    await client.orchestrator.run(asked, client.name, made)  # a failure is shown as the run's page shows it
+    return RedirectResponse(address(f"/flow/{made}", beside=of), SEE_OTHER)
+
+
+def _number(name: str, given: Any) -> Any:
+    return int(given) if name in NUMBERS and given.isascii() and given.isdecimal() else given
+
+
+@router.get("/compare")
+async def compare_runs(run: Annotated[list[Word], Query()]) -> RedirectResponse:
+    """The first two of the runs that were chosen, side by side."""
+    if len(run) != 2:
+        raise InvalidRequest("Choose two runs to compare.", f"run: given {len(run)} of them; allowed: 2")
+    return RedirectResponse(address(f"/flow/{run[0]}", beside=run[1]), SEE_OTHER)
+
+
+@router.post("/{execution_id}/expected")
+async def expect(registry: Stored, execution_id: Annotated[Word, Path()], message: Text) -> RedirectResponse:
+    """Keep what this run should have found as a case, and show where it was lost."""
+    named = _MESSAGE.search(message)
+    if named is None:
+        raise InvalidRequest("That names no message.", f"message: given {message!r}; allowed: its id or its address")
+    run = await registry.read(lambda tx: get_execution(tx, execution_id))
+    if run["operation"] not in JUDGED:
+        raise InvalidRequest("Nothing was searched for.", f"operation: given {run['operation']!r}; allowed: {ALLOWED}")
+    await registry.write(lambda tx: keep_expectation(tx, repeatable(run), named[0]))
+    return RedirectResponse(address(f"/flow/{execution_id}", expected=named[0]) + "#expected", SEE_OTHER)
+
+
+ALLOWED = ", ".join(JUDGED)
+
+
+@router.get("/cases")
+async def cases_page(request: Request, registry: Stored) -> HTMLResponse:
+    """The questions that are kept with what they should find."""
+    cases = await registry.read(list_expectations)
+    return _cases(request, [{"case": case} for case in cases])
+
+
+@router.post("/cases/run")
+async def run_cases(request: Request, client: Asking) -> HTMLResponse:
+    """Ask them all again."""
+    outcomes = await evaluate(client.orchestrator, client.name)
+    return _cases(request, [{"case": one.case, "place": one.place} for one in outcomes], outcomes)
+
+
+def _cases(
+    request: Request, rows: Sequence[Mapping[str, Any]], outcomes: Sequence[Outcome] | None = None
+) -> HTMLResponse:
+    rates = hit_rates(outcomes) if outcomes is not None else None
+    return render_flow(request, "cases.html", rows=rows, rates=rates)
+
+
+@router.post("/cases/{case_id}/deletion")
+async def drop_case(registry: Stored, case_id: Annotated[Word, Path()]) -> RedirectResponse:
+    """Keep a case no longer."""
+    await registry.write(lambda tx: drop_expectation(tx, case_id))
+    return RedirectResponse("/flow/cases", SEE_OTHER)

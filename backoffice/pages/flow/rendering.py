@@ -1,0 +1,91 @@
+"""The monitor's pages become HTML: durations and shares as they are written and drawn there."""
+
+from __future__ import annotations
+
+import re
+from math import log10
+from typing import Any
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse
+
+from backoffice.pages.rendering import environment, render
+from registry.text.analysis.analyzer import HANGUL_KEY_PREFIX, IDENTIFIER_PREFIX, KEY_PREFIX, LATIN_KEY_PREFIX
+
+LONGEST_MS = 30_000.0
+"""A bar of full width: the usual time limit."""
+WIDTH = 96
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+
+
+def duration(ms: float | None) -> str:
+    """`0.04 ms`, `3.2 ms`, `48 ms`, `1.2 s`; a dash for none."""
+    if ms is None:
+        return "–"
+    if ms >= 1000:
+        return f"{ms / 1000:,.1f} s"
+    digits = 0 if ms >= 10 else 1 if ms >= 1 else 2
+    return f"{ms:.{digits}f} ms"
+
+
+def bar(ms: float) -> int:
+    """The width of a duration's bar, logarithmic: one millisecond and half a minute can be told apart from others."""
+    return max(2, min(WIDTH, round(WIDTH * log10(1 + ms) / log10(1 + LONGEST_MS))))
+
+
+LABELS = {
+    "by": "looked up by",
+    "also": "other wordings",
+    "total_count": "in all",
+    "filtered_count": "delivered",
+    "max_tokens": "most tokens",
+    "utc_offset_minutes": "minutes from UTC",
+    "is_folded": "folded",
+    "stands_at": "where it stands",
+    "taken_for_typos": "taken for typos",
+    "terms_beyond_budget": "index terms not looked up",
+    "message_limit": "most messages",
+}
+
+
+def label(name: str) -> str:
+    """What a record's field is called in English."""
+    return LABELS.get(name, name.replace("_", " "))
+
+
+def token(given: str) -> str:
+    """An index token without the mark of its kind."""
+    return given.removeprefix(LATIN_KEY_PREFIX).removeprefix(HANGUL_KEY_PREFIX).removeprefix(IDENTIFIER_PREFIX)
+
+
+def is_sound(given: str) -> bool:
+    """Whether an index token is a word's sound, and not how it is written."""
+    return given.startswith(KEY_PREFIX)
+
+
+def share(part: float | None) -> str:
+    """A success rate; 100 % only if nothing failed."""
+    if part is None:
+        return "–"
+    return f"{100 * part:.0f} %" if part in (0, 1) else f"{min(100 * part, 99.9):.1f} %"
+
+
+def is_instant(given: object) -> bool:
+    """Whether it is a time as records hold it: ISO 8601, in UTC."""
+    return isinstance(given, str) and _INSTANT.fullmatch(given) is not None
+
+
+def render_flow(request: Request, template: str, **context: Any) -> HTMLResponse:
+    """A page of this room."""
+    return render(request, f"flow/{template}", **{"section": "flow", **context})
+
+
+environment.tests["instant"] = is_instant
+environment.filters |= {
+    "duration": duration,
+    "bar": bar,
+    "share": share,
+    "label": label,
+    "token": token,
+    "is_sound": is_sound,
+}

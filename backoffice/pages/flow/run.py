@@ -1,0 +1,219 @@
+"""One run as its page shows it: the recorded steps, with the messages they speak of. And two runs side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from backoffice.pages.flow.verdicts import Judgement, Lookup, Missed
+from orchestrator.nodes import NODES
+from orchestrator.recording.recorder import KEPT_ITEMS
+from registry.domain import format_time, parse_time, preview_of
+from registry.storage.database import ReadTransaction
+from registry.storage.executions import get_execution
+from registry.storage.messages import MessageRow, by_ids, by_numbers
+
+PREVIEW = 160
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """A run with what its page needs to know beyond the record."""
+
+    run: dict[str, Any]
+    steps: dict[str, dict[str, Any]]
+    """By node."""
+    edges: frozenset[tuple[str, str]]
+    """The way taken through the graph."""
+    judging: str | None
+    """The node that noted verdicts on the messages found."""
+    verdicts: list[Judgement]
+    """On the best messages found."""
+    missed: Missed | None
+    """Why nothing was delivered, where something was asked for in words."""
+    delivered: list[dict[str, Any]]
+    gone: int
+    """How many of the delivered messages are deleted by now, or were left out of the record."""
+    tokens: int | None
+    """An estimate of the length of what was delivered, cut texts as they were cut; None where none was noted."""
+
+    @property
+    def path(self) -> list[str]:
+        """The nodes that ran, in order."""
+        return [step["node"] for step in self.run["steps"]]
+
+
+def run_view(tx: ReadTransaction, execution_id: str) -> RunView:
+    """The run with that id; NotFound if there is none."""
+    run = get_execution(tx, execution_id)
+    steps = {step["node"]: step for step in run["steps"]}
+    judging = next((node for node, step in steps.items() if "verdicts" in step["detail"]), None)
+    recorded = steps[judging]["detail"]["verdicts"] if judging else []
+    verdicts = [verdict for verdict in recorded if isinstance(verdict, dict)]
+    found = {row.number: row for row in by_numbers(tx, [verdict["message"] for verdict in verdicts])}
+    ids, is_complete = _delivered_ids(run, steps)
+    rows = by_ids(tx, ids)
+    lookup = Lookup(run["operation"], steps.get("cr_query", {}).get("detail", {}), frozenset(ids), is_complete)
+    judged = [lookup.judge(one, row := found.get(one["message"]), _message(row)) for one in verdicts]
+    return RunView(
+        run,
+        steps,
+        frozenset(pairwise(step["node"] for step in run["steps"])),
+        judging,
+        judged,
+        lookup.missed(judged) if lookup.noted.get("words") and not run["delivered"] else None,
+        [message for row in rows if (message := _message(row))],
+        len(ids) - len(rows),
+        steps.get("cr_write", {}).get("detail", {}).get("tokens"),
+    )
+
+
+def _delivered_ids(run: Mapping[str, Any], steps: Mapping[str, Mapping[str, Any]]) -> tuple[list[str], bool]:
+    """What left the orchestrator, and whether that is all: extract notes it when it writes, others in their result."""
+    noted = steps.get("cr_write", {}).get("detail", {}).get("delivered")
+    given = noted if noted is not None else (run["result"] or {}).get("messages", [])
+    given = given if isinstance(given, list) else []
+    ids = [id for id in given if str(id).startswith("conv_")]
+    return ids, len(ids) == len(given) and len(ids) < KEPT_ITEMS
+
+
+def _message(row: MessageRow | None) -> dict[str, Any] | None:
+    if row is None:
+        return None
+    return {
+        "id": row.id,
+        "channel": row.channel,
+        "role": row.role,
+        "preview": preview_of(row.text, PREVIEW),
+        "timestamp": format_time(row.timestamp),
+    }
+
+
+class Span(NamedTuple):
+    """A stretch of a run: a node's, or one between two of them. Milliseconds from the start; shares of the whole."""
+
+    name: str
+    is_gap: bool
+    start_ms: float
+    duration_ms: float
+    left: float
+    width: float
+
+
+WAITING, BETWEEN, FINISHING = "before the first step", "between two steps", "after the last step"
+LEAST_GAP_MS = 1.0
+"""The steps' beginnings are noted to the millisecond: what is shorter says nothing."""
+
+
+def waterfall(run: Mapping[str, Any]) -> list[Span]:
+    """Where the time of a run went: its steps in order, and what is longer than a blink between them."""
+    began, total = parse_time(run["started_at"]), max(run["duration_ms"] or 0.0, 0.001)
+    spans: list[Span] = []
+    at = 0.0
+
+    def add(name: str, start: float, end: float, *, is_gap: bool) -> None:
+        if not is_gap or end - start >= LEAST_GAP_MS:
+            left, right = min(start / total, 1.0), min(end / total, 1.0)
+            spans.append(Span(name, is_gap, start, end - start, left, right - left))
+
+    for place, step in enumerate(run["steps"]):
+        start = max((parse_time(step["started_at"]) - began).total_seconds() * 1000, at)
+        add(BETWEEN if place else WAITING, at, start, is_gap=True)
+        at = start + (step["duration_ms"] or 0.0)
+        add(step["node"], start, at, is_gap=False)
+    add(FINISHING, at, total, is_gap=True)
+    return spans
+
+
+class StatePart(NamedTuple):
+    """A part of the state at a node: how much it held before, and after; None: it was not there."""
+
+    name: str
+    before: Any
+    after: Any
+
+    @property
+    def part(self) -> str:
+        """The part of the state that this is in."""
+        return self.name.partition(".")[0]
+
+    @property
+    def differs(self) -> bool:
+        """Whether the node changed it."""
+        return bool(self.before != self.after)
+
+
+def states(steps: Sequence[Mapping[str, Any]]) -> dict[str, list[StatePart]]:
+    """For each node the parts of the state, as noted; empty where a run was recorded without them."""
+    found: dict[str, list[StatePart]] = {}
+    before: dict[str, Any] = {}
+    for step in steps:
+        change = step["detail"].get("state")
+        after = {**before, **_flat(change)} if isinstance(change, dict) else before
+        found[step["node"]] = [StatePart(name, before.get(name), value) for name, value in after.items()]
+        before = after
+    return found
+
+
+def _flat(change: Mapping[str, Any]) -> dict[str, Any]:
+    """What has parts is told by them."""
+    flat: dict[str, Any] = {}
+    for name, value in change.items():
+        parts = value.items() if isinstance(value, dict) else [(None, value)]
+        flat |= {f"{name}.{part}" if part else name: held for part, held in parts if held not in (None, 0, False)}
+    return flat
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two runs side by side: figures by name, and who delivered which message."""
+
+    figures: list[tuple[str, Any, Any]]
+    durations: list[tuple[str, float | None, float | None]]
+    delivered: list[tuple[dict[str, Any], bool, bool]]
+
+
+def compare(here: RunView, there: RunView) -> Comparison:
+    """What is the same and what differs; each figure's name, then this run's and the other's."""
+    theirs = _figures(there)
+    nodes = [name for name in NODES if name in here.steps or name in there.steps]
+    return Comparison(
+        [(name, ours, theirs[name]) for name, ours in _figures(here).items()],
+        [(name, _duration(here, name), _duration(there, name)) for name in nodes],
+        _union(here.delivered, there.delivered),
+    )
+
+
+def _figures(view: RunView) -> dict[str, Any]:
+    query, judged = (view.steps.get(name or "", {}).get("detail", {}) for name in ("cr_query", view.judging))
+    return {
+        "asked": view.run["asked"],
+        "operation": view.run["operation"],
+        "status": view.run["status"],
+        "error": (view.run["error"] or {}).get("code"),
+        "channel": view.run["channel"],
+        "words": ", ".join(query.get("words", [])) or None,
+        "candidates": query.get("candidates"),
+        "kept": judged.get("kept"),
+        "dropped": judged.get("dropped"),
+        "delivered": len(view.delivered) + view.gone,
+        "tokens": view.tokens,
+    }
+
+
+def _duration(view: RunView, node: str) -> float | None:
+    step = view.steps.get(node)
+    return step["duration_ms"] if step else None
+
+
+def _union(ours: Sequence[dict[str, Any]], theirs: Sequence[dict[str, Any]]) -> list[tuple[dict[str, Any], bool, bool]]:
+    here, there = _ids(ours), _ids(theirs)
+    either = {message["id"]: message for message in [*ours, *theirs]}
+    in_order = sorted(either.values(), key=lambda message: str(message["timestamp"]))
+    return [(message, message["id"] in here, message["id"] in there) for message in in_order]
+
+
+def _ids(messages: Iterable[Mapping[str, Any]]) -> set[str]:
+    return {message["id"] for message in messages}

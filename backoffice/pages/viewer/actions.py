@@ -1,0 +1,139 @@
+"""What an operator does to a conversation: name it, take it or a message out and back, carry it away."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Form, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+
+from backoffice.channels import Name
+from backoffice.conversations import Id
+from backoffice.dependencies import SOURCE, Asking, Stored
+from backoffice.pages.archive.export import FORMATS, as_archive, as_file
+from backoffice.pages.rendering import address, channel_url, render
+from backoffice.pages.viewer.channels import given_query
+from backoffice.pages.viewer.messages import shown
+from backoffice.queries import PageQuery
+from orchestrator.field_types import ChannelName
+from registry.errors import InvalidRequest
+from registry.storage.channels import ChannelFilter, channel_item, get_channel, list_channels, tags_of
+from registry.storage.database import ReadTransaction
+from registry.storage.message_windows import read_window
+from registry.storage.messages import get_message, message_item
+from registry.storage.paging import Page
+
+router = APIRouter(default_response_class=HTMLResponse)
+
+SEE_OTHER = 303
+DELETED_ROWS = 100
+EVERYTHING = 1_000_000
+"""More messages than a channel has."""
+
+
+@router.post("/channels/{channel:path}")
+async def name_channel(
+    client: Asking,
+    channel: Name,
+    title: Annotated[str, Form()] = "",
+    nickname: Annotated[str, Form()] = "",
+    tags: Annotated[str, Form()] = "",
+) -> Response:
+    """Set title, nickname and tags as the form has them: what is empty is cleared."""
+    names: dict[str, Any] = {"title": title.strip() or None, "nickname": nickname.strip() or None}
+    names["tags"] = [tag for tag in map(str.strip, tags.split(",")) if tag]
+    await client.run({"operation": "tag", "channel": channel, "query": names, "source": SOURCE})
+    return RedirectResponse(channel_url(channel), SEE_OTHER)
+
+
+@router.post("/deletions")
+async def delete_channel(client: Asking, channel: Annotated[ChannelName, Form()]) -> Response:
+    """Delete a conversation softly, and show how to take that back."""
+    await client.run({"operation": "delete", "channel": channel, "query": {"soft": True}, "source": SOURCE})
+    return RedirectResponse(channel_url(channel, deleted="1"), SEE_OTHER)
+
+
+@router.get("/deleted")
+async def deleted_page(request: Request, registry: Stored) -> HTMLResponse:
+    """The conversations that are deleted and can be restored."""
+    query = given_query(request, PageQuery, limit=DELETED_ROWS)
+    found = await registry.read(lambda tx: list_channels(tx, ChannelFilter(deleted=True), query.page))
+    cursor = found["next_cursor"]
+    more = address("/deleted", cursor=cursor) if cursor else None
+    return render(request, "deleted.html", section="registry", found=found, more=more)
+
+
+@router.post("/removals")
+async def remove_channel(client: Asking, channel: Annotated[ChannelName, Form()]) -> Response:
+    """Delete a deleted conversation for good."""
+    # Only what is there can be removed; one that was deleted comes back for this moment.
+    await client.run({"operation": "restore", "channel": channel, "query": {}, "source": SOURCE})
+    await client.run({"operation": "delete", "channel": channel, "query": {"soft": False}, "source": SOURCE})
+    return RedirectResponse("/deleted", SEE_OTHER)
+
+
+@router.post("/selections")
+async def act_on_several(
+    registry: Stored,
+    client: Asking,
+    do: Annotated[Literal["tag", "delete", "export"], Form()],
+    channel: Annotated[list[ChannelName], Form()],
+    tag: Annotated[str, Form()] = "",
+) -> Response:
+    """Tag, delete or carry away the conversations that were ticked."""
+    if do == "export":
+        told = [await registry.read(lambda tx, name=name: _told(tx, name)) for name in channel]  # type: ignore[misc]
+        return await asyncio.to_thread(as_archive, told)
+    if do == "delete":
+        asked = {"operation": "delete", "query": {"soft": True}}
+    else:
+        asked = {"operation": "tag", "query": {"add_tags": [one for one in map(str.strip, tag.split(",")) if one]}}
+    for name in channel:
+        await client.run({**asked, "channel": name, "source": SOURCE})
+    return RedirectResponse("/deleted" if do == "delete" else address("/", tag=tag.split(",")[0].strip()), SEE_OTHER)
+
+
+@router.post("/restorations")
+async def restore_channel(client: Asking, channel: Annotated[ChannelName, Form()]) -> Response:
+    """Take the deletion of a conversation, and of all its messages, back."""
+    await client.run({"operation": "restore", "channel": channel, "query": {}, "source": SOURCE})
+    return RedirectResponse(channel_url(channel), SEE_OTHER)
+
+
+@router.post("/messages/{id}/deletion")
+async def delete_message(request: Request, client: Asking, registry: Stored, message_id: Id) -> Response:
+    """Delete a message softly; in its place stands how to take that back."""
+    await client.run({"operation": "delete", "query": {"id": message_id, "soft": True}, "source": SOURCE})
+    return await _message(request, registry, message_id)
+
+
+@router.post("/messages/{id}/restoration")
+async def restore_message(request: Request, client: Asking, registry: Stored, message_id: Id) -> Response:
+    """Take the deletion of a message back; it stands in its place again."""
+    await client.run({"operation": "restore", "query": {"id": message_id}, "source": SOURCE})
+    return await _message(request, registry, message_id)
+
+
+async def _message(request: Request, registry: Stored, message_id: str) -> Response:
+    """The message for its place in the page; without a script, the page on which it stands now."""
+    if "hx-request" not in request.headers:
+        return RedirectResponse(f"/messages/{message_id}", SEE_OTHER)
+    row = await registry.read(lambda tx: get_message(tx, message_id, include_deleted=True))
+    return render(request, "message.html", messages=[shown(row)])
+
+
+@router.get("/exports/{channel:path}")
+async def export_channel(registry: Stored, channel: Name, kind: str = "markdown") -> Response:
+    """A whole conversation as a file to keep."""
+    if kind not in FORMATS:
+        raise InvalidRequest("No such format.", f"kind: given {kind!r}; allowed: {', '.join(FORMATS)}")
+
+    session, messages = await registry.read(lambda tx: _told(tx, channel))
+    return await asyncio.to_thread(as_file, kind, session, messages)
+
+
+def _told(tx: ReadTransaction, channel: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    row = get_channel(tx, channel)
+    rows = read_window(tx, row.number, Page(EVERYTHING, None, "asc")).rows
+    return channel_item(row, tags_of(tx, [row.number])[row.number]), [message_item(one) for one in rows]

@@ -1,0 +1,192 @@
+"""/: the channels of the registry, narrowed down and searched while one types."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeVar
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from pydantic import BaseModel, Field, ValidationError
+
+from backoffice.channels import page_of_channels
+from backoffice.dependencies import SOURCE, Asking, Client, Stored
+from backoffice.pages.rendering import address, channel_url, render
+from backoffice.pages.viewer.finding import IDENTIFIER, best_hits, chips, newest_hits
+from backoffice.pages.viewer.today import day_of, named_days, since, visit
+from backoffice.pages.zone import as_instant, as_local, utc_offset_minutes
+from backoffice.queries import ChannelsQuery
+from orchestrator.refusals import invalid_request
+from registry.errors import RegistryError
+from registry.monitor.activity import channels_since
+from registry.storage.channels import list_channels
+from registry.storage.database import ReadTransaction
+from registry.storage.executions import get_execution
+from registry.storage.extract_results import get_result
+from registry.storage.facets import projects_like, sources, tags_like
+from registry.storage.messages import get_message
+from registry.storage.pins import pinned_channels
+from registry.storage.references import resolve_session
+from registry.storage.saved_views import list_views
+
+router = APIRouter(default_response_class=HTMLResponse)
+
+ROWS = 50
+SUGGESTIONS = {"project": projects_like, "tag": tags_like}
+SUGGESTED = 20
+PERIOD = ("from", "to")
+FILTERS = ("source", "project", "tag", "from", "to", "q", "sort")
+NARROWING = ("source", "project", "tag", "from", "to")
+SHOWN_SOURCES = 50
+PINNED = 20
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def given_query(request: Request, shape: type[Model], **defaults: Any) -> Model:
+    """The address's parameters in that shape; a form sends what is not filled in as empty, which means not given."""
+    given = {name: value for name, value in request.query_params.items() if value}
+    given |= {name: as_instant(request, name, given[name]) for name in (*PERIOD, "time") if name in given}
+    try:
+        return shape.model_validate({**defaults, **given})
+    except ValidationError as exc:
+        raise invalid_request(exc.errors(include_url=False)) from exc
+
+
+class RegistryQuery(ChannelsQuery):
+    """Which channels, and in which order where words are given."""
+
+    sort: Literal["relevance", "newest"] = "relevance"
+    offset: int = Field(0, ge=0)
+    day: str | None = Field(None, max_length=10, description="the day of the row before: it has its heading")
+
+
+@router.get("/", response_model=None)
+async def channels_page(request: Request, registry: Stored, client: Asking) -> Response:
+    """The channels by last activity; with words, those that speak of it or are called so, the best first."""
+    query = given_query(request, RegistryQuery, limit=ROWS)
+    if query.q and IDENTIFIER.fullmatch(query.q.strip()):
+        place = await registry.read(lambda tx: _place_of(tx, (query.q or "").strip()))
+        if place:
+            return _jump(request, place)
+
+    here = visit(request)
+    given = {name: request.query_params.get(name, "") for name in FILTERS}
+    is_narrowed = any(given.values()) or bool(query.cursor)
+
+    def work(tx: ReadTransaction) -> dict[str, Any]:
+        found = {} if query.q else list_channels(tx, query.wanted, query.page)
+        news = channels_since(tx, here.before) if here.before else 0
+        return {
+            "found": found,
+            "news": news,
+            "sources": sources(tx)[:SHOWN_SOURCES],
+            "pinned": [] if is_narrowed else pinned_channels(tx, PINNED),
+            "views": list_views(tx),
+        }
+
+    shown = {"hits": {}, "understood": {}, **await registry.read(work)}
+    if query.q:
+        shown |= await (_newest if query.sort == "newest" else _best)(client, query, utc_offset_minutes(request))
+    is_by_day = not query.q or query.sort == "newest"
+    days = [day_of(request, item["updated_at"]) if is_by_day else None for item in shown["found"]["items"]]
+    onward = {"cursor": shown["found"]["next_cursor"], "offset": shown["found"].get("next_offset")}
+    page = render(
+        request,
+        "channels.html",
+        section="registry",
+        given=given,
+        limits={name: as_local(request, as_instant(request, name, given[name])) for name in PERIOD},
+        more=address("/", **given, **onward, day=days[-1]) if any(onward.values()) else None,
+        days=days,
+        day_before=query.day,
+        named_days=named_days(request),
+        is_home=not is_narrowed,
+        address_here=address("/", **given),
+        is_newest=not (query.q or query.cursor),
+        looked=since(here.before),
+        can_sync=registry.takes_in,
+        chips=chips(query.q or "", shown["understood"]),
+        narrowed={name: given[name] for name in NARROWING if given[name]},
+        **shown,
+    )
+    if not is_narrowed:
+        here.keep(page)
+    return page
+
+
+async def _best(client: Client, query: RegistryQuery, utc_offset_minutes: int) -> dict[str, Any]:
+    """What `search_sessions` finds, in its order."""
+    asked = query.as_query(utc_offset_minutes)
+    wanted = {RENAMED.get(name, name): value for name, value in asked.items() if name not in ("cursor", "order")}
+    wanted |= {"offset": query.offset, "context_window": 0, "max_tokens": EVERY_PASSAGE}
+    answer = await client.run({"operation": "search_sessions", "query": wanted, "source": SOURCE})
+    place = answer["pagination"]
+    found = {
+        "items": [{**NOTHING_KNOWN, **session} for session in answer["sessions"]],
+        "total": place["total"],
+        "next_cursor": None,
+        "next_offset": query.offset + query.limit if place["has_more"] else None,
+    }
+    return {"found": found, "hits": best_hits(answer), "understood": answer["understood"]}
+
+
+RENAMED = {"since": "from", "until": "to"}
+EVERY_PASSAGE = 1_000_000
+NOTHING_KNOWN: dict[str, Any] = {
+    "nickname": None,
+    "title": None,
+    "tags": [],
+    "project_path": None,
+    "project_name": "General",
+    "first_message_preview": None,
+}
+"""An answer leaves out what is empty."""
+
+
+async def _newest(client: Client, query: RegistryQuery, utc_offset_minutes: int) -> dict[str, Any]:
+    """All that speak of the words, by last activity."""
+    asked = query.as_query(utc_offset_minutes)
+    answer = await client.run({"operation": "list", "query": asked, "source": SOURCE})
+    return {
+        "found": page_of_channels(answer),
+        "hits": newest_hits(answer),
+        "understood": answer.get("understood", {}),
+    }
+
+
+def _jump(request: Request, place: str) -> Response:
+    """There; from a search while one types, by htmx's own header."""
+    if "hx-request" in request.headers:
+        return Response(headers={"HX-Redirect": place})
+    return RedirectResponse(place, 303)
+
+
+def _place_of(tx: ReadTransaction, pasted: str) -> str | None:
+    """The page of what has this id, if anything has."""
+    try:
+        return JUMPS.get(pasted.partition("_")[0], _channel_place)(tx, pasted)
+    except RegistryError:
+        return None
+
+
+def _channel_place(tx: ReadTransaction, pasted: str) -> str | None:
+    row = resolve_session(tx, pasted)
+    return channel_url(row.name) if pasted in (row.name, row.session_id, row.nickname) else None
+
+
+JUMPS = {
+    "conv": lambda tx, id: f"/messages/{get_message(tx, id, include_deleted=True).id}",
+    "exec": lambda tx, id: f"/flow/{get_execution(tx, id)['id']}",
+    "ext": lambda tx, id: f"/flow/{get_result(tx, id).metadata['execution_id']}",
+}
+"""By the beginning of an id, what is looked up."""
+
+
+@router.get("/suggestions/{kind}")
+async def suggestions(
+    request: Request, registry: Stored, kind: Literal["project", "tag"], words: Annotated[str, Query()] = ""
+) -> HTMLResponse:
+    """Projects or tags there are that contain the words, to choose from while typing."""
+    find = SUGGESTIONS[kind]
+    found = await registry.read(lambda tx: find(tx, words, SUGGESTED))
+    return render(request, "suggestions.html", found=found)

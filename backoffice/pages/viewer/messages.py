@@ -1,0 +1,169 @@
+"""A stored message as it is shown: who speaks, what is folded away, and what it says as harmless HTML. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import unified_diff
+from itertools import islice
+from typing import Any
+
+from markupsafe import Markup
+
+from backoffice.pages.viewer.markdown import code_html, html_of, with_images_by_number
+from registry.storage.messages import MessageRow, message_item
+
+LONGEST_SHOWN = {"tool": 4_000, "thinking": 8_000, "system": 4_000}
+"""Characters shown at once; the rest comes when it is asked for."""
+LONGEST_SAID = 20_000
+FOLDED = {"tool", "thinking", "system"}
+LONGEST_AT_ALL = 200_000
+"""What is longer is no reading any more: the rest is there as it was written."""
+_HEADLINE = 160
+_DIFF_STARTS = ("diff --git ", "--- ", "*** Begin Patch", "@@ ")
+_GOOD_ENDS = {"completed", "ok", "success", "succeeded", "done"}
+
+
+@dataclass(frozen=True, slots=True)
+class ShownMessage:
+    """`headline`: what a folded message is about; `missing`: characters left out, 0 if all of it is here.
+
+    `shown_to`: where in the text as stored the rest begins.
+    """
+
+    id: str
+    role: str
+    timestamp: str
+    is_inferred: bool
+    is_folded: bool
+    headline: str
+    status: str
+    has_failed: bool
+    duration_ms: float | None
+    html: Markup
+    missing: int
+    shown_to: int
+    deleted: bool
+    facts: dict[str, str]
+
+
+def shown(row: MessageRow, *, whole: bool = False, raw: bool = False) -> ShownMessage:
+    """A stored message for the page; `whole`: as much of it as a page can show; `raw`: as it was written."""
+    item = message_item(row)
+    payload: Mapping[str, Any] = item["payload"]
+    tool = _mapping(payload.get("tool"))
+    text = with_images_by_number(item["text"])
+    most = LONGEST_AT_ALL if whole else LONGEST_SHOWN.get(item["role"], LONGEST_SAID)
+    status = str(tool.get("status") or "")
+    return ShownMessage(
+        id=item["id"],
+        role=item["role"],
+        timestamp=item["timestamp"],
+        is_inferred=payload.get("time") == "inferred",
+        is_folded=item["role"] in FOLDED or bool(payload.get("injected")),
+        headline=_headline(text, tool),
+        status=status,
+        has_failed=bool(status) and status not in _GOOD_ENDS,
+        duration_ms=_milliseconds(payload, tool),
+        html=Markup(code_html(text[:most], "text") if raw else _body(item, text[:most], tool, most)),  # noqa: S704, sanitised by `markdown`
+        missing=max(len(text) - most, 0),
+        shown_to=most + len(item["text"]) - len(text),
+        deleted=item["deleted"],
+        facts=dict(_facts(item)),
+    )
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _headline(text: str, tool: Mapping[str, Any]) -> str:
+    name, first = str(tool.get("name") or ""), text.lstrip().partition("\n")[0][:_HEADLINE]
+    return first if first.startswith(name) else f"{name}: {first}"
+
+
+def _milliseconds(*places: Mapping[str, Any]) -> float | None:
+    found = (place.get("duration_ms") for place in places)
+    return next((value for value in found if isinstance(value, int | float)), None)
+
+
+def _body(item: Mapping[str, Any], text: str, tool: Mapping[str, Any], most: int) -> str:
+    if item["role"] == "tool":
+        changes = list(_changes(_mapping(tool.get("params")), most))
+        return "".join([*(code_html(change, "diff") for change in changes), _output(_below_headline(text))])
+    if item["role"] == "user" and is_pasted(text):
+        return code_html(text, "text")
+    return html_of(text, f"/messages/{item['id']}/images")
+
+
+_TERMINAL = re.compile(
+    r"[$%] \S|[\w.-]+@[\w.-]+[:~]|Traceback \(|  File \"|\s+at \S+\(|[dl-][rwx-]{9}|\d{4}-\d\d-\d\d[ T]\d\d:\d\d"
+    r"|(?:\w+\.)*\w*(?:Error|Exception|Warning):|\[?(?:INFO|WARN|WARNING|ERROR|DEBUG|FATAL)\b"
+    r"|(?:FAILED|PASSED) |npm |\t"
+)
+_LIST = re.compile(r"\s*(?:[-*+]|\d+[.)])\s")
+PASTED_LINES = 3
+PASTED_SHARE = 0.4
+"""A text of which so much looks like a terminal's output is no Markdown, whatever stars and underscores are in it."""
+LOOKED_AT = 200
+
+
+def is_pasted(text: str) -> bool:
+    """Whether a text is a terminal's output, or a log, as it was pasted in."""
+    lines = [line for line in islice(text.splitlines(), LOOKED_AT) if line.strip()]
+    if "```" in text or len(lines) < PASTED_LINES:
+        return False
+    telling = sum(1 for line in lines if _TERMINAL.match(line))
+    beside = sum(1 for line in lines if line.startswith("    ") and not _LIST.match(line))
+    return telling > 0 and telling + beside >= PASTED_SHARE * len(lines)
+
+
+def _below_headline(text: str) -> str:
+    """A call's first line says what was called; it stands above already."""
+    first, _, rest = text.lstrip().partition("\n")
+    return rest.lstrip("\n") if len(first) <= _HEADLINE else text
+
+
+def _output(text: str) -> str:
+    if not text:
+        return ""
+    is_diff = any(line.startswith(_DIFF_STARTS) for line in text.splitlines()[:4])
+    return code_html(text, "diff" if is_diff else "text")
+
+
+def _changes(params: Mapping[str, Any], most: int) -> Iterator[str]:
+    """The changes to files that a call asked for, as diffs."""
+    edits = params.get("edits")
+    for edit in [params, *(map(_mapping, edits) if isinstance(edits, list) else [])]:
+        old, new = edit.get("old_string"), edit.get("new_string")
+        if isinstance(old, str) and isinstance(new, str):
+            yield "\n".join(_diff_lines(old[:most], new[:most]))
+    for key in ("patch", "diff", "input"):
+        given = params.get(key)
+        if isinstance(given, str) and given.lstrip().startswith(_DIFF_STARTS):
+            yield given[:most]
+
+
+def _diff_lines(old: str, new: str) -> Iterable[str]:
+    return [line for line in unified_diff(old.splitlines(), new.splitlines(), lineterm="")][2:]
+
+
+def _facts(item: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Where the message comes from, by the name of each fact."""
+    payload = item["payload"]
+    known = {
+        "id": item["id"],
+        "actor": item["actor"],
+        "source": item["source"],
+        "origin": payload.get("origin"),
+        "native_id": payload.get("native_id"),
+        "model": payload.get("model") or _mapping(payload.get("meta")).get("model"),
+        "received_at": item["received_at"],
+        "context": item["context"],
+        "attachments": payload.get("attachments"),
+    }
+    for name, value in known.items():
+        if value:
+            yield name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

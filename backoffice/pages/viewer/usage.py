@@ -1,0 +1,52 @@
+"""/usage: the tokens that models took, by day, client, project and model."""
+
+from __future__ import annotations
+
+from datetime import UTC, timedelta
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from backoffice.dependencies import Stored
+from backoffice.pages.rendering import render
+from backoffice.pages.viewer.channels import given_query
+from backoffice.pages.zone import reader_now, utc_offset_minutes
+from registry.monitor.token_usage import by, total, usage_rows
+
+router = APIRouter(default_response_class=HTMLResponse)
+
+SHOWN = 20
+SPANS = (7, 30, 90, 365)
+"""Days to choose from."""
+
+
+class UsageQuery(BaseModel):
+    """How many days, today among them."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    days: int = Field(30, ge=1, le=3660)
+
+
+@router.get("/usage")
+async def usage_page(request: Request, registry: Stored) -> HTMLResponse:
+    """What the clients have noted of their models' tokens; not all of them do."""
+    query = given_query(request, UsageQuery)
+    midnight = reader_now(request).replace(hour=0, minute=0, second=0, microsecond=0)
+    start = midnight - timedelta(days=query.days - 1)
+    offset = utc_offset_minutes(request)
+    rows = await registry.read(lambda tx: usage_rows(tx, start.astimezone(UTC), None, offset))
+    return render(
+        request,
+        "usage.html",
+        section="registry",
+        days=query.days,
+        spans=SPANS,
+        start=start.date().isoformat(),
+        total=total(rows),
+        by_day=sorted(by(rows, lambda row: row.day), reverse=True),
+        by_source=by(rows, lambda row: row.source)[:SHOWN],
+        by_project=by(rows, lambda row: row.project)[:SHOWN],
+        by_model=by(rows, lambda row: row.model)[:SHOWN],
+    )

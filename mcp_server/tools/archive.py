@@ -1,0 +1,189 @@
+"""The archive tools: backups of everything that is kept. Off unless the user starts the server with them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
+from mcp.types import CallToolResult, ToolAnnotations
+from pydantic import BaseModel, Field
+
+from mcp_server.envelope import Envelope, reply
+from mcp_server.identity import client_name
+from mcp_server.tools.history import READING, SessionId
+from orchestrator.calls import refusal, source_of
+from orchestrator.lazy import RunOperation
+from orchestrator.requests import (
+    CreateBackupQuery,
+    CreateBackupRequest,
+    ListBackupsRequest,
+    MigrateQuery,
+    MigrateRequest,
+    Request,
+    RestoreBackupQuery,
+    RestoreBackupRequest,
+    ValidateBackupQuery,
+    ValidateBackupRequest,
+)
+from registry.errors import InvalidRequest
+
+ADDING = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False)
+REPLACING = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
+
+BackupPath = Annotated[str, Field(min_length=1, description="its path, or its name in the folder of backups")]
+
+
+Folder = Annotated[str, Field(min_length=1, description="a folder's full path")]
+InCursor = Annotated[bool, Field(description="also inside Cursor's own database; what changes is noted, to undo it")]
+DryRun = Annotated[bool, Field(description="only say what would move")]
+
+
+class BackupMade(BaseModel):
+    """The backup's file, and what it holds: version, createdAt, stats, stores."""
+
+    path: str
+    manifest: dict[str, Any]
+
+
+class Backups(BaseModel):
+    """The backups there are, newest first."""
+
+    backups: list[dict[str, Any]]
+
+
+class BackupChecked(BaseModel):
+    """Whether a backup is whole; `damaged` names each part that is not, and why."""
+
+    path: str
+    valid: bool
+    parts: int
+    damaged: list[dict[str, str]]
+    manifest: dict[str, Any]
+
+
+class BackupRestored(BaseModel):
+    """What came back; `safety_copy` is the backup of what was there before."""
+
+    path: str
+    filesRestored: int
+    sessionsRestored: int
+    messagesRestored: int
+    safety_copy: str | None = None
+    dry_run: bool
+    damaged: list[dict[str, str]]
+
+
+class Migrated(BaseModel):
+    """How many sessions moved, and each of them: from where, to where."""
+
+    successCount: int
+    failedCount: int
+    errors: list[str]
+    dry_run: bool
+    moves: list[dict[str, Any]]
+    in_cursor: dict[str, Any] | None = None
+
+
+def add_archive_tools(server: MCPServer[Any], run: RunOperation, *, is_local: bool) -> None:
+    """Publish the tools. Not `is_local`: others may not choose the files that are written or read here."""
+
+    @server.tool(
+        title="Back up all conversations",
+        annotations=ADDING,
+        description="Write a backup of the whole registry and of the clients' own histories into one file. Use it "
+        "when the user asks for a backup, or before something risky.",
+    )
+    async def create_backup(
+        ctx: Context[Any, Any],
+        path: Annotated[str | None, Field(min_length=1, description="a new .zip file")] = None,
+        stores: Annotated[bool, Field(description="also the clients' own histories, which may be large")] = True,
+    ) -> Annotated[CallToolResult, Envelope[BackupMade]]:
+        if path and not is_local:
+            return await _refused("create_backup", path, ctx)
+        request = CreateBackupRequest(query=CreateBackupQuery(path=path, stores=stores), source=_source(ctx))
+        return await _answered("create_backup", request, ctx)
+
+    @server.tool(
+        title="List backups",
+        annotations=READING,
+        description="The backups there are, newest first, each with when it was made and how much it holds.",
+    )
+    async def list_backups(ctx: Context[Any, Any]) -> Annotated[CallToolResult, Envelope[Backups]]:
+        return await _answered("list_backups", ListBackupsRequest(source=_source(ctx)), ctx)
+
+    @server.tool(
+        title="Check a backup",
+        annotations=READING,
+        description="Read every part of a backup and compare it with its SHA-256. Damaged parts are named.",
+    )
+    async def validate_backup(
+        ctx: Context[Any, Any], path: BackupPath
+    ) -> Annotated[CallToolResult, Envelope[BackupChecked]]:
+        if _is_outside(path) and not is_local:
+            return await _refused("validate_backup", path, ctx)
+        request = ValidateBackupRequest(query=ValidateBackupQuery(path=path), source=_source(ctx))
+        return await _answered("validate_backup", request, ctx)
+
+    @server.tool(
+        title="Restore a backup",
+        annotations=REPLACING,
+        description="Put a backup in the place of everything the registry holds, only when the user asks for exactly "
+        "that. What is there now is backed up first. Try it with dry_run before.",
+    )
+    async def restore_backup(
+        ctx: Context[Any, Any],
+        path: BackupPath,
+        rest: Annotated[bool, Field(description="of a damaged backup, what is left")] = False,
+        dry_run: Annotated[bool, Field(description="only say what would come back")] = False,
+    ) -> Annotated[CallToolResult, Envelope[BackupRestored]]:
+        if _is_outside(path) and not is_local:
+            return await _refused("restore_backup", path, ctx)
+        query = RestoreBackupQuery(path=path, rest=rest, dry_run=dry_run)
+        return await _answered("restore_backup", RestoreBackupRequest(query=query, source=_source(ctx)), ctx)
+
+    @server.tool(
+        title="Move a session to another project",
+        annotations=REPLACING,
+        description="Let one past session belong to another project folder, in this registry and, with in_cursor, in "
+        "Cursor's own list, while Cursor does not run. Only when the user asks for it; try it with dry_run before.",
+    )
+    async def migrate_session(
+        ctx: Context[Any, Any], session_id: SessionId, to: Folder, dry_run: DryRun = False, in_cursor: InCursor = False
+    ) -> Annotated[CallToolResult, Envelope[Migrated]]:
+        query = MigrateQuery(to=to, dry_run=dry_run, in_cursor=in_cursor)
+        return await _answered(
+            "migrate_session", MigrateRequest(channel=session_id, query=query, source=_source(ctx)), ctx
+        )
+
+    @server.tool(
+        title="Move a project's sessions",
+        annotations=REPLACING,
+        description="Let all past sessions of a folder that was renamed or moved belong to where it is now, in this "
+        "registry and, with in_cursor, in Cursor's own list, while Cursor does not run. Only when the user asks for "
+        "it; try it with dry_run before.",
+    )
+    async def migrate_workspace(
+        ctx: Context[Any, Any], workspace: Folder, to: Folder, dry_run: DryRun = False, in_cursor: InCursor = False
+    ) -> Annotated[CallToolResult, Envelope[Migrated]]:
+        query = MigrateQuery(workspace=workspace, to=to, dry_run=dry_run, in_cursor=in_cursor)
+        return await _answered("migrate_workspace", MigrateRequest(query=query, source=_source(ctx)), ctx)
+
+    async def _answered(tool: str, request: Request, ctx: Context[Any, Any]) -> CallToolResult:
+        return reply(tool, await run(request, client_name(ctx)))
+
+    async def _refused(tool: str, path: str, ctx: Context[Any, Any]) -> CallToolResult:
+        error = InvalidRequest(
+            "This server reads and writes no files for others.",
+            f"path: given {path!r}; allowed over HTTP: a backup's name as list_backups gives it, or none",
+        )
+        client = client_name(ctx)
+        return reply(tool, await run(refusal(tool, error, client), client))
+
+
+def _is_outside(path: str) -> bool:
+    return "/" in path or "\\" in path
+
+
+def _source(ctx: Context[Any, Any]) -> str:
+    return source_of(None, client_name(ctx))

@@ -1,0 +1,44 @@
+"""The MCP server on stdin and stdout, as a client starts it for every chat window."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import anyio
+
+from mcp_server.server import DEFAULT, create_server
+from mcp_server.transport.sdk import serve_lines
+from orchestrator.calls import working_folder
+from orchestrator.lazy import LazyOrchestrator
+from registry.log import set_up_logging
+from registry.settings import Settings, read_settings
+
+
+def run_stdio(toolsets: Collection[str] = (DEFAULT,), project: str | None = None) -> None:
+    """Serve until stdin closes; InvalidRequest if the configuration is not usable.
+
+    `project`: the folder that `current` means; by default the one the server was started in.
+    """
+    set_up_logging()
+    anyio.run(serve_stdio, read_settings(), toolsets, project or working_folder())
+
+
+async def serve_stdio(settings: Settings, toolsets: Collection[str], project: str | None) -> None:
+    """Answer the handshake first, open the registry behind it."""
+    orchestrator = LazyOrchestrator(settings)
+    server = create_server(
+        orchestrator.run,
+        toolsets,
+        project,
+        is_local=True,
+        grown=orchestrator.grown_channels,
+        asks_client=settings.sampling,
+    )
+    try:
+        async with anyio.create_task_group() as background:
+            background.start_soon(orchestrator.warm_up)
+            await serve_lines(server)
+            background.cancel_scope.cancel()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await orchestrator.close()

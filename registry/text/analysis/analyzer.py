@@ -1,0 +1,188 @@
+"""One analyzer for every database: what a message is found by.
+
+Change anything that alters the tokens of a text and `ANALYZER_VERSION` must grow: the index is deleted
+from by analysing the stored text again.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable
+from enum import StrEnum
+from functools import lru_cache
+from itertools import chain
+from typing import NamedTuple
+
+from snowballstemmer import stemmer  # type: ignore[import-untyped]
+
+from registry.text.analysis.particles import strip_particles
+from registry.text.analysis.phonetic import loan_key
+
+ANALYZER_VERSION = 2
+"""1 made the same tokens of a text; entries had no scope but the channel (`storage.index_entries`)."""
+IDENTIFIER_PREFIX = "zzid"
+KEY_PREFIX = "zzk"
+LATIN_KEY_PREFIX = "zzkl"
+HANGUL_KEY_PREFIX = "zzkh"
+LONGEST_TOKEN = 64
+_RESERVED = "zz"
+_LONGEST_RUN = 200
+_CACHED_WORDS = 100_000
+
+
+class Kind(StrEnum):
+    """How a raw word is cut into tokens."""
+
+    IDENTIFIER = "identifier"
+    HANGUL = "hangul"
+    SPACELESS = "spaceless"
+    OTHER = "other"
+
+
+class Word(NamedTuple):
+    """A raw word: normalised, case kept."""
+
+    text: str
+    kind: Kind
+
+
+_HANGUL = "\u1100-\u11ff\uac00-\ud7a3"
+_KANA_HAN = "\u3005-\u312f\u31a0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_SPACELESS = _KANA_HAN + "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+_NOT_TOKENS_IN_SQLITE = "\u19b0-\u19c9\u1cf2\u1cf3"
+
+_RAW = re.compile(
+    r"[A-Za-z0-9_]+(?:[./:-]{1,3}[A-Za-z0-9_]+)*"
+    rf"|[{_HANGUL}]+"
+    rf"|(?:(?![\W_])[{_SPACELESS}])+"
+    rf"|[^\W_\x00-\x7f{_HANGUL}{_SPACELESS}{_NOT_TOKENS_IN_SQLITE}]+"
+)
+_LONG_RUN = re.compile(rf"(?<![!-~])[!-~]{{{_LONGEST_RUN + 1},}}")
+_PART = re.compile("[A-Z]{2,}s?(?![a-z])|[A-Z]?[a-z]+|[A-Z]|[0-9]+")
+_IS_HANGUL = re.compile(f"[{_HANGUL}]").match
+_IS_SPACELESS = re.compile(f"[{_SPACELESS}]").match
+
+# A voicing mark tells two kana apart, an accent does not tell two Latin words apart: kana are left alone.
+_ACCENTED = re.compile("[^\x00-\x7f\u3005-\u3098\u309b-\u30ff\u3400-\u9fff\uac00-\ud7a3]+")
+_LETTERS = str.maketrans(
+    {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "ł": "l", "ı": "i"}
+    | {"ẞ": "SS", "Æ": "AE", "Œ": "OE", "Ø": "O", "Đ": "D", "Ð": "D", "Þ": "TH", "Ł": "L"}
+)
+_DROPPED = frozenset(("Mn", "Mc", "Me", "Cf"))
+_ZERO_WIDTH_SPACE = "\u200b"
+
+
+def analyze(text: str) -> list[str]:
+    """The distinct tokens of one message, in order of first occurrence.
+
+    A token has 1 to 64 lower-case letters and digits (Unicode L*, N*), nothing else: FTS5's unicode61 and
+    PostgreSQL's tsvector both take it as one word.
+    """
+    return list(dict.fromkeys(chain.from_iterable(map(word_tokens, _raw_words(text)))))
+
+
+def words(text: str) -> list[Word]:
+    """The raw words of a text in order, repetitions included."""
+    return [Word(raw, _kind_of(raw)) for raw in _raw_words(text)]
+
+
+@lru_cache(_CACHED_WORDS)
+def word_tokens(raw: str) -> tuple[str, ...]:
+    """The tokens of one raw word (`Word.text`), loan-word keys included."""
+    return _TOKENIZERS[_kind_of(raw)](raw)
+
+
+def identifier_parts(raw: str) -> list[str]:
+    """The lower-case parts of an identifier: `getUserName_v2` is get, user, name, v, 2."""
+    return [part.lower() for part in _PART.findall(raw)]
+
+
+def identifier_part_spans(raw: str) -> list[tuple[int, int]]:
+    """Where the parts of an identifier stand in it."""
+    return [match.span() for match in _PART.finditer(raw)]
+
+
+@lru_cache(_CACHED_WORDS)
+def stem(word: str) -> str:
+    """The English stem of a lower-case ASCII word. The stemmer keeps state, so each call has its own."""
+    stemmed: str = stemmer("english").stemWord(word)
+    return stemmed
+
+
+def _raw_words(text: str) -> list[str]:
+    return _RAW.findall(_LONG_RUN.sub(" ", _normalise(text)))
+
+
+def _normalise(text: str) -> str:
+    if text.isascii():
+        return text
+    return _ACCENTED.sub(_without_marks, unicodedata.normalize("NFKC", text))
+
+
+def _without_marks(match: re.Match[str]) -> str:
+    return _fold(match[0])
+
+
+@lru_cache(_CACHED_WORDS)
+def _fold(chunk: str) -> str:
+    decomposed = unicodedata.normalize("NFKD", chunk.translate(_LETTERS))
+    return unicodedata.normalize("NFC", "".join(filter(_is_kept, decomposed)))
+
+
+def _is_kept(char: str) -> bool:
+    return char == _ZERO_WIDTH_SPACE or unicodedata.category(char) not in _DROPPED
+
+
+def _kind_of(raw: str) -> Kind:
+    if raw[0].isascii():
+        return Kind.IDENTIFIER
+    if _IS_HANGUL(raw):
+        return Kind.HANGUL
+    return Kind.SPACELESS if _IS_SPACELESS(raw) else Kind.OTHER
+
+
+def _identifier(raw: str) -> tuple[str, ...]:
+    parts = identifier_parts(raw)
+    return (*_whole(parts), *(token for part in parts for token in _part_tokens(part)))
+
+
+def _whole(parts: list[str]) -> list[str]:
+    """A plain word needs no second token, unless it looks like one of our own prefixes."""
+    if len(parts) == 1 and not parts[0].startswith(_RESERVED):
+        return []
+    whole = IDENTIFIER_PREFIX + "".join(parts)
+    return [whole] if len(IDENTIFIER_PREFIX) + 2 <= len(whole) <= LONGEST_TOKEN else []
+
+
+def _part_tokens(part: str) -> list[str]:
+    if len(part) > LONGEST_TOKEN or part.startswith(_RESERVED):
+        return []
+    return [stem(part), *_keys(part, LATIN_KEY_PREFIX)]
+
+
+def _hangul(raw: str) -> tuple[str, ...]:
+    return (*_bigrams(raw), *_keys(strip_particles(raw), HANGUL_KEY_PREFIX))
+
+
+def _bigrams(raw: str) -> tuple[str, ...]:
+    if len(raw) == 1:
+        return (raw,)
+    return tuple(raw[at : at + 2] for at in range(len(raw) - 1))
+
+
+def _other(raw: str) -> tuple[str, ...]:
+    # Cherokee folds to capitals, hence lower() after casefold().
+    word = raw.casefold().lower()
+    return (word,) if len(word) <= LONGEST_TOKEN else ()
+
+
+def _keys(word: str, prefix: str) -> list[str]:
+    key = loan_key(word)
+    return [prefix + key] if key else []
+
+
+_TOKENIZERS: dict[Kind, Callable[[str], tuple[str, ...]]] = {
+    Kind.IDENTIFIER: _identifier,
+    Kind.HANGUL: _hangul,
+    Kind.SPACELESS: _bigrams,
+    Kind.OTHER: _other,
+}

@@ -1,0 +1,136 @@
+"""What a term weighs: by how rare it is, and by how it stands for a word of the query. Pure.
+
+A message's weight is the sum of the weights of the terms it holds; its share of the weight of a perfect answer is
+its coverage.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from math import log, sqrt
+
+from registry.text.analysis.analyzer import IDENTIFIER_PREFIX
+from registry.text.request.query import ParsedQuery, QueryWord
+
+_KEY_WEIGHT = 0.4
+_ONLY_KEY_WEIGHT = 1.0
+_SYNONYM_WEIGHT = 0.8
+COMMON_TERMS = 4
+"""So many of the commonest terms are looked up in sets, whose number doubles with each; this costs next to nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A token to look up: `weight` is what a message gains by holding it, `frequency` how many do."""
+
+    token: str
+    weight: float
+    frequency: int
+
+
+def weighted_terms(
+    query: ParsedQuery, frequencies: Mapping[str, int], total: int, budget: int
+) -> tuple[list[Term], list[Term]]:
+    """The terms to look up, rarest first: what fits into `budget` postings and the next `COMMON_TERMS`; the others.
+
+    `frequencies` says how many of the `total` messages hold a token; one that is missing occurs nowhere.
+    """
+    shares: dict[str, float] = {}
+    for word in query.words:
+        _keep_largest(shares, _word_shares(word, frequencies))
+    terms = (_term(token, share, frequencies.get(token, 0), total) for token, share in shares.items())
+    known = (term for term in terms if term.frequency)
+    return _within_budget(sorted(known, key=lambda term: (term.frequency, -term.weight, term.token)), budget)
+
+
+def full_weight(
+    query: ParsedQuery, frequencies: Mapping[str, int], total: int, not_looked_up: Collection[str] = ()
+) -> float:
+    """The weight of a message that contains every word of the query exactly as asked, as far as it was looked up.
+
+    What occurs nowhere of a word counts as at most one token of frequency 0, however many bigrams it has; so does
+    a word known only by another name or by sound. See `coverage`.
+    """
+    shares: dict[str, float] = {}
+    unknown = 0.0
+    for word in query.words:
+        exact = _exact_shares(word)
+        known = {token: share for token, share in exact.items() if frequencies.get(token)}
+        if len(known) == len(exact) or not _has_other_form(word, frequencies):
+            _keep_largest(shares, known)
+            unknown += min(sum(exact.values()) - sum(known.values()), word.share)
+        else:
+            unknown += word.share
+    counted = sum(
+        share * idf(frequencies[token], total) for token, share in shares.items() if token not in not_looked_up
+    )
+    return counted + unknown * idf(0, total)
+
+
+def coverage(weight: float, full: float) -> float:
+    """How much of a request a message answers, 0 to 1: `Candidate.weight` against `full_weight`."""
+    return min(1.0, weight / full) if full > 0 else 0.0
+
+
+def idf(frequency: int, total: int) -> float:
+    """How much a token distinguishes that `frequency` of `total` messages hold; positive in tiny registries too."""
+    return log(1 + (max(total - frequency, 0) + 0.5) / (frequency + 0.5))
+
+
+def occurs_at_all(word: QueryWord, frequencies: Mapping[str, int]) -> bool:
+    """Whether a word occurs, in part at least, or by another name; by sound is not enough."""
+    return any(frequencies.get(token) for token in word.exact) or any(
+        all(frequencies.get(token) for token in synonym) for synonym in word.synonyms
+    )
+
+
+# -- the shares of a word
+
+
+def _word_shares(word: QueryWord, frequencies: Mapping[str, int]) -> dict[str, float]:
+    shares = _exact_shares(word)
+    key_share = _KEY_WEIGHT if _occurs(word, frequencies) else _ONLY_KEY_WEIGHT
+    _keep_largest(shares, dict.fromkeys(_keys_in_use(word, frequencies), word.share * key_share))
+    for synonym in word.synonyms:
+        _keep_largest(shares, dict.fromkeys(synonym, word.share * _SYNONYM_WEIGHT / sqrt(len(synonym))))
+    return shares
+
+
+def _keys_in_use(word: QueryWord, frequencies: Mapping[str, int]) -> list[str]:
+    """Of a sound and its plural only one counts, or `token` and `tokens` were two words."""
+    used: list[str] = []
+    for key in word.keys:
+        if frequencies.get(key) and not any(key in (f"{other}s", other.removesuffix("s")) for other in used):
+            used.append(key)
+    return used
+
+
+def _exact_shares(word: QueryWord) -> dict[str, float]:
+    """A word counts its share; cut into n, 1/sqrt(n) of it each; the whole of an identifier all beside its parts."""
+    wholes = [token for token in word.exact if token.startswith(IDENTIFIER_PREFIX)]
+    parts = [token for token in word.exact if token not in wholes]
+    return dict.fromkeys(wholes, word.share) | dict.fromkeys(parts, word.share / sqrt(max(len(parts), 1)))
+
+
+def _keep_largest(shares: dict[str, float], more: Mapping[str, float]) -> None:
+    for token, share in more.items():
+        shares[token] = max(share, shares.get(token, 0.0))
+
+
+def _occurs(word: QueryWord, frequencies: Mapping[str, int]) -> bool:
+    return all(frequencies.get(token) for token in word.exact)
+
+
+def _has_other_form(word: QueryWord, frequencies: Mapping[str, int]) -> bool:
+    forms = (*((key,) for key in word.keys), *word.synonyms)
+    return any(all(frequencies.get(token) for token in form) for form in forms)
+
+
+def _term(token: str, share: float, frequency: int, total: int) -> Term:
+    return Term(token, share * idf(frequency, total), frequency)
+
+
+def _within_budget(terms: Sequence[Term], budget: int) -> tuple[list[Term], list[Term]]:
+    spent = accumulate(term.frequency for term in terms)
+    count = sum(so_far <= budget for so_far in spent) + COMMON_TERMS
+    return list(terms[:count]), list(terms[count:])

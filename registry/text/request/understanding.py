@@ -1,0 +1,226 @@
+"""What a request in a user's own words asks for: subject, time, client, project, and whether to go on. Pure.
+
+"yesterday in Cursor" narrows and holds. A date outright may also be what was spoken *about* ("what happened on 14
+October?"): such a date only speaks for messages of that time, and keeps nothing out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import NamedTuple
+
+from registry.text.request.query import is_only_asking, parse_query
+from registry.text.request.syntax import EVER, Search, read_search
+from registry.text.times.spans import Span
+from registry.text.times.time_words import TimeWord, find_times
+
+
+@dataclass(frozen=True, slots=True)
+class Understood:
+    """A request, read. `search` holds its words and what narrows it; `sources` are the clients it names.
+
+    `dates` only speak for messages of their time. `goes_on`: the user wants to continue a conversation.
+    """
+
+    search: Search
+    sources: tuple[str, ...] = ()
+    dates: tuple[Span, ...] = ()
+    goes_on: bool = False
+
+    @property
+    def has_words(self) -> bool:
+        """Whether anything is left to look for by words."""
+        return bool(parse_query(" ".join([self.search.words, *self.search.phrases])).words)
+
+    @property
+    def is_narrowed(self) -> bool:
+        """Whether the request names a time, a client or a project."""
+        return bool(self.search.when_words or self.sources or self.search.project)
+
+
+class Known(NamedTuple):
+    """What the registry holds, which a request may name: its sources, and its projects as (name, path)."""
+
+    sources: Collection[str] = ()
+    projects: Collection[tuple[str, str]] = ()
+
+
+NOTHING_KNOWN = Known()
+
+
+CLIENTS: dict[str, tuple[str, ...]] = {
+    "claude code": ("claude-code",), "claude-code": ("claude-code",), "클로드 코드": ("claude-code",),
+    "클로드코드": ("claude-code",), "claude desktop": ("claude",), "claude.ai": ("claude",),
+    "클로드 데스크톱": ("claude",), "claude": ("claude", "claude-code"), "클로드": ("claude", "claude-code"),
+    "cursor agent": ("cursor-agent",), "cursor": ("cursor", "cursor-agent"), "커서": ("cursor", "cursor-agent"),
+    "codex": ("codex",), "코덱스": ("codex",),
+    "chatgpt": ("chatgpt",), "chat gpt": ("chatgpt",), "챗지피티": ("chatgpt",), "챗gpt": ("chatgpt",),
+    "지피티": ("chatgpt",), "gpt": ("chatgpt",),
+    "gemini cli": ("gemini-cli",), "gemini": ("gemini", "gemini-cli"), "제미나이": ("gemini", "gemini-cli"),
+    "제미니": ("gemini", "gemini-cli"),
+    "copilot": ("copilot-vscode", "copilot-cli"), "코파일럿": ("copilot-vscode", "copilot-cli"),
+    "opencode": ("opencode",), "오픈코드": ("opencode",),
+    "カーソル": ("cursor", "cursor-agent"), "クロード": ("claude", "claude-code"),
+}  # fmt: skip
+"""What people call a client, and the sources of its conversations."""
+
+_OF_A_DATABASE = "paginations?|based|positions?|types?|objects?|loops?|fetch|values?|tokens?|styles?|movement|queries"
+"""What follows "cursor" where it is no client."""
+_CLIENT = "|".join(sorted(map(re.escape, CLIENTS), key=len, reverse=True))
+_TOLD = "said|suggested|recommended|told|answered|proposed|wrote|advised|explained|says|recommends|suggests"
+_TALK = "chat|session|conversation|discussion|thread"
+_IN_CLIENT = re.compile(
+    rf"(?<![\w./@-])(?:"
+    rf"(?:in|from|with|using|via|on|to|asked|told) (?:the |my )?(?P<english>{_CLIENT})"
+    rf"(?: (?:app|{_TALK}))?(?![\w/-]|\.\w)(?!(?<=cursor) (?:{_OF_A_DATABASE})\b)"
+    rf"|(?:my |the |that |our )?(?P<talk>{_CLIENT}) (?:{_TALK})s?\b"
+    rf"|did (?P<asked>{_CLIENT})(?= (?:say|suggest|recommend|tell|answer|propose|write|advise|explain)\b)"
+    rf"|(?P<told>{_CLIENT})(?= (?:{_TOLD})\b)"
+    rf"|(?P<korean>{_CLIENT}) ?(?:에서는|에서|한테서|한테|에게|이랑|랑|하고|로|으로)(?![\w/])"
+    rf"|(?P<korean_told>{_CLIENT})(?:가|이)(?= ?(?:추천|알려|말|설명|제안|답|짜 ?준|고쳐|써 ?준|가르쳐))"
+    rf"|(?P<korean_talk>{_CLIENT})(?= (?:대화|세션|채팅)(?:에서|을|를|은|는|의)?(?!\w))"
+    rf")"
+    rf"|(?<![0-9A-Za-z_./@-])(?P<japanese>{_CLIENT}) ?(?:では?|の会話で|に聞いた)",
+    re.IGNORECASE,
+)
+_GOES_ON = re.compile(
+    r"""^\s*(?:(?:please|can\ (?:you|we)|could\ (?:you|we)|shall\ we|let['’]?s|let\ us|i\ want\ to|i['’]d\ like\ to
+              |we\ should|ok,?|hey,?|now|so|and)\ )*
+        (?:continu(?:e|ing)(?!\ (?:statement|keyword|command|button|label|flag|block|clause|token|inside|vs\.?|versus
+            |or\ break|and\ break|on\ error|in\ an?|integration)\b)
+          |resume(?!\ (?:template|parser|parsing|builder|format|pdf|writing|review|for)\b)
+          |carry\ on|pick(?:ing)?\ (?:(?:it|this|that)\ )?(?:back\ )?up(?!\ lines?)
+          |go\ on(?!\ (?:vacation|holiday|a|an)\b)
+          |keep\ going|get\ back\ to|go\ back\ to|take\ up)\b
+      | \b(?:pick\ up|continue|carry\ on|go\ on)\ (?:from\ )?where\ (?:we|i|you)\b
+      | \bwhere\ (?:did\ )?(?:were\ )?(?:we|i)\ (?:left|leave|stopped|stop)(?:\ off)?\b
+      | \bwhere\ (?:(?:were|was)\ (?:we|i)|(?:we|i)\ (?:were|was))\b
+      | \b(?:load|open|fetch|get|pull|bring|find|restore)\b.*\b(?:and(?:\ then)?|so\ (?:that\ )?(?:i|we)\ can)
+          \ (?:continue|resume|carry\ on|go\ on)\b
+      | [;,.]\ (?:let['’]?s|i\ want\ to|can\ we)\ (?:continue|resume|carry\ on|go\ on)\b
+      | ^\s*what(?:['’]s|\ is|\ was)\ (?:next|left|still\ open)(?:\ to\ do)?\ (?:on|with|for|in)\b
+      | 이어서\s*(?:하자|해\s*줘|해|가자|진행|계속|작업|하고|할게|할래|부탁)?\s*[.!?~]*$
+      | 이어\s*(?:가|나가|하)(?:자|기|줘|고|볼까) | 이어\s*(?:줘|주세요|보자) | 이어\s*받아
+      | 이어서\s*(?:하자|해\s*줘|가자|진행|계속|작업|하고|할게|할래|부탁|볼까|보자|봐)
+      | (?:계속|마저)\s*(?:하자|해\s*줘|해|할게|하고|진행|가자|이어)?\s*[.!?~]*$
+      | (?:계속|마저)\s*(?:진행|작업)\s*(?:하자|해|할)
+      | 어디\s*까지\s*(?:했|하다|얘기|이야기|진행|작업|왔) | (?:대화|작업|얘기)로\s*(?:다시\s*)?돌아가
+      | 続き(?:から|を|に|は|で|$) | 続け(?:て|よう|たい) | 再開(?:し|する|$)
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_LEADS_IN = re.compile(
+    r"(?:^|(?<=[.!?] ))(?:please |can you |could you )?(?:pull (?:in|up)|load|fetch|open|check|bring (?:in|up|back))"
+    r" (?:the |my |our |that )?(?:context|sessions?|conversations?|chats?|discussions?)"
+    r"(?: (?:from when|from|of|about|where|on|with))?(?!\w)",
+    re.IGNORECASE,
+)
+"""Tells what to do with what is found, and nothing of what to find."""
+_LONGEST_REQUEST = 200
+"""A text longer than this was pasted: what it names, it tells of, and nothing of it narrows."""
+_SAID_THEN = re.compile(
+    r"""\b(?:we|i|us|you\ and\ i)\b.{0,40}?\b(?:discuss|talk|chat|work|do|did|ask|decid|write|wrote|speak|spoke|fix)\w*
+      | \b(?:conversation|chat|session|discussion)s?\b | 대화|얘기|이야기|세션|작업|하던|했던|한\s*(?:거|것|일)|물어
+      | 話した|話し合|会話|相談|聞いた|やった|作業した""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def understand(text: str, now: datetime, known: Known = NOTHING_KNOWN) -> Understood:
+    """Read a request; what it names must be known here to narrow anything. `now` carries the user's offset."""
+    if "\n" in text.strip():
+        return Understood(Search(words=text, without_time=text))
+    search = read_search(text, now)
+    if search.when != EVER:
+        search = search.at_any_time()  # read again below, with dates told from spans
+    if len(text) > _LONGEST_REQUEST:
+        times = tuple(word.span for word in _apart(find_times(search.words, now)))
+        return Understood(search, (search.source,) if search.source else (), times)
+    words, sources = _without_clients(search.words, known.sources)
+    words, project = _without_project(words, known.projects)
+    words, span, named, dates = _without_times(words, text, now)
+    words = " ".join(_LEADS_IN.sub(" ", words).split())
+    search = replace(
+        search,
+        words=words,
+        without_time=words,
+        when=span,
+        when_words=named,
+        project=search.project or project,
+    )
+    if (named or sources or project) and is_only_asking(search.words):
+        search = replace(search, words="", without_time="")
+    goes_on = bool(_GOES_ON.search(text))
+    return Understood(search, (search.source,) if search.source else sources, dates, goes_on)
+
+
+def asks_for_another(text: str) -> bool:
+    """Whether a question asks for what was said in another conversation, or to go on with it."""
+    return bool(_GOES_ON.search(text) or _SAID_THEN.search(text))
+
+
+def _without_clients(words: str, known: Collection[str]) -> tuple[str, tuple[str, ...]]:
+    """A client counts where its conversations are here: "in cursor" may speak of a database's."""
+    for match in _IN_CLIENT.finditer(words):
+        called = next(filter(None, match.groups())).lower()
+        sources = tuple(source for source in CLIENTS[called] if source in known)
+        if sources:
+            return _cut(words, match.start(), match.end()), sources
+    return words, ()
+
+
+def _without_project(words: str, projects: Collection[tuple[str, str]]) -> tuple[str, str | None]:
+    named = sorted(projects, key=lambda project: -len(project[0]))
+    for name, path in named:
+        if match := _in_project(name).search(words):
+            return _cut(words, match.start(), match.end()), path
+    return words, None
+
+
+def _in_project(name: str) -> re.Pattern[str]:
+    one = re.sub(r"(?:\\[-_ ]|_)+", "[-_ ]", re.escape(name))  # payment-api is called "the payment api"
+    return re.compile(
+        rf"(?<![\w./@-])(?:(?:in|on|for|of|from) (?:the |my |our )?{one}(?: (?:project|repo|repository|workspace))?"
+        rf"(?![\w/-])"
+        rf"|(?:the )?{one} (?:project|repo|repository|workspace)(?![\w/-])"
+        rf"|{one} ?(?:프로젝트|레포|저장소)(?:에서|의|에|는|은)?(?![\w/])|{one} ?プロジェクト(?:では?|の)?"
+        rf"|{one} ?(?:에서|쪽에서)(?![\w/]))",
+        re.IGNORECASE,
+    )
+
+
+def _without_times(words: str, text: str, now: datetime) -> tuple[str, Span, str, tuple[Span, ...]]:
+    """The words without the time that narrows; that time, how it was said, and the dates that only speak for some.
+
+    Two times narrow together where they share some of it ("last month, on a Tuesday" does not), else the first.
+    """
+    found = list(_apart(find_times(words, now)))
+    narrowing = [word for word in found if not word.is_date or _is_when_said(words, word, text)]
+    dates = tuple(word.span for word in found if word not in narrowing and None not in word.span)
+    if not narrowing:
+        return words, EVER, "", dates
+    first = narrowing[0]
+    named = words[first.begin : first.end].strip()
+    return _cut(words, first.begin, first.end), first.span, named, dates
+
+
+def _apart(times: Iterable[TimeWord]) -> Iterator[TimeWord]:
+    """The longest of those that begin first, then of those behind it."""
+    end = 0
+    for word in sorted(times, key=lambda one: (one.begin, -one.end)):
+        if word.begin >= end:
+            end = word.end
+            yield word
+
+
+def _is_when_said(words: str, date: TimeWord, text: str) -> bool:
+    """A date is when it was said where nothing else is asked for, or the request speaks of us talking."""
+    rest = _cut(words, date.begin, date.end)
+    return not parse_query(rest).words or bool(_SAID_THEN.search(text))
+
+
+def _cut(text: str, begin: int, end: int) -> str:
+    return " ".join(f"{text[:begin]} {text[end:]}".split())

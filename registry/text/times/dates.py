@@ -1,0 +1,155 @@
+"""Dates named outright: "October 3, 2023", "in January", "3월 5일", "작년 12월 초", "10/3", "New Year's Day". Pure.
+
+Days are those of the offset that `now` carries. A date without a year is the latest such date that is not to come.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from registry.text.times.spans import Span, day_of, month_of, week_of, year_of
+
+_NAMES = (
+    *("january", "february", "march", "april", "may", "june", "july"),
+    *("august", "september", "october", "november", "december"),
+)
+_MONTHS = {name[:length]: place for place, name in enumerate(_NAMES, 1) for length in (len(name), 3)} | {"sept": 9}
+_MONTH = rf"(?P<month>{'|'.join(sorted(_MONTHS, key=len, reverse=True))})\.?"
+_DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
+_YEAR = r"(?P<year>(?:19|20)\d\d)"
+_PART = r"(?P<part>early|beginning of|start of|mid|mid-|middle of|late|end of)"
+_KOREAN_YEAR = r"(?:(?P<year>(?:19|20)?\d\d) ?년|(?P<said>작년|지난해|재작년|올해|금년))"
+_KOREAN_PART = r"(?: ?(?P<part>초순?|중순|하순|말))?"
+_THIRDS = {
+    "early": (1, 10), "beginning of": (1, 10), "start of": (1, 10), "초": (1, 10), "초순": (1, 10),
+    "mid": (10, 20), "mid-": (10, 20), "middle of": (10, 20), "중순": (10, 20),
+    "late": (20, 31), "end of": (20, 31), "말": (20, 31), "하순": (20, 31),
+}  # fmt: skip
+_SAID_YEARS = {"작년": 1, "지난해": 1, "재작년": 2, "올해": 0, "금년": 0}
+_CENTURY = 2000
+_FEASTS = {
+    "new year's day": (1, 1), "new year’s day": (1, 1), "new year's eve": (12, 31), "new year’s eve": (12, 31),
+    "christmas eve": (12, 24), "christmas day": (12, 25), "christmas": (12, 25), "valentine's day": (2, 14),
+    "halloween": (10, 31), "크리스마스": (12, 25), "새해 첫날": (1, 1),
+}  # fmt: skip
+
+Reading = Callable[[datetime, re.Match[str]], Span]
+
+
+def _latest(now: datetime, year: int | None, span_in: Callable[[int], Span]) -> Span:
+    """The span in the year named, else the latest one that has begun."""
+    if year is not None:
+        return span_in(year)
+    this_year = span_in(now.year)
+    return this_year if this_year.start and this_year.start <= now else span_in(now.year - 1)
+
+
+def _year_named(now: datetime, match: re.Match[str]) -> int | None:
+    named = match.groupdict()
+    if named.get("year"):
+        return int(named["year"]) + (_CENTURY if len(named["year"]) == 2 else 0)
+    if named.get("said"):
+        return now.year - _SAID_YEARS[named["said"]]
+    return None
+
+
+def _month_number(match: re.Match[str]) -> int:
+    named = match["month"].lower()
+    return int(named) if named.isdigit() else _MONTHS[named]
+
+
+def _on_day(now: datetime, match: re.Match[str]) -> Span:
+    month, day = _month_number(match), int(match["day"])
+    return _latest(now, _year_named(now, match), lambda year: day_of(now.replace(year=year, month=month, day=day)))
+
+
+def _in_month(now: datetime, match: re.Match[str]) -> Span:
+    month = _month_number(match)
+    whole = _latest(now, _year_named(now, match), lambda year: month_of(now.replace(year=year, month=month, day=1)))
+    part = match.groupdict().get("part")
+    if not part or whole.start is None or whole.end is None:
+        return whole
+    first, last = _THIRDS[part.lower()]
+    end = min(day_of(whole.start + timedelta(days=last - 1)).end or whole.end, whole.end)
+    return Span(whole.start + timedelta(days=first - 1), end)
+
+
+def _in_year(now: datetime, match: re.Match[str]) -> Span:
+    return year_of(now.replace(year=int(match["year"]), month=1, day=1))
+
+
+def _iso(now: datetime, match: re.Match[str]) -> Span:
+    year, month, day = int(match["year"]), int(match["month"]), match["day"]
+    at = now.replace(year=year, month=month, day=int(day or 1))
+    return day_of(at) if day else month_of(at)
+
+
+def _feast(now: datetime, match: re.Match[str]) -> Span:
+    month, day = _FEASTS[match["feast"].lower()]
+    return _latest(now, _year_named(now, match), lambda year: day_of(now.replace(year=year, month=month, day=day)))
+
+
+def _in_month_named(now: datetime, match: re.Match[str]) -> Span:
+    """ "last October": the latest one that is over."""
+    found = _in_month(now, match)
+    if match["which"].lower() != "this" and found.end and found.end > now and found.start:
+        return month_of(found.start.replace(year=found.start.year - 1))
+    return found
+
+
+def _on_the(now: datetime, match: re.Match[str]) -> Span:
+    """The latest such day of a month: "on the 12th", 12일에."""
+    for back in range(3):
+        first = month_of(now, back).start
+        if first and (day := int(match["day"])) <= _days_of(first):
+            found = day_of(first + timedelta(days=day - 1))
+            if found.start and found.start <= now:
+                return found
+    raise ValueError("no such day")
+
+
+def _days_of(first: datetime) -> int:
+    whole = month_of(first)
+    return whole.end.day if whole.end else 0
+
+
+def _week_number(now: datetime, match: re.Match[str]) -> Span:
+    """A week by its number, Monday to Sunday."""
+
+    def of(year: int) -> Span:
+        monday = datetime.fromisocalendar(year, int(match["week"]), 1)
+        return week_of(now.replace(year=monday.year, month=monday.month, day=monday.day))
+
+    return _latest(now, _year_named(now, match), of)
+
+
+_ON, _IN = r"(?:on |from |since |of )?(?:the )?", r"(?:in|during|from|since|of|back in|until|till|before|after) "
+_ALONE = "january|february|april|june|july|august|september|october|november|december"
+"""Months by whose name alone nothing else is meant."""
+DATE_RULES: tuple[tuple[str, Reading, str], ...] = (
+    (rf"{_ON}{_MONTH} {_DAY}(?:,? {_YEAR})?", _on_day, "en"),
+    (rf"{_ON}{_DAY} (?:of )?{_MONTH}(?:,? {_YEAR})?", _on_day, "en"),
+    (rf"(?:in |from |of )?(?:the )?{_PART} ?{_MONTH}(?:,? {_YEAR})?", _in_month, "en"),
+    (rf"{_IN}{_MONTH}(?:,? {_YEAR})?", _in_month, "en"),
+    (rf"{_MONTH} {_YEAR}", _in_month, "en"),
+    (rf"{_IN}{_YEAR}", _in_year, "en"),
+    (rf"{_ON}(?P<year>(?:19|20)\d\d)-(?P<month>\d\d)(?:-(?P<day>\d\d))?", _iso, "en"),
+    (rf"(?:in )?(?P<which>last|this|past) {_MONTH}", _in_month_named, "en"),
+    (rf"(?<!\d )(?P<month>{_ALONE})(?=\s*[.?!]*$|,? (?:we|i|you)\b)", _in_month, "en"),
+    (r"(?:on|since|until|from) the (?P<day>\d{1,2})(?:st|nd|rd|th)(?=\s*(?:[,.?!]|$|we\b|i\b|you\b))", _on_the, "en"),
+    (r"(?:in )?(?:calendar )?week (?P<week>\d{1,2})(?: (?:of )?(?P<year>20\d\d))?", _week_number, "en"),
+    (r"(?:in |during )?(?P<year>20\d\d)-?W(?P<week>\d\d)", _week_number, "en"),
+    (r"(?P<year>(?:19|20)\d\d)[./](?P<month>\d{1,2})[./](?P<day>\d{1,2})", _on_day, "ko"),
+    (r"(?P<month>\d{1,2})/(?P<day>\d{1,2})/(?P<year>(?:19|20)\d\d)", _on_day, "en"),
+    (r"(?:(?P<year>20\d\d)년 ?)?(?P<week>\d{1,2})주차", _week_number, "ko"),
+    (r"(?P<day>\d{1,2})일(?=에(?! ?한 ?번)|날)(?:날)?", _on_the, "ko"),
+    (r"(?:on |from )(?P<month>\d{1,2})/(?P<day>\d{1,2})(?:/(?P<year>(?:19|20)\d\d))?", _on_day, "en"),
+    (rf"(?:on |at )?(?P<feast>{'|'.join(_FEASTS)})(?: {_YEAR})?", _feast, "en"),
+    (rf"(?:{_KOREAN_YEAR} ?)?(?P<month>1[0-2]|[1-9])월 ?(?P<day>\d{{1,2}})일(?:날)?", _on_day, "ko"),
+    (rf"(?:{_KOREAN_YEAR} ?)?(?P<month>1[0-2]|[1-9])월(?! ?\d{{1,2}} ?일){_KOREAN_PART}(?:달)?", _in_month, "ko"),
+    (r"(?P<year>(?:19|20)\d\d) ?년(?:도)?", _in_year, "ko"),
+    (r"(?P<month>1[0-2]|[1-9])/(?P<day>\d{1,2})", _on_day, "ko"),
+)  # fmt: skip
+"""Pattern, how it is read, and the language whose endings may follow. A bare 10/3 needs a Korean ending."""

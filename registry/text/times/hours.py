@@ -1,0 +1,59 @@
+"""Times of a day: "in the afternoon", "at 3pm", 저녁, 오후 3시, 夜. Pure."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+
+from registry.text.times.spans import Span, hours_of, midnight
+
+HOURS = {
+    "morning": (5, 12), "afternoon": (12, 18), "evening": (17, 24), "night": (18, 28),
+    "아침": (5, 12), "오전": (0, 12), "점심": (11, 15), "낮": (10, 18), "오후": (12, 24), "저녁": (17, 24),
+    "밤": (18, 28), "새벽": (0, 7),
+    "朝": (5, 12), "午前": (0, 12), "昼": (10, 18), "午後": (12, 24), "夕方": (15, 20), "夜": (18, 28),
+}  # fmt: skip
+"""The first and the last hour of a part of a day, without the last; a night goes on past midnight."""
+_CLOCK = r"(?P<hour>\d{1,2})(?::[0-5]\d)? ?(?P<half>[ap]\.?m\.?)|(?P<noon>noon|midday)"
+_KOREAN_CLOCK = r"(?P<o_clock>\d{1,2})시(?: ?반| ?\d{1,2}분)?(?:쯤|경|에|쯤에|경에)?"
+_BEHIND = re.compile(rf",? ?(?:(?:at|around|about) )?(?:{_CLOCK})(?!\w)|,? ?{_KOREAN_CLOCK}(?!\w)", re.IGNORECASE)
+_BEFORE = re.compile(
+    rf"(?<!\S)(?:(?:at|around|about) (?:{_CLOCK})|in the (?P<part>morning|afternoon|evening)) (?:on )?$", re.IGNORECASE
+)
+_FIRST_OF_THE_DAY = 7
+"""Who says three o'clock, and not of which half of the day, means the afternoon."""
+
+
+def narrowed_by_clock(text: str, span: Span, begin: int, end: int) -> tuple[Span, int, int]:
+    """A day at `text[begin:end]`, and where it is said, with the time of day that stands right beside it."""
+    if span.start is None or span.end is None or span.end - span.start > timedelta(days=1):
+        return span, begin, end
+    if behind := _BEHIND.match(text, end):
+        return _around(span, span.start, behind), begin, behind.end()
+    if before := _BEFORE.search(text[:begin]):
+        if before["part"]:
+            return hours_of(Span(midnight(span.start), span.end), *HOURS[before["part"].lower()]), before.start(), end
+        return _around(span, span.start, before), before.start(), end
+    return span, begin, end
+
+
+def _around(span: Span, start: datetime, match: re.Match[str]) -> Span:
+    """Nobody means the minute: an hour to each side."""
+    day = midnight(start)
+    end = span.end or start
+    inside = [hour for hour in _hours(match) if start <= day + timedelta(hours=hour) <= end]
+    if not inside:
+        return span
+    at = day + timedelta(hours=inside[0])
+    return Span(at - timedelta(hours=1), at + timedelta(hours=1))
+
+
+def _hours(match: re.Match[str]) -> tuple[int, ...]:
+    """What hour of 24 may be meant, the likelier first."""
+    named = match.groupdict()
+    if named["noon"]:
+        return (12,)
+    if named["hour"]:
+        return (int(named["hour"]) % 12 + (12 if named["half"][0].lower() == "p" else 0),)
+    hour = int(named["o_clock"])
+    return (hour + 12, hour) if hour < _FIRST_OF_THE_DAY else (hour, hour + 12)
