@@ -65,7 +65,7 @@ async def plan(state: State, run: Run) -> State:
     """Say which way it will go if all is found; let in first what the clients have written since the last question."""
     name = _name_of(state["query"])
     run.recorder.explain(path=PATHS[name], why=f"the path of {name}")
-    if run.before_reading and state["operation"] in READING:
+    if run.before_reading and state["query"].operation in READING:
         syncing = await run.before_reading()
         if syncing:
             run.recorder.explain(syncing=syncing)
@@ -86,7 +86,7 @@ async def _read(run: Run, request: Request) -> Any:
 
 async def filter_(state: State, run: Run) -> State:
     """Keep what answers the request; where there is no such session, say where and when there are some."""
-    result = await KEEP[state["operation"]](run, state["query"], state["data"])
+    result = await KEEP[state["query"].operation](run, state["query"], state["data"])
     is_empty = "sessions" in result and not result["pagination"]["total"]
     if is_empty and (others := await elsewhere(run, state["query"], result, _once_more)):
         result["elsewhere"] = others
@@ -99,17 +99,17 @@ async def _once_more(run: Run, request: Request) -> dict[str, Any]:
 
 async def transform(state: State, run: Run) -> State:
     """Make what was read or kept shorter."""
-    return await SHORTEN[state["operation"]](run, state["query"], state)
+    return await SHORTEN[state["query"].operation](run, state["query"], state)
 
 
 async def external_action(state: State, run: Run) -> State:
     """Hand the outcome to the outside systems that are configured."""
-    return await PUBLISH[state["operation"]](run, state["query"], state)
+    return await PUBLISH[state["query"].operation](run, state["query"], state)
 
 
 async def cr_write(state: State, run: Run) -> State:
     """Store, and record this execution in the same transaction: neither is ever there without the other."""
-    write = WRITE[state["operation"]]
+    write = WRITE[state["query"].operation]
 
     def work(tx: WriteTransaction) -> dict[str, Any]:
         request: Request = state["query"]
@@ -122,11 +122,11 @@ async def cr_write(state: State, run: Run) -> State:
             save_execution(tx, run.recorder.finished(result_summary(result)))
         return result
 
-    if run.registry.is_read_only and state["operation"] == Operation.EXTRACT:
+    if run.registry.is_read_only and state["query"].operation == Operation.EXTRACT:
         result = await run.registry.read(lambda tx: work(WriteTransaction(tx)))  # it stores a note of what it found
     else:
         result = await run.registry.write(work, of=_written_to(state["query"]))
-    if afterwards := OPERATIONS[state["operation"]].afterwards:
+    if afterwards := OPERATIONS[state["query"].operation].afterwards:
         await afterwards(run, state["query"])
     return {"result": result}
 
@@ -184,7 +184,7 @@ def path_of(request: Request) -> list[str]:
 
 async def _meant(state: State, run: Run) -> Any:
     """What the request's words mean to the model, where there are any and one is configured."""
-    subject = SUBJECT[state["operation"]](state["query"]) if state["operation"] in SUBJECT else ""
+    subject = SUBJECT[state["query"].operation](state["query"]) if state["query"].operation in SUBJECT else ""
     if not run.meaning or not subject:
         return None
     return await run.meaning.of(subject, getattr(getattr(state["query"], "query", None), "also", ()))

@@ -17,13 +17,13 @@ from orchestrator.nodes import WRITE
 from orchestrator.operation_names import READING, Operation, full_name
 from orchestrator.outside.writing import ModelWriter
 from orchestrator.permission import check, is_of_others
-from orchestrator.progress import run_telling
+from orchestrator.progress import run_telling, run_to_the_end
 from orchestrator.recording.recorder import Recorder, request_summary, result_summary
 from orchestrator.recording.records import Records
 from orchestrator.refusals import Refusal
 from orchestrator.requests import ImportRequest, Request, parse_request, refuse_too_many
 from orchestrator.resends import Resends
-from orchestrator.state import ExternalAction, Run, Shelf, State, Syncing
+from orchestrator.state import ExternalAction, Run, Shelf, Syncing
 from registry.access import Access
 from registry.domain import DEEPEST, is_too_deep, storable
 from registry.errors import InternalError, InvalidRequest, NotFound, OperationTimeout, RegistryError
@@ -182,7 +182,6 @@ class Orchestrator:
             writer=self._writer,
             shelf=self._shelf,
         )
-        asked: State = {"operation": request.operation, "query": request}
         try:
             # LangSmith, which LangGraph brings along, would send every state to its servers if the host
             # program's environment tells it to.
@@ -191,9 +190,9 @@ class Orchestrator:
                 async with asyncio.timeout(limit), self._turn(request):
                     tell = TOLD.get()
                     if tell:
-                        ended: Mapping[str, Any] = await run_telling(self._graph, asked, run, tell)
+                        ended = await run_telling(self._graph, request, run, tell)
                     else:
-                        ended = await self._graph.ainvoke(asked, context=run)
+                        ended = await run_to_the_end(self._graph, request, run)
         except TimeoutError as exc:
             raise OperationTimeout(
                 f"The operation took longer than {self._timeout_s:g} s.",

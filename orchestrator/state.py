@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypedDict, TypeVar
 
-from orchestrator.operation_names import Operation
 from orchestrator.outside.writing import ModelWriter
 from orchestrator.recording.recorder import Recorder
 from orchestrator.requests import Request
@@ -32,9 +31,8 @@ class Syncing(TypedDict):
 
 
 class State(TypedDict, total=False):
-    """What the nodes read and write; the edges are decided by it. Source and channel are the query's."""
+    """What the nodes read and write; the edges are decided by it."""
 
-    operation: Operation
     query: Request
     data: Any
     """What `cr_query` read; its type is the operation's own."""

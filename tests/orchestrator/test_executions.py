@@ -193,13 +193,13 @@ async def test_langsmith_is_never_told(orchestrator: Orchestrator, monkeypatch: 
     monkeypatch.setenv("LANGSMITH_TRACING", "true")
     monkeypatch.setenv("LANGSMITH_API_KEY", "key")
     seen: list[bool | str | None] = []
-    real = orchestrator._graph.ainvoke
+    real = orchestrator._graph.astream
 
-    async def watched(*args: Any, **kwargs: Any) -> Any:
+    def watched(*args: Any, **kwargs: Any) -> Any:
         seen.append(langsmith.utils.tracing_is_enabled())
-        return await real(*args, **kwargs)
+        return real(*args, **kwargs)
 
-    monkeypatch.setattr(orchestrator._graph, "ainvoke", watched)
+    monkeypatch.setattr(orchestrator._graph, "astream", watched)
     await orchestrator.run(SAVE)
     assert seen == [False]
 
