@@ -20,7 +20,7 @@ from backoffice.errors import add_error_handlers
 from backoffice.guard import Answers, Guard
 from backoffice.health import Metrics, RequestCounter
 from backoffice.machine import Machine
-from backoffice.pages.errors import add_page_errors
+from backoffice.pages.rendering import add_page_errors
 from backoffice.pages.routes import add_pages
 from backoffice.schemas import Failure
 from orchestrator.opening import open_orchestrator

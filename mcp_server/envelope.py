@@ -9,8 +9,8 @@ from typing import Any, Generic, TypeVar
 from mcp.types import CallToolResult, TextContent
 from pydantic import BaseModel
 
-from orchestrator.answer.shown import shown
 from orchestrator.calls import QUOTED, QUOTING, RESULTS
+from registry.text.privacy.visible import shown
 
 Result = TypeVar("Result", bound=BaseModel)
 

@@ -9,13 +9,14 @@ from difflib import get_close_matches
 from functools import partial
 from importlib.metadata import version
 from types import CodeType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mcp import MCPError
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool as SdkTool
+from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult, Tool
 from pydantic import ValidationError
 
@@ -39,6 +40,9 @@ from orchestrator.lazy import GrownChannels, RunOperation
 from orchestrator.refusals import invalid_request
 from orchestrator.requests import refuse_too_many
 from registry.errors import InternalError, InvalidRequest
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
 
 logger = logging.getLogger(__name__)
 
@@ -249,3 +253,22 @@ def create_server(
     `asks_client`: whether the client's own model is asked for other wordings of a question that came without.
     """
     return RegistryServer(run, toolsets, project, is_local=is_local, grown=grown, asks_client=asks_client)
+
+
+MAX_BODY = 64 * 1024 * 1024
+
+
+def http_app(server: MCPServer[Any], host: str, known_as: str = "") -> Starlette:
+    """The server over streamable HTTP, as an application to be served beside others.
+
+    `host`: what the server listens on; `known_as`: the host by which a proxy makes it known.
+    """
+    # The SDK knows one host only. Whoever serves us behind a proxy checks hosts and origins before us.
+    security = TransportSecuritySettings(enable_dns_rebinding_protection=False) if known_as else None
+    return server.streamable_http_app(
+        stateless_http=True,
+        json_response=True,
+        max_request_body_size=MAX_BODY,
+        host=host,
+        transport_security=security,
+    )

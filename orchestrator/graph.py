@@ -21,6 +21,7 @@ from registry.errors import NotFound
 
 Graph = CompiledStateGraph[State, Run, Request, Answered]
 
+ANSWERED = list(Answered.__annotations__)
 OUTSIDE = RetryPolicy(max_attempts=OUTSIDE_ATTEMPTS, initial_interval=0.5)
 """What is outside may be away for a moment; what was read and made for it is not read and made again."""
 
@@ -103,6 +104,14 @@ def _step(name: str, work: Work, decide: Callable[[State], str]) -> Callable[...
 def _telling(runtime: Runtime[Run]) -> Run:
     here = copy_context()  # in a worker's thread the writer would find no stream
     return replace(runtime.context, tell=lambda part: here.run(runtime.stream_writer, part))
+
+
+async def run_to_the_end(graph: Graph, request: Request, run: Run) -> Answered:
+    """What leaves the graph at the end, and nothing of what it passes on its way."""
+    ended: Answered = {}
+    async for state in graph.astream(request, context=run, stream_mode="values", output_keys=ANSWERED):
+        ended = cast(Answered, state)
+    return ended
 
 
 def describe_graph() -> dict[str, Any]:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import langsmith
 
 from orchestrator.calls import TOLD
-from orchestrator.graph import build_graph
+from orchestrator.graph import build_graph, run_to_the_end
 from orchestrator.nodes import WRITE
 from orchestrator.operation_names import READING, Operation, full_name
 from orchestrator.outside.writing import ModelWriter
 from orchestrator.permission import check, is_of_others
-from orchestrator.progress import run_telling, run_to_the_end
+from orchestrator.progress import run_telling
 from orchestrator.recording.recorder import Recorder, request_summary, result_summary
 from orchestrator.recording.records import Records
 from orchestrator.refusals import Refusal

@@ -1,21 +1,25 @@
-"""A template becomes a page: with the reader's language and theme, and headers that let nothing foreign in."""
+"""A template becomes a page in the reader's language and theme; headers let nothing foreign in. A failure, too."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import json
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from fastapi import Request
+from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, StreamingResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.responses import Response
 
 from backoffice.admission import COOKIE
+from backoffice.errors import wants_page
 from backoffice.pages.language import counter, language_of, teller, translator
 from backoffice.pages.zone import zone_told
+from registry.errors import StorageError
 from registry.text.privacy.visible import visible
 
 BACKOFFICE = Path(__file__).parent.parent
@@ -126,3 +130,31 @@ def _with_frame(request: Request, context: Mapping[str, Any]) -> dict[str, Any]:
         "said": teller(language),
         "tn": counter(translate),
     }
+
+
+Handler = Callable[[Request, Any], Awaitable[Response]]
+
+INTO_NOTICE = {"HX-Retarget": "#notice", "HX-Reswap": "innerHTML", "HX-Reselect": "#problem"}
+"""A part of a page that failed must not take the place of what the reader is looking at."""
+
+
+def add_page_errors(app: FastAPI) -> None:
+    """Show what the handlers so far answer as a page where a browser asks for one."""
+    for kind, handler in list(app.exception_handlers.items()):
+        app.add_exception_handler(kind, _as_page(handler))
+
+
+def _as_page(handler: Any) -> Handler:
+    async def answer(request: Request, exc: Any) -> Response:
+        envelope: Response = await handler(request, exc)
+        return _page(request, envelope, exc) if wants_page(request.headers, request.url.path) else envelope
+
+    return answer
+
+
+def _page(request: Request, envelope: Response, exc: Exception) -> Response:
+    error = json.loads(bytes(envelope.body))["error"]
+    if "hx-request" in request.headers:
+        return render(request, "problem.html", status=envelope.status_code, headers=INTO_NOTICE, error=error)
+    heals = request.method == "GET" and isinstance(exc, StorageError)
+    return render(request, "error.html", status=envelope.status_code, error=error, heals=heals)

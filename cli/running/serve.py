@@ -28,8 +28,7 @@ from cli.running.addresses import is_registry, local_address
 from cli.running.letting_in import check_exposure, page_address, resource_of, rules_of
 from cli.running.patience import PatientProtocol
 from cli.shared.process import sharing
-from mcp_server.server import create_server
-from mcp_server.transport.http import http_app
+from mcp_server.server import create_server, http_app
 from orchestrator.recording.retention import forgetting
 from orchestrator.refusals import Refusal
 from orchestrator.requests import Request

@@ -1,10 +1,13 @@
 """What the MCP SDK has no public name for: all of its private names that we use are in this file.
 
-The next minor version may change them, so pyproject.toml caps the SDK below it. Who raises the cap looks here.
+What cannot be read it passes over in silence: that is answered here, too, since every request gets an answer.
+
+The next minor version may change these names, so pyproject.toml caps the SDK below it. Who raises the cap looks here.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Protocol, Self, TypeVar, cast
 
@@ -14,9 +17,8 @@ from mcp.server.mcpserver.tools import Tool
 from mcp.server.stdio import stdio_server
 from mcp.shared._context_streams import ContextReceiveStream, ContextSendStream
 from mcp.shared.message import SessionMessage
-from pydantic import BaseModel
-
-from mcp_server.transport.unreadable import answer_to
+from mcp.types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError
+from pydantic import BaseModel, ValidationError
 
 Params = TypeVar("Params", bound=BaseModel)
 Handler = Callable[[ServerRequestContext[Any, Any], Params], Awaitable[Any]]
@@ -81,3 +83,38 @@ async def serve_lines(
     # The SDK names files here, and asks of them only this.
     async with stdio_server(cast("Any", incoming), cast("Any", outgoing)) as (read, write):
         await protocol.run(AnsweredStream(read, write), write, protocol.create_initialization_options())
+
+
+def answer_to(problem: Exception) -> JSONRPCError | None:
+    """The error that tells what was wrong, under the request's own id where it can be made out; None for no words."""
+    line = _line_of(problem)
+    if not line.strip():
+        return None
+    request_id, is_json = _request_id(line)
+    code, said = (INVALID_REQUEST, "not a JSON-RPC message") if is_json else (PARSE_ERROR, "not JSON in UTF-8")
+    return JSONRPCError(
+        jsonrpc="2.0", id=request_id, error=ErrorData(code=code, message=f"The line is {said}: {_reason(problem)}")
+    )
+
+
+def _line_of(problem: Exception) -> str:
+    given = problem.errors()[0].get("input") if isinstance(problem, ValidationError) else ""
+    return given if isinstance(given, str) else json.dumps(given)
+
+
+def _request_id(line: str) -> tuple[int | str | None, bool]:
+    """The id, and whether the line is JSON that others can read, too: Python's reader takes half a character."""
+    try:
+        given: Any = json.loads(line)
+        found = given.get("id") if isinstance(given, dict) else None
+        is_id = isinstance(found, int | str) and not isinstance(found, bool)
+        json.dumps([found, given], ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return found if is_id and str(found).isascii() else None, False
+    except (ValueError, RecursionError):
+        return None, False
+    return found if is_id else None, True
+
+
+def _reason(problem: Exception) -> str:
+    return problem.errors(include_url=False)[0]["msg"] if isinstance(problem, ValidationError) else str(problem)

@@ -10,9 +10,8 @@ from typing import Any
 from orchestrator.calls import UNKNOWN
 from orchestrator.state import Run
 from registry.domain import format_time, now
-from registry.search.asking import asking_channels
 from registry.search.retrieval import SearchResult, find_messages
-from registry.search.scope import Scope, narrow
+from registry.search.scope import Scope, asking_channels, narrow
 from registry.storage.database import ReadTransaction
 from registry.storage.facets import known_names
 from registry.text.ranking.similar import SimilarMessages

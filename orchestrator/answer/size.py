@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from orchestrator.answer.shown import shown
+from registry.text.privacy.visible import shown
 
 DEFAULT_TOKENS = 3_000
 """What `extract` gives unless the caller asks for another size."""

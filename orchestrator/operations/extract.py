@@ -12,7 +12,7 @@ from orchestrator.answer.extraction import Extraction, KeptRanking
 from orchestrator.answer.looking_up import ask, find, understood, without_the_asking_chat
 from orchestrator.answer.other_channels import beside, beside_in_time
 from orchestrator.answer.relevance import Judged, best_channels, confidence_in, explanation, judge, outcome, turns_in
-from orchestrator.answer.second_thoughts import second_thoughts
+from orchestrator.answer.reversals import second_thoughts
 from orchestrator.answer.selection import MessageDict
 from orchestrator.answer.size import room_for, tokens_in
 from orchestrator.answer.summary import SHORT_TOKENS, WRITER, digest_of, read_for, summary_of

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from orchestrator.answer.delivery import CONTEXT, MessageDict, complete, delivered, length_of, message_dict
+from orchestrator.answer.fitting import page_within, piece_of, tokens_for
 from orchestrator.answer.looking_up import ask, find, understood
-from orchestrator.answer.pages import page_within, piece_of, tokens_for
 from orchestrator.answer.related import related_sessions
 from orchestrator.answer.relevance import best_channels, explanation, judge
 from orchestrator.answer.size import fits, tokens_in

@@ -10,8 +10,8 @@ from orchestrator.state import Run, State, Steps
 from registry.errors import InvalidRequest
 from registry.storage.channels import ChannelRow, channel_item, edit_channel, get_channel, tags_of
 from registry.storage.database import WriteTransaction
+from registry.storage.kept import set_pin
 from registry.storage.messages import delete_channel, delete_message, message_item, restore_channel, restore_message
-from registry.storage.pins import set_pin
 from registry.storage.references import latest_channel, resolve_session
 from registry.storage.safety.forgetting import Affected, Wanted, affected_by, dry_receipt, forget, wipe
 

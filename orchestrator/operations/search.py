@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from orchestrator.answer.delivery import delivered, message_dict
+from orchestrator.answer.fitting import as_many_as_fit, fitted, tokens_for
 from orchestrator.answer.looking_up import ask, find, local_time, understood, without_the_asking_chat
-from orchestrator.answer.pages import tokens_for
 from orchestrator.answer.relevance import Judged, best_channels, confidence_in, explanation, guess, judge, outcome
-from orchestrator.answer.search_size import as_many_as_fit, fitted
 from orchestrator.answer.size import fits
 from orchestrator.answer.summaries import FOUND, add_summaries
 from orchestrator.requests import SearchQuery, SearchRequest, SessionsQuery, SessionsRequest

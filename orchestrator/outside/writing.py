@@ -6,13 +6,10 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from orchestrator.answer.size import tokens_in, within
 from orchestrator.recording.recorder import Recorder
-
-if TYPE_CHECKING:
-    from orchestrator.outside.language_model import LanguageModel
 
 PIECE_TOKENS, MOST_PIECES = 6000, 8
 """A longer text is read in pieces; of one that has too many, its beginning and its end."""
@@ -35,11 +32,23 @@ class Unavailable(Exception):
     """The model does not answer, or not with a text."""
 
 
+class Writes(Protocol):
+    """A language model, as whoever wants a text sees it."""
+
+    name: str
+
+    async def write(self, task: str, material: str, max_tokens: int) -> str:
+        """What the task asks for, made of the material, in at most so many tokens; Unavailable."""
+
+    async def close(self) -> None:
+        """Close the connections."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelWriter:
     """A language model that writes summaries, and how many seconds an answer waits for it."""
 
-    model: LanguageModel
+    model: Writes
     patience_s: float
 
     async def write(self, recorder: Recorder, task: str, material: str, max_tokens: int) -> str:

@@ -9,18 +9,26 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import Any, NamedTuple
 
 from orchestrator.semantic.embedders import Unavailable, Vectors
-
-if TYPE_CHECKING:
-    from orchestrator.semantic.models import Encode, Loaded
 
 IDLE_S = 600.0
 """A model that nobody asked for so long is let go: every chat window may have one."""
 LOWEST_PRIORITY = 19
 CHARACTERS_AT_ONCE = 3_000
 """So much is embedded without a pause: about a second."""
+
+
+Encode = Callable[[Sequence[str]], Any]
+"""Texts to their vectors (any rows of numbers)."""
+
+
+class Loaded(NamedTuple):
+    """A model in memory: what takes what is asked, and what was said."""
+
+    queries: Encode
+    passages: Encode
 
 
 class LocalModel:

@@ -6,24 +6,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from orchestrator.semantic.bundled import Bundled, bundled_models, checked
 from orchestrator.semantic.embedders import Embedder
-from orchestrator.semantic.local import LocalModel
+from orchestrator.semantic.local import Encode, Loaded, LocalModel
 from orchestrator.semantic.prefixes import Prefixes, named, prefixes_for
 from registry.settings import Settings
-
-Encode = Callable[[Sequence[str]], Any]
-"""Texts to their vectors (any rows of numbers)."""
-
-
-class Loaded(NamedTuple):
-    """A model in memory: what takes what is asked, and what was said."""
-
-    queries: Encode
-    passages: Encode
-
 
 ONNX_FILE, TOKENIZER_FILE = "model.onnx", "tokenizer.json"
 OFF = ("", "off")

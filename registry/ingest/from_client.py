@@ -14,10 +14,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, not_, or_, select, update
 
 from registry.domain import Message, Role, Session, digest_of, now, storable
-from registry.ingest.forgotten import FORGOTTEN, is_forgotten
 from registry.ingest.from_hook import PREFIX as HOOK_PREFIX
 from registry.ingest.from_hook import take_store_ids
-from registry.ingest.let_in import let_in_session, with_sound_times
+from registry.ingest.let_in import FORGOTTEN, is_forgotten, let_in_session, with_sound_times
 from registry.ingest.own_calls import NOTE
 from registry.ingest.same_conversation_lookup import Circumstances
 from registry.ingest.save import COPY, READER, Saved, save_messages

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, bindparam, select, update
 
 from registry.domain import Message, Session, digest_of, now, storable
-from registry.ingest.forgotten import FORGOTTEN, is_forgotten
-from registry.ingest.let_in import let_in_session, with_sound_times
+from registry.ingest.let_in import FORGOTTEN, is_forgotten, let_in_session, with_sound_times
 from registry.ingest.same_conversation_lookup import Circumstances
 from registry.ingest.save import HOOK, Saved, save_messages
 from registry.ingest.session_channel import bring_together, channel_for, describing, open_for

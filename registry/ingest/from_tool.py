@@ -13,8 +13,7 @@ from typing import Any
 from sqlalchemy import select
 
 from registry.domain import Message
-from registry.ingest.forgotten import FORGOTTEN, is_forgotten
-from registry.ingest.let_in import LetIn, let_in, with_sound_times
+from registry.ingest.let_in import FORGOTTEN, LetIn, is_forgotten, let_in, with_sound_times
 from registry.ingest.merge_channels import merge_channels
 from registry.ingest.same_conversation import Verdict
 from registry.ingest.same_conversation_lookup import (

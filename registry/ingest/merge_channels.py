@@ -22,8 +22,8 @@ from registry.storage.channels import (
 )
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.index.index_entries import RECALL, UNINDEXED
+from registry.storage.kept import has_pin, set_pin
 from registry.storage.messages import MessageRow, delete_softly, in_turns, replace_messages, revise
-from registry.storage.pins import has_pin, set_pin
 from registry.storage.safety.forgetting import forget_messages
 from registry.storage.tables import channel, channel_alias, conversation, execution, extract_result, store_session, tag
 

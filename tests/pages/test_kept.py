@@ -13,7 +13,7 @@ from orchestrator.service import Orchestrator
 from registry.domain import Message, Role, now
 from registry.ingest.save import save_messages
 from registry.storage.channels import open_channel
-from registry.storage.saved_views import list_views
+from registry.storage.kept import list_views
 from tests.pages.seeds import FIBONACCI, LONG
 from tests.pages.test_markdown import PIXEL
 

@@ -23,8 +23,8 @@ from registry.errors import ErrorCode, InvalidRequest
 from registry.storage.database import ReadTransaction
 from registry.storage.executions import get_execution, list_executions
 from registry.storage.facets import sources
+from registry.storage.kept import list_views
 from registry.storage.ratings import rate_execution, rating_of
-from registry.storage.saved_views import list_views
 
 router = APIRouter(prefix="/flow", default_response_class=HTMLResponse)
 

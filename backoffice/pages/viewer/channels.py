@@ -23,10 +23,9 @@ from registry.storage.database import ReadTransaction
 from registry.storage.executions import get_execution
 from registry.storage.extract_results import get_result
 from registry.storage.facets import projects_like, sources, tags_like
+from registry.storage.kept import list_views, pinned_channels
 from registry.storage.messages import get_message
-from registry.storage.pins import pinned_channels
 from registry.storage.references import resolve_session
-from registry.storage.saved_views import list_views
 
 router = APIRouter(default_response_class=HTMLResponse)
 

@@ -32,10 +32,10 @@ from registry.storage.aliases import links_of
 from registry.storage.channels import ChannelRow, channel_item, find_channel, get_channel, tags_of
 from registry.storage.database import ReadTransaction
 from registry.storage.extract_results import deliveries_of
+from registry.storage.kept import has_pin
 from registry.storage.message_windows import Window, numbers_containing, questions_of, read_window, window_around
 from registry.storage.messages import MessageRow, by_ids, by_numbers, get_message
 from registry.storage.paging import Page, cursor_of
-from registry.storage.pins import has_pin
 from sources.clients import CLIENTS
 from sources.writers import WRITERS
 

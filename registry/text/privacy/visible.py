@@ -43,3 +43,15 @@ def _named(found: re.Match[str]) -> str:
     letters = [f"U+{ord(letter):04X}" for letter in found[0][:_NAMED]]
     more = [f"and {len(found[0]) - _NAMED} more"] if len(found[0]) > _NAMED else []
     return f"⟦{' '.join([*letters, *more])}⟧"
+
+
+def shown(value: Any) -> Any:
+    """No field that is null, and nothing in its texts that a reader would not see."""
+    match value:
+        case str():
+            return visible(value)
+        case Mapping():
+            return {name: shown(item) for name, item in value.items() if item is not None}
+        case list() | tuple():
+            return [shown(item) for item in value]
+    return value

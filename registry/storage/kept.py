@@ -1,0 +1,63 @@
+"""What a user keeps at hand: conversations pinned above the others, and the filters of a list under a name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import delete, insert, select, update
+
+from registry.domain import new_id, now, storable
+from registry.errors import NotFound
+from registry.storage.channels import channel_item, tags_of
+from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.tables import channel, pin, saved_view
+
+
+def set_pin(tx: WriteTransaction, channel_number: int, *, is_pinned: bool) -> None:
+    """Pin a channel, or take its pin away; doing it twice is doing it once."""
+    if not is_pinned:
+        tx.execute(delete(pin).where(pin.c.channel_number == channel_number))
+    elif not has_pin(tx, channel_number):
+        tx.execute(insert(pin).values(channel_number=channel_number, pinned_at=now()))
+
+
+def has_pin(tx: ReadTransaction, channel_number: int) -> bool:
+    """Whether a channel is pinned."""
+    return tx.execute(select(pin.c.pinned_at).where(pin.c.channel_number == channel_number)).first() is not None
+
+
+def pinned_channels(tx: ReadTransaction, limit: int) -> list[dict[str, Any]]:
+    """The pinned channels as lists show them, those pinned last first; deleted ones are left out."""
+    query = select(channel).join_from(pin, channel, channel.c.number == pin.c.channel_number)
+    query = query.where(channel.c.deleted.is_(False)).order_by(pin.c.pinned_at.desc(), channel.c.number).limit(limit)
+    rows = tx.execute(query).all()
+    tags = tags_of(tx, [row.number for row in rows])
+    return [channel_item(row, tags[row.number]) for row in rows]
+
+
+class SavedView(NamedTuple):
+    """`address`: the page's path and query, such as `/?tag=api`."""
+
+    id: str
+    name: str
+    address: str
+
+
+def save_view(tx: WriteTransaction, name: str, address: str) -> None:
+    """Keep a view; one of the same name is replaced."""
+    name, address = storable(name), storable(address)
+    if not tx.execute(update(saved_view).where(saved_view.c.name == name).values(address=address)).rowcount:
+        tx.execute(insert(saved_view).values(id=new_id("view"), name=name, address=address, created_at=now()))
+
+
+def list_views(tx: ReadTransaction) -> Sequence[SavedView]:
+    """All views in the order in which they were first saved."""
+    query = select(saved_view.c.id, saved_view.c.name, saved_view.c.address).order_by(saved_view.c.number)
+    return [SavedView(*row) for row in tx.execute(query)]
+
+
+def drop_view(tx: WriteTransaction, view_id: str) -> None:
+    """Forget a view; NotFound if there is none."""
+    if not tx.execute(delete(saved_view).where(saved_view.c.id == view_id)).rowcount:
+        raise NotFound("No such view", f"No view {view_id!r} in the registry")
