@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from orchestrator.answer.size import within
@@ -37,26 +37,37 @@ _LEAST = 80
 """A shorter compaction says only that there was one."""
 
 
-def add_summaries(tx: ReadTransaction, run: Run, sessions: Sequence[dict[str, Any]], width: int = 0) -> None:
+def add_summaries(
+    tx: ReadTransaction,
+    run: Run,
+    sessions: Sequence[dict[str, Any]],
+    width: int = 0,
+    read: Iterable[ChannelRow] | None = None,
+) -> None:
     """Fill in the summaries that are missing; they are kept with the record of this run.
 
-    `width`: at most so many characters of each are shown, on one line; 0: all of it.
+    `width`: at most so many characters of each are shown, on one line; 0: all of it. `read`: the sessions' rows,
+    where the caller has read them.
     """
-    _fill_in(tx, run, sessions)
+    _fill_in(tx, run, sessions, read)
     for one in sessions:
         if width and one["summary"]:
             one["summary"] = preview_of(one["summary"], width)
 
 
-def _fill_in(tx: ReadTransaction, run: Run, sessions: Sequence[dict[str, Any]]) -> None:
+def _fill_in(
+    tx: ReadTransaction, run: Run, sessions: Sequence[dict[str, Any]], read: Iterable[ChannelRow] | None
+) -> None:
     lacking = [one for one in sessions if not one["summary"] and one["message_count"]][:AT_ONCE]
     if not lacking:
         return
-    numbers = numbers_of(tx, [one["channel"] for one in lacking])
-    rows = channels_by_number(tx, list(numbers.values()))
-    messages = both_ends(tx, list(rows), BEGINNING, END)
+    names = [one["channel"] for one in lacking]
+    if read is None:
+        read = channels_by_number(tx, list(numbers_of(tx, names).values())).values()
+    rows = {row.name: row for row in read if row.name in names}
+    messages = both_ends(tx, [row.number for row in rows.values()], BEGINNING, END)
     for one in lacking:
-        row = rows.get(numbers.get(one["channel"], 0))
+        row = rows.get(one["channel"])
         if row and (made := make_summary(row, messages[row.number])).text:
             one |= {"summary": made.text, "summary_by": made.by}
             run.recorder.summaries.append(made)

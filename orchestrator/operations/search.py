@@ -246,7 +246,7 @@ def _by_channel(verdicts: Iterable[Judged], most: int | None = None) -> dict[int
 def _session_items(tx: ReadTransaction, run: Run, numbers: Sequence[int]) -> dict[int, dict[str, Any]]:
     rows, tags = channels_by_number(tx, numbers), tags_of(tx, numbers)
     items = {number: channel_item(row, tags[number]) for number, row in rows.items()}
-    add_summaries(tx, run, list(items.values()), FOUND)
+    add_summaries(tx, run, list(items.values()), FOUND, rows.values())
     return items
 
 

@@ -47,7 +47,7 @@ async def log(orchestrator: Orchestrator, number: int) -> None:
 
 
 MOST = {
-    "search_sessions": ({"text": "memoize fibonacci", "limit": 100}, 20),
+    "search_sessions": ({"text": "memoize fibonacci", "limit": 100}, 18),
     "search": ({"text": "memoize fibonacci", "limit": 100}, 14),
     "extract": ({"text": "memoize fibonacci"}, 24),
     "list": ({"limit": 100}, 10),  # four of them only until the summaries are kept
