@@ -13,17 +13,8 @@ from pydantic.json_schema import models_json_schema
 from backoffice.schemas import CHANNEL, TIME
 from orchestrator.field_types import ChannelName, SourceName, Timestamp
 from orchestrator.operation_names import ALIASES, LOCAL
-from orchestrator.requests import (
-    REQUESTS,
-    BriefingQuery,
-    DeleteQuery,
-    ExtractQuery,
-    MessageIn,
-    Meta,
-    RestoreQuery,
-    SearchQuery,
-    TagQuery,
-)
+from orchestrator.queries import BriefingQuery, DeleteQuery, ExtractQuery, RestoreQuery, SearchQuery, TagQuery
+from orchestrator.requests import REQUESTS, MessageIn, Meta
 
 _REFERENCE = "#/components/schemas/{model}"
 

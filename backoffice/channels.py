@@ -12,7 +12,7 @@ from backoffice.queries import ChannelsQuery, DeletionQuery
 from backoffice.schemas import CHANNEL, ChannelItem, DeletedChannel, ItemPage, ShownChannel
 from orchestrator.field_types import ChannelName
 from orchestrator.operations.history import other_names
-from orchestrator.requests import TagQuery
+from orchestrator.queries import TagQuery
 from registry.storage.channels import channel_item, get_channel, list_channels, tags_of
 from registry.storage.database import ReadTransaction
 

@@ -15,7 +15,8 @@ from mcp.types import (
 
 from orchestrator.field_types import NameKind
 from orchestrator.lazy import RunOperation
-from orchestrator.requests import CompleteQuery, CompleteRequest
+from orchestrator.queries import CompleteQuery
+from orchestrator.requests import CompleteRequest
 
 MOST = 100
 """The protocol takes no more."""

@@ -16,15 +16,8 @@ from mcp.types import INTERNAL_ERROR, INVALID_PARAMS
 from mcp_server.identity import client_name
 from orchestrator.calls import QUOTED, source_of
 from orchestrator.lazy import RunOperation
-from orchestrator.requests import (
-    ExtractQuery,
-    ExtractRequest,
-    FetchQuery,
-    FetchRequest,
-    ListQuery,
-    ListRequest,
-    Request,
-)
+from orchestrator.queries import ExtractQuery, FetchQuery, ListQuery
+from orchestrator.requests import ExtractRequest, FetchRequest, ListRequest, Request
 from registry.errors import ErrorCode
 from registry.text.privacy.visible import visible, visible_in
 

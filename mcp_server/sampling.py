@@ -19,7 +19,7 @@ from mcp.types import (
     TextContent,
 )
 
-from orchestrator.requests import ExtractQuery
+from orchestrator.queries import ExtractQuery
 
 logger = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.operation_names import Operation
+from orchestrator.queries import ExtractQuery
 from orchestrator.refusals import Refusal
-from orchestrator.requests import ExtractQuery
 from registry.errors import InvalidRequest
 from sources.clients import CLIENTS
 

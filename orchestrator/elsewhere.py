@@ -7,8 +7,9 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
+from orchestrator.queries import ListQuery, SessionsQuery
 from orchestrator.recording.recorder import Recorder
-from orchestrator.requests import ListQuery, ListRequest, Request, SearchRequest, SessionsQuery, SessionsRequest
+from orchestrator.requests import ListRequest, Request, SearchRequest, SessionsRequest
 from orchestrator.state import Run
 from registry.domain import Project, format_time, parse_time
 from registry.errors import InvalidRequest

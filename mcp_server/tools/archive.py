@@ -14,16 +14,13 @@ from mcp_server.identity import client_name
 from mcp_server.tools.history import READING, SessionId
 from orchestrator.calls import refusal, source_of
 from orchestrator.lazy import RunOperation
+from orchestrator.queries import CreateBackupQuery, MigrateQuery, RestoreBackupQuery, ValidateBackupQuery
 from orchestrator.requests import (
-    CreateBackupQuery,
     CreateBackupRequest,
     ListBackupsRequest,
-    MigrateQuery,
     MigrateRequest,
     Request,
-    RestoreBackupQuery,
     RestoreBackupRequest,
-    ValidateBackupQuery,
     ValidateBackupRequest,
 )
 from registry.errors import InvalidRequest

@@ -15,7 +15,8 @@ from mcp_server.sampling import ask_for_extract, wordings_in
 from orchestrator.calls import source_of, utc_offset_minutes
 from orchestrator.field_types import ChannelName, SourceName, Timestamp
 from orchestrator.lazy import RunOperation
-from orchestrator.requests import ExtractQuery, ExtractRequest, LogRequest, MessageIn, Meta
+from orchestrator.queries import ExtractQuery
+from orchestrator.requests import ExtractRequest, LogRequest, MessageIn, Meta
 
 LOG = """\
 Save this chat to the user's Context Registry so that other AI clients can continue it. Call it after every turn with \

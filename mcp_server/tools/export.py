@@ -19,7 +19,8 @@ from orchestrator.export.files import write_new_file
 from orchestrator.export.sharing import for_others
 from orchestrator.export.texts import ExportFormat, export
 from orchestrator.lazy import RunOperation
-from orchestrator.requests import FetchQuery, FetchRequest
+from orchestrator.queries import FetchQuery
+from orchestrator.requests import FetchRequest
 from registry.errors import InvalidRequest, RegistryError
 
 SUFFIXES: dict[ExportFormat, tuple[str, ...]] = {

@@ -16,7 +16,8 @@ from mcp_server.tools.history import PROJECT, WHEN
 from orchestrator.calls import source_of
 from orchestrator.field_types import ChannelName, Instant
 from orchestrator.lazy import RunOperation
-from orchestrator.requests import DeleteQuery, DeleteRequest
+from orchestrator.queries import DeleteQuery
+from orchestrator.requests import DeleteRequest
 
 
 class Forgotten(BaseModel):

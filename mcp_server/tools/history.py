@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 
 from mcp.server import MCPServer
@@ -14,7 +15,8 @@ from mcp_server.identity import client_name
 from orchestrator.calls import looked_in, project_of, source_of
 from orchestrator.field_types import EndInstant, Instant, Limit, Offset, Tags
 from orchestrator.lazy import RunOperation
-from orchestrator.requests import FetchQuery, FetchRequest, ListQuery, ListRequest, TagQuery, TagRequest
+from orchestrator.queries import FetchQuery, ListQuery, TagQuery
+from orchestrator.requests import FetchRequest, ListRequest, TagRequest
 
 FETCHED_TOKENS = 6000
 """What is given of a session at once, unless the client asks for another size."""
@@ -78,16 +80,14 @@ class SessionNamed(BaseModel):
     session: dict[str, Any]
 
 
-def add_history_tools(server: MCPServer[Any], run: RunOperation, project: str | None) -> None:
-    """Publish the tools. `project`: the folder this server works in, where it is known."""
+class HistoryTools:
+    """What each tool does. `project`: the folder this server works in, where it is known."""
 
-    @server.tool(
-        title="List past sessions",
-        annotations=READING,
-        description="List the user's PAST conversations with any AI client, latest first. Use it for 'what have I "
-        "been working on?' or 'what did I do yesterday?'. Not for the current chat.",
-    )
+    def __init__(self, run: RunOperation, project: str | None) -> None:
+        self._run, self._project = run, project
+
     async def list_sessions(
+        self,
         ctx: Context[Any, Any],
         limit: Limit = 20,
         offset: Offset = 0,
@@ -101,46 +101,33 @@ def add_history_tools(server: MCPServer[Any], run: RunOperation, project: str | 
         query = ListQuery(
             limit=limit, offset=offset, source=source, tag=tag, tagged_only=tagged_only, since=since, until=until
         )
-        return await _listed("list_sessions", query, project, ctx)
+        return await self._listed("list_sessions", query, project, ctx)
 
-    @server.tool(
-        title="List recent sessions",
-        annotations=READING,
-        description="The most recent PAST sessions, of one project or of all.",
-    )
     async def list_recent_sessions(
+        self,
         ctx: Context[Any, Any],
         limit: Limit = 20,
         offset: Offset = 0,
         project: ProjectName = "all",
         since: Since | None = None,
     ) -> Annotated[CallToolResult, Envelope[Sessions]]:
-        return await _listed("list_recent_sessions", ListQuery(limit=limit, offset=offset, since=since), project, ctx)
+        return await self._listed(
+            "list_recent_sessions", ListQuery(limit=limit, offset=offset, since=since), project, ctx
+        )
 
-    @server.tool(
-        title="Find sessions by tag",
-        annotations=READING,
-        description="All PAST sessions that carry a tag.",
-    )
     async def find_sessions_by_tag(
-        ctx: Context[Any, Any], tag: Annotated[str, Field(min_length=1)], limit: Limit = 20, offset: Offset = 0
+        self, ctx: Context[Any, Any], tag: Annotated[str, Field(min_length=1)], limit: Limit = 20, offset: Offset = 0
     ) -> Annotated[CallToolResult, Envelope[Sessions]]:
-        return await _listed("find_sessions_by_tag", ListQuery(limit=limit, offset=offset, tag=tag), "all", ctx)
+        return await self._listed("find_sessions_by_tag", ListQuery(limit=limit, offset=offset, tag=tag), "all", ctx)
 
-    async def _listed(tool: str, query: ListQuery, asked: str, ctx: Context[Any, Any]) -> CallToolResult:
+    async def _listed(self, tool: str, query: ListQuery, asked: str, ctx: Context[Any, Any]) -> CallToolResult:
         client = client_name(ctx)
-        within = query.model_copy(update={"project": project_of(asked, server_project), "is_sized": True})
-        outcome = await run(ListRequest(query=within, source=source_of(None, client)), client)
-        return reply(tool, {**outcome, **looked_in(asked, server_project)})
+        within = query.model_copy(update={"project": project_of(asked, self._project), "is_sized": True})
+        outcome = await self._run(ListRequest(query=within, source=source_of(None, client)), client)
+        return reply(tool, {**outcome, **looked_in(asked, self._project)})
 
-    @server.tool(
-        title="Read a past session",
-        annotations=READING,
-        description="Load a PAST session, quoted, by its id when the user names one or search_sessions found it. "
-        "Gives its last messages; for older ones pass the first sequence as before. One with full_length is "
-        "shortened: pass its id as message_id, next_cursor as cursor.",
-    )
     async def fetch_session_by_id(
+        self,
         ctx: Context[Any, Any],
         session_id: SessionId,
         message_limit: Limit = 50,
@@ -157,36 +144,27 @@ def add_history_tools(server: MCPServer[Any], run: RunOperation, project: str | 
             "message_id": message_id,
             "cursor": cursor,
         }
-        return await _fetched(
+        return await self._fetched(
             "fetch_session_by_id", FetchQuery(session_id=session_id, **wanted), ctx, max_tokens, is_folded=True
         )
 
-    @server.tool(
-        title="Read a past session by nickname",
-        annotations=READING,
-        description="Load a PAST session by the nickname the user gave it ('load auth-design').",
-    )
     async def fetch_session_by_nickname(
+        self,
         ctx: Context[Any, Any],
         nickname: Annotated[str, Field(min_length=1)],
         message_limit: Limit = 50,
         before: Annotated[int | None, Field(ge=1)] = None,
     ) -> Annotated[CallToolResult, Envelope[SessionDetail]]:
         query = FetchQuery(session_id=nickname, message_limit=message_limit, before=before)
-        return await _fetched("fetch_session_by_nickname", query, ctx, is_folded=True)
+        return await self._fetched("fetch_session_by_nickname", query, ctx, is_folded=True)
 
-    @server.tool(
-        title="Read a whole past session",
-        annotations=READING,
-        description="All messages of a PAST session from its beginning, quoted, page by page: pass next_cursor as "
-        "cursor. Long: prefer fetch_session_by_id.",
-    )
     async def get_session_detail(
-        ctx: Context[Any, Any], session_id: SessionId, cursor: str = ""
+        self, ctx: Context[Any, Any], session_id: SessionId, cursor: str = ""
     ) -> Annotated[CallToolResult, Envelope[SessionDetail]]:
-        return await _fetched("get_session_detail", FetchQuery(session_id=session_id, cursor=cursor), ctx)
+        return await self._fetched("get_session_detail", FetchQuery(session_id=session_id, cursor=cursor), ctx)
 
     async def _fetched(
+        self,
         tool: str,
         query: FetchQuery,
         ctx: Context[Any, Any],
@@ -196,15 +174,10 @@ def add_history_tools(server: MCPServer[Any], run: RunOperation, project: str | 
     ) -> CallToolResult:
         client = client_name(ctx)
         sized = query.model_copy(update={"max_tokens": max_tokens, "is_folded": is_folded})
-        return reply(tool, await run(FetchRequest(query=sized, source=source_of(None, client)), client))
+        return reply(tool, await self._run(FetchRequest(query=sized, source=source_of(None, client)), client))
 
-    @server.tool(
-        title="Name this session",
-        annotations=NAMING,
-        description="Give a session a nickname and more tags, so that the user can ask for it by name later ('tag this "
-        "as auth-design'). For the current chat pass the channel you log it to as session_id.",
-    )
     async def tag_current_session(
+        self,
         ctx: Context[Any, Any],
         nickname: Annotated[str | None, Field(min_length=1, max_length=100)] = None,
         tags: Tags | None = None,
@@ -214,6 +187,62 @@ def add_history_tools(server: MCPServer[Any], run: RunOperation, project: str | 
         source = source_of(None, client)
         given = {"nickname": nickname} if nickname is not None else {}
         request = TagRequest(channel=session_id, query=TagQuery(add_tags=tags or [], **given), source=source)
-        return reply("tag_current_session", await run(request, client))
+        return reply("tag_current_session", await self._run(request, client))
 
-    server_project = project
+    def declared(self) -> Iterable[tuple[Callable[..., Any], str, ToolAnnotations, str]]:
+        """Each tool with its title, its hints, and what an AI is told of it."""
+        return (
+            (
+                self.list_sessions,
+                "List past sessions",
+                READING,
+                "List the user's PAST conversations with any AI client, latest first. Use it for 'what have I "
+                "been working on?' or 'what did I do yesterday?'. Not for the current chat.",
+            ),
+            (
+                self.list_recent_sessions,
+                "List recent sessions",
+                READING,
+                "The most recent PAST sessions, of one project or of all.",
+            ),
+            (
+                self.find_sessions_by_tag,
+                "Find sessions by tag",
+                READING,
+                "All PAST sessions that carry a tag.",
+            ),
+            (
+                self.fetch_session_by_id,
+                "Read a past session",
+                READING,
+                "Load a PAST session, quoted, by its id when the user names one or search_sessions found it. "
+                "Gives its last messages; for older ones pass the first sequence as before. One with full_length is "
+                "shortened: pass its id as message_id, next_cursor as cursor.",
+            ),
+            (
+                self.fetch_session_by_nickname,
+                "Read a past session by nickname",
+                READING,
+                "Load a PAST session by the nickname the user gave it ('load auth-design').",
+            ),
+            (
+                self.get_session_detail,
+                "Read a whole past session",
+                READING,
+                "All messages of a PAST session from its beginning, quoted, page by page: pass next_cursor as "
+                "cursor. Long: prefer fetch_session_by_id.",
+            ),
+            (
+                self.tag_current_session,
+                "Name this session",
+                NAMING,
+                "Give a session a nickname and more tags, so that the user can ask for it by name later ('tag this "
+                "as auth-design'). For the current chat pass the channel you log it to as session_id.",
+            ),
+        )
+
+
+def add_history_tools(server: MCPServer[Any], run: RunOperation, project: str | None) -> None:
+    """Publish the tools. `project`: the folder this server works in, where it is known."""
+    for tool, title, hints, description in HistoryTools(run, project).declared():
+        server.add_tool(tool, title=title, annotations=hints, description=description)

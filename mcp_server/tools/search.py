@@ -16,7 +16,8 @@ from mcp_server.tools.history import READING, Pagination, ProjectName, Since
 from orchestrator.calls import looked_in, project_of, refusal, source_of, utc_offset_minutes
 from orchestrator.field_types import Also, EndInstant, Limit, Offset
 from orchestrator.lazy import RunOperation
-from orchestrator.requests import SessionsQuery, SessionsRequest
+from orchestrator.queries import SessionsQuery
+from orchestrator.requests import SessionsRequest
 from registry.errors import InvalidRequest
 
 SEARCH = """\

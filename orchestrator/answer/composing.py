@@ -14,7 +14,8 @@ from orchestrator.answer.reversals import Said, taken_back
 from orchestrator.answer.selection import Budget, MessageDict, Selection, select, whole, with_gaps
 from orchestrator.answer.size import DEFAULT_TOKENS, fits
 from orchestrator.answer.where_it_stands import where_it_stands
-from orchestrator.requests import ExtractQuery, ExtractRequest
+from orchestrator.queries import ExtractQuery
+from orchestrator.requests import ExtractRequest
 from registry.domain import format_time, new_id, parse_time
 from registry.storage.paging import cursor_of, encode_cursor
 from registry.text.ranking.confidence import Confidence

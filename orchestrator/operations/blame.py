@@ -19,7 +19,8 @@ from orchestrator.git_history import (
     place_in,
     repository_of,
 )
-from orchestrator.requests import BlameQuery, BlameRequest
+from orchestrator.queries import BlameQuery
+from orchestrator.requests import BlameRequest
 from orchestrator.state import Run, Steps
 from registry.errors import InvalidRequest, NotFound
 from registry.storage.channels import ChannelRow, channel_item, channels_by_number, tags_of

@@ -17,7 +17,8 @@ from orchestrator.answer.selection import MessageDict
 from orchestrator.answer.size import room_for, tokens_in
 from orchestrator.answer.summary import SHORT_TOKENS, WRITER, digest_of, read_for, summary_of
 from orchestrator.outside.writing import SUMMARY, transcript
-from orchestrator.requests import ExtractQuery, ExtractRequest
+from orchestrator.queries import ExtractQuery
+from orchestrator.requests import ExtractRequest
 from orchestrator.state import Run, State, Steps
 from registry.domain import now, storable
 from registry.errors import InvalidRequest, NotFound

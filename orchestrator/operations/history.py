@@ -15,7 +15,8 @@ from orchestrator.answer.size import fits, tokens_in
 from orchestrator.answer.summaries import LISTED, add_summaries
 from orchestrator.nicknames import suggest_nickname
 from orchestrator.operations.search import pagination, within_client
-from orchestrator.requests import FetchQuery, FetchRequest, ListQuery, ListRequest
+from orchestrator.queries import FetchQuery, ListQuery
+from orchestrator.requests import FetchRequest, ListRequest
 from orchestrator.state import Run, Steps
 from registry.domain import format_time, parse_time, preview_of
 from registry.errors import InvalidRequest, NotFound

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from orchestrator.answer.summaries import add_summaries
-from orchestrator.requests import DeleteRequest, RestoreRequest, TagQuery, TagRequest
+from orchestrator.queries import TagQuery
+from orchestrator.requests import DeleteRequest, RestoreRequest, TagRequest
 from orchestrator.state import Run, State, Steps
 from registry.errors import InvalidRequest
 from registry.storage.channels import ChannelRow, channel_item, edit_channel, get_channel, tags_of

@@ -15,7 +15,8 @@ from typing import Any
 from orchestrator.answer.carried import take_along
 from orchestrator.answer.delivery import MessageDict, message_dict
 from orchestrator.operations.history import EVERYTHING
-from orchestrator.requests import ResumeQuery, ResumeRequest
+from orchestrator.queries import ResumeQuery
+from orchestrator.requests import ResumeRequest
 from orchestrator.state import Run, State, Steps
 from registry.domain import new_id, now, preview_of
 from registry.errors import InvalidRequest, NotFound, StorageError

@@ -13,7 +13,8 @@ from orchestrator.answer.looking_up import ask, find, local_time, understood, wi
 from orchestrator.answer.relevance import Judged, best_channels, confidence_in, explanation, guess, judge, outcome
 from orchestrator.answer.size import fits
 from orchestrator.answer.summaries import FOUND, add_summaries
-from orchestrator.requests import SearchQuery, SearchRequest, SessionsQuery, SessionsRequest
+from orchestrator.queries import SearchQuery, SessionsQuery
+from orchestrator.requests import SearchRequest, SessionsRequest
 from orchestrator.state import Run, Steps
 from registry.domain import format_time, preview_of
 from registry.errors import NotFound

@@ -179,6 +179,11 @@ def insert_into(dialect: str, table: Table) -> Insert:
     return insert(table)  # type: ignore[return-value]
 
 
+def in_parts(values: Sequence[T], length: int = 500) -> Iterator[Sequence[T]]:
+    """The values, some at a time: no statement takes any number of them."""
+    yield from (values[at : at + length] for at in range(0, len(values), length))
+
+
 def _file_of(engine: Engine) -> Path | None:
     """The file of an embedded registry; None for a server, or one in memory."""
     name = engine.url.database if engine.dialect.name == "sqlite" else None

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import HTMLResponse
+from pydantic import BaseModel, Field
 
 from backoffice.dependencies import SOURCE, Asking
 from backoffice.pages.rendering import render
@@ -13,25 +14,25 @@ from registry.errors import ErrorCode
 
 router = APIRouter(default_response_class=HTMLResponse)
 
-NAMED = ("id", "channel", "project", "before", "matching")
-"""What can be named, as the address and the form have it; all that is named must hold."""
 
-Asked = Annotated[str, Query(max_length=4000)]
-Given = Annotated[str, Form(max_length=4000)]
+class Named(BaseModel):
+    """What shall be forgotten, as the address and the form have it; all that is named must hold."""
+
+    id: Annotated[str, Field(max_length=40)] = ""
+    channel: Annotated[str, Field(max_length=4000)] = ""
+    project: Annotated[str, Field(max_length=4000)] = ""
+    before: Annotated[str, Field(max_length=4000)] = ""
+    matching: Annotated[str, Field(max_length=4000)] = ""
+
+    def given(self) -> dict[str, str]:
+        """What of it is filled in."""
+        return {name: value.strip() for name, value in self if value.strip()}
 
 
 @router.get("/forget")
-async def forget_page(
-    request: Request,
-    client: Asking,
-    message_id: Annotated[str, Query(alias="id", max_length=40)] = "",
-    channel: Asked = "",
-    project: Asked = "",
-    before: Asked = "",
-    matching: Asked = "",
-) -> HTMLResponse:
+async def forget_page(request: Request, client: Asking, asked: Annotated[Named, Query()]) -> HTMLResponse:
     """What shall be forgotten; where something is named, how much that would be."""
-    named = _named(message_id, channel, project, before, matching)
+    named = asked.given()
     if not named:
         return _page(request, named)
     answer = await client.answer(_request(named, dry_run=True))
@@ -41,22 +42,10 @@ async def forget_page(
 
 
 @router.post("/forget")
-async def forget(
-    request: Request,
-    client: Asking,
-    message_id: Annotated[str, Form(alias="id", max_length=40)] = "",
-    channel: Given = "",
-    project: Given = "",
-    before: Given = "",
-    matching: Given = "",
-) -> HTMLResponse:
+async def forget(request: Request, client: Asking, asked: Annotated[Named, Form()]) -> HTMLResponse:
     """Forget it, and show the receipt: it stands nowhere else."""
-    done = await client.run(_request(_named(message_id, channel, project, before, matching)))
+    done = await client.run(_request(asked.given()))
     return _page(request, {}, receipt=done["receipt"])
-
-
-def _named(*given: str) -> dict[str, str]:
-    return {name: value.strip() for name, value in zip(NAMED, given, strict=True) if value.strip()}
 
 
 def _request(named: dict[str, str], *, dry_run: bool = False) -> dict[str, Any]:
@@ -77,7 +66,7 @@ def _page(
         request,
         "forget.html",
         section="registry",
-        named={name: named.get(name, "") for name in NAMED},
+        named={name: named.get(name, "") for name in Named.model_fields},
         receipt=receipt,
         problem=None if is_nothing else problem,
         is_nothing=is_nothing,

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Row, bindparam, func, inspect, select, text, update
 
 from registry.storage.channels import title_entry
-from registry.storage.database import Database, ReadTransaction, WriteTransaction
+from registry.storage.database import Database, ReadTransaction, WriteTransaction, in_parts
 from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import COMPLETE, MARK, Entry, message_entry, searched_tokens
 from registry.storage.tables import channel, conversation
@@ -161,10 +161,10 @@ def _exchange(tx: WriteTransaction) -> None:
     _run(tx, statements.lock)
     built = set(tx.execute(text(statements.entries)).scalars())
     alive = set(tx.execute(select(conversation.c.number).where(conversation.c.deleted.is_(False))).scalars())
-    for part in _parts(sorted(alive - built)):
+    for part in in_parts(sorted(alive - built), BATCH):
         _add(tx, _rows(tx, select(conversation.c.number).where(conversation.c.number.in_(part))))
     # Of a message deleted for good the text is gone; what is left of it in the index is found by nobody.
-    for part in _parts(sorted(built - alive)):
+    for part in in_parts(sorted(built - alive), BATCH):
         rows = tx.execute(select(conversation).where(conversation.c.number.in_(part))).all()
         entries = [_entry(row, searched_tokens({**row._mapping})) for row in rows]
         if entries:
@@ -182,10 +182,6 @@ def _exchange(tx: WriteTransaction) -> None:
 def _entry(row: Row[Any], tokens: Sequence[str]) -> Entry:
     """As it is in the build, whatever version the message has in the index that is in use."""
     return message_entry({**row._mapping, "analyzer_version": ANALYZER_VERSION}, tokens)
-
-
-def _parts(numbers: Sequence[int]) -> list[Sequence[int]]:
-    return [numbers[at : at + BATCH] for at in range(0, len(numbers), BATCH)]
 
 
 def _run(tx: WriteTransaction, statements: Sequence[str]) -> None:

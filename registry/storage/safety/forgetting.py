@@ -19,7 +19,7 @@ from registry.errors import NotFound
 from registry.storage.aliases import aliases_of
 from registry.storage.channels import ChannelRow, find_channel, recount_channel, reindex_title
 from registry.storage.conditions import is_of_project
-from registry.storage.database import Database, ReadTransaction, WriteTransaction, insert_into
+from registry.storage.database import Database, ReadTransaction, WriteTransaction, in_parts, insert_into
 from registry.storage.messages import MessageRow, delete_channel, get_message, unindex
 from registry.storage.references import resolve_session
 from registry.storage.safety.masking import key_of
@@ -120,7 +120,7 @@ def _messages_meant(tx: ReadTransaction, wanted: Wanted, channels: Sequence[int]
         held = (conversation.c.text, cast(conversation.c.payload, Text))
         conditions.append(or_(*(column.icontains(wanted.matching, autoescape=True) for column in held)))
     rows: list[MessageRow] = []
-    for some in _parts(channels):
+    for some in in_parts(channels):
         query = select(conversation).where(conversation.c.channel_number.in_(some), *conditions)
         rows += tx.execute(query.order_by(conversation.c.number)).all()
     return rows
@@ -151,7 +151,7 @@ def forget_messages(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
     if not rows:
         return
     unindex(tx, rows)
-    for some in _parts([row.number for row in rows]):
+    for some in in_parts([row.number for row in rows]):
         blank = {"text": "", "payload": {}, "length": 0, "deleted": True, "forgotten": True, "with_channel": False}
         tx.execute(update(conversation).where(conversation.c.number.in_(some)).values(**blank))
         tx.execute(delete(message_vector).where(message_vector.c.message_number.in_(some)))
@@ -235,7 +235,7 @@ def _vectors(tx: ReadTransaction, found: Affected) -> int:
     of_channels = count.where(message_vector.c.message_number.in_(select(conversation.c.number).where(within)))
     numbers = [row.number for row in found.messages]
     some = sum(
-        tx.execute(count.where(message_vector.c.message_number.in_(part))).scalar_one() for part in _parts(numbers)
+        tx.execute(count.where(message_vector.c.message_number.in_(part))).scalar_one() for part in in_parts(numbers)
     )
     return tx.execute(of_channels).scalar_one() + some if found.channels else some
 
@@ -262,11 +262,11 @@ def _forget_executions(tx: WriteTransaction, channels: Sequence[str], words: Seq
         + func.coalesce(cast(execution.c.error, Text), "")
     )
     numbers: set[int] = set()
-    for some in _parts(words, 20):
+    for some in in_parts(words, 20):
         mentions = or_(*(told.contains(word.lower(), autoescape=True) for word in some))
         numbers |= set(tx.execute(select(execution.c.number).where(mentions)).scalars())
     numbers |= set(tx.execute(select(execution.c.number).where(execution.c.channel.in_(channels))).scalars())
-    for part in _parts(sorted(numbers)):
+    for part in in_parts(sorted(numbers)):
         for row in tx.execute(select(execution).where(execution.c.number.in_(part))).all():
             tx.execute(update(execution).where(execution.c.number == row.number).values(**_without_words(row)))
     return len(numbers)
@@ -283,13 +283,13 @@ def _forget_cases(tx: WriteTransaction, found: Affected, matching: str | None) -
     """Kept questions that should find one of the messages, or that speak of what is forgotten themselves."""
     within = conversation.c.channel_number.in_([row.number for row in found.channels])
     meant: list[ColumnElement[bool]] = [expectation.c.message_number.in_(select(conversation.c.number).where(within))]
-    meant += [expectation.c.message_number.in_(some) for some in _parts([row.number for row in found.messages])]
+    meant += [expectation.c.message_number.in_(some) for some in in_parts([row.number for row in found.messages])]
     words = [name for row in found.channels for name in (row.name, *aliases_of(tx, row.number))]
     asked = func.lower(cast(expectation.c.request, Text))
-    for some in _parts([*words, *([matching] if matching else [])], 20):
+    for some in in_parts([*words, *([matching] if matching else [])], 20):
         meant += [asked.contains(word.lower(), autoescape=True) for word in some]
     numbers = {number for one in meant for number in tx.execute(select(expectation.c.number).where(one)).scalars()}
-    for part in _parts(sorted(numbers)):
+    for part in in_parts(sorted(numbers)):
         tx.execute(delete(expectation).where(expectation.c.number.in_(part)))
     return len(numbers)
 
@@ -298,14 +298,9 @@ def _forget_results(tx: WriteTransaction, names: Sequence[str], beside: Sequence
     gone = list(tx.execute(select(extract_result.c.number).where(extract_result.c.channel.in_(names))).scalars())
     others = select(extract_result.c.number, extract_result.c["items"]).where(extract_result.c.channel.in_(beside))
     gone += [number for number, items in tx.execute(others) if ids.intersection(items)]
-    for part in _parts(gone):
+    for part in in_parts(gone):
         tx.execute(delete(extract_result).where(extract_result.c.number.in_(part)))
     return len(gone)
-
-
-def _parts(values: Sequence[Any], length: int = 500) -> list[Sequence[Any]]:
-    """No statement takes any number of values."""
-    return [values[at : at + length] for at in range(0, len(values), length)]
 
 
 async def wipe(database: Database) -> None:

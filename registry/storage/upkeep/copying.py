@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from sqlalchemy import Engine, Table, and_, delete, func, or_, select, update
 
@@ -22,6 +22,7 @@ from registry.storage.database import (
     WriteTransaction,
     begin_on_server,
     create_database_engine,
+    in_parts,
     storage_errors,
 )
 from registry.storage.index.engines import index_of
@@ -31,7 +32,6 @@ from registry.storage.safety.masking import find_key
 from registry.storage.tables import channel, conversation, metadata
 from registry.storage.upkeep.table_export import BATCH, insert_rows, row_line, set_next_number
 
-T = TypeVar("T")
 Key = tuple[Any, ...]
 Progress = Callable[[str, int], None]
 """Told of a table, and how many of its rows have been compared or written since the last time."""
@@ -138,18 +138,14 @@ def _remove(source: ReadTransaction, target: Engine, table: Table, progress: Pro
                 del wrong[_key(table, row)]
                 changed += [row] if held != digest else []
         progress(table.name, len(rows))
-    for keys in _parts(list(wrong)):
+    for keys in in_parts(list(wrong), BATCH):
         with _writing(target) as tx:
             _unindex(tx, table, keys)
             tx.execute(delete(table).where(_is_one_of(table, keys)))
-    for some in _parts(changed):
+    for some in in_parts(changed, BATCH):
         with _writing(target) as tx:
             _change_channels(tx, some)
     return len(wrong) + len(changed)
-
-
-def _parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    yield from (items[at : at + BATCH] for at in range(0, len(items), BATCH))
 
 
 def _is_one_of(table: Table, keys: Sequence[Key]) -> Any:
