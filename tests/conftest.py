@@ -4,9 +4,11 @@ import os
 import re
 import shutil
 import signal
+import ssl
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -40,6 +42,9 @@ sys.dont_write_bytecode = False
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 spare_engines()
+
+# The certificates of the world are read once, and not anew by every HTTP client that a test makes.
+ssl.create_default_context = cache(ssl.create_default_context)  # type: ignore[assignment]
 
 # The workers share the cores: a slow example is no failure.
 settings.register_profile("ctxr", deadline=None, max_examples=40)  # others each time

@@ -37,6 +37,8 @@ CEILINGS = {
 }
 """Of questions that have none: false answers."""
 
+pytestmark = pytest.mark.timeout(300)  # three sets are stored and asked, also on a busy machine
+
 Found = dict[str, list[Outcome]]
 
 

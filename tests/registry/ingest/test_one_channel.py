@@ -199,6 +199,15 @@ def test_a_paraphrased_answer_is_kept_beside_and_not_added_again(engine: Engine)
     assert len(said_in(engine, row)) == 7
 
 
+def test_answers_that_a_model_shortened_in_two_ways_are_one_when_the_whole_comes(engine: Engine) -> None:
+    chat = Chat(engine, BASKET)
+    for words in (4, 6):
+        chat.tool(3, words=words)
+    chat.read(3)
+    [row] = channels(engine)
+    assert said_in(engine, row) == once(BASKET)
+
+
 def test_an_answer_only_the_tool_has_sent_yet_is_kept_and_completed_later(engine: Engine) -> None:
     chat = Chat(engine, BASKET)
     chat.read(2)
