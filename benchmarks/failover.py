@@ -24,7 +24,8 @@ from mcp import Client
 from benchmarks.faults import Service
 from benchmarks.load import HTTP_CLIENTS, OUTCOME_HEADS, outcome, write_on
 from benchmarks.setup import servers
-from benchmarks.writers import Audit, Writer, WrongAnswer, audit
+from benchmarks.setup.conversations import Message
+from benchmarks.writers import Audit, Writer, WrongAnswer, audit, stored_texts
 from deploy.ha.cluster import Cluster, wait_until
 
 BETWEEN_S = 4.0
@@ -36,14 +37,19 @@ class Insisting(Writer):
     """Sends a turn again until it is acknowledged, also after a failure was answered; notes when each one was."""
 
     moments: list[float]
+    latest: list[Message]
+
+    def next_turn(self) -> list[Message]:
+        """A question and its answer."""
+        self.latest = super().next_turn()
+        return self.latest
 
     async def tell(self, client: Client) -> None:
         """One turn, new or again."""
-        turn = self.pending = self.pending or self.next_turn()
         try:
             await super().tell(client)
         except WrongAnswer:
-            self.pending = turn
+            self.pending = self.latest
             await asyncio.sleep(0.2)
             raise
         self.moments.append(time.monotonic())
@@ -99,8 +105,9 @@ async def _one_kill(cluster: Cluster, moments: list[float]) -> float:
     return max(after - before for before, after in itertools.pairwise(sorted(around)))
 
 
-async def taken_back(cluster: Cluster) -> tuple[Audit, float]:
-    """What was acknowledged before a moment, against what a restore to that moment has; and the seconds it took."""
+async def taken_back(cluster: Cluster) -> tuple[Audit, int, float]:
+    """What was acknowledged before a moment, against what a restore to that moment has; how many later messages it has;
+    and the seconds it took."""
     home = Path(tempfile.mkdtemp(prefix="ctxr-restore-"))
     running = Service(home, cluster.url)
     writer = _insisting("before", "restored", [])
@@ -126,7 +133,9 @@ async def taken_back(cluster: Cluster) -> tuple[Audit, float]:
     try:
         writer.acknowledged = kept
         async with Client(restored.url, read_timeout_seconds=60) as reader:
-            return await audit([writer], reader), took
+            found = await audit([writer], reader)
+            texts = await stored_texts(reader, writer.channel)
+            return found, texts.total() - len(kept), took
     finally:
         servers.end(restored.process)
         cluster.end_restored()
@@ -149,8 +158,8 @@ def main() -> None:
         cluster.up()
         cluster.set_synchronous(is_on=not options.asynchronous)
         if options.restore:
-            found, took = asyncio.run(taken_back(cluster))
-            print(f"restored in {took:.0f} s: {found}")
+            found, later, took = asyncio.run(taken_back(cluster))
+            print(f"restored in {took:.0f} s: {found}, {later} later ones")
         else:
             gaps, row = asyncio.run(killed(cluster, options.kills))
             print(f"seconds: median {statistics.median(gaps):.1f}, longest {max(gaps):.1f}")

@@ -67,7 +67,7 @@ class Cluster:
         for name in NODES:
             self.start_node(name)
         self._start("haproxy", ["haproxy", "-W", "-db", "-f", str(self.folder / "haproxy.cfg")])
-        wait_until(lambda: bool(self.leader()), "a leader", UP_S)
+        wait_until(self._is_led, "a leader", UP_S)
         self.backrest(self.leader(), "stanza-create")  # nothing new where there is one
         wait_until(self.is_safe, "a leader with a synchronous replica", UP_S)
         wait_until(lambda: accepts(self.leader_port), "HAProxy", UP_S)
@@ -129,7 +129,9 @@ class Cluster:
 
     def restore(self, into: Path, to: str, port: int) -> str:
         """The registry as it was at a time, beside the cluster that goes on: the address of a server of its own."""
-        node = self.leader()
+        node = self.leader() or NODES[0]
+        if self._is_led():
+            self.backrest(node, "check")  # what was written last is archived now, not in a minute
         into.mkdir(parents=True)
         self._own(into)
         data = into / "data"
@@ -153,6 +155,9 @@ class Cluster:
     def end_restored(self) -> None:
         """End the server that `restore` started."""
         self._end("restored", signal.SIGINT)
+
+    def _is_led(self) -> bool:
+        return any(answers(f"http://{ADDRESS}:{port}/primary") for port in self.rest_ports.values())
 
     def _is_writable(self, port: int) -> bool:
         env = {**os.environ, "PGPASSWORD": self._passwords()["SUPERUSER_PASSWORD"], "PGCONNECT_TIMEOUT": "2"}

@@ -20,6 +20,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from mcp_server.server import create_server
+from orchestrator.outside.collector import WithoutTexts
 from orchestrator.service import Orchestrator
 from registry.errors import StorageError
 from registry.log import FORMATS, RUNS, LogFormat, set_up_logging
@@ -139,6 +140,19 @@ async def test_a_span_says_how_it_failed_and_nothing_that_was_said(
     assert "slate" not in everything
     assert "keys" not in everything
     assert "nowhere" not in everything
+
+
+def test_what_others_spans_quote_does_not_go_out() -> None:
+    """The frameworks note addresses, and what exceptions say."""
+    collected, provider = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(WithoutTexts(collected)))
+    with provider.get_tracer("fastapi").start_as_current_span("GET /bo/search", record_exception=False) as span:
+        span.set_attributes({"url.query": SAID, "url.path": f"/bo/channels/{SAID}", "http.route": "/bo/search"})
+        span.record_exception(ValueError(SAID))
+        span.set_status(StatusCode.ERROR, SAID)
+    (out,) = collected.get_finished_spans()
+    assert "heron" not in out.to_json()
+    assert (out.attributes, out.status.status_code) == ({"http.route": "/bo/search"}, StatusCode.ERROR)
 
 
 async def test_a_run_is_a_line_of_json_with_its_executions_id(
