@@ -105,9 +105,17 @@ class Cluster:
         return next((one["name"] for one in self.members() if one["role"] == "leader"), "")
 
     def is_safe(self) -> bool:
-        """Whether one leads and another confirms what it writes."""
+        """Whether one leads and another confirms what it writes, or only follows where that was chosen."""
         roles = {one["role"] for one in self.members() if one["state"] in ("running", "streaming")}
-        return {"leader", "sync_standby"} <= roles
+        return {"leader", "sync_standby" if self.is_synchronous() else "replica"} <= roles
+
+    def is_synchronous(self) -> bool:
+        """What `set_synchronous` has chosen, for as long as the cluster is there."""
+        for port in self.rest_ports.values():
+            address = f"http://{ADDRESS}:{port}/config"
+            with suppress(OSError, ValueError), urllib.request.urlopen(address, timeout=2) as answer:
+                return bool(json.load(answer)["synchronous_mode"])
+        return True
 
     def is_whole(self) -> bool:
         """Whether all nodes are there and follow."""
