@@ -62,7 +62,14 @@ def node(*options: str) -> Iterator[Path]:
     user = "postgres" if os.geteuid() == 0 else None
     if user:
         shutil.chown(folder, user)
-    initdb = [programs / "initdb", "-D", folder / "data", "--username=postgres", "--auth=trust", "--no-sync"]
+    initdb: list[str | Path] = [
+        programs / "initdb",
+        "-D",
+        folder / "data",
+        "--username=postgres",
+        "--auth=trust",
+        "--no-sync",
+    ]
     locale = ["--encoding=UTF8", "--locale=C.UTF-8"]
     subprocess.run([*initdb, *locale], user=user, cwd="/", check=True, stdout=subprocess.DEVNULL)
     settings = [f"-c{option}" for option in (*OPTIONS, *options)]
@@ -104,7 +111,7 @@ def share_out(here: Connection, there: Connection, other: Path) -> None:
     here.execute("CREATE EXTENSION postgres_fdw")
     here.execute(
         "CREATE SERVER other FOREIGN DATA WRAPPER postgres_fdw OPTIONS "
-        f"(host '{other}', dbname 'postgres', fetch_size '5000', batch_size '1000', async_capable 'true')"  # type: ignore[arg-type]
+        f"(host '{other}', dbname 'postgres', fetch_size '5000', batch_size '1000', async_capable 'true')"
     )
     here.execute("CREATE USER MAPPING FOR postgres SERVER other OPTIONS (user 'postgres', password_required 'false')")
     for table, key in KEYS.items():
@@ -133,7 +140,7 @@ def share_out(here: Connection, there: Connection, other: Path) -> None:
 
 def _run(connection: Connection, statement: str) -> None:
     """Our own names, put together above."""
-    connection.execute(statement)  # type: ignore[arg-type]
+    connection.execute(statement)
 
 
 def _names(connection: Connection, table: str) -> str:
@@ -185,7 +192,7 @@ class Questions:
     def read(self, numbers: Sequence[int]) -> list[int]:
         """The messages of these numbers, wherever they are: what an answer shows."""
         statement = f"SELECT number, text FROM {self.schema}.conversation WHERE number = ANY(%s) ORDER BY number"
-        return [row[0] for row in self.connection.execute(statement, [list(numbers)])]  # type: ignore[arg-type]
+        return [row[0] for row in self.connection.execute(statement, [list(numbers)])]
 
     def plan(self, number: int, word: str) -> str:
         """How a search in one channel is carried out."""
@@ -193,10 +200,10 @@ class Questions:
             f"EXPLAIN SELECT number FROM {self.schema}.message_index"
             f" WHERE channel_number = {number} AND tokens @@ '{word}'::tsquery"
         )
-        return "\n".join(line for (line,) in self.connection.execute(asked))  # type: ignore[arg-type]
+        return "\n".join(line for (line,) in self.connection.execute(asked))
 
     def _numbers(self, statement: str, tokens: str) -> list[int]:
-        return [row[0] for row in self.connection.execute(statement, [tokens])]  # type: ignore[arg-type]
+        return [row[0] for row in self.connection.execute(statement, [tokens])]
 
 
 def on_other_node(connection: Connection) -> set[int]:

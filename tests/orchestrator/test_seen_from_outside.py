@@ -57,8 +57,8 @@ async def traced(spans: InMemorySpanExporter, database_url: str) -> AsyncIterato
 @pytest.fixture
 def logged() -> Iterator[dict[LogFormat, io.StringIO]]:
     """All that is logged meanwhile, by whomever, in each format, with the most that a format shows."""
-    root, written = logging.getLogger(), {}
-    level, handlers = root.level, []
+    root, written = logging.getLogger(), dict[LogFormat, io.StringIO]()
+    level, handlers = root.level, list[logging.Handler]()
     for name, formatter in FORMATS.items():
         handlers.append(logging.StreamHandler(written.setdefault(name, io.StringIO())))
         handlers[-1].setFormatter(formatter)
