@@ -1,9 +1,10 @@
-"""A cluster whose leader is killed under load: python -m benchmarks.failover [--kills N] [--asynchronous] [--restore]
+"""A cluster whose leader is killed under load: python -m benchmarks.failover [--kills N] [--asynchronous] [--behind S]
 
 `deploy/ha/cluster.py` runs three PostgreSQL nodes under Patroni behind HAProxy; a `ctxr serve` stores there what
 clients log turn by turn. Each kill takes a whole node (-9), as when its machine goes; it comes back once another one
-leads. `lost` and `doubled` should be 0. `--asynchronous` shows what is lost without a synchronous replica, `--restore`
-takes the registry back to a moment before all of it was deleted.
+leads. `lost` and `doubled` should be 0. With `--behind` the followers' lines are slow first, then cut, which with
+`--asynchronous` loses what the leader alone had. `--restore` takes the registry back to a moment before all of it was
+deleted.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ async def until(is_so: Callable[[], bool], seconds: float = BACK_S) -> None:
     await asyncio.to_thread(wait_until, is_so, "the cluster", seconds)
 
 
-async def killed(cluster: Cluster, kills: int) -> tuple[list[float], tuple[str, ...]]:
+async def killed(cluster: Cluster, kills: int, behind_s: float = 0) -> tuple[list[float], tuple[str, ...]]:
     """The seconds without an acknowledged turn around each kill, and the outcome as a line of a table."""
     home = Path(tempfile.mkdtemp(prefix="ctxr-failover-"))
     running = Service(home, cluster.url)
@@ -76,7 +77,7 @@ async def killed(cluster: Cluster, kills: int) -> tuple[list[float], tuple[str, 
             for number in range(kills):
                 await until(cluster.is_whole)
                 await asyncio.sleep(BETWEEN_S)
-                gaps.append(await _one_kill(cluster, moments))
+                gaps.append(await _one_kill(cluster, moments, behind_s))
                 print(f"kill {number + 1}: {gaps[-1]:.1f} s without an acknowledged turn", flush=True)
             await asyncio.sleep(BETWEEN_S)
             stop.set()
@@ -95,9 +96,12 @@ def _insisting(name: str, channel: str, moments: list[float]) -> Insisting:
     return writer
 
 
-async def _one_kill(cluster: Cluster, moments: list[float]) -> float:
-    leader, at = cluster.leader(), time.monotonic()
+async def _one_kill(cluster: Cluster, moments: list[float], behind_s: float) -> float:
+    leader, held = cluster.leader(), cluster.hold_lines() if behind_s else []
+    await asyncio.sleep(behind_s)
+    at = time.monotonic()
     await asyncio.to_thread(cluster.kill_node, leader)
+    cluster.cut_lines(held)
     await until(lambda: cluster.leader() not in ("", leader) and bool(moments) and moments[-1] > at + 1)
     await asyncio.sleep(1)
     await asyncio.to_thread(cluster.start_node, leader)
@@ -148,6 +152,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.failover", description=__doc__)
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--asynchronous", action="store_true")
+    parser.add_argument("--behind", type=float, default=0, help="seconds for which followers got nothing before a kill")
     parser.add_argument("--restore", action="store_true", help="rehearse the restore instead")
     parser.add_argument("--folder", type=Path, help="of a cluster that is kept; without it a new one, which goes again")
     options = parser.parse_args()
@@ -161,7 +166,7 @@ def main() -> None:
             found, later, took = asyncio.run(taken_back(cluster))
             print(f"restored in {took:.0f} s: {found}, {later} later ones")
         else:
-            gaps, row = asyncio.run(killed(cluster, options.kills))
+            gaps, row = asyncio.run(killed(cluster, options.kills, options.behind))
             print(f"seconds: median {statistics.median(gaps):.1f}, longest {max(gaps):.1f}")
             print(*OUTCOME_HEADS, sep=" | ")
             print(*row, sep=" | ")

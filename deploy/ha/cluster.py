@@ -91,6 +91,21 @@ class Cluster:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
+    def hold_lines(self) -> list[int]:
+        """Let the followers receive nothing from now on: those who would, for `cut_lines`."""
+        leader = self.leader()
+        found = [pid for name in NODES if name != leader for pid in self._postgres_pids(name) if _receives(pid)]
+        for pid in found:
+            os.kill(pid, signal.SIGSTOP)
+        return found
+
+    def cut_lines(self, held: Sequence[int]) -> None:
+        """Lose what was on its way to them."""
+        for pid in held:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)  # it ends before it reads on
+                os.kill(pid, signal.SIGCONT)
+
     def members(self) -> list[dict[str, Any]]:
         """The nodes as Patroni knows them: name, role, state, timeline, lag; of any node that answers."""
         for port in self.rest_ports.values():
@@ -302,6 +317,13 @@ def parents() -> list[tuple[int, int]]:
             after_name = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
             found.append((int(stat.parent.name), int(after_name[1])))
     return found
+
+
+def _receives(pid: int) -> bool:
+    """Whether it takes in what a leader writes."""
+    with suppress(OSError):
+        return b"walreceiver" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
 
 
 def is_running(pid: int) -> bool:
