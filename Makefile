@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := @./.ci/install $(VENV)
 
-.PHONY: up quick test checks tests bench faults editor lock dist clean
+.PHONY: up quick test checks tests bench faults ha editor lock dist clean
 
 up: $(VENV)/.runtime
 	$(if $(EXTRAS),$(INSTALL) --editable '.[$(EXTRAS)]')
@@ -52,9 +52,15 @@ faults: $(VENV)/.dev
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--custom-compile-command "make lock"
 lock: $(VENV)/.dev
-	$(LOCK) pyproject.toml --extra postgres --extra meaning --group dev --upgrade --output-file requirements-dev.lock
+	$(LOCK) pyproject.toml --extra postgres --extra meaning --extra otel --group dev --upgrade --output-file requirements-dev.lock
 	$(LOCK) pyproject.toml --extra postgres --extra meaning --constraints requirements-dev.lock --output-file requirements.lock
+	echo cyclonedx-bom | $(LOCK) - --constraints requirements-dev.lock --output-file requirements-sbom.lock
 	echo uv | $(LOCK) - --constraints requirements-dev.lock --output-file requirements-uv.lock
+
+# Three PostgreSQL nodes on loopback whose leader is killed ten times under load, then a restore: a quarter of an hour.
+ha: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.failover
+	$(BIN)/python -m benchmarks.failover --restore
 
 clean:
 	rm -rf $(VENV) dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

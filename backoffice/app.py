@@ -18,7 +18,7 @@ from backoffice.bodies import body_shapes
 from backoffice.connections import Connections, no_connections
 from backoffice.errors import add_error_handlers
 from backoffice.guard import Answers, Guard
-from backoffice.health import Metrics, RequestCounter
+from backoffice.health import NAME, Metrics, RequestCounter
 from backoffice.machine import Machine
 from backoffice.pages.rendering import add_page_errors
 from backoffice.pages.routes import add_pages
@@ -27,7 +27,6 @@ from orchestrator.opening import open_orchestrator
 from orchestrator.service import Orchestrator
 from registry.settings import Settings
 
-NAME = "context-registry"
 FAILURES: dict[int | str, dict[str, Any]] = {
     "4XX": {"model": Failure, "description": "refused: INVALID_REQUEST, UNAUTHORIZED or NOT_FOUND"},
     "5XX": {"model": Failure, "description": "failed: STORAGE_ERROR, TIMEOUT or INTERNAL_ERROR"},
@@ -89,7 +88,9 @@ def create_app_over(
 def _use(app: FastAPI, orchestrator: Orchestrator, connections: Connections) -> None:
     app.state.orchestrator = orchestrator
     app.state.machine = Machine(orchestrator, connections)
-    orchestrator.observers.append(app.state.metrics.count_operation)
+    metrics: Metrics = app.state.metrics
+    orchestrator.observers.append(metrics.count_operation)
+    metrics.ask_running(lambda: len(orchestrator.running()))
 
 
 def _assemble(

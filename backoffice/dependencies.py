@@ -35,7 +35,7 @@ class Client:
 
     async def answer(self, given: Mapping[str, Any] | Refusal, execution_id: str | None = None) -> dict[str, Any]:
         """Run an operation, under a new execution's id if one is given; a failure is an answer too."""
-        return await self.orchestrator.run(given, self.name, execution_id, self.access)
+        return await self.orchestrator.run(given, self.name, execution_id, self.access, "http")
 
     async def run(self, given: Mapping[str, Any] | Refusal) -> dict[str, Any]:
         """Run an operation; a failed one raises OperationFailed."""

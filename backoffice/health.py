@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib.metadata import version
+
 from fastapi import APIRouter, Request, Response
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
     CollectorRegistry,
     Counter,
+    Gauge,
     Histogram,
+    Info,
     ProcessCollector,
     generate_latest,
 )
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from backoffice.dependencies import Stored, for_everything
+from backoffice.dependencies import SOURCE, Stored, for_everything
 from backoffice.schemas import State
 from registry.storage.change_feed import newest_place
 from registry.storage.executions import Execution
+from sources.clients import CLIENTS
 
+NAME = "context-registry"
+SOURCES = frozenset({client.source for client in CLIENTS} | {SOURCE, "ctxr", "eval", "unknown"})
+"""Anybody may call a source as they like; a label has these values, and `other`."""
 BUCKETS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
@@ -27,13 +36,18 @@ class Metrics:
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
+        Info("ctxr_build", "The program's version.", registry=self._registry).info({"version": version(NAME)})
+        self._running = Gauge("ctxr_operations_running", "Operations that have not ended.", registry=self._registry)
         self._operations = Counter(
-            "ctxr_operations", "Operations run, by outcome.", ["operation", "outcome"], registry=self._registry
+            "ctxr_operations",
+            "Operations run, by outcome: succeeded, or the error's code.",
+            ["operation", "outcome", "source", "door"],
+            registry=self._registry,
         )
         self._durations = Histogram(
             "ctxr_operation_duration_seconds",
             "How long operations took.",
-            ["operation"],
+            ["operation", "door"],
             buckets=BUCKETS,
             registry=self._registry,
         )
@@ -43,8 +57,13 @@ class Metrics:
 
     def count_operation(self, run: Execution) -> None:
         """Count a run that has ended, under its error code if it failed."""
-        self._operations.labels(run.operation, run.error["code"] if run.error else "succeeded").inc()
-        self._durations.labels(run.operation).observe(run.duration_ms / 1000)
+        source = run.source if run.source in SOURCES else "other"
+        self._operations.labels(run.operation, run.outcome, source, run.door).inc()
+        self._durations.labels(run.operation, run.door).observe(run.duration_ms / 1000)
+
+    def ask_running(self, count: Callable[[], int]) -> None:
+        """Have `count` say how many operations run whenever the figures are asked for."""
+        self._running.set_function(count)
 
     def count_request(self, route: str, status: int) -> None:
         """Count an HTTP request that was answered; `route` is the pattern, not the address."""

@@ -127,7 +127,7 @@ def run_operation(request: Mapping[str, Any], observe: Callable[[Execution], Non
         async def asked(orchestrator: Orchestrator) -> dict[str, Any]:
             if observe:
                 orchestrator.observers.append(observe)
-            return await orchestrator.run(request, this_client())
+            return await orchestrator.run(request, this_client(), door="cli")
 
         outcome = with_orchestrator(asked)
     if outcome["success"]:

@@ -19,6 +19,7 @@ from registry.errors import RegistryError
 if TYPE_CHECKING:
     from orchestrator.service import Orchestrator
     from registry.settings import Settings
+    from registry.storage.executions import Door
 
 Opener = Callable[["Settings"], AbstractAsyncContextManager["Orchestrator"]]
 RunOperation = Callable[[Mapping[str, Any] | Request | Refusal, str | None], Awaitable[dict[str, Any]]]
@@ -40,13 +41,15 @@ class LazyOrchestrator:
         self._lock = asyncio.Lock()
         self._stack = AsyncExitStack()
 
-    async def run(self, request: Mapping[str, Any] | Request | Refusal, client: str | None = None) -> dict[str, Any]:
+    async def run(
+        self, request: Mapping[str, Any] | Request | Refusal, client: str | None = None, door: Door = "mcp"
+    ) -> dict[str, Any]:
         """Run one operation. A registry that cannot be opened is a failed answer, and is tried again next time."""
         try:
             orchestrator = await self._open()
         except RegistryError as exc:
             return {"success": False, "error": exc.as_dict()}
-        return await orchestrator.run(request, client)
+        return await orchestrator.run(request, client, door=door)
 
     async def grown_channels(self, since: datetime) -> AsyncIterator[set[str]]:
         """The names of channels that gained messages since a moment; none where the registry cannot be opened."""

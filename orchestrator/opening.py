@@ -40,6 +40,10 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
     An embedded registry is this machine's own, so it keeps up with the stores on it. A shared one does not: what
     a person's clients keep comes into it only by `ctxr sync`.
     """
+    if settings.traces:
+        from orchestrator.outside.collector import start_tracing  # an SDK that only who asked for it needs
+
+        start_tracing()
     keep_private(private_files_of(settings.home))
     limits = Limits(lock_s=settings.lock_timeout_s, statement_s=settings.timeout_s)
     keeping = Keeping(settings.unmasked_projects, settings.never_keep)

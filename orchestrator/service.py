@@ -26,15 +26,18 @@ from orchestrator.resends import Resends
 from orchestrator.state import ExternalAction, Run, Shelf, Syncing
 from registry.access import Access
 from registry.domain import DEEPEST, is_too_deep, storable
-from registry.errors import InternalError, InvalidRequest, NotFound, OperationTimeout, RegistryError
+from registry.errors import ErrorCode, InternalError, InvalidRequest, NotFound, OperationTimeout, RegistryError
+from registry.log import EXECUTION, RUNS
 from registry.registry import Registry
-from registry.storage.executions import Execution
+from registry.storage.executions import Door, Execution
 from registry.storage.safety.masking import holds_secret
+from registry.tracing import span
 
 if TYPE_CHECKING:
     from orchestrator.semantic.meaning import Meaning
 
 logger = logging.getLogger(__name__)
+runs = logging.getLogger(RUNS)
 
 
 ASKING = 8
@@ -83,21 +86,35 @@ class Orchestrator:
         client: str | None = None,
         execution_id: str | None = None,
         access: Access | None = None,
+        door: Door = "inside",
     ) -> dict[str, Any]:
         """Run `{operation, channel, messages|query, source, metadata}`. A failure is an answer, never an exception.
 
         `client`: name and version of the program that asks, for the record. `execution_id`: a new id, given by
         a caller who will look the record up. `access`: what the caller's token allows; None for who needs none.
+        `door`: which way it came in.
         """
         if not isinstance(given, ImportRequest):
             self._asked_at = time.monotonic()
         recorder = _recorder_for(given, client)
         recorder.id = execution_id or recorder.id
-        recorder.token = access.name if access else None
+        recorder.token, recorder.door = access.name if access else None, door
         self._running[recorder.id] = recorder
+        current = EXECUTION.set(recorder.id)
         try:
-            return await self._recorded(given, recorder, access)
+            with span(
+                f"invoke_workflow {recorder.operation}",
+                gen_ai__operation__name="invoke_workflow",
+                gen_ai__workflow__name=recorder.operation,
+                ctxr__execution__id=recorder.id,
+                ctxr__door=door,
+            ) as failed:
+                answer = await self._recorded(given, recorder, access)
+                if not (answer["success"] or answer["error"]["code"] == ErrorCode.NOT_FOUND):
+                    failed(answer["error"]["code"])
+                return answer
         finally:
+            EXECUTION.reset(current)
             self._running.pop(recorder.id, None)
 
     async def _recorded(
@@ -119,7 +136,7 @@ class Orchestrator:
             return {"success": False, "error": error.as_dict()}
         if sent:
             self._resends.note(sent, result["stored_ids"])
-        if self.observers:
+        if self.observers or runs.isEnabledFor(logging.INFO):
             self._observed(recorder.finished(None))
         self._records.retry()
         return {"success": True, **result}
@@ -166,6 +183,7 @@ class Orchestrator:
     def _observed(self, run: Execution) -> Execution:
         for observe in self.observers:
             observe(run)
+        runs.info("%s: %s", run.operation, run.outcome, extra={"run": _figures(run)})
         return run
 
     async def _run(self, request: Request, recorder: Recorder, access: Access | None) -> dict[str, Any]:
@@ -209,6 +227,13 @@ class Orchestrator:
         if request.operation not in WRITE:
             await self._records.store(recorder.finished(result_summary(result)), recorder.summaries)
         return result
+
+
+def _figures(run: Execution) -> dict[str, Any]:
+    """Of a run what a log may tell: nothing that was said, asked or named by a user."""
+    steps = {step["node"]: step["duration_ms"] for step in run.steps}
+    told = {"operation": run.operation, "outcome": run.outcome, "door": run.door, "client": run.client}
+    return {**told, "duration_ms": run.duration_ms, "steps_ms": steps}
 
 
 def _not_yet(nothing: NotFound, syncing: Syncing) -> NotFound:

@@ -1,13 +1,81 @@
-"""Logging: to stderr only, because stdout belongs to the protocol."""
+"""Logging: to stderr only, because stdout belongs to the protocol; and never message texts, which are private."""
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
+import traceback
+from collections.abc import Iterator
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from typing import Literal
+
+from registry.tracing import trace_id
+
+LogFormat = Literal["text", "json"]
+
+EXECUTION: ContextVar[str | None] = ContextVar("EXECUTION", default=None)
+"""The id of the run that is going on here."""
 
 
-def set_up_logging(level: str = "WARNING") -> None:
-    """One line a record on stderr; never message texts, which are private."""
-    logging.basicConfig(
-        stream=sys.stderr, level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s", force=True
-    )
+def set_up_logging(log_format: LogFormat = "text") -> None:
+    """On stderr a line for each warning and error, of text or of JSON; of JSON also for each run of an operation."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(FORMATS[log_format])
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+    logging.getLogger(RUNS).setLevel(logging.INFO if log_format == "json" else logging.WARNING)
+
+
+RUNS = "runs"
+"""The logger of what was run; a record's `run` are the figures of one."""
+
+
+class WithoutTexts(logging.Formatter):
+    """Of an exception its kind and the places in the program: what it says may quote what somebody stored."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, and those of the exception."""
+        record.exc_text = None  # where another handler leaves what it made of the exception
+        return super().format(record)
+
+    def formatException(self, ei: object) -> str:
+        """The exceptions that led to it, the first one first."""
+        exc = ei[1] if isinstance(ei, tuple) else None
+        return "\n".join(_lines(exc)) if isinstance(exc, BaseException) else ""
+
+
+class JsonLines(WithoutTexts):
+    """A record as one line of JSON: `time`, `level`, `logger`, `message`, and where there are any `execution`, `trace`,
+    `exception` and the figures of a run."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        said = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+            "execution": EXECUTION.get(),
+            "trace": trace_id(),
+            "exception": self.formatException(record.exc_info) if record.exc_info else None,
+            **getattr(record, "run", {}),
+        }
+        return json.dumps({name: value for name, value in said.items() if value is not None}, ensure_ascii=False)
+
+
+FORMATS: dict[LogFormat, logging.Formatter] = {
+    "text": WithoutTexts("%(asctime)s %(levelname)s %(name)s: %(message)s"),
+    "json": JsonLines(),
+}
+
+
+def _lines(exc: BaseException) -> Iterator[str]:
+    before = exc.__cause__ or (None if exc.__suppress_context__ else exc.__context__)
+    if before:
+        yield from _lines(before)
+    for inner in exc.exceptions if isinstance(exc, BaseExceptionGroup) else ():
+        yield from _lines(inner)
+    for frame in traceback.extract_tb(exc.__traceback__):
+        yield f"  {frame.filename}:{frame.lineno} in {frame.name}"
+    yield f"{type(exc).__module__}.{type(exc).__qualname__}"

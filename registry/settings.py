@@ -19,6 +19,7 @@ from pydantic_settings import (
 )
 
 from registry.errors import InvalidRequest
+from registry.log import LogFormat
 
 _RULE = re.compile("(source|project|channel|path):.")
 HOME_VARIABLE = "CTXR_HOME"
@@ -138,6 +139,16 @@ class Settings(BaseSettings):
     llm_model: str = Field(default="", description="The endpoint's name of the model that writes.")
     llm_api_key: SecretStr = Field(default=SecretStr(""), description="The endpoint's key, where it wants one.")
     llm_timeout_s: float = Field(default=20.0, gt=0, description="Seconds an answer waits for the model.")
+    log_format: LogFormat = Field(
+        default="text",
+        description="What `ctxr serve` writes to stderr: `text`, warnings and errors; `json`, also a line for each run,"
+        " with its execution's id. Neither holds what was said.",
+    )
+    traces: bool = Field(
+        default=False,
+        description="Whether runs, their steps and their SQL are told as OpenTelemetry traces, to where"
+        " OTEL_EXPORTER_OTLP_ENDPOINT says. Needs the extra `otel`.",
+    )
     keep_executions_days: int = Field(
         default=90, ge=0, le=36_500, description="Days executions are kept in full, then only as figures; 0: for ever."
     )

@@ -26,7 +26,14 @@ from mcp import Client
 
 ROOT = Path(__file__).parent.parent
 LAYERS = {"cli": 0, "mcp_server": 0, "backoffice": 0, "orchestrator": 1, "sources": 2, "registry": 2}
-NOT_DRAWN = ("registry/domain.py", "registry/errors.py", "registry/log.py", "registry/settings.py", "cli/main.py")
+NOT_DRAWN = (
+    "registry/domain.py",
+    "registry/errors.py",
+    "registry/log.py",
+    "registry/settings.py",
+    "registry/tracing.py",
+    "cli/main.py",
+)
 """Entered on every road, deciding nothing."""
 
 CHANNEL = "cursor_session_20250929_1430"

@@ -1,10 +1,13 @@
 """What `docker compose up` promises, read from the file: there need be no docker to check it."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+
+from tests.image import last_stage
 
 ROOT = Path(__file__).parent.parent
 
@@ -43,7 +46,28 @@ def test_both_sides_read_the_same_password(compose: dict[str, Any]) -> None:
     assert f":{password}@postgres:" in compose["services"]["server"]["environment"]["CTXR_DATABASE_URL"]
 
 
+def test_the_server_may_write_into_its_folder_and_nothing_else(compose: dict[str, Any]) -> None:
+    server = compose["services"]["server"]
+    assert (server["read_only"], server["tmpfs"], server["cap_drop"]) == (True, ["/tmp"], ["ALL"])
+    assert server["security_opt"] == ["no-new-privileges:true"]
+    assert server["volumes"] == ["home:/var/lib/ctxr"]
+
+
+def test_what_images_are_built_on_is_one_exact_version(compose: dict[str, Any]) -> None:
+    dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    bases = re.findall(r"^(?:FROM|ARG PYTHON=) ?(\S+)", dockerfile, re.MULTILINE)
+    assert set(bases[1:]) == {"${PYTHON}", "build"}
+    for image in (bases[0], compose["services"]["postgres"]["image"]):
+        assert re.fullmatch(r"[a-z]+:\d+(\.\d+)+-[a-z-]+", image), image
+
+
+def test_the_images_bill_of_materials_goes_along() -> None:
+    dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    assert "cyclonedx-py environment" in dockerfile
+    assert "COPY --from=materials /context-registry.cdx.json /usr/share/sbom/" in last_stage()
+    assert "cyclonedx-bom==" in (ROOT / "requirements-sbom.lock").read_text(encoding="utf-8")
+
+
 def test_the_image_does_not_run_as_root() -> None:
-    last_stage = (ROOT / "Dockerfile").read_text(encoding="utf-8").rpartition("\nFROM ")[2].splitlines()
-    assert "USER ctxr" in last_stage
-    assert any(line.startswith("HEALTHCHECK") for line in last_stage)
+    assert "USER ctxr" in last_stage()
+    assert any(line.startswith("HEALTHCHECK") for line in last_stage())

@@ -25,7 +25,7 @@ BARE_HTTP: Command = (*BARE, "http")  # and the port
 PRODUCT_STDIO: Command = (CTXR, "mcp")
 PRODUCT_HTTP: Command = (CTXR, "serve", "--port")  # and the port
 
-START_SECONDS = 30
+START_SECONDS = 90
 
 
 def environment(home: Path) -> dict[str, str]:

@@ -98,7 +98,7 @@ def _watch(readers: Sequence[Source], places: Places, *, as_json: bool) -> None:
         async with open_orchestrator(settings) as orchestrator:
             await watch(orchestrator, settings.home, readers, places, told, bars)
 
-    set_up_logging()
+    set_up_logging(read_settings().log_format)
     if not as_json:
         click.echo("Watching what clients on this machine write. Ctrl-C ends it.", err=True)
     with Bars() as bars:

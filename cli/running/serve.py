@@ -27,7 +27,7 @@ from cli.output import TerminalError
 from cli.running.addresses import is_registry, local_address
 from cli.running.letting_in import check_exposure, page_address, resource_of, rules_of
 from cli.running.patience import PatientProtocol
-from cli.shared.process import sharing
+from cli.shared.process import door_of_caller, sharing
 from mcp_server.server import create_server, http_app
 from orchestrator.recording.retention import forgetting
 from orchestrator.refusals import Refusal
@@ -65,7 +65,9 @@ def build_app(settings: Settings) -> FastAPI:
     rules = rules_of(settings)
 
     async def run(request: Mapping[str, Any] | Request | Refusal, client: str | None) -> dict[str, Any]:
-        answer: dict[str, Any] = await app.state.orchestrator.run(request, client, access=ASKING.get())
+        answer: dict[str, Any] = await app.state.orchestrator.run(
+            request, client, access=ASKING.get(), door=door_of_caller()
+        )
         return answer
 
     async def grown(since: datetime) -> AsyncIterator[set[str]]:

@@ -75,7 +75,7 @@ def _settings(given: dict[str, Any]) -> Settings:
 def _serve(settings: Settings, audience: Audience) -> None:
     from cli.running.serve import serve_registry  # the whole server, which `ctxr -h` does not need
 
-    set_up_logging()
+    set_up_logging(settings.log_format)
     serve_registry(settings, audience)
 
 

@@ -21,11 +21,15 @@ from typing import TYPE_CHECKING, Any
 
 from cli.shared.place import POLL_S, Place, program_stamp, this_place
 from cli.shared.window import LEAVE
+from cli.terminal import SERVED
 from orchestrator.sync.spool import dumps, loads
 
 if TYPE_CHECKING:
     from mcp_server.server import RegistryServer
     from orchestrator.lazy import GrownChannels, RunOperation
+    from orchestrator.refusals import Refusal
+    from orchestrator.requests import Request
+    from registry.storage.executions import Door
 
 logger = logging.getLogger(__name__)
 
@@ -235,6 +239,11 @@ class _Outgoing:
             await self._writer.drain()
 
 
+def door_of_caller() -> Door:
+    """A window's, or that of a command which runs here for its user."""
+    return "cli" if SERVED.get() else "mcp"
+
+
 def main() -> None:
     """Be the local process, unless there is one."""
     place = this_place()
@@ -246,18 +255,22 @@ def main() -> None:
         return
     log = os.open(place.path("log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     os.dup2(log, 2)
-    from registry.log import set_up_logging
-
-    set_up_logging()
     asyncio.run(_serve(place, lock))
 
 
 async def _serve(place: Place, lock: int) -> None:
     from orchestrator.lazy import LazyOrchestrator
+    from registry.log import set_up_logging
     from registry.settings import read_settings
 
-    orchestrator = LazyOrchestrator(read_settings())
-    process = LocalProcess(place, orchestrator.run, orchestrator.grown_channels, orchestrator.warm_up)
+    settings = read_settings()
+    set_up_logging(settings.log_format)
+    orchestrator = LazyOrchestrator(settings)
+
+    async def run(request: Mapping[str, Any] | Request | Refusal, client: str | None) -> dict[str, Any]:
+        return await orchestrator.run(request, client, door_of_caller())
+
+    process = LocalProcess(place, run, orchestrator.grown_channels, orchestrator.warm_up)
     if sys.platform != "win32":
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, process.end)
     try:

@@ -10,6 +10,7 @@ import httpx
 
 from orchestrator.answer.size import within
 from orchestrator.outside.writing import NOTES, SYSTEM, Unavailable, fenced, pieces
+from registry.tracing import span
 
 REQUEST_S = 60.0
 ATTEMPTS = 3
@@ -68,7 +69,14 @@ class LanguageModel:
 
     async def _post(self, request: Mapping[str, Any]) -> httpx.Response:
         self._client = self._client or httpx.AsyncClient(timeout=REQUEST_S, headers=self._headers)
-        return await self._client.post(self._url, json=request)
+        with span(
+            f"chat {self.name}",
+            calls_out=True,
+            gen_ai__operation__name="chat",
+            gen_ai__request__model=self.name,
+            gen_ai__provider__name="openai",
+        ):
+            return await self._client.post(self._url, json=request)
 
 
 def _text_of(answer: httpx.Response) -> str:

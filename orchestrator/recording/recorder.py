@@ -13,8 +13,9 @@ from orchestrator.requests import DeleteRequest, HookRequest, ImportRequest, Log
 from registry.domain import format_time, new_id, now, preview_of
 from registry.errors import ErrorCode, RegistryError
 from registry.storage.channels import MadeSummary
-from registry.storage.executions import Execution, asked_of
+from registry.storage.executions import Door, Execution, asked_of
 from registry.storage.safety.masking import holds_secret
+from registry.tracing import span
 
 KEPT_ITEMS = 30
 """Of a long list in a detail (candidates, ids) this many are kept."""
@@ -52,6 +53,7 @@ class Recorder:
         self.id = new_id("exec")
         self.operation, self.source, self.client, self.channel = operation, source, client, channel
         self.token: str | None = None
+        self.door: Door = "inside"
         self.request: dict[str, Any] = {}
         self.steps: list[Step] = []
         self.summaries: list[MadeSummary] = []
@@ -65,7 +67,8 @@ class Recorder:
         step = Step(node, format_time(now()), time.perf_counter())
         self.steps.append(step)
         try:
-            yield step
+            with span(node, ctxr__node=node):
+                yield step
         except BaseException as exc:
             error = describe(exc)
             step.status, step.error = _outcome(error), error
@@ -103,6 +106,7 @@ class Recorder:
             result=result,
             steps=[step.as_dict() for step in self.steps],
             token=self.token,
+            door=self.door,
         )
 
     def as_item(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import httpx
 
 from orchestrator.semantic.embedders import Refused, Unavailable, Vectors
 from orchestrator.semantic.prefixes import Prefixes, named, prefixes_for
+from registry.tracing import span
 
 SLOWEST_S = 120.0
 """No answer is waited for longer; those who ask have shorter limits."""
@@ -55,7 +56,14 @@ class Endpoint:
         self._client = self._client or httpx.AsyncClient(timeout=SLOWEST_S, headers=self._headers)
         try:
             asked = {"model": model, "input": [prefix + text for text in texts]}
-            answer = await self._client.post(self._url, json=asked)
+            with span(
+                f"embeddings {model}",
+                calls_out=True,
+                gen_ai__operation__name="embeddings",
+                gen_ai__request__model=model,
+                gen_ai__provider__name="openai",
+            ):
+                answer = await self._client.post(self._url, json=asked)
             if answer.is_success:
                 return _vectors_in(answer.json(), len(texts))
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as exc:

@@ -15,6 +15,7 @@ import sqlite3
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -29,6 +30,8 @@ from registry.access import Access
 from registry.errors import InvalidRequest, OperationTimeout, StorageError
 from registry.private_files import keep_private, make_private_file
 from registry.storage.safety.sight import OPTION, restrict_statements
+from registry.storage.statement_spans import trace_statements
+from registry.tracing import is_tracing
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects.sqlite import Insert
@@ -225,6 +228,11 @@ class Limits:
 UNLIMITED = Limits()
 
 
+def _from_here(work: Callable[[], T]) -> Callable[[], T]:
+    """The same in a thread, which else would not know to which run it belongs."""
+    return partial(copy_context().run, work)
+
+
 def _tell(loop: asyncio.AbstractEventLoop, what: Callable[[], None]) -> None:
     """Have a loop do something, from a thread; one that has ended meanwhile needs nothing."""
     with suppress(RuntimeError):
@@ -237,6 +245,8 @@ class Database:
     def __init__(self, url: str, limits: Limits = UNLIMITED) -> None:
         self.engine = create_database_engine(url)
         restrict_statements(self.engine)
+        if is_tracing():
+            trace_statements(self.engine)
         self._seen: dict[Access, Self] = {}
         self.dialect = self.engine.dialect.name
         self._file = _file_of(self.engine)
@@ -259,7 +269,7 @@ class Database:
             with storage_errors("read"), self._reading.begin() as connection:
                 return work(ReadTransaction(connection))
 
-        return await asyncio.get_running_loop().run_in_executor(self._readers, run)
+        return await asyncio.get_running_loop().run_in_executor(self._readers, _from_here(run))
 
     async def write(self, work: Callable[[WriteTransaction], T], of: Hashable = None) -> T:
         """Run `work` in one write transaction: all of it is stored, or nothing; StorageError if it cannot.
@@ -276,7 +286,7 @@ class Database:
                 return work(WriteTransaction(ReadTransaction(connection)))
 
         if of is None or self.is_embedded:  # one thread is a queue already
-            return await asyncio.get_running_loop().run_in_executor(self._writers, run)
+            return await asyncio.get_running_loop().run_in_executor(self._writers, _from_here(run))
         return await self._in_turn(run, of)
 
     async def _in_turn(self, run: Callable[[], T], of: Hashable) -> T:
@@ -284,7 +294,7 @@ class Database:
         turn = self._turns.setdefault(of, asyncio.Lock())
         await turn.acquire()
         loop = asyncio.get_running_loop()
-        running = self._writers.submit(run)
+        running = self._writers.submit(_from_here(run))
         running.add_done_callback(lambda _: _tell(loop, turn.release))
         return await asyncio.wrap_future(running)
 

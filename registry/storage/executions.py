@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from operator import eq, ge, le
-from typing import Any
+from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Row, select
 
@@ -19,6 +19,9 @@ from registry.storage.database import ReadTransaction, WriteTransaction, insert_
 from registry.storage.paging import Page, read_page
 from registry.storage.safety.masking import masked
 from registry.storage.tables import execution
+
+Door = Literal["mcp", "http", "cli", "inside"]
+"""Which way a request came in; `inside`: the program itself asked, as a sync or the schedule does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,13 @@ class Execution:
     steps: Sequence[dict[str, Any]]
     token: str | None = None
     """The name of the token that was shown; None where none is needed."""
+    door: Door = "inside"
+    """For the figures and logs of the process that ran it; not stored."""
+
+    @property
+    def outcome(self) -> str:
+        """`succeeded`, or the code of its error."""
+        return self.error["code"] if self.error else "succeeded"
 
 
 @dataclass(frozen=True, slots=True)

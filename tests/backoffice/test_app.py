@@ -38,14 +38,28 @@ async def test_metrics_count_operations_and_requests(http: httpx.AsyncClient, lo
     answer = await http.get("/metrics")
     assert answer.headers["Content-Type"].startswith("text/plain; version=")
     lines = answer.text.splitlines()
-    assert 'ctxr_operations_total{operation="conversation_log",outcome="succeeded"} 2.0' in lines
-    assert 'ctxr_operations_total{operation="search",outcome="NOT_FOUND"} 1.0' in lines
-    assert 'ctxr_operation_duration_seconds_count{operation="conversation_log"} 2.0' in lines
+    assert (
+        'ctxr_operations_total{door="http",operation="conversation_log",outcome="succeeded",source="unknown"} 2.0'
+        in lines
+    )
+    assert 'ctxr_operations_total{door="http",operation="search",outcome="NOT_FOUND",source="backoffice"} 1.0' in lines
+    assert 'ctxr_operation_duration_seconds_count{door="http",operation="conversation_log"} 2.0' in lines
     assert 'ctxr_http_requests_total{route="/bo/conversations",status="201"} 2.0' in lines
     assert 'ctxr_http_requests_total{route="/bo/channels/{channel:path}",status="200"} 1.0' in lines
     assert 'ctxr_http_requests_total{route="other",status="404"} 1.0' in lines
     assert any(line.startswith("process_cpu_seconds_total") for line in lines)
+    assert "ctxr_operations_running 0.0" in lines
     assert "커서" not in answer.text
+
+
+async def test_labels_have_a_few_values_whatever_callers_say(http: httpx.AsyncClient) -> None:
+    for number in range(30):
+        log = {"channel": f"c{number}", "messages": [{"role": "user", "text": f"said {number}"}]}
+        await http.post("/bo/conversations", json={**log, "meta": {"source": f"heron-{number}"}})
+        await http.get(f"/bo/search?q=said&channel=c{number}", headers={"user-agent": f"heron/{number}"})
+    lines = (await http.get("/metrics")).text.splitlines()
+    assert len([line for line in lines if line.startswith("ctxr_operations_total")]) == 2
+    assert not any("heron" in line for line in lines)
 
 
 class Elements(HTMLParser):

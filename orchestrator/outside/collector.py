@@ -1,0 +1,71 @@
+"""OpenTelemetry's own way out: spans in batches to the collector that its standard variables name (OTEL_…)."""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from registry.errors import InvalidRequest
+from registry.extras import install_command
+from registry.tracing import NAME, is_tracing, trace_with
+
+try:
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+    from opentelemetry.trace import Status, set_tracer_provider
+except ImportError as exc:
+    raise InvalidRequest("Traces need the extra `otel`.", f"CTXR_TRACES is on: {install_command('otel')}") from exc
+
+ASKED = frozenset({"url.path", "url.query", "url.full", "http.target", "http.url"})
+"""Attributes of the framework's spans that hold what was asked for, and how conversations are called."""
+
+
+def start_tracing() -> None:
+    """From now on this process makes spans and sends them; what waits is sent when it ends."""
+    if is_tracing():
+        return
+    provider = TracerProvider(
+        resource=Resource.create({"service.name": NAME, "service.version": version(NAME)}), shutdown_on_exit=False
+    )
+    provider.add_span_processor(BatchSpanProcessor(WithoutTexts(OTLPSpanExporter())))
+    set_tracer_provider(provider)  # the MCP SDK and FastAPI make theirs with it, too
+    trace_with(provider)
+    atexit.register(provider.shutdown)
+
+
+class WithoutTexts(SpanExporter):
+    """Hands spans on without what may quote a text: addresses, and what exceptions say."""
+
+    def __init__(self, out: SpanExporter) -> None:
+        self._out = out
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        """Hand on what remains of them."""
+        return self._out.export([_bare(span) for span in spans])
+
+    def shutdown(self) -> None:
+        """No more will come."""
+        self._out.shutdown()
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        """Whether all was sent within that time."""
+        return self._out.force_flush(timeout_millis)
+
+
+def _bare(span: ReadableSpan) -> ReadableSpan:
+    return ReadableSpan(
+        name=span.name,
+        context=span.context,
+        parent=span.parent,
+        resource=span.resource,
+        attributes={name: value for name, value in (span.attributes or {}).items() if name not in ASKED},
+        links=span.links,
+        kind=span.kind,
+        status=Status(span.status.status_code),
+        start_time=span.start_time,
+        end_time=span.end_time,
+        instrumentation_scope=span.instrumentation_scope,
+    )
