@@ -68,8 +68,10 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
     if meaning and not registry.is_read_only:
         orchestrator.background.append(meaning.embedding)
     if settings.remote_url and not registry.is_read_only:
-        from orchestrator.remote.keeping_up import exchanging  # an HTTP client that only who asked for it needs
+        # An HTTP client that only who asked for it needs.
+        from orchestrator.remote.keeping_up import copy_of, exchanging
 
+        orchestrator.copy_of = partial(copy_of, registry, settings.remote_url)
         orchestrator.background.append(partial(exchanging, orchestrator, settings))
     try:
         if not registry.is_read_only:
