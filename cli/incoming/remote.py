@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from orchestrator.remote.client import RemoteRegistry
     from orchestrator.remote.exchange import Exchanged
     from orchestrator.service import Orchestrator
+    from registry.storage.database import Database
 
     Exchange = Callable[[Orchestrator, RemoteRegistry, Exchanged], Awaitable[None]]
 
@@ -54,8 +55,10 @@ def pull(as_json: bool) -> None:
 @as_json_option
 def status(as_json: bool) -> None:
     """Say how far this registry and the one of CTXR_REMOTE_URL have come together."""
+    from registry.registry import Registry
+
     settings = _configured()
-    found = {"url": settings.remote_url, **asyncio.run(_waiting(settings))}
+    found = {"url": settings.remote_url, **standing(settings, Registry(settings.url))}
     if as_json:
         print_json(found)
         return
@@ -70,6 +73,14 @@ def status(as_json: bool) -> None:
         click.echo(f"Not done there: {found['edit_refused']} (ctxr push tries it again)")
     if found["local_copy"]:
         click.echo("It does not answer now: questions are answered from the copy on this machine, and say so.")
+
+
+def standing(settings: Settings, registry: Database) -> dict[str, Any]:
+    """How it stands with the registry elsewhere: `Waiting`'s figures, and whether questions get the copy here."""
+    try:
+        return asyncio.run(_waiting(settings.remote_url, registry))
+    finally:
+        registry.close()
 
 
 def _exchange(way: str, *, as_json: bool) -> None:
@@ -119,14 +130,9 @@ async def _exchanged(settings: Settings, way: str) -> Exchanged:
     return done
 
 
-async def _waiting(settings: Settings) -> dict[str, Any]:
+async def _waiting(url: str, registry: Database) -> dict[str, Any]:
     from orchestrator.remote.keeping_up import copy_of
-    from registry.registry import Registry
     from registry.storage.remote import waiting_for
 
-    registry = Registry(settings.url)
-    try:
-        waiting = (await registry.read(lambda tx: waiting_for(tx, settings.remote_url))).as_dict()
-        return {**waiting, "local_copy": await copy_of(registry, settings.remote_url) is not None}
-    finally:
-        registry.close()
+    waiting = (await registry.read(lambda tx: waiting_for(tx, url))).as_dict()
+    return {**waiting, "local_copy": await copy_of(registry, url) is not None}

@@ -113,6 +113,7 @@ def check_all(settings: Settings, home: Path) -> Iterator[Finding]:
     yield check_output()
     yield check_folder(settings.home)
     yield from check_database(settings.url)
+    yield from check_remote(settings)
     yield from check_meaning(settings)
     yield check_server(settings)
     for client in CLIENTS:
@@ -173,6 +174,28 @@ def check_database(url: str) -> Iterator[Finding]:
     else:
         counts = f"channels: {seen.channels}, messages: {seen.messages}"
         yield Finding("ok", "database", f"{where}, revision {seen.revision}, {counts}")
+
+
+def check_remote(settings: Settings) -> Iterator[Finding]:
+    """Whether the registry elsewhere has answered lately, and what waits for it."""
+    if not settings.remote_url:
+        return
+    from cli.incoming.remote import standing
+    from registry.storage.database import Database  # SQLAlchemy
+
+    try:
+        seen = standing(settings, Database(settings.url))  # it makes no tables
+    except RegistryError:
+        yield Finding("note", "elsewhere", f"{settings.remote_url}: nothing is known of it yet", "ctxr pull")
+        return
+    waiting = f"{seen['waiting']} messages and {seen['edits']} names, tags and deletions wait"
+    if seen["local_copy"]:
+        found = f"{settings.remote_url} has not answered since {seen['answered_at'] or 'ever'}; {waiting}"
+        yield Finding("note", "elsewhere", found, "ctxr push says what is wrong; until then this copy answers")
+    else:
+        yield Finding("ok", "elsewhere", f"{settings.remote_url} answers; {waiting}")
+    if seen["edit_refused"]:
+        yield Finding("note", "elsewhere", f"not done there: {seen['edit_refused']}", "ctxr push tries it again")
 
 
 def check_deeply(url: str) -> Iterator[Finding]:

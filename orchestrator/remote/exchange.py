@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
@@ -102,19 +103,29 @@ async def _sent(remote: RemoteRegistry, unsent: Unsent, done: Exchanged) -> dict
     """What the new messages are called there; one that it does not take goes by itself, and holds up no other."""
     new = unsent.messages[unsent.known :]
     try:
-        answer = await remote.log(_conversation(unsent))
+        stored, answer = await _logged(remote, unsent)
     except Refused as exc:
         if len(new) > 1:
             return await _sent_one_by_one(remote, unsent, done)
         logger.warning("Not taken elsewhere: %s", exc)
         done.refused, done.why = done.refused + 1, str(exc)
         return {new[0].number: None}
-    stored = answer["stored_ids"][unsent.known :]
     if not stored:  # it is not kept there: private, forgotten, or by a rule
         done.refused, done.why = done.refused + len(new), answer.get("not_kept")
         return {row.number: None for row in new}
     done.sent += len(new)
     return dict(zip((row.number for row in new), stored, strict=True))
+
+
+async def _logged(remote: RemoteRegistry, unsent: Unsent) -> tuple[list[str], dict[str, Any]]:
+    """The ids that the new messages have there; what stands before them goes along only where it is needed."""
+    if unsent.follows:
+        alone = replace(unsent, messages=unsent.messages[unsent.known :])
+        with suppress(Refused):
+            answer = await remote.log({**_conversation(alone), "follows": unsent.follows})
+            return answer["stored_ids"], answer
+    answer = await remote.log(_conversation(unsent))
+    return answer["stored_ids"][unsent.known :], answer
 
 
 async def _sent_one_by_one(remote: RemoteRegistry, unsent: Unsent, done: Exchanged) -> dict[int, str | None]:

@@ -17,6 +17,7 @@ from registry.domain import format_time, now
 from registry.errors import RegistryError
 from registry.registry import Registry
 from registry.settings import Settings
+from registry.storage.database import Database
 from registry.storage.remote import answered_at
 from registry.storage.schedule import hold, let_go
 
@@ -34,7 +35,7 @@ FRESH_S = 60.0
 """When it has answered within this time the copy here is as new as what is there, but for seconds."""
 
 
-async def copy_of(registry: Registry, url: str) -> LocalCopy | None:
+async def copy_of(registry: Database, url: str) -> LocalCopy | None:
     """What to say with an answer out of this machine's registry; None while the one elsewhere answers."""
     moment = await registry.read(lambda tx: answered_at(tx, url))
     if moment and now() - moment < timedelta(seconds=FRESH_S):

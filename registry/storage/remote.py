@@ -25,11 +25,12 @@ CONTEXT = 30
 
 @dataclass(frozen=True, slots=True)
 class Unsent:
-    """What of one channel is not there yet; `known` of the messages, in front, are."""
+    """What of one channel is not there yet; `known` of the messages, in front, are, the last of them as `follows`."""
 
     channel: ChannelRow
     messages: Sequence[MessageRow]
     known: int
+    follows: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,9 @@ def next_unsent(tx: ReadTransaction, url: str, most: int, after: int = 0) -> Uns
     new = sorted(new, key=lambda row: (row.place, row.number))
     before = _before(tx, first.channel_number, new[0].place, url)
     row = tx.execute(select(channel).where(channel.c.number == first.channel_number)).one()
-    return Unsent(row, [*before, *new], len(before))
+    called = select(remote_message.c.id).where(remote_message.c.url == url)
+    last = tx.execute(called.where(remote_message.c.number == before[-1].number)).scalar() if before else None
+    return Unsent(row, [*before, *new], len(before), last)
 
 
 def last_messages(tx: ReadTransaction, channel_number: int) -> list[MessageRow]:

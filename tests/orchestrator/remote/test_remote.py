@@ -202,18 +202,16 @@ async def test_what_is_sent_is_packed_and_only_what_is_new(
     laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, line: Line
 ) -> None:
     one, _ = laptops
-    texts = [
-        f"What about item {at}, which {at * 7} of us have in the basket and {at * 13} on the phone?" for at in range(60)
-    ]
+    texts = [f"What about item {at}? {at * 7} of us have it in the basket, {at * 13} on the phone" for at in range(40)]
     await one.log("basket", *texts)
     await one.push()
     whole = sum(map(len, texts))
-    assert line.sent_bytes < whole / 4
+    assert line.sent_bytes < whole / 2
     line.sent_bytes = 0
     await one.log("basket", *texts, "continue")
     await one.push()
-    assert line.sent_bytes < 1000
-    assert (await said(elsewhere))["basket"] == [*texts, "continue"]
+    assert line.sent_bytes < 500
+    assert (await said(elsewhere))["basket"][-3:] == [*texts[-2:], "continue"]
 
 
 @pytest.mark.parametrize(
