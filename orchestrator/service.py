@@ -16,7 +16,7 @@ from orchestrator.graph import build_graph
 from orchestrator.nodes import WRITE
 from orchestrator.operation_names import READING, Operation, full_name
 from orchestrator.outside.writing import ModelWriter
-from orchestrator.permission import check, is_of_others
+from orchestrator.permission import READ, check, is_of_others
 from orchestrator.progress import run_telling
 from orchestrator.recording.recorder import Recorder, request_summary, result_summary
 from orchestrator.recording.records import Records
@@ -173,8 +173,9 @@ class Orchestrator:
     async def _run(self, request: Request, recorder: Recorder, access: Access | None) -> dict[str, Any]:
         if access:
             check(request, access)
+        registry = self.registry.seen_by(access)
         run = Run(
-            self.registry.seen_by(access),
+            registry.for_questions() if request.operation in READ else registry,
             recorder,
             search_budget=self._search_budget,
             answer_characters=self._answer_characters,

@@ -113,6 +113,7 @@ def check_all(settings: Settings, home: Path) -> Iterator[Finding]:
     yield check_output()
     yield check_folder(settings.home)
     yield from check_database(settings.url)
+    yield from check_replica(settings)
     yield from check_remote(settings)
     yield from check_meaning(settings)
     yield check_server(settings)
@@ -174,6 +175,22 @@ def check_database(url: str) -> Iterator[Finding]:
     else:
         counts = f"channels: {seen.channels}, messages: {seen.messages}"
         yield Finding("ok", "database", f"{where}, revision {seen.revision}, {counts}")
+
+
+def check_replica(settings: Settings) -> Iterator[Finding]:
+    """Whether the replica that answers questions does, and how far behind it is."""
+    if not settings.database_read_url:
+        return
+    from registry.storage.upkeep.inspection import behind  # SQLAlchemy
+
+    where = shown_address(settings.database_read_url)
+    try:
+        count = behind(settings.url, settings.database_read_url)
+    except RegistryError as exc:
+        remedy = "until it runs again the original answers alone; is CTXR_DATABASE_READ_URL right?"
+        yield Finding("note", "replica", f"{where}: {exc.message} {exc.details}", remedy)
+        return
+    yield Finding("ok", "replica", f"{where} answers questions, {count} bytes of log behind")
 
 
 def check_remote(settings: Settings) -> Iterator[Finding]:
