@@ -105,23 +105,17 @@ def changes_after(tx: ReadTransaction, number: int) -> Changes:
     rows = tx.execute(
         select(conversation).where(conversation.c.number > number).order_by(conversation.c.number).limit(MOST)
     ).all()
-    kept = list(without_gap(tx, conversation, number, rows))
+    kept = list(rows if tx.dialect.name == "sqlite" else _without_gap(tx, number, rows))
     items = [message_item(row) for row in kept if not (row.deleted or row.forgotten)]
     return Changes(items, kept[-1].number if kept else number, len(kept) < MOST)
 
 
-def without_gap(tx: ReadTransaction, table: Table, last: int, rows: Sequence[Row[Any]]) -> Iterator[Row[Any]]:
-    """The rows of a table up to the first behind which a number may still come.
-
-    One that is only not seen by all is there; SQLite's single writer leaves none.
-    """
-    if tx.dialect.name == "sqlite":
-        yield from rows
-        return
+def _without_gap(tx: ReadTransaction, last: int, rows: Sequence[Row[Any]]) -> Iterator[Row[Any]]:
+    """The rows up to the first behind which a number may still come; one that is only not seen by all is there."""
     settled = now() - timedelta(seconds=MISSED_S)
     young = [row for row in rows if row.received_at > settled]
-    between = table.c.number > last, table.c.number <= (rows[-1].number if young else last)
-    there = sorted(ask_all(tx, select(table.c.number).where(*between)).scalars()) if young else []
+    between = conversation.c.number > last, conversation.c.number <= (rows[-1].number if young else last)
+    there = sorted(ask_all(tx, select(conversation.c.number).where(*between)).scalars()) if young else []
     for row in rows:
         if row.received_at > settled and bisect_left(there, row.number) < row.number - last - 1:
             return

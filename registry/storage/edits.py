@@ -16,7 +16,6 @@ from sqlalchemy import ColumnElement, Row, delete, func, insert, select, update
 
 from registry.domain import format_time, now
 from registry.storage.aliases import aliases_of
-from registry.storage.change_feed import without_gap
 from registry.storage.channels import ChannelRow, find_channel
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.tables import channel, conversation, edit, remote_edit, remote_message
@@ -26,6 +25,8 @@ MOST = 200
 """Edits told at a time."""
 MOST_IDS = 1000
 """By so many of its messages, spread over all, a forgotten channel is known elsewhere."""
+_TURN = 0x65646974
+"""Any number of ours, for PostgreSQL's advisory lock."""
 _MOMENT = timedelta(milliseconds=1)
 
 
@@ -40,15 +41,25 @@ def standing(
 
     `done_at`: when it was said elsewhere; what is said here is later than all that is known.
     """
+    take_turns(tx)
     about = _about(channel_number, message_number)
     held = {row.field: row for row in tx.execute(select(edit).where(*about, edit.c.field.in_(values)))}
     at = done_at or max([now(), *(row.done_at + _MOMENT for row in held.values())])
     new = {name: values[name] for name in values if name not in held or _said(at, values[name]) > _of(held[name])}
     tx.execute(delete(edit).where(*about, edit.c.field.in_(new)))
-    said = {"channel_number": channel_number, "message_number": message_number, "done_at": at, "received_at": now()}
+    said = {"channel_number": channel_number, "message_number": message_number, "done_at": at}
     if new:
         tx.execute(insert(edit), [{**said, "field": name, "value": value} for name, value in new.items()])
     return new
+
+
+def take_turns(tx: WriteTransaction) -> None:
+    """Edits become known in the order of their numbers, so whoever reads on behind one misses none.
+
+    On PostgreSQL others wait for the end of this transaction; SQLite has one writer at a time.
+    """
+    if tx.dialect.name == "postgresql":
+        tx.execute(select(func.pg_advisory_xact_lock(_TURN)))
 
 
 def _about(channel_number: int, message_number: int | None) -> tuple[ColumnElement[bool], ...]:
@@ -99,8 +110,7 @@ def note_forgetting(tx: WriteTransaction, messages: Sequence[Row[Any]], *, is_ch
         for url, id_ in tx.execute(noted):
             there.setdefault(url, []).append(id_)
         value = {"is_channel": is_channel, "ids": [row.id for row in some], "there": there}
-        at = now()
-        tx.execute(insert(edit), {"field": FORGOTTEN, "value": value, "done_at": at, "received_at": at})
+        tx.execute(insert(edit), {"field": FORGOTTEN, "value": value, "done_at": now()})
 
 
 def move_edits(tx: WriteTransaction, gone: int, into: int) -> None:
@@ -142,7 +152,7 @@ class Edits:
 def edits_after(tx: ReadTransaction, number: int) -> Edits:
     """What was said here behind a number, for who asks from time to time."""
     query = select(edit).where(edit.c.number > number).order_by(edit.c.number).limit(MOST)
-    rows = list(without_gap(tx, edit, number, tx.execute(query).all()))
+    rows = tx.execute(query).all()
     ids = _ids(tx, [row.message_number for row in rows if row.message_number is not None])
     items = [_told(tx, row, ids.get(row.message_number), "ids") for row in rows]
     return Edits(items, rows[-1].number if rows else number, len(rows) < MOST)

@@ -176,7 +176,6 @@ edit = Table(  # of each thing that is named, tagged, deleted or forgotten the l
     Column("field", String(80), nullable=False),  # title, nickname, tag:NAME, deleted, forgotten
     Column("value", Json, nullable=False),
     Column("done_at", UtcTime, nullable=False),  # by the clock of the machine where it was done
-    Column("received_at", UtcTime, nullable=False),
     Index("ix_edit_channel_number", "channel_number", "field"),
     Index("ix_edit_message_number", "message_number"),
     sqlite_autoincrement=True,

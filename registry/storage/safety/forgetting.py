@@ -21,7 +21,7 @@ from registry.storage.aliases import aliases_of
 from registry.storage.channels import ChannelRow, find_channel, recount_channel, reindex_title
 from registry.storage.conditions import is_of_project
 from registry.storage.database import Database, ReadTransaction, WriteTransaction, insert_into
-from registry.storage.edits import note_forgetting
+from registry.storage.edits import note_forgetting, take_turns
 from registry.storage.messages import MessageRow, delete_channel, get_message, unindex
 from registry.storage.references import resolve_session
 from registry.storage.safety.masking import key_of
@@ -136,6 +136,7 @@ def dry_receipt(found: Affected) -> Receipt:
 
 def forget(tx: WriteTransaction, found: Affected, matching: str | None = None) -> Receipt:
     """Forget it: rows, index, vectors, results and what executions say of it; all or nothing."""
+    take_turns(tx)
     receipt = new_id("fgt")
     at = now()
     vectors = _vectors(tx, found)

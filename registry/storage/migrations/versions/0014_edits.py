@@ -14,13 +14,13 @@ JSON = sa.JSON().with_variant(JSONB(), "postgresql")
 NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 NICKNAMES = """
-INSERT INTO edit (channel_number, field, value, done_at, received_at)
-SELECT number, 'nickname', {nickname}, updated_at, updated_at FROM channel
+INSERT INTO edit (channel_number, field, value, done_at)
+SELECT number, 'nickname', {nickname}, updated_at FROM channel
 WHERE nickname IS NOT NULL AND NOT deleted
 """
 TAGS = """
-INSERT INTO edit (channel_number, field, value, done_at, received_at)
-SELECT channel.number, 'tag:' || tag.name, {true}, updated_at, updated_at
+INSERT INTO edit (channel_number, field, value, done_at)
+SELECT channel.number, 'tag:' || tag.name, {true}, updated_at
 FROM tag JOIN channel ON channel.number = tag.channel_number WHERE NOT deleted
 """
 AS_JSON = {
@@ -38,7 +38,6 @@ def upgrade() -> None:
         sa.Column("field", sa.String(80), nullable=False),
         sa.Column("value", JSON, nullable=False),
         sa.Column("done_at", TIME, nullable=False),
-        sa.Column("received_at", TIME, nullable=False),
         sqlite_autoincrement=True,
     )
     op.create_index("ix_edit_channel_number", "edit", ["channel_number", "field"])
