@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.remote.carrying_out import carry_out
 from orchestrator.remote.client import Refused, RemoteRegistry
+from registry.domain import now
 from registry.errors import OperationTimeout, StorageError
 from registry.storage.channels import find_channel
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.edits import DELETED, FORGOTTEN, Edit, note_edits_sent, unsent_edits
+from registry.storage.edits import DELETED, FORGOTTEN, Edit, channel_meant, note_edits_sent, unsent_edits
 from registry.storage.messages import MessageRow, message_item
 from registry.storage.remote import (
     CONTEXT,
@@ -34,6 +35,7 @@ from registry.storage.remote import (
     note_messages,
     numbers_of_ids,
     reached,
+    twins_here,
 )
 
 if TYPE_CHECKING:
@@ -245,6 +247,11 @@ async def _received(
         done.refused, done.why = done.refused + len(items), str(exc)
         return
     session_id = about["session_id"] if about["session_id"] != name else None
+    named = Edit("", None, now(), (name,), about["source"], session_id)
+    twins = await orchestrator.registry.write(lambda tx: _note_twins(tx, remote.url, named, items))
+    items = [item for item in items if item["id"] not in twins]
+    if not items:
+        return
     before = await orchestrator.registry.read(lambda tx: _end_of(tx, name))
     meta = {"session_id": session_id, "title": about["title"], "project": about["project_path"]}
     answer = await orchestrator.run(
@@ -273,6 +280,14 @@ async def _received(
         note_messages(tx, remote.url, {numbers[here]: there for here, there in pairs if here in numbers})
 
     await orchestrator.registry.write(note)
+
+
+def _note_twins(tx: WriteTransaction, url: str, named: Edit, items: Sequence[dict[str, Any]]) -> set[str]:
+    """The ids there of what is here already, word for word and said at the same moment."""
+    row = channel_meant(tx, named)
+    twins = twins_here(tx, url, row.number, items) if row else {}
+    note_messages(tx, url, twins)
+    return set(twins.values())
 
 
 def _end_of(tx: ReadTransaction, name: str) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, func, insert, select, update
 
-from registry.domain import format_time, now
+from registry.domain import Role, digest_of, format_time, now
 from registry.storage.channels import ChannelRow
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.messages import MessageRow
@@ -129,6 +129,26 @@ def ids_here(tx: ReadTransaction, url: str, ids: Sequence[str]) -> dict[str, str
         conversation, conversation.c.number == remote_message.c.number
     )
     return dict(tx.execute(query.where(remote_message.c.url == url, remote_message.c.id.in_(ids))).all())
+
+
+def twins_here(
+    tx: ReadTransaction, url: str, channel_number: int, items: Iterable[Mapping[str, Any]]
+) -> dict[int, str]:
+    """Messages of a channel that are among these of the registry there, by their numbers; what they are called there.
+
+    They were said here and have arrived there, and the line broke before the answer; or both have them from a client.
+    """
+    wanted = {(digest_of(Role(item["role"]), item["text"]), item["timestamp"]): str(item["id"]) for item in items}
+    noted = select(remote_message.c.number).where(
+        remote_message.c.url == url, remote_message.c.number == conversation.c.number
+    )
+    query = select(conversation.c.number, conversation.c.digest, conversation.c.timestamp).where(
+        conversation.c.channel_number == channel_number,
+        conversation.c.digest.in_([digest for digest, _ in wanted]),
+        ~noted.exists(),
+    )
+    rows = ((row.number, (bytes(row.digest), format_time(row.timestamp))) for row in tx.execute(query))
+    return {number: wanted.pop(said) for number, said in rows if said in wanted}
 
 
 def numbers_of_ids(tx: ReadTransaction, ids: Iterable[str]) -> dict[str, int]:

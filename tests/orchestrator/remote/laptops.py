@@ -49,8 +49,14 @@ class Laptop:
     """A machine with a registry of its own."""
 
     def __init__(self, file: Path, line: Line) -> None:
-        self.orchestrator = Orchestrator(Registry(f"sqlite:///{file}"))
+        self._url = f"sqlite:///{file}"
+        self.orchestrator = Orchestrator(Registry(self._url))
         self.line = line
+
+    def crash(self) -> None:
+        """Lose all that is only remembered, and start again."""
+        self.orchestrator.registry.close()
+        self.orchestrator = Orchestrator(Registry(self._url))
 
     async def log(self, channel: str, *texts: str, start: int = 0, **meta: Any) -> None:
         messages = [

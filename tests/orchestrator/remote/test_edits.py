@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import random
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
+from orchestrator.remote.client import Unreachable
 from orchestrator.service import Orchestrator
 from registry.storage.remote import waiting_for
 from tests.orchestrator.remote.laptops import URL, Laptop, said
@@ -165,3 +168,49 @@ async def test_what_is_known_already_is_done_once(both: Laptops, elsewhere: Orch
     assert runs == await elsewhere.registry.read(
         lambda tx: tx.exec_driver_sql("SELECT count(*) FROM execution").scalar()
     )
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_whatever_the_line_does_all_machines_agree_in_the_end(
+    laptops: Laptops, elsewhere: Orchestrator, seed: int
+) -> None:
+    chance = random.Random(seed)
+    said_by_now: dict[str, int] = {}
+
+    async def do_something(laptop: Laptop) -> None:
+        channel = chance.choice(("basket", "phone", "login"))
+        known = await laptop.orchestrator.registry.get_conversations(channel)
+        match chance.choice(("say", "say", "say", "tag", "untag", "call", "delete", "restore")):
+            case "say":
+                number = said_by_now[channel] = said_by_now.get(channel, 0) + 1
+                message = {"role": "user", "text": f"Question {number} about the {channel} of seed {seed}?"}
+                await laptop.orchestrator.registry.save_conversation(channel, [message], "cursor")
+            case "tag" if known:
+                await name(laptop, channel, add_tags=[chance.choice("abc")])
+            case "untag" if known:
+                await name(laptop, channel, remove_tags=[chance.choice("abc")])
+            case "call" if known:
+                await name(laptop, channel, nickname=f"{channel}-{chance.randrange(3)}")
+            case "delete" if known:
+                await ask(laptop.orchestrator, "delete", id=chance.choice(known)["id"])
+            case "restore" if known:
+                await ask(laptop.orchestrator, "restore", channel)
+
+    for laptop in laptops:
+        laptop.line.cuts = lambda: chance.choice(("", "", "before", "after"))
+    for _ in range(25):
+        laptop = chance.choice(laptops)
+        await do_something(laptop)
+        with suppress(Unreachable):
+            await chance.choice((laptop.pull, laptop.push))()
+        if chance.random() < 0.2:
+            laptop.crash()
+    for laptop in laptops:
+        laptop.line.cuts = lambda: ""
+    await exchange(*laptops)
+    states = [
+        (await names(orchestrator), {channel: sorted(texts) for channel, texts in (await said(orchestrator)).items()})
+        for orchestrator in (elsewhere, *(laptop.orchestrator for laptop in laptops))
+    ]
+    assert states[0] == states[1] == states[2]
+    assert sum(map(len, states[0][1].values()))
