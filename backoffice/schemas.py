@@ -163,7 +163,7 @@ class EditItem(BaseModel):
     @model_validator(mode="after")
     def _fitting(self) -> EditItem:
         kinds = {"deleted": bool, "forgotten": dict, "title": str | None, "nickname": str | None}
-        if not isinstance(self.value, kinds.get(self.field, bool)):  # type: ignore[arg-type]
+        if not isinstance(self.value, kinds.get(self.field, bool)):
             raise ValueError(f"a value that {self.field} may have")
         if self.field == "forgotten":
             Forgotten.model_validate(self.value)

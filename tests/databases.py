@@ -223,8 +223,8 @@ def _initdb(programs: Path, data: Path, user: str | None) -> None:
 
 
 def _copy_running(programs: Path, data: Path, original: PostgresServer, user: str | None) -> None:
-    given = ["-D", data, "-h", original.folder, "-U", "postgres", "--write-recovery-conf", "--wal-method=stream"]
-    command = [programs / "pg_basebackup", *given, "--checkpoint=fast", "--no-sync"]
+    given: list[str | Path] = ["-D", data, "-h", original.folder, "-U", "postgres", "--write-recovery-conf"]
+    command = [programs / "pg_basebackup", *given, "--wal-method=stream", "--checkpoint=fast", "--no-sync"]
     subprocess.run(command, user=user, check=True, stdout=subprocess.DEVNULL)
 
 

@@ -95,8 +95,8 @@ def nickname_of_later(tx: WriteTransaction, nickname: str, row: ChannelRow, done
     return nickname
 
 
-def note_forgetting(tx: WriteTransaction, messages: Sequence[Row[Any]], *, is_channel: bool) -> None:
-    """Note that messages of one channel, or the whole of it, are about to be forgotten.
+def note_forgetting(tx: WriteTransaction, messages: Sequence[Any], *, is_channel: bool) -> None:
+    """Note that messages of one channel, or the whole of it, are about to be forgotten: rows with `number` and `id`.
 
     What stays are ids: chance and a time. So it is told elsewhere, and tells nothing of what was said.
     """

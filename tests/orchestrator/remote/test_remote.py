@@ -11,9 +11,13 @@ import pytest
 from backoffice.guard import MAX_BODY
 from orchestrator.remote.client import Unreachable
 from orchestrator.service import Orchestrator
+from orchestrator.sync.sync import sync
 from registry.errors import StorageError
 from registry.storage.remote import waiting_for
+from sources.base import Places
+from sources.readers import READERS
 from tests.orchestrator.remote.laptops import URL, Laptop, Line, body_of, said
+from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
 
 pytestmark = pytest.mark.anyio
 
@@ -222,3 +226,22 @@ async def test_a_packed_body_that_is_damaged_or_bursts_is_refused(line: Line, co
     async with httpx.AsyncClient(transport=line, base_url=URL) as client:
         headers = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
         assert (await client.post("/bo/conversations", content=content, headers=headers)).status_code == status
+
+
+async def test_two_laptops_that_read_the_same_client_account_end_with_one_channel_each(
+    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, tmp_path: Path
+) -> None:
+    dialogue = Dialogue(session_id(1))
+    for at in range(3):
+        dialogue.user(f"What about item {at} of the basket?")
+        dialogue.says(f"Item {at} is kept for a week.", f"m{at}")
+    write(tmp_path / "account" / ".claude", dialogue)
+    for laptop in laptops:
+        await sync(laptop.orchestrator, READERS, Places(tmp_path / "account", {}))
+    for laptop in (*laptops, *laptops):
+        await laptop.pull()
+        await laptop.push()
+    [texts] = (await said(elsewhere)).values()
+    assert len(texts) == 6
+    for laptop in laptops:
+        assert list((await said(laptop.orchestrator)).values()) == [texts]

@@ -95,10 +95,10 @@ async def test_who_has_written_reads_it_however_far_the_replica_is(
 
 
 def test_doctor_says_how_far_it_is(original: PostgresServer, copy: PostgresServer, tmp_path: Path) -> None:
-    given = {"database_url": original.url("postgres"), "database_read_url": copy.url("postgres")}
-    [found] = check_replica(Settings(home=tmp_path, **given))
+    url = original.url("postgres")
+    [found] = check_replica(Settings(home=tmp_path, database_url=url, database_read_url=copy.url("postgres")))
     assert (found.state, found.what) == ("ok", "replica")
-    [wrong] = check_replica(Settings(home=tmp_path, **{**given, "database_read_url": given["database_url"]}))
+    [wrong] = check_replica(Settings(home=tmp_path, database_url=url, database_read_url=url))
     assert "no replica" in wrong.found
 
 
