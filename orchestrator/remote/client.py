@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote
@@ -88,8 +88,7 @@ class RemoteRegistry:
     async def edits(self, after: int) -> Edits:
         """What was named, tagged, deleted and forgotten there behind a place."""
         found = await self._answer("GET", "/bo/edits", after=after)
-        items = [Edit(**{**item, "done_at": parse_time(item["done_at"])}) for item in found["items"]]
-        return Edits(items, found["place"], found["is_all"])
+        return Edits([_edit(item) for item in found["items"]], found["place"], found["is_all"])
 
     async def carry_out(self, edits: Sequence[Edit]) -> list[str | None]:
         """Have it do the same; of each why it is not done there."""
@@ -126,3 +125,9 @@ class RemoteRegistry:
 
     def _note_encodings(self, answer: httpx.Response) -> None:
         self._takes_gzip = "gzip" in answer.headers.get("accept-encoding", "")
+
+
+def _edit(item: Mapping[str, Any]) -> Edit:
+    """One as it came over the line; what a newer release says beside is passed over."""
+    known = {each.name: item[each.name] for each in fields(Edit) if each.name in item}
+    return Edit(**{**known, "done_at": parse_time(item["done_at"])})
