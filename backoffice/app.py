@@ -12,7 +12,7 @@ from fastapi.routing import APIRoute
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 
-from backoffice import channels, conversations, events, executions, health, reference, sources
+from backoffice import channels, conversations, edits, events, executions, health, reference, sources
 from backoffice.admission import ON_LOOPBACK, Admission, Gate, Rules
 from backoffice.bodies import body_shapes
 from backoffice.connections import Connections, no_connections
@@ -23,6 +23,7 @@ from backoffice.machine import Machine
 from backoffice.pages.rendering import add_page_errors
 from backoffice.pages.routes import add_pages
 from backoffice.schemas import Failure
+from backoffice.unpacking import Unpacking
 from orchestrator.opening import open_orchestrator
 from orchestrator.service import Orchestrator
 from registry.settings import Settings
@@ -109,13 +110,14 @@ def _assemble(
         telemetry={"operation_spans": False},
     )
     app.state.metrics = Metrics()
-    for part in (channels, conversations, executions, sources, events, health, reference):
+    for part in (channels, conversations, edits, executions, sources, events, health, reference):
         app.include_router(part.router)
     add_pages(app)
     add_error_handlers(app)
     add_page_errors(app)
     app.state.gate = Gate(rules)
-    # The last one added is the outermost: refused requests are counted too.
+    # The last one added is the outermost: refused requests are counted too, and nothing is unpacked for a stranger.
+    app.add_middleware(Unpacking)
     app.add_middleware(Admission, gate=app.state.gate)
     if rules.origins:
         # Outside of admission: a browser asks without a token whether it may show one. Cookies never come along.

@@ -29,6 +29,11 @@ class LogBody(BaseModel):
     source: SourceName | None = Field(None, description="as in `meta`")
     timestamp: Timestamp | None = Field(None, description="when it was sent")
     meta: Meta | None = None
+    follows: str | None = Field(
+        None,
+        description="id of the message that these come right behind: then none before it need be sent again. Refused"
+        " where the channel does not end with it",
+    )
 
 
 class RunBody(BaseModel):

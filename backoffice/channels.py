@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Query
 
-from backoffice.dependencies import SOURCE, Asking, Stored, without_parameters
+from backoffice.dependencies import SOURCE, Asked, Asking, without_parameters
 from backoffice.queries import ChannelsQuery, DeletionQuery
 from backoffice.schemas import CHANNEL, ChannelItem, DeletedChannel, ItemPage, ShownChannel
 from orchestrator.field_types import ChannelName
@@ -27,7 +27,7 @@ NAMING = {
 
 
 @router.get("", response_model=ItemPage[ChannelItem])
-async def show_channels(registry: Stored, client: Asking, query: Annotated[ChannelsQuery, Query()]) -> dict[str, Any]:
+async def show_channels(registry: Asked, client: Asking, query: Annotated[ChannelsQuery, Query()]) -> dict[str, Any]:
     """Channels by last activity; with words, those that speak of it or are called so."""
     if query.q is None:
         return await registry.read(lambda tx: list_channels(tx, query.wanted, query.page))
@@ -47,7 +47,7 @@ def page_of_channels(found: Mapping[str, Any]) -> dict[str, Any]:
     response_model_exclude_unset=True,
     dependencies=[without_parameters],
 )
-async def show_channel(registry: Stored, channel: Name) -> dict[str, Any]:
+async def show_channel(registry: Asked, channel: Name) -> dict[str, Any]:
     """One channel."""
 
     def work(tx: ReadTransaction) -> dict[str, Any]:

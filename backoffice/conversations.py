@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Path, Query
 
 from backoffice.bodies import LOG_EXAMPLES, LogBody, shaped
-from backoffice.dependencies import SOURCE, Asking, Stored, without_parameters
+from backoffice.dependencies import SOURCE, Asked, Asking, Stored, without_parameters
 from backoffice.queries import (
     ChangesQuery,
     DeletionQuery,
@@ -31,7 +31,7 @@ Id = Annotated[Word, Path(alias="id", examples=[MESSAGE_ID])]
 
 
 @router.get("/conversations", response_model=ItemPage[MessageItem])
-async def show_messages(registry: Stored, client: Asking, query: Annotated[MessagesQuery, Query()]) -> dict[str, Any]:
+async def show_messages(registry: Asked, client: Asking, query: Annotated[MessagesQuery, Query()]) -> dict[str, Any]:
     """Messages by time."""
     if query.q is None:
         return await registry.read(lambda tx: list_messages(tx, query.wanted, query.page))
@@ -77,7 +77,7 @@ def _checked(given: dict[str, Any]) -> dict[str, Any]:
 
 
 @router.get("/conversations/{id}", response_model=MessageItem)
-async def show_message(registry: Stored, message_id: Id, query: Annotated[MessageQuery, Query()]) -> dict[str, Any]:
+async def show_message(registry: Asked, message_id: Id, query: Annotated[MessageQuery, Query()]) -> dict[str, Any]:
     """One message."""
     return await registry.read(
         lambda tx: message_item(get_message(tx, message_id, include_deleted=query.include_deleted))

@@ -61,6 +61,10 @@ async def _registry(request: Request) -> Registry:
     return registry.seen_by(_access(request))
 
 
+async def _asked(request: Request) -> Registry:
+    return (await _registry(request)).for_questions()
+
+
 async def _writable(request: Request) -> Registry:
     access = _access(request)
     if access:
@@ -97,6 +101,8 @@ async def _no_parameters(_given: Annotated[NoParameters, Query()]) -> None:
 
 Asking = Annotated[Client, Depends(_client)]
 Stored = Annotated[Registry, Depends(_registry)]
+Asked = Annotated[Registry, Depends(_asked)]
+"""The same for what people look at: a replica may answer it."""
 Writable = Annotated[Registry, Depends(_writable)]
 """For what is kept beside conversations and is no operation: a read-only token changes none of it."""
 Local = Annotated[Machine, Depends(_machine)]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+
+from orchestrator.field_types import Timestamp
 
 TIME = "2025-09-29T14:30:15.123Z"
 MESSAGE_ID = "conv_01k6a7m3f9h2x4q8r0s6t1v5w7"
@@ -139,6 +141,70 @@ class ChangesPage(BaseModel):
     items: list[MessageItem]
     place: int = Field(description="pass it as `after` to go on")
     is_all: bool = Field(description="nothing newer is there yet")
+
+
+class EditItem(BaseModel):
+    """One thing that was said of a channel or a message, when, and of which."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    field: str = Field(
+        pattern="^(title|nickname|tag:.{1,64}|deleted|forgotten)$",
+        description="`title`, `nickname`, `tag:NAME`, `deleted` or `forgotten`",
+        examples=["nickname"],
+    )
+    value: JsonValue = Field(description="the name; whether it has the tag, or is deleted; which ids are forgotten")
+    done_at: Timestamp = Field(description="by the clock where it was done", examples=[TIME])
+    names: list[str] = Field([], description="what the channel is called there", max_length=1000)
+    source: str = ""
+    session_id: str | None = None
+    message_id: str | None = Field(None, description="of a message, its id in the registry that is asked")
+
+    @model_validator(mode="after")
+    def _fitting(self) -> EditItem:
+        kinds = {"deleted": bool, "forgotten": dict, "title": str | None, "nickname": str | None}
+        if not isinstance(self.value, kinds.get(self.field, bool)):
+            raise ValueError(f"a value that {self.field} may have")
+        if self.field == "forgotten":
+            Forgotten.model_validate(self.value)
+        return self
+
+
+class Forgotten(BaseModel):
+    """Which messages are forgotten, or a whole channel by some of its messages."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    is_channel: bool
+    ids: list[str]
+
+
+class EditsPage(BaseModel):
+    """What was said of channels and messages, one page."""
+
+    items: list[EditItem]
+    place: int = Field(description="pass it as `after` to go on")
+    is_all: bool = Field(description="nothing newer is there yet")
+
+
+class EditsBody(BaseModel):
+    """What was said elsewhere."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    items: list[EditItem] = Field(max_length=200)
+
+
+class EditDone(BaseModel):
+    """What became of one of them."""
+
+    why: str | None = Field(description="why it is not done here")
+
+
+class EditsDone(BaseModel):
+    """What became of each, in order."""
+
+    items: list[EditDone]
 
 
 class Logged(BaseModel):

@@ -113,7 +113,7 @@ def filled(url: str, count: int) -> Iterator[Database]:
     started = time.perf_counter()
     fill(registry, count)
     if registry.dialect == "postgresql":
-        with registry.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        with registry.engine.connect().execution_options(isolation_level="AUTOCOMMIT", begin="") as connection:
             connection.execute(text("VACUUM ANALYZE"))
     rate = count / (time.perf_counter() - started)
     print(

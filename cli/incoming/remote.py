@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from orchestrator.remote.client import RemoteRegistry
     from orchestrator.remote.exchange import Exchanged
     from orchestrator.service import Orchestrator
+    from registry.storage.database import Database
 
     Exchange = Callable[[Orchestrator, RemoteRegistry, Exchanged], Awaitable[None]]
 
@@ -53,8 +55,10 @@ def pull(as_json: bool) -> None:
 @as_json_option
 def status(as_json: bool) -> None:
     """Say how far this registry and the one of CTXR_REMOTE_URL have come together."""
+    from registry.registry import Registry
+
     settings = _configured()
-    found = {"url": settings.remote_url, **asyncio.run(_waiting(settings))}
+    found = {"url": settings.remote_url, **standing(settings, Registry(settings.url))}
     if as_json:
         print_json(found)
         return
@@ -63,6 +67,20 @@ def status(as_json: bool) -> None:
     click.echo(
         f"{found['sent']} messages are there too, {found['waiting']} wait, {found['refused']} are not taken there."
     )
+    if found["edits"]:
+        click.echo(f"{found['edits']} names, tags and deletions wait.")
+    if found["edit_refused"]:
+        click.echo(f"Not done there: {found['edit_refused']} (ctxr push tries it again)")
+    if found["local_copy"]:
+        click.echo("It does not answer now: questions are answered from the copy on this machine, and say so.")
+
+
+def standing(settings: Settings, registry: Database) -> dict[str, Any]:
+    """How it stands with the registry elsewhere: `Waiting`'s figures, and whether questions get the copy here."""
+    try:
+        return asyncio.run(_waiting(settings.remote_url, registry))
+    finally:
+        registry.close()
 
 
 def _exchange(way: str, *, as_json: bool) -> None:
@@ -71,12 +89,16 @@ def _exchange(way: str, *, as_json: bool) -> None:
         raise NotHere  # it may take a while
     done = asyncio.run(_exchanged(settings, way))
     if as_json:
-        print_json({"sent": done.sent, "received": done.received, "refused": done.refused, "why": done.why})
+        print_json(asdict(done))
     else:
         click.echo(f"{done.sent} messages were sent." if way == "push" else f"{done.received} messages came.")
+        if done.edits:
+            click.echo(f"{done.edits} names, tags and deletions, too.")
         if done.refused:
             click.echo(f"{done.refused} were not taken: {done.why}", err=True)
-    if done.refused:
+        elif done.why:
+            click.echo(f"Not all was done there: {done.why}", err=True)
+    if done.why:
         sys.exit(1)
 
 
@@ -91,11 +113,14 @@ async def _exchanged(settings: Settings, way: str) -> Exchanged:
     from orchestrator.opening import open_orchestrator
     from orchestrator.remote import exchange
     from orchestrator.remote.client import RemoteRegistry, Unreachable
+    from registry.storage.edits import tell_again
 
     done = exchange.Exchanged()
     go: Exchange = exchange.push if way == "push" else exchange.pull
     token = settings.token.get_secret_value()
     async with open_orchestrator(settings) as orchestrator, RemoteRegistry(settings.remote_url, token) as remote:
+        if way == "push":
+            await orchestrator.registry.write(lambda tx: tell_again(tx, settings.remote_url))
         try:
             await go(orchestrator, remote, done)
         except Unreachable as exc:
@@ -105,12 +130,9 @@ async def _exchanged(settings: Settings, way: str) -> Exchanged:
     return done
 
 
-async def _waiting(settings: Settings) -> dict[str, Any]:
-    from registry.registry import Registry
+async def _waiting(url: str, registry: Database) -> dict[str, Any]:
+    from orchestrator.remote.keeping_up import copy_of
     from registry.storage.remote import waiting_for
 
-    registry = Registry(settings.url)
-    try:
-        return (await registry.read(lambda tx: waiting_for(tx, settings.remote_url))).as_dict()
-    finally:
-        registry.close()
+    waiting = (await registry.read(lambda tx: waiting_for(tx, url))).as_dict()
+    return {**waiting, "local_copy": await copy_of(registry, url) is not None}

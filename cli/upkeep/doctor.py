@@ -113,6 +113,8 @@ def check_all(settings: Settings, home: Path) -> Iterator[Finding]:
     yield check_output()
     yield check_folder(settings.home)
     yield from check_database(settings.url)
+    yield from check_replica(settings)
+    yield from check_remote(settings)
     yield from check_meaning(settings)
     yield check_server(settings)
     for client in CLIENTS:
@@ -173,6 +175,44 @@ def check_database(url: str) -> Iterator[Finding]:
     else:
         counts = f"channels: {seen.channels}, messages: {seen.messages}"
         yield Finding("ok", "database", f"{where}, revision {seen.revision}, {counts}")
+
+
+def check_replica(settings: Settings) -> Iterator[Finding]:
+    """Whether the replica that answers questions does, and how far behind it is."""
+    if not settings.database_read_url:
+        return
+    from registry.storage.upkeep.inspection import behind  # SQLAlchemy
+
+    where = shown_address(settings.database_read_url)
+    try:
+        count = behind(settings.url, settings.database_read_url)
+    except RegistryError as exc:
+        remedy = "until it runs again the original answers alone; is CTXR_DATABASE_READ_URL right?"
+        yield Finding("note", "replica", f"{where}: {exc.message} {exc.details}", remedy)
+        return
+    yield Finding("ok", "replica", f"{where} answers questions, {count} bytes of log behind")
+
+
+def check_remote(settings: Settings) -> Iterator[Finding]:
+    """Whether the registry elsewhere has answered lately, and what waits for it."""
+    if not settings.remote_url:
+        return
+    from cli.incoming.remote import standing
+    from registry.storage.database import Database  # SQLAlchemy
+
+    try:
+        seen = standing(settings, Database(settings.url))  # it makes no tables
+    except RegistryError:
+        yield Finding("note", "elsewhere", f"{settings.remote_url}: nothing is known of it yet", "ctxr pull")
+        return
+    waiting = f"{seen['waiting']} messages and {seen['edits']} names, tags and deletions wait"
+    if seen["local_copy"]:
+        found = f"{settings.remote_url} has not answered since {seen['answered_at'] or 'ever'}; {waiting}"
+        yield Finding("note", "elsewhere", found, "ctxr push says what is wrong; until then this copy answers")
+    else:
+        yield Finding("ok", "elsewhere", f"{settings.remote_url} answers; {waiting}")
+    if seen["edit_refused"]:
+        yield Finding("note", "elsewhere", f"not done there: {seen['edit_refused']}", "ctxr push tries it again")
 
 
 def check_deeply(url: str) -> Iterator[Finding]:

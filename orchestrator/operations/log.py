@@ -8,6 +8,7 @@ from typing import Any
 from orchestrator.requests import HookRequest, ImportRequest, LogRequest
 from orchestrator.state import Run, State, Steps
 from registry.domain import Message, Role, format_time, now
+from registry.errors import InvalidRequest
 from registry.ingest.from_client import ingest_from_client
 from registry.ingest.from_hook import ingest_from_hook
 from registry.ingest.from_tool import ends_with, ingest_from_tool
@@ -23,8 +24,13 @@ def conversation_log(
     if isinstance(request, HookRequest):
         channel, saved = ingest_from_hook(tx, request.source, request.session)
         return _logged(run, channel, saved, len(request.session.messages))
+    if request.follows and not ends_with(tx, request.channel, request.follows):
+        raise InvalidRequest(
+            "The conversation does not end there.",
+            f"follows: given {request.follows!r}; allowed: the id of its last message, or the messages before instead",
+        )
     stored = _store_rest(tx, request) if request.known else None
-    channel, saved = stored or _ingest(tx, request.whole())
+    channel, saved = stored or _ingest(tx, request.whole(), is_end=bool(request.follows))
     return {**_logged(run, channel, saved, request.count), "channel": request.channel}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from orchestrator.answer.summaries import add_summaries
@@ -9,20 +11,35 @@ from orchestrator.queries import TagQuery
 from orchestrator.requests import DeleteRequest, RestoreRequest, TagRequest
 from orchestrator.state import Run, State, Steps
 from registry.errors import InvalidRequest
-from registry.storage.channels import ChannelRow, channel_item, edit_channel, get_channel, tags_of
+from registry.storage.channels import channel_item, edit_channel, find_channel, get_channel, tags_of
 from registry.storage.database import WriteTransaction
+from registry.storage.edits import DELETED, NICKNAME, TAGGED, TITLE, nickname_of_later, standing
 from registry.storage.kept import set_pin
-from registry.storage.messages import delete_channel, delete_message, message_item, restore_channel, restore_message
+from registry.storage.messages import (
+    delete_channel,
+    delete_message,
+    get_message,
+    message_item,
+    restore_channel,
+    restore_message,
+)
 from registry.storage.references import latest_channel, resolve_session
 from registry.storage.safety.forgetting import Affected, Wanted, affected_by, dry_receipt, forget, wipe
+from registry.storage.safety.masking import masked
 
 
 def tag(tx: WriteTransaction, run: Run, request: TagRequest, _state: State) -> dict[str, Any]:
-    """Name a channel."""
-    changes = request.query.model_dump(exclude_unset=True, include={"title", "nickname"})
+    """Name a channel. What another machine says of it counts where nothing later was said."""
     meant = resolve_session(tx, request.channel) if request.channel else latest_channel(tx, request.source)
     run.recorder.channel = meant.name
-    row = edit_channel(tx, meant.name, changes, _tags_after(tx, meant, request.query))
+    tags = tags_of(tx, [meant.number])[meant.number]
+    said = masked(tx, request.query.model_dump(exclude_unset=True, include={"title", "nickname"}))
+    said |= {TAGGED + name: is_held for name, is_held in _tags_said(tags, _masked_tags(tx, request.query)).items()}
+    news = standing(tx, meant.number, said, request.timestamp)
+    if request.timestamp and news.get(NICKNAME):
+        news[NICKNAME] = nickname_of_later(tx, news[NICKNAME], meant, request.timestamp)
+    changes = {name: news[name] for name in (TITLE, NICKNAME) if name in news}
+    row = edit_channel(tx, meant.name, changes, _tags_after(tags, news))
     if request.query.pinned is not None:
         set_pin(tx, row.number, is_pinned=request.query.pinned)
     run.recorder.explain(channel=meant.name, changed=sorted(request.query.model_fields_set))
@@ -31,12 +48,22 @@ def tag(tx: WriteTransaction, run: Run, request: TagRequest, _state: State) -> d
     return {"channel": session}
 
 
-def _tags_after(tx: WriteTransaction, row: ChannelRow, query: TagQuery) -> list[str] | None:
+def _masked_tags(tx: WriteTransaction, query: TagQuery) -> TagQuery:
+    named = query.model_dump(include={"tags", "add_tags", "remove_tags"})
+    return query.model_copy(update=masked(tx, named))
+
+
+def _tags_said(tags: Sequence[str], query: TagQuery) -> dict[str, bool]:
+    """Of each tag that is spoken of whether the channel shall have it."""
+    all_of_them = {} if query.tags is None else {name: name in query.tags for name in (*tags, *query.tags)}
+    return all_of_them | dict.fromkeys(query.add_tags, True) | dict.fromkeys(query.remove_tags, False)
+
+
+def _tags_after(tags: Sequence[str], news: Mapping[str, Any]) -> list[str] | None:
     """All tags the channel shall have; None leaves them."""
-    if not (query.add_tags or query.remove_tags):
-        return query.tags
-    kept = tags_of(tx, [row.number])[row.number] if query.tags is None else query.tags
-    return [name for name in [*kept, *query.add_tags] if name not in query.remove_tags]
+    said = {name.removeprefix(TAGGED): is_held for name, is_held in news.items() if name.startswith(TAGGED)}
+    kept = [name for name in tags if said.get(name, True)]
+    return [*kept, *(name for name, is_held in said.items() if is_held)] if said else None
 
 
 def delete(tx: WriteTransaction, run: Run, request: DeleteRequest, _state: State) -> dict[str, Any]:
@@ -45,13 +72,22 @@ def delete(tx: WriteTransaction, run: Run, request: DeleteRequest, _state: State
         return _forget(tx, run, request)
     run.recorder.explain(id=request.query.id, channel=request.channel, soft=request.query.soft)
     if request.query.id:
-        return _one_message(run, delete_message(tx, request.query.id))
+        return _one_message(run, _said_of_message(tx, request.query.id, request.timestamp, is_deleted=True))
     if request.channel is None:
         raise InvalidRequest("Nothing to delete was named.", "query.id: missing; allowed: an id, or a channel")
     row = get_channel(tx, request.channel)
     item = channel_item(row, tags_of(tx, [row.number])[row.number])
-    delete_channel(tx, row, soft=True)
+    if standing(tx, row.number, {DELETED: True}, request.timestamp):
+        delete_channel(tx, row, soft=True, until=request.timestamp)
     return {"channel": {**item, "deleted": True}}
+
+
+def _said_of_message(tx: WriteTransaction, id_: str, done_at: datetime | None, *, is_deleted: bool) -> dict[str, Any]:
+    """The message as it is when that has been said of it: deleted, or restored."""
+    row = get_message(tx, id_, include_deleted=True)
+    if not standing(tx, row.channel_number, {DELETED: is_deleted}, done_at, row.number):
+        return message_item(row)
+    return delete_message(tx, id_) if is_deleted else restore_message(tx, id_)
 
 
 def _forget(tx: WriteTransaction, run: Run, request: DeleteRequest) -> dict[str, Any]:
@@ -93,10 +129,12 @@ def restore(tx: WriteTransaction, run: Run, request: RestoreRequest, _state: Sta
     """Take the soft deletion of a message back, or of all in a channel."""
     run.recorder.explain(id=request.query.id, channel=request.channel)
     if request.query.id:
-        return _one_message(run, restore_message(tx, request.query.id))
+        return _one_message(run, _said_of_message(tx, request.query.id, request.timestamp, is_deleted=False))
     if request.channel is None:
         raise InvalidRequest("Nothing to restore was named.", "query.id: missing; allowed: an id, or a channel")
-    row = restore_channel(tx, request.channel)
+    row = find_channel(tx, request.channel)
+    if row is None or standing(tx, row.number, {DELETED: False}, request.timestamp):
+        row = restore_channel(tx, request.channel)
     return {"channel": channel_item(row, tags_of(tx, [row.number])[row.number])}
 
 

@@ -94,7 +94,7 @@ class Records:
                     keep_summaries(tx, held.made)
 
             try:
-                await self._registry.write(work)
+                await self._registry.write(work, is_awaited=False)
             except RegistryError as exc:
                 if not self._is_held_up:
                     logger.error("Records of runs are held back: %s", exc.details)

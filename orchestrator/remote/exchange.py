@@ -9,18 +9,24 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.remote.client import Changes, Refused, RemoteRegistry
+from orchestrator.remote.carrying_out import carry_out
+from orchestrator.remote.client import Refused, RemoteRegistry
+from registry.domain import now
 from registry.errors import OperationTimeout, StorageError
 from registry.storage.channels import find_channel
 from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.edits import DELETED, FORGOTTEN, Edit, channel_meant, note_edits_sent, unsent_edits
 from registry.storage.messages import MessageRow, message_item
 from registry.storage.remote import (
+    CONTEXT,
     Unsent,
+    ids_here,
     ids_known,
     last_messages,
     next_unsent,
@@ -29,10 +35,12 @@ from registry.storage.remote import (
     note_messages,
     numbers_of_ids,
     reached,
+    twins_here,
 )
 
 if TYPE_CHECKING:
     from orchestrator.service import Orchestrator
+    from registry.registry import Registry
 
 logger = logging.getLogger(__name__)
 
@@ -46,18 +54,19 @@ _OWN = frozenset({"role", "text", "timestamp", "context"})
 
 @dataclass(slots=True)
 class Exchanged:
-    """How many messages went, came and were refused, and why the last of these was."""
+    """How many messages went, came and were refused, how many edits went or came, and why the last was not done."""
 
     sent: int = 0
     received: int = 0
     refused: int = 0
+    edits: int = 0
     why: str | None = field(default=None)
 
 
 async def push(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchanged) -> None:
     """Send what is not there yet, oldest first; Unreachable ends it, and the rest waits."""
     registry = orchestrator.registry
-    sent = (await registry.read(lambda tx: reached(tx, remote.url))).sent
+    sent = await registry.read(lambda tx: _all_sent(tx, remote.url))
     while unsent := await registry.read(lambda tx: next_unsent(tx, remote.url, MOST, sent)):
         ids = await _sent(remote, unsent, done)
         noted = dict(ids)
@@ -68,28 +77,68 @@ async def push(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchang
 
         await registry.write(note)
     await registry.write(lambda tx: note_all_sent(tx, remote.url))
+    await _push_edits(orchestrator.registry, remote, done)
+
+
+def _all_sent(tx: ReadTransaction, url: str) -> int:
+    """Up to which number all is there; what was restored since may be any."""
+    is_restored = any(said and said.field == DELETED and not said.value for said in unsent_edits(tx, url).values())
+    return 0 if is_restored else reached(tx, url).sent
+
+
+async def _push_edits(registry: Registry, remote: RemoteRegistry, done: Exchanged) -> None:
+    """What was named, tagged, deleted and forgotten here, when all it may speak of is there."""
+    while unsent := await registry.read(lambda tx: unsent_edits(tx, remote.url)):
+        told = {number: said for number, said in unsent.items() if said}
+        try:
+            answers = await remote.carry_out(list(told.values())) if told else []
+        except Refused as exc:  # an older release there knows nothing of edits
+            logger.warning("Names, tags and deletions stay here: %s", exc)
+            return
+        whys = dict.fromkeys(unsent) | dict(zip(told, answers, strict=True))
+        await registry.write(partial(note_edits_sent, url=remote.url, whys=whys))
+        done.edits += sum(why is None for why in answers)
+        done.why = next(filter(None, answers), done.why)
 
 
 async def _sent(remote: RemoteRegistry, unsent: Unsent, done: Exchanged) -> dict[int, str | None]:
     """What the new messages are called there; one that it does not take goes by itself, and holds up no other."""
     new = unsent.messages[unsent.known :]
     try:
-        answer = await remote.log(_conversation(unsent))
+        stored, answer = await _logged(remote, unsent)
     except Refused as exc:
         if len(new) > 1:
-            ids: dict[int, str | None] = {}
-            for row in new:
-                ids |= await _sent(remote, Unsent(unsent.channel, [row], 0), done)
-            return ids
+            return await _sent_one_by_one(remote, unsent, done)
         logger.warning("Not taken elsewhere: %s", exc)
         done.refused, done.why = done.refused + 1, str(exc)
         return {new[0].number: None}
-    stored = answer["stored_ids"][unsent.known :]
     if not stored:  # it is not kept there: private, forgotten, or by a rule
         done.refused, done.why = done.refused + len(new), answer.get("not_kept")
         return {row.number: None for row in new}
     done.sent += len(new)
     return dict(zip((row.number for row in new), stored, strict=True))
+
+
+async def _logged(remote: RemoteRegistry, unsent: Unsent) -> tuple[list[str], dict[str, Any]]:
+    """The ids that the new messages have there; what stands before them goes along only where it is needed."""
+    if unsent.follows:
+        alone = replace(unsent, messages=unsent.messages[unsent.known :])
+        with suppress(Refused):
+            answer = await remote.log({**_conversation(alone), "follows": unsent.follows})
+            return answer["stored_ids"], answer
+    answer = await remote.log(_conversation(unsent))
+    return answer["stored_ids"][unsent.known :], answer
+
+
+async def _sent_one_by_one(remote: RemoteRegistry, unsent: Unsent, done: Exchanged) -> dict[int, str | None]:
+    """Each behind those that were taken, so that it keeps its place."""
+    taken = list(unsent.messages[: unsent.known])
+    ids: dict[int, str | None] = {}
+    for row in unsent.messages[unsent.known :]:
+        before = taken[-CONTEXT:]
+        ids |= await _sent(remote, Unsent(unsent.channel, [*before, row], len(before)), done)
+        taken += [row] if ids[row.number] else []
+    return ids
 
 
 def _conversation(unsent: Unsent) -> dict[str, Any]:
@@ -123,22 +172,70 @@ async def pull(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchang
     place = (await registry.read(lambda tx: reached(tx, remote.url))).place
     while True:
         changes = await remote.changes(place)
-        for name, items in await _by_channel(orchestrator, remote, changes):
+        for name, items in await _by_channel(orchestrator, remote, changes.items):
             await _received(orchestrator, remote, name, items, done)
         place = changes.place
         await registry.write(partial(note_answer, url=remote.url, place=place))
         if changes.is_all:
+            break
+    await _pull_edits(orchestrator, remote, done)
+
+
+async def _pull_edits(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchanged) -> None:
+    registry = orchestrator.registry
+    place = (await registry.read(lambda tx: reached(tx, remote.url))).edit_place
+    while True:
+        try:
+            found = await remote.edits(place)
+        except Refused as exc:  # an older release there knows nothing of edits
+            logger.warning("Names, tags and deletions stay there: %s", exc)
+            return
+        for said in found.items:
+            await _done_here(orchestrator, remote, said, done)
+        if found.place == place:
+            return
+        place = found.place
+        await registry.write(partial(note_answer, url=remote.url, edit_place=place))
+        if found.is_all:
             return
 
 
+async def _done_here(orchestrator: Orchestrator, remote: RemoteRegistry, said: Edit, done: Exchanged) -> None:
+    """Do here what was done there; what is restored there and never came here comes now."""
+    theirs = said.value["ids"] if said.field == FORGOTTEN else [said.message_id] if said.message_id else []
+    here = await orchestrator.registry.read(lambda tx: ids_here(tx, remote.url, theirs))
+    if said.field == FORGOTTEN:
+        told = replace(said, value={**said.value, "ids": list(here.values())})
+    else:
+        told = replace(said, message_id=here.get(said.message_id) if said.message_id else None)
+    if not said.message_id or told.message_id:
+        error = await carry_out(partial(orchestrator.run, client=CLIENT), orchestrator.registry, told)
+        if error and error["code"] in _PASSING:
+            raise _PASSING[error["code"]](error["message"], error["details"])
+        if error:
+            logger.warning("Not done here: %s %s", error["message"], error["details"])
+        done.edits += error is None
+    if said.field == DELETED and not said.value:
+        await _restored(orchestrator, remote, said, done)
+
+
+async def _restored(orchestrator: Orchestrator, remote: RemoteRegistry, said: Edit, done: Exchanged) -> None:
+    try:
+        items = [await remote.message(said.message_id)] if said.message_id else await remote.messages(said.names[0])
+    except Refused:  # it was deleted again meanwhile
+        return
+    for name, some in await _by_channel(orchestrator, remote, items):
+        await _received(orchestrator, remote, name, some, done)
+
+
 async def _by_channel(
-    orchestrator: Orchestrator, remote: RemoteRegistry, changes: Changes
+    orchestrator: Orchestrator, remote: RemoteRegistry, items: Sequence[dict[str, Any]]
 ) -> list[tuple[str, list[dict[str, Any]]]]:
     """What is not from here, by channel."""
-    ids = [item["id"] for item in changes.items]
+    ids = [item["id"] for item in items]
     known = await orchestrator.registry.read(lambda tx: ids_known(tx, remote.url, ids))
-    new = sorted((item for item in changes.items if item["id"] not in known), key=lambda item: str(item["channel"]))
-    return [(name, list(items)) for name, items in groupby(new, key=lambda item: str(item["channel"]))]
+    new = sorted((item for item in items if item["id"] not in known), key=lambda item: str(item["channel"]))
+    return [(name, list(some)) for name, some in groupby(new, key=lambda item: str(item["channel"]))]
 
 
 async def _received(
@@ -150,6 +247,11 @@ async def _received(
         done.refused, done.why = done.refused + len(items), str(exc)
         return
     session_id = about["session_id"] if about["session_id"] != name else None
+    named = Edit("", None, now(), (name,), about["source"], session_id)
+    twins = await orchestrator.registry.write(lambda tx: _note_twins(tx, remote.url, named, items))
+    items = [item for item in items if item["id"] not in twins]
+    if not items:
+        return
     before = await orchestrator.registry.read(lambda tx: _end_of(tx, name))
     meta = {"session_id": session_id, "title": about["title"], "project": about["project_path"]}
     answer = await orchestrator.run(
@@ -178,6 +280,14 @@ async def _received(
         note_messages(tx, remote.url, {numbers[here]: there for here, there in pairs if here in numbers})
 
     await orchestrator.registry.write(note)
+
+
+def _note_twins(tx: WriteTransaction, url: str, named: Edit, items: Sequence[dict[str, Any]]) -> set[str]:
+    """The ids there of what is here already, word for word and said at the same moment."""
+    row = channel_meant(tx, named)
+    twins = twins_here(tx, url, row.number, items) if row else {}
+    note_messages(tx, url, twins)
+    return set(twins.values())
 
 
 def _end_of(tx: ReadTransaction, name: str) -> list[dict[str, Any]]:

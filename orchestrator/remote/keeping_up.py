@@ -1,16 +1,25 @@
-"""Exchanging with a registry elsewhere while a program runs."""
+"""Exchanging with a registry elsewhere while a program runs, and saying how old the copy here is."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from datetime import datetime, timedelta
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from orchestrator.remote.client import RemoteRegistry, Unreachable
 from orchestrator.remote.exchange import Exchanged, pull, push
+from orchestrator.state import LocalCopy
+from registry.domain import format_time, now
+from registry.errors import RegistryError
+from registry.registry import Registry
 from registry.settings import Settings
+from registry.storage.database import Database
+from registry.storage.remote import answered_at
+from registry.storage.schedule import hold, let_go
 
 if TYPE_CHECKING:
     from orchestrator.service import Orchestrator
@@ -20,27 +29,64 @@ logger = logging.getLogger(__name__)
 EVERY_S = 5.0
 MOST_S = 300.0
 """Where nobody answers it is tried ever more seldom, up to this."""
+TURN_S = 60.0
+"""So long one process has the exchange to itself; before that is over it takes it again."""
+FRESH_S = 60.0
+"""When it has answered within this time the copy here is as new as what is there, but for seconds."""
+
+
+async def copy_of(registry: Database, url: str) -> LocalCopy | None:
+    """What to say with an answer out of this machine's registry; None while the one elsewhere answers."""
+    moment = await registry.read(lambda tx: answered_at(tx, url))
+    if moment and now() - moment < timedelta(seconds=FRESH_S):
+        return None
+    return {"of": url, "as_of": format_time(moment) if moment else None}
 
 
 @asynccontextmanager
 async def exchanging(orchestrator: Orchestrator, settings: Settings) -> AsyncIterator[None]:
-    """Meanwhile what is new goes there, and comes from there."""
-    task = asyncio.create_task(_exchange(orchestrator, settings))
+    """Meanwhile what is new goes there, and comes from there: by one process of all that share this registry."""
+    turn = _Turn(orchestrator.registry, settings.remote_url)
+    task = asyncio.create_task(_exchange(orchestrator, settings, turn))
     try:
         yield
     finally:
         task.cancel()
         await asyncio.wait([task])
+        await turn.end()
 
 
-async def _exchange(orchestrator: Orchestrator, settings: Settings) -> None:
+class _Turn:
+    """Which of the processes that share a registry exchanges for all of them."""
+
+    def __init__(self, registry: Registry, url: str) -> None:
+        self._registry = registry
+        self._job = f"exchange {blake2b(url.encode(), digest_size=16).hexdigest()}"
+        self._until: datetime | None = None
+
+    async def is_mine(self) -> bool:
+        if self._until and self._until - now() > timedelta(seconds=TURN_S / 2):
+            return True
+        until, held = now() + timedelta(seconds=TURN_S), self._until
+        self._until = until if await self._registry.write(lambda tx: hold(tx, self._job, until, held)) else None
+        return self._until is not None
+
+    async def end(self) -> None:
+        """Leave it to the next at once."""
+        if held := self._until:
+            with suppress(RegistryError):
+                await self._registry.write(lambda tx: let_go(tx, self._job, held))
+
+
+async def _exchange(orchestrator: Orchestrator, settings: Settings, turn: _Turn) -> None:
     pause = EVERY_S
     async with RemoteRegistry(settings.remote_url, settings.token.get_secret_value()) as remote:
         while True:
             try:
-                done = Exchanged()
-                await push(orchestrator, remote, done)
-                await pull(orchestrator, remote, done)
+                if await turn.is_mine():
+                    done = Exchanged()
+                    await pull(orchestrator, remote, done)
+                    await push(orchestrator, remote, done)
                 pause = EVERY_S
             except Unreachable as exc:
                 logger.warning("The registry elsewhere does not answer: %s", exc)

@@ -21,6 +21,7 @@ from registry.storage.channels import (
     unindex_title,
 )
 from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.edits import move_edits
 from registry.storage.index.index_entries import RECALL, UNINDEXED
 from registry.storage.kept import has_pin, set_pin
 from registry.storage.messages import MessageRow, delete_softly, in_turns, replace_messages, revise
@@ -147,6 +148,7 @@ def _merge_descriptions(tx: WriteTransaction, gone: ChannelRow, into: ChannelRow
         set_pin(tx, into.number, is_pinned=True)
     for table in (channel_alias, store_session):
         tx.execute(update(table).where(table.c.channel_number == gone.number).values(channel_number=into.number))
+    move_edits(tx, gone.number, into.number)
     unindex_title(tx, gone)
     tx.execute(delete(channel).where(channel.c.number == gone.number))
     add_alias(tx, gone.name, into.number)

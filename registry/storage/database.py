@@ -29,6 +29,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from registry.access import Access
 from registry.errors import InvalidRequest, OperationTimeout, StorageError
 from registry.private_files import keep_private, make_private_file
+from registry.storage.replica import NotThere, Replica
 from registry.storage.safety.sight import OPTION, restrict_statements
 from registry.storage.statement_spans import trace_statements
 from registry.tracing import is_tracing
@@ -56,8 +57,8 @@ MOST_SEEN = 256
 _dump = partial(json.dumps, ensure_ascii=False, separators=(",", ":"))
 
 
-def create_database_engine(url: str) -> Engine:
-    """An engine for `sqlite:///path` or `postgresql://…`; InvalidRequest for any other address."""
+def create_database_engine(url: str, setting: str = "CTXR_DATABASE_URL") -> Engine:
+    """An engine for `sqlite:///path` or `postgresql://…`; InvalidRequest, naming the setting, for any other address."""
     try:
         address = _address_of(url)
         if address.get_backend_name() == "postgresql":
@@ -65,10 +66,10 @@ def create_database_engine(url: str) -> Engine:
         if address.get_backend_name() == "sqlite":
             return _sqlite_engine(url)
     except (ArgumentError, NoSuchModuleError, ImportError, ValueError) as exc:
-        raise InvalidRequest("The database address is not usable.", f"CTXR_DATABASE_URL: {exc}") from exc
+        raise InvalidRequest("The database address is not usable.", f"{setting}: {exc}") from exc
     raise InvalidRequest(
         "The database address is not usable.",
-        f"CTXR_DATABASE_URL: given {address.get_backend_name()!r}; allowed: sqlite, postgresql",
+        f"{setting}: given {address.get_backend_name()!r}; allowed: sqlite, postgresql",
     )
 
 
@@ -242,7 +243,7 @@ def _tell(loop: asyncio.AbstractEventLoop, what: Callable[[], None]) -> None:
 class Database:
     """An engine with its reader and writer threads. Close it when done."""
 
-    def __init__(self, url: str, limits: Limits = UNLIMITED) -> None:
+    def __init__(self, url: str, limits: Limits = UNLIMITED, read_url: str = "") -> None:
         self.engine = create_database_engine(url)
         restrict_statements(self.engine)
         if is_tracing():
@@ -257,25 +258,42 @@ class Database:
         self._writing = self.engine.execution_options(write=True, begin=begin())
         # All that one read sees is of one instant; a reader of SQLite has that anyway.
         self._reading = self.engine.execution_options(begin=begin("REPEATABLE READ"))
+        self._replica = self._open_replica(read_url, begin("REPEATABLE READ")) if read_url else None
+        self._asks_replica = False
         self._turns: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="registry-read")
         self._writers = ThreadPoolExecutor(WRITERS[self.dialect], thread_name_prefix="registry-write")
+
+    def _open_replica(self, url: str, begin: str) -> Replica:
+        engine = create_database_engine(url, "CTXR_DATABASE_READ_URL")
+        if not self.dialect == engine.dialect.name == "postgresql":
+            raise InvalidRequest(
+                "The address to read from is not usable.",
+                "CTXR_DATABASE_READ_URL: allowed: postgresql://… of a replica of CTXR_DATABASE_URL",
+            )
+        restrict_statements(engine)
+        return Replica(engine, self.engine, begin)
 
     async def read(self, work: Callable[[ReadTransaction], T]) -> T:
         """Run `work` in one read transaction, a consistent picture of the registry; StorageError if it cannot."""
 
         def run() -> T:
             self._check_file()
+            if self._replica and self._asks_replica:
+                access = self._reading.get_execution_options().get(OPTION)
+                with storage_errors("read"), suppress(NotThere):
+                    return self._replica.read(lambda connection: work(ReadTransaction(connection)), access)
             with storage_errors("read"), self._reading.begin() as connection:
                 return work(ReadTransaction(connection))
 
         return await asyncio.get_running_loop().run_in_executor(self._readers, _from_here(run))
 
-    async def write(self, work: Callable[[WriteTransaction], T], of: Hashable = None) -> T:
+    async def write(self, work: Callable[[WriteTransaction], T], of: Hashable = None, *, is_awaited: bool = True) -> T:
         """Run `work` in one write transaction: all of it is stored, or nothing; StorageError if it cannot.
 
         A cancelled caller stops waiting; work not begun is dropped, work begun comes to its end. `of`: what is written
         to. Those who write to the same take turns, so that who waits there for a lock never takes the others' threads.
+        `is_awaited`: whether the next question must see it.
         """
 
         self._check_writable()
@@ -283,7 +301,10 @@ class Database:
         def run() -> T:
             self._check_file()
             with storage_errors("write"), self._writing.begin() as connection:
-                return work(WriteTransaction(ReadTransaction(connection)))
+                done = work(WriteTransaction(ReadTransaction(connection)))
+            if self._replica and is_awaited:
+                self._replica.note_write()
+            return done
 
         if of is None or self.is_embedded:  # one thread is a queue already
             return await asyncio.get_running_loop().run_in_executor(self._writers, _from_here(run))
@@ -352,6 +373,14 @@ class Database:
             self._seen[access] = seen
         return self._seen[access]
 
+    def for_questions(self) -> Self:
+        """The same, read from a replica where there is one that knows what this process wrote."""
+        if self._replica is None:
+            return self
+        asking = copy.copy(self)
+        asking._asks_replica = True
+        return asking
+
     @property
     def is_embedded(self) -> bool:
         """A file of this machine's, not a server that others use too."""
@@ -367,3 +396,5 @@ class Database:
         self._writers.shutdown()
         self._readers.shutdown()
         self.engine.dispose()
+        if self._replica:
+            self._replica.close()

@@ -199,6 +199,13 @@ def get_message(tx: ReadTransaction, message_id: str, *, include_deleted: bool =
     return row
 
 
+def place_of_message(tx: ReadTransaction, message_id: str) -> tuple[int, int] | None:
+    """The numbers of a message's channel and of the message itself; None if there is none, or it is forgotten."""
+    query = select(conversation.c.channel_number, conversation.c.number)
+    row = tx.execute(query.where(conversation.c.id == message_id, conversation.c.forgotten.is_(False))).first()
+    return (row.channel_number, row.number) if row else None
+
+
 def delete_message(tx: WriteTransaction, message_id: str) -> dict[str, Any]:
     """Delete a message so that nothing finds it, and it can be restored. Returns it as it now is."""
     row = get_message(tx, message_id, include_deleted=True)
@@ -269,16 +276,20 @@ def restore_channel(tx: WriteTransaction, name: str) -> ChannelRow:
     return get_channel(tx, name)
 
 
-def delete_channel(tx: WriteTransaction, row: ChannelRow, *, soft: bool) -> None:
-    """Delete a channel and all it holds; softly, its messages can be restored one by one."""
+def delete_channel(tx: WriteTransaction, row: ChannelRow, *, soft: bool, until: datetime | None = None) -> None:
+    """Delete a channel and all it holds; softly, its messages can be restored one by one.
+
+    `until`: it was deleted elsewhere at that moment; what was said later stays, and the channel with it.
+    """
     within = conversation.c.channel_number == row.number
-    unindex(tx, tx.execute(select(conversation).where(within)).all())
     if soft:
-        alive = within, conversation.c.deleted.is_(False)
-        tx.execute(update(conversation).where(*alive).values(deleted=True, with_channel=True))
-        recount_channel(tx, row.number)
+        alive = [within, conversation.c.deleted.is_(False), *([conversation.c.timestamp <= until] if until else [])]
+        unindex(tx, tx.execute(select(conversation).where(*alive)).all())
         tx.execute(update(channel).where(channel.c.number == row.number).values(deleted=True))
+        tx.execute(update(conversation).where(*alive).values(deleted=True, with_channel=True))
+        recount_channel(tx, row.number)  # where something is left it is no longer deleted
     else:
+        unindex(tx, tx.execute(select(conversation).where(within)).all())
         unindex_title(tx, row)
         tx.execute(delete(conversation).where(within))
         tx.execute(delete(channel).where(channel.c.number == row.number))

@@ -9,40 +9,49 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, func, insert, select, update
 
-from registry.domain import format_time, now
+from registry.domain import Role, digest_of, format_time, now
 from registry.storage.channels import ChannelRow
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.messages import MessageRow
-from registry.storage.tables import channel, conversation, remote, remote_message
+from registry.storage.tables import channel, conversation, edit, remote, remote_edit, remote_message
 
 SETTLED = timedelta(minutes=1)
 """Longer than any write may take."""
+NOTED_EVERY = timedelta(seconds=20)
+"""That it still answers need not be written down more often."""
 CONTEXT = 30
 """So many messages before the first new one go along: by them it is seen where the new ones belong."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unsent:
-    """What of one channel is not there yet; `known` of the messages, in front, are."""
+    """What of one channel is not there yet; `known` of the messages, in front, are, the last of them as `follows`."""
 
     channel: ChannelRow
     messages: Sequence[MessageRow]
     known: int
+    follows: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """How much was sent, refused, and waits; and when the registry elsewhere last answered."""
+    """How much was sent, refused, and waits; and when the registry elsewhere last answered.
+
+    `edits` of names, tags and deletions wait; `edit_refused` says why one is not done there.
+    """
 
     sent: int
     refused: int
     waiting: int
     answered_at: datetime | None
+    edits: int = 0
+    edit_refused: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The figures for machines."""
         answered = format_time(self.answered_at) if self.answered_at else None
-        return {"sent": self.sent, "refused": self.refused, "waiting": self.waiting, "answered_at": answered}
+        figures = {"sent": self.sent, "refused": self.refused, "waiting": self.waiting}
+        return {**figures, "answered_at": answered, "edits": self.edits, "edit_refused": self.edit_refused}
 
 
 def _is_unsent(url: str) -> ColumnElement[bool]:
@@ -66,22 +75,31 @@ def next_unsent(tx: ReadTransaction, url: str, most: int, after: int = 0) -> Uns
         select(conversation).where(within, _is_unsent(url)).order_by(conversation.c.number).limit(most)
     ).all()
     new = sorted(new, key=lambda row: (row.place, row.number))
-    before = _before(tx, first.channel_number, new[0].place)
+    before = _before(tx, first.channel_number, new[0].place, url)
     row = tx.execute(select(channel).where(channel.c.number == first.channel_number)).one()
-    return Unsent(row, [*before, *new], len(before))
+    called = select(remote_message.c.id).where(remote_message.c.url == url)
+    last = tx.execute(called.where(remote_message.c.number == before[-1].number)).scalar() if before else None
+    return Unsent(row, [*before, *new], len(before), last)
 
 
 def last_messages(tx: ReadTransaction, channel_number: int) -> list[MessageRow]:
     """The end of a conversation, in its order."""
-    return _before(tx, channel_number, float("inf"))
+    return _before(tx, channel_number)
 
 
-def _before(tx: ReadTransaction, channel_number: int, place: float) -> list[MessageRow]:
+def _before(
+    tx: ReadTransaction, channel_number: int, place: float | None = None, url: str | None = None
+) -> list[MessageRow]:
+    """The last messages of a channel, or those before a place; without those that are not wanted at an address."""
+    unwanted = select(remote_message.c.number).where(
+        remote_message.c.url == url, remote_message.c.number == conversation.c.number, remote_message.c.id.is_(None)
+    )
     query = select(conversation).where(
         conversation.c.channel_number == channel_number,
         conversation.c.deleted.is_(False),
         conversation.c.forgotten.is_(False),
-        *([] if place == float("inf") else [conversation.c.place < place]),
+        *([] if place is None else [conversation.c.place < place]),
+        *([] if url is None else [~unwanted.exists()]),
     )
     rows = tx.execute(query.order_by(conversation.c.place.desc(), conversation.c.number.desc()).limit(CONTEXT)).all()
     return list(reversed(rows))
@@ -105,6 +123,34 @@ def ids_known(tx: ReadTransaction, url: str, ids: Sequence[str]) -> set[str]:
     )
 
 
+def ids_here(tx: ReadTransaction, url: str, ids: Sequence[str]) -> dict[str, str]:
+    """What messages with these ids there are called here, of those that are here."""
+    query = select(remote_message.c.id, conversation.c.id).join(
+        conversation, conversation.c.number == remote_message.c.number
+    )
+    return dict(tx.execute(query.where(remote_message.c.url == url, remote_message.c.id.in_(ids))).all())
+
+
+def twins_here(
+    tx: ReadTransaction, url: str, channel_number: int, items: Iterable[Mapping[str, Any]]
+) -> dict[int, str]:
+    """Messages of a channel that are among these of the registry there, by their numbers; what they are called there.
+
+    They were said here and have arrived there, and the line broke before the answer; or both have them from a client.
+    """
+    wanted = {(digest_of(Role(item["role"]), item["text"]), item["timestamp"]): str(item["id"]) for item in items}
+    noted = select(remote_message.c.number).where(
+        remote_message.c.url == url, remote_message.c.number == conversation.c.number
+    )
+    query = select(conversation.c.number, conversation.c.digest, conversation.c.timestamp).where(
+        conversation.c.channel_number == channel_number,
+        conversation.c.digest.in_([digest for digest, _ in wanted]),
+        ~noted.exists(),
+    )
+    rows = ((row.number, (bytes(row.digest), format_time(row.timestamp))) for row in tx.execute(query))
+    return {number: wanted.pop(said) for number, said in rows if said in wanted}
+
+
 def numbers_of_ids(tx: ReadTransaction, ids: Iterable[str]) -> dict[str, int]:
     """The numbers of messages with these ids here."""
     rows = tx.execute(select(conversation.c.id, conversation.c.number).where(conversation.c.id.in_(list(ids))))
@@ -117,17 +163,27 @@ class Reached:
 
     place: int = 0
     sent: int = 0
+    edit_place: int = 0
 
 
 def reached(tx: ReadTransaction, url: str) -> Reached:
     """How far both directions have come."""
-    row = tx.execute(select(remote.c.place, remote.c.sent).where(remote.c.url == url)).first()
-    return Reached(row.place, row.sent) if row else Reached()
+    row = tx.execute(select(remote.c.place, remote.c.sent, remote.c.edit_place).where(remote.c.url == url)).first()
+    return Reached(*row) if row else Reached()
+
+
+def answered_at(tx: ReadTransaction, url: str) -> datetime | None:
+    """When it last answered."""
+    moment: datetime | None = tx.execute(select(remote.c.answered_at).where(remote.c.url == url)).scalar()
+    return moment
 
 
 def note_answer(tx: WriteTransaction, url: str, **further: int) -> None:
-    """Note that it has answered, and how far `place` or `sent` have come."""
-    values = {**asdict(reached(tx, url)), **further, "answered_at": now()}
+    """Note that it has answered, and how far `place`, `sent` or `edit_place` have come."""
+    before, answered = asdict(reached(tx, url)), answered_at(tx, url)
+    if answered and now() - answered < NOTED_EVERY and before.items() >= further.items():
+        return
+    values = {**before, **further, "answered_at": now()}
     if tx.execute(update(remote).where(remote.c.url == url).values(**values)).rowcount == 0:
         tx.execute(insert(remote), {"url": url, **values})
 
@@ -144,5 +200,8 @@ def waiting_for(tx: ReadTransaction, url: str) -> Waiting:
     sent = tx.execute(noted.where(remote_message.c.id.is_not(None))).scalar_one()
     refused = tx.execute(noted.where(remote_message.c.id.is_(None))).scalar_one()
     waiting = tx.execute(select(func.count()).select_from(conversation).where(_is_unsent(url))).scalar_one()
-    answered_at = tx.execute(select(remote.c.answered_at).where(remote.c.url == url)).scalar()
-    return Waiting(sent, refused, waiting, answered_at)
+    told = select(remote_edit.c.number).where(remote_edit.c.url == url, remote_edit.c.number == edit.c.number)
+    edits = tx.execute(select(func.count()).select_from(edit).where(~told.exists())).scalar_one()
+    whys = select(remote_edit.c.why).where(remote_edit.c.url == url, remote_edit.c.why.is_not(None))
+    why = tx.execute(whys.order_by(remote_edit.c.number.desc()).limit(1)).scalar()
+    return Waiting(sent, refused, waiting, answered_at(tx, url), edits, why)

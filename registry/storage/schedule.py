@@ -1,11 +1,12 @@
-"""When each scheduled job was last begun: what several programs agree by on who does it."""
+"""When each scheduled job was last begun, or how long somebody has it: what programs agree by on who does it."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import select
+from sqlalchemy import delete, select
 
+from registry.domain import now
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
 from registry.storage.tables import schedule
 
@@ -22,3 +23,16 @@ def claim(tx: WriteTransaction, job: str, due: datetime) -> bool:
     later = schedule.c.due < taking.excluded.due
     taken = taking.on_conflict_do_update(index_elements=["job"], set_={"due": due}, where=later)
     return bool(tx.execute(taken.returning(schedule.c.job)).first())
+
+
+def hold(tx: WriteTransaction, job: str, until: datetime, held: datetime | None) -> bool:
+    """Have a job to oneself until then, or longer than so far (`held`); False where somebody else has it."""
+    due = last_claimed(tx, job)
+    if due and due > now() and due != held:
+        return False
+    return claim(tx, job, until)
+
+
+def let_go(tx: WriteTransaction, job: str, held: datetime) -> None:
+    """Leave a job to others."""
+    tx.execute(delete(schedule).where(schedule.c.job == job, schedule.c.due == held))

@@ -167,6 +167,29 @@ message_alias = Table(  # the ids of messages that turned out to be another one 
     Index("ix_message_alias_number", "number"),
 )
 
+edit = Table(  # of each thing that is named, tagged, deleted or forgotten the last word, and when it was said
+    "edit",
+    metadata,
+    Column("number", Number, primary_key=True),
+    Column("channel_number", Number, ForeignKey("channel.number", ondelete="CASCADE")),
+    Column("message_number", Number, ForeignKey("conversation.number", ondelete="CASCADE")),
+    Column("field", String(80), nullable=False),  # title, nickname, tag:NAME, deleted, forgotten
+    Column("value", Json, nullable=False),
+    Column("done_at", UtcTime, nullable=False),  # by the clock of the machine where it was done
+    Index("ix_edit_channel_number", "channel_number", "field"),
+    Index("ix_edit_message_number", "message_number"),
+    sqlite_autoincrement=True,
+)
+
+remote_edit = Table(  # what was told to a registry elsewhere; `why` it does not do it
+    "remote_edit",
+    metadata,
+    Column("url", Text, primary_key=True),
+    Column("number", Number, ForeignKey("edit.number", ondelete="CASCADE"), primary_key=True),
+    Column("why", Text),
+    Index("ix_remote_edit_number", "number"),
+)
+
 registry_key = Table(  # what marks of secrets and digests of what was forgotten are made with
     "registry_key",
     metadata,
@@ -339,6 +362,7 @@ remote = Table(  # a registry elsewhere, and how far what is new there was read
     Column("place", Number, nullable=False),
     Column("sent", Number, nullable=False),  # all messages up to this number were looked at
     Column("answered_at", UtcTime, nullable=False),
+    Column("edit_place", Number, nullable=False, server_default="0"),  # the same of what was named and deleted there
 )
 
 remote_message = Table(  # what a message is called there; without an id it is not wanted there

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from hashlib import blake2b
+from itertools import groupby
 from typing import Any
 
 from sqlalchemy import ColumnElement, Text, cast, delete, func, or_, select, text, update
@@ -20,6 +21,7 @@ from registry.storage.aliases import aliases_of
 from registry.storage.channels import ChannelRow, find_channel, recount_channel, reindex_title
 from registry.storage.conditions import is_of_project
 from registry.storage.database import Database, ReadTransaction, WriteTransaction, in_parts, insert_into
+from registry.storage.edits import note_forgetting, take_turns
 from registry.storage.messages import MessageRow, delete_channel, get_message, unindex
 from registry.storage.references import resolve_session
 from registry.storage.safety.masking import key_of
@@ -134,16 +136,24 @@ def dry_receipt(found: Affected) -> Receipt:
 
 def forget(tx: WriteTransaction, found: Affected, matching: str | None = None) -> Receipt:
     """Forget it: rows, index, vectors, results and what executions say of it; all or nothing."""
+    take_turns(tx)
     receipt = new_id("fgt")
     at = now()
     vectors = _vectors(tx, found)
     records = _records(tx, found, matching)
     cases = _forget_cases(tx, found, matching)
+    for some in _by_channel(found.messages):
+        note_forgetting(tx, some, is_channel=False)
     messages = len(found.messages) + sum(_forget_channel(tx, row, receipt, at) for row in found.channels)
     forget_messages(tx, found.messages)
     if matching:
         _forget_descriptions(tx, matching)
     return Receipt(receipt, format_time(at), len(found.channels), messages, vectors, *records, cases)
+
+
+def _by_channel(rows: Sequence[MessageRow]) -> Iterable[Sequence[MessageRow]]:
+    ordered = sorted(rows, key=lambda row: (row.channel_number, row.number))
+    return (list(some) for _, some in groupby(ordered, key=lambda row: row.channel_number))
 
 
 def forget_messages(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
@@ -196,6 +206,8 @@ def _forget_channel(tx: WriteTransaction, row: ChannelRow, receipt: str, at: dat
         digests.append(keyed(key, SESSION, row.session_id.encode()))
     kinds = [(digest, CHANNEL) for digest in digests] + [(keyed(key, SAID, bytes(digest)), SAID) for digest in said]
     note_forgotten(tx, kinds, receipt, at)
+    ids = select(conversation.c.number, conversation.c.id).where(within).order_by(conversation.c.number)
+    note_forgetting(tx, tx.execute(ids).all(), is_channel=True)
     delete_channel(tx, row, soft=False)
     return len(said)
 

@@ -34,6 +34,8 @@ ROWS = {
     "message_alias": "number IN (SELECT number FROM conversation)",
     "remote_message": "number IN (SELECT number FROM conversation)",
     "remote": _NOTHING,
+    "edit": f"channel_number IS NULL OR {_OF_CHANNEL}",
+    "remote_edit": _NOTHING,
     "extract_result": _OWN,
     "execution": _OWN,
     "execution_rollup": _NOTHING,

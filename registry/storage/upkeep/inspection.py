@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, func, select
 
+from registry.errors import InvalidRequest
 from registry.storage.database import create_database_engine, storage_errors
 from registry.storage.migrate import current_revision
 from registry.storage.migrations import HEAD
@@ -41,6 +42,22 @@ def inspect_database(url: str) -> Inspection:
             return _inspect(connection)
     finally:
         engine.dispose()
+
+
+def behind(url: str, read_url: str) -> int:
+    """How many bytes of its log a replica has not replayed; StorageError if one of the two cannot be reached."""
+    engine, copy = create_database_engine(url), create_database_engine(read_url, "CTXR_DATABASE_READ_URL")
+    try:
+        with storage_errors("open"), copy.connect() as connection:
+            held = connection.exec_driver_sql("SELECT pg_last_wal_replay_lsn()::text").scalar_one()
+        if held is None:
+            raise InvalidRequest("It is no replica.", "CTXR_DATABASE_READ_URL: allowed: a replica of CTXR_DATABASE_URL")
+        with storage_errors("open"), engine.connect() as connection:
+            missing = "SELECT greatest(0, pg_current_wal_lsn() - %s::pg_lsn)"
+            return int(connection.exec_driver_sql(missing, (held,)).scalar_one())
+    finally:
+        engine.dispose()
+        copy.dispose()
 
 
 def _inspect(connection: Connection) -> Inspection:

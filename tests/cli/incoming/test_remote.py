@@ -26,8 +26,23 @@ def test_where_nobody_answers_nothing_is_lost(ctxr: Ctxr, monkeypatch: pytest.Mo
     assert done.exit_code == 1
     assert "error: REMOTE_UNAVAILABLE: The registry elsewhere does not answer." in done.output
     found = json.loads(ctxr("status", "--json").stdout)
-    assert found == {"url": NOBODY, "sent": 0, "waiting": 2, "refused": 0, "answered_at": None}
-    assert "never answered so far" in ctxr("status").output
+    counts = {"sent": 0, "waiting": 2, "refused": 0, "edits": 0}
+    assert found == {"url": NOBODY, **counts, "answered_at": None, "edit_refused": None, "local_copy": True}
+    told = ctxr("status").output
+    assert "never answered so far" in told
+    assert "answered from the copy on this machine" in told
+    assert f"{NOBODY} has not answered since ever; 2 messages" in " ".join(ctxr("doctor").output.split())
+
+
+def test_an_answer_says_that_it_is_out_of_the_copy_here(ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ctxr("log", "-", given=FIBONACCI).exit_code == 0
+    assert "local_copy" not in json.loads(ctxr("list", "--json").stdout)
+    monkeypatch.setenv("CTXR_REMOTE_URL", NOBODY)
+    copy = {"of": NOBODY, "as_of": None}
+    assert json.loads(ctxr("list", "--json").stdout)["local_copy"] == copy
+    assert json.loads(ctxr("extract", "fibonacci", "--json").stdout)["metadata"]["local_copy"] == copy
+    assert f"{NOBODY} has not answered so far" in ctxr("list").stderr
+    assert f"{NOBODY} does not answer now" in ctxr("extract", "giraffes").output
 
 
 def test_an_address_without_tls_is_refused(ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,102 +2,25 @@
 
 from __future__ import annotations
 
+import gzip
 import random
-from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 
-from backoffice.app import create_app_over
-from orchestrator.remote.client import RemoteRegistry, Unreachable
-from orchestrator.remote.exchange import Exchanged, pull, push
+from backoffice.guard import MAX_BODY
+from orchestrator.remote.client import Unreachable
 from orchestrator.service import Orchestrator
+from orchestrator.sync.sync import sync
 from registry.errors import StorageError
-from registry.registry import Registry
 from registry.storage.remote import waiting_for
+from sources.base import Places
+from sources.readers import READERS
+from tests.orchestrator.remote.laptops import URL, Laptop, Line, body_of, said
+from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
 
 pytestmark = pytest.mark.anyio
-
-URL = "http://127.0.0.1:8765"
-
-
-class Line(httpx.AsyncBaseTransport):
-    """A line to the registry elsewhere that can be cut, before a request arrives or before its answer does."""
-
-    def __init__(self, elsewhere: Orchestrator) -> None:
-        self._there = httpx.ASGITransport(create_app_over(elsewhere))
-        self.cuts: Callable[[], str] = lambda: ""
-        self.requests: list[str] = []
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        cut = self.cuts()
-        if cut == "before":
-            raise httpx.ConnectError("no line")
-        self.requests.append(f"{request.method} {request.url.path}")
-        answer = await self._there.handle_async_request(request)
-        if cut == "after":
-            raise httpx.ReadError("the line broke")
-        return answer
-
-
-class Laptop:
-    """A machine with a registry of its own."""
-
-    def __init__(self, file: Path, line: Line) -> None:
-        self.orchestrator = Orchestrator(Registry(f"sqlite:///{file}"))
-        self.line = line
-
-    async def log(self, channel: str, *texts: str, start: int = 0, **meta: Any) -> None:
-        messages = [
-            {"role": "assistant" if at % 2 else "user", "text": text, "timestamp": f"2026-03-02T10:{start + at:02}:00Z"}
-            for at, text in enumerate(texts)
-        ]
-        given = {"operation": "conversation_log", "channel": channel, "messages": messages, "metadata": meta}
-        assert (await self.orchestrator.run({**given, "source": "cursor"}))["success"]
-
-    async def push(self) -> Exchanged:
-        return await self._exchange(push)
-
-    async def pull(self) -> Exchanged:
-        return await self._exchange(pull)
-
-    async def _exchange(self, way: Any) -> Exchanged:
-        done = Exchanged()
-        async with RemoteRegistry(URL, transport=self.line) as remote:
-            await way(self.orchestrator, remote, done)
-        return done
-
-
-async def said(orchestrator: Orchestrator) -> dict[str, list[str]]:
-    """The texts of every channel, in their order."""
-    found: dict[str, list[str]] = {}
-    sessions = (await orchestrator.run({"operation": "list", "query": {"limit": 100}}))["sessions"]
-    for session in sessions:
-        rows = await orchestrator.registry.get_conversations(session["channel"])
-        found[session["channel"]] = [row["text"] for row in rows]
-    return found
-
-
-@pytest.fixture
-async def elsewhere(database_url: str) -> AsyncIterator[Orchestrator]:
-    registry = Registry(database_url)
-    yield Orchestrator(registry)
-    registry.close()
-
-
-@pytest.fixture
-def line(elsewhere: Orchestrator) -> Line:
-    return Line(elsewhere)
-
-
-@pytest.fixture
-async def laptops(tmp_path: Path, line: Line) -> AsyncIterator[tuple[Laptop, Laptop]]:
-    both = Laptop(tmp_path / "one.db", line), Laptop(tmp_path / "two.db", line)
-    yield both
-    for laptop in both:
-        laptop.orchestrator.registry.close()
 
 
 async def test_what_is_said_on_one_laptop_is_found_on_the_other(laptops: tuple[Laptop, Laptop]) -> None:
@@ -140,7 +63,7 @@ async def test_what_came_is_not_sent_back(laptops: tuple[Laptop, Laptop], line: 
     line.requests.clear()
     assert (await two.push()).sent == 0
     assert (await one.pull()).received == 0
-    assert line.requests == ["GET /bo/changes"]
+    assert line.requests == ["GET /bo/changes", "GET /bo/edits"]
 
 
 async def test_two_laptops_with_the_same_history_end_with_one_channel(
@@ -192,7 +115,7 @@ async def test_what_is_refused_holds_up_nothing_else(
     refusing = line.handle_async_request
 
     async def refuse(request: httpx.Request) -> httpx.Response:
-        if b"xxxxx" in request.content:
+        if b"xxxxx" in body_of(request):
             return httpx.Response(
                 413, json={"error": {"code": "INVALID_REQUEST", "message": "Too long", "details": ""}}
             )
@@ -205,6 +128,29 @@ async def test_what_is_refused_holds_up_nothing_else(
     assert await said(elsewhere) == {"long": ["Why does the basket lose items?"], "basket": ["And on the phone?"]}
     standing = await one.orchestrator.registry.read(lambda tx: waiting_for(tx, URL))
     assert (standing.sent, standing.refused, standing.waiting) == (2, 1, 0)
+    await one.log("long", "Why does the basket lose items?", "x" * 500, "continue", "It is kept.", "continue")
+    monkeypatch.setattr("orchestrator.remote.exchange.MOST", 2)
+    assert (await one.push()).refused == 0
+    kept = ["Why does the basket lose items?", "continue", "It is kept.", "continue"]
+    assert (await said(elsewhere))["long"] == kept
+
+
+async def test_what_goes_alone_after_a_refusal_keeps_its_place(
+    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, _ = laptops
+    texts = ["Why does the basket lose items?", "continue", "It expires.", "continue", "x" * 500, "continue", "Done."]
+    await one.log("long", *texts)
+    answering = line.handle_async_request
+
+    async def refuse(request: httpx.Request) -> httpx.Response:
+        if b"xxxxx" in body_of(request):
+            return httpx.Response(413, json={"error": {"code": "INVALID_REQUEST"}})
+        return await answering(request)
+
+    monkeypatch.setattr(line, "handle_async_request", refuse)
+    assert (await one.push()).refused == 1
+    assert await said(elsewhere) == {"long": [text for text in texts if "x" * 5 not in text]}
 
 
 async def test_without_a_line_all_waits(laptops: tuple[Laptop, Laptop], line: Line) -> None:
@@ -255,3 +201,48 @@ async def test_what_cannot_be_stored_here_comes_the_next_time(
             await two.pull()
     assert (await two.pull()).received == 1
     assert await said(two.orchestrator) == {"basket": ["Why does the basket lose items?"]}
+
+
+async def test_what_is_sent_is_packed_and_only_what_is_new(
+    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, line: Line
+) -> None:
+    one, _ = laptops
+    texts = [f"What about item {at}? {at * 7} of us have it in the basket, {at * 13} on the phone" for at in range(40)]
+    await one.log("basket", *texts)
+    await one.push()
+    whole = sum(map(len, texts))
+    assert line.sent_bytes < whole / 2
+    line.sent_bytes = 0
+    await one.log("basket", *texts, "continue")
+    await one.push()
+    assert line.sent_bytes < 500
+    assert (await said(elsewhere))["basket"][-3:] == [*texts[-2:], "continue"]
+
+
+@pytest.mark.parametrize(
+    ("content", "status"),
+    [(b"no gzip at all", 400), (gzip.compress(b"{}")[:10], 400), (gzip.compress(bytes(MAX_BODY + 1)), 413)],
+)
+async def test_a_packed_body_that_is_damaged_or_bursts_is_refused(line: Line, content: bytes, status: int) -> None:
+    async with httpx.AsyncClient(transport=line, base_url=URL) as client:
+        headers = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
+        assert (await client.post("/bo/conversations", content=content, headers=headers)).status_code == status
+
+
+async def test_two_laptops_that_read_the_same_client_account_end_with_one_channel_each(
+    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, tmp_path: Path
+) -> None:
+    dialogue = Dialogue(session_id(1))
+    for at in range(3):
+        dialogue.user(f"What about item {at} of the basket?")
+        dialogue.says(f"Item {at} is kept for a week.", f"m{at}")
+    write(tmp_path / "account" / ".claude", dialogue)
+    for laptop in laptops:
+        await sync(laptop.orchestrator, READERS, Places(tmp_path / "account", {}))
+    for laptop in (*laptops, *laptops):
+        await laptop.pull()
+        await laptop.push()
+    [texts] = (await said(elsewhere)).values()
+    assert len(texts) == 6
+    for laptop in laptops:
+        assert list((await said(laptop.orchestrator)).values()) == [texts]

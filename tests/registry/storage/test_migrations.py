@@ -246,6 +246,14 @@ def nothing_was_recalled_yet(connection: Connection) -> None:
     assert connection.execute(text(recalled)).scalar() == 0
 
 
+def what_channels_are_called_is_told_elsewhere(connection: Connection) -> None:
+    named = connection.execute(select(tables.channel.c.nickname).where(tables.channel.c.nickname.is_not(None)))
+    tagged = connection.execute(select(tables.tag.c.name))
+    wanted = {("nickname", name) for name in named.scalars()} | {(f"tag:{name}", True) for name in tagged.scalars()}
+    assert set(connection.execute(select(tables.edit.c.field, tables.edit.c.value))) == wanted
+    assert wanted
+
+
 CHECKS: dict[str, Callable[[Connection], None]] = {
     "0002": durations_are_rounded,
     "0003": its_scope_is_not_taken_for_indexed,
@@ -259,6 +267,7 @@ CHECKS: dict[str, Callable[[Connection], None]] = {
     "0011": what_is_known_of_a_registry_elsewhere_goes_with_its_message,
     "0012": nothing_is_pinned_yet,
     "0013": nothing_was_recalled_yet,
+    "0014": what_channels_are_called_is_told_elsewhere,
 }
 
 

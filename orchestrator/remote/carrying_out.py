@@ -1,0 +1,63 @@
+"""What was named, tagged, deleted or forgotten on one machine, done on another by the operations that did it there."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from registry.domain import format_time
+from registry.storage.database import Database, ReadTransaction
+from registry.storage.edits import DELETED, FORGOTTEN, TAGGED, Edit, channel_meant, channels_of_messages, is_known
+from registry.storage.messages import place_of_message
+
+Ask = Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]
+"""Runs an operation."""
+SOURCE = "remote"
+
+
+async def carry_out(ask: Ask, registry: Database, said: Edit) -> dict[str, Any] | None:
+    """Do what was said elsewhere, with ids as they are here; the error if it cannot be done."""
+    for request in await registry.read(lambda tx: _requests(tx, said)):
+        answer = await ask({**request, "source": SOURCE, "timestamp": format_time(said.done_at)})
+        if not answer["success"]:
+            error: dict[str, Any] = answer["error"]
+            return error
+    return None
+
+
+def _requests(tx: ReadTransaction, said: Edit) -> list[dict[str, Any]]:
+    """The operations; none where it is done already, or what it speaks of is not here."""
+    if said.field == FORGOTTEN:
+        return _forgetting(tx, said)
+    if said.message_id:
+        found = place_of_message(tx, said.message_id)
+        if found is None or is_known(tx, *found, said):
+            return []
+        return [{"operation": _DELETING[said.value], "query": {"id": said.message_id}}]
+    row = channel_meant(tx, said)
+    if row is None or is_known(tx, row.number, None, said):
+        return []
+    if said.field == DELETED:
+        return (
+            []
+            if row.deleted == said.value
+            else [{"operation": _DELETING[said.value], "channel": row.name, "query": {}}]
+        )
+    return [{"operation": "tag", "channel": row.name, "query": _naming(said)}]
+
+
+_DELETING = {True: "delete", False: "restore"}
+
+
+def _naming(said: Edit) -> dict[str, Any]:
+    if not said.field.startswith(TAGGED):
+        return {said.field: said.value}
+    return {"add_tags" if said.value else "remove_tags": [said.field.removeprefix(TAGGED)]}
+
+
+def _forgetting(tx: ReadTransaction, said: Edit) -> list[dict[str, Any]]:
+    channels = channels_of_messages(tx, said.value["ids"])
+    if said.value["is_channel"]:
+        names = dict.fromkeys(channels.values())
+        return [{"operation": "delete", "channel": name, "query": {"soft": False}} for name in names]
+    return [{"operation": "delete", "query": {"soft": False, "id": id_}} for id_ in channels]

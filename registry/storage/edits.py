@@ -1,0 +1,225 @@
+"""What was named, tagged, deleted and forgotten, and when: by this registries that keep up with each other agree.
+
+Of each thing the last word stands, by the clock of the machine where it was said, whenever it arrives. Forgetting
+cannot be taken back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, Row, delete, func, insert, select, update
+
+from registry.domain import format_time, now
+from registry.storage.aliases import aliases_of
+from registry.storage.channels import ChannelRow, find_channel
+from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.tables import channel, conversation, edit, remote_edit, remote_message
+
+DELETED, FORGOTTEN, TITLE, NICKNAME, TAGGED = "deleted", "forgotten", "title", "nickname", "tag:"
+MOST = 200
+"""Edits told at a time."""
+MOST_IDS = 1000
+"""By so many of its messages, spread over all, a forgotten channel is known elsewhere."""
+_TURN = 0x65646974
+"""Any number of ours, for PostgreSQL's advisory lock."""
+_MOMENT = timedelta(milliseconds=1)
+
+
+def standing(
+    tx: WriteTransaction,
+    channel_number: int,
+    values: Mapping[str, Any],
+    done_at: datetime | None,
+    message_number: int | None = None,
+) -> dict[str, Any]:
+    """Of what is said of a channel, or of a message in it, what nothing later was said of; from now on it is noted.
+
+    `done_at`: when it was said elsewhere; what is said here is later than all that is known.
+    """
+    take_turns(tx)
+    about = _about(channel_number, message_number)
+    held = {row.field: row for row in tx.execute(select(edit).where(*about, edit.c.field.in_(values)))}
+    at = done_at or max([now(), *(row.done_at + _MOMENT for row in held.values())])
+    new = {name: values[name] for name in values if name not in held or _said(at, values[name]) > _of(held[name])}
+    tx.execute(delete(edit).where(*about, edit.c.field.in_(new)))
+    said = {"channel_number": channel_number, "message_number": message_number, "done_at": at}
+    if new:
+        tx.execute(insert(edit), [{**said, "field": name, "value": value} for name, value in new.items()])
+    return new
+
+
+def take_turns(tx: WriteTransaction) -> None:
+    """Edits become known in the order of their numbers, so whoever reads on behind one misses none.
+
+    On PostgreSQL others wait for the end of this transaction; SQLite has one writer at a time.
+    """
+    if tx.dialect.name == "postgresql":
+        tx.execute(select(func.pg_advisory_xact_lock(_TURN)))
+
+
+def _about(channel_number: int, message_number: int | None) -> tuple[ColumnElement[bool], ...]:
+    if message_number is not None:
+        return (edit.c.message_number == message_number,)
+    return edit.c.channel_number == channel_number, edit.c.message_number.is_(None)
+
+
+def _said(at: datetime, value: Any) -> tuple[datetime, str]:
+    return at, json.dumps(value)  # of what was said at one moment all machines take the same
+
+
+def _of(row: Row[Any]) -> tuple[datetime, str]:
+    return _said(row.done_at, row.value)
+
+
+def is_known(tx: ReadTransaction, channel_number: int, message_number: int | None, said: Edit) -> bool:
+    """Whether this, or something later, was said of it already."""
+    query = select(edit).where(*_about(channel_number, message_number), edit.c.field == said.field)
+    row = tx.execute(query).first()
+    return row is not None and _of(row) >= _said(said.done_at, said.value)
+
+
+def nickname_of_later(tx: WriteTransaction, nickname: str, row: ChannelRow, done_at: datetime) -> str | None:
+    """Two machines gave two channels one name: the later one has it, and the other one none."""
+    query = select(channel.c.number).where(func.lower(channel.c.nickname) == nickname.lower())
+    for other in tx.execute(query.where(channel.c.number != row.number)).scalars().all():
+        given = select(edit.c.done_at).where(*_about(other, None), edit.c.field == NICKNAME)
+        if (tx.execute(given).scalar() or done_at) > done_at:
+            return None
+        standing(tx, other, {NICKNAME: None}, None)
+        tx.execute(update(channel).where(channel.c.number == other).values(nickname=None))
+    return nickname
+
+
+def note_forgetting(tx: WriteTransaction, messages: Sequence[Any], *, is_channel: bool) -> None:
+    """Note that messages of one channel, or the whole of it, are about to be forgotten: rows with `number` and `id`.
+
+    What stays are ids: chance and a time. So it is told elsewhere, and tells nothing of what was said.
+    """
+    step = max(1, -(-len(messages) // MOST_IDS)) if is_channel else 1
+    for some in _parts(messages[::step], MOST_IDS):
+        numbers = [row.number for row in some]
+        noted = select(remote_message.c.url, remote_message.c.id).where(
+            remote_message.c.number.in_(numbers), remote_message.c.id.is_not(None)
+        )
+        there: dict[str, list[str]] = {}
+        for url, id_ in tx.execute(noted):
+            there.setdefault(url, []).append(id_)
+        value = {"is_channel": is_channel, "ids": [row.id for row in some], "there": there}
+        tx.execute(insert(edit), {"field": FORGOTTEN, "value": value, "done_at": now()})
+
+
+def move_edits(tx: WriteTransaction, gone: int, into: int) -> None:
+    """What was said of a channel is of the one that it is merged into, where nothing was said of that."""
+    said = select(edit.c.field).where(*_about(into, None)).scalar_subquery()
+    of_channel = edit.c.channel_number == gone
+    tx.execute(delete(edit).where(of_channel, edit.c.message_number.is_(None), edit.c.field.in_(said)))
+    tx.execute(update(edit).where(of_channel).values(channel_number=into))
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One of them as it is told. Of a channel: what it is called; of messages: their ids where it is read."""
+
+    field: str
+    value: Any
+    done_at: datetime
+    names: Sequence[str] = ()
+    source: str = ""
+    session_id: str | None = None
+    message_id: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """As it goes over the line."""
+        about = {"names": list(self.names), "source": self.source, "session_id": self.session_id}
+        named = {name: value for name, value in {**about, "message_id": self.message_id}.items() if value}
+        return {"field": self.field, "value": self.value, "done_at": format_time(self.done_at), **named}
+
+
+@dataclass(frozen=True, slots=True)
+class Edits:
+    """Those behind a number, in the order in which they became known here; `place` is where to go on."""
+
+    items: Sequence[Edit]
+    place: int
+    is_all: bool
+
+
+def edits_after(tx: ReadTransaction, number: int) -> Edits:
+    """What was said here behind a number, for who asks from time to time."""
+    query = select(edit).where(edit.c.number > number).order_by(edit.c.number).limit(MOST)
+    rows = tx.execute(query).all()
+    ids = _ids(tx, [row.message_number for row in rows if row.message_number is not None])
+    items = [_told(tx, row, ids.get(row.message_number), "ids") for row in rows]
+    return Edits(items, rows[-1].number if rows else number, len(rows) < MOST)
+
+
+def _ids(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, str]:
+    query = select(conversation.c.number, conversation.c.id).where(conversation.c.number.in_(numbers))
+    return dict(tx.execute(query).all())
+
+
+def _told(tx: ReadTransaction, row: Row[Any], message_id: str | None, ids: str, url: str = "") -> Edit:
+    if row.field == FORGOTTEN:
+        held = row.value[ids].get(url, []) if url else row.value[ids]
+        return Edit(row.field, {"is_channel": row.value["is_channel"], "ids": held}, row.done_at)
+    about = tx.execute(select(channel).where(channel.c.number == row.channel_number)).one()
+    names = [about.name, *aliases_of(tx, about.number)]
+    return Edit(row.field, row.value, row.done_at, names, about.source, about.session_id, message_id)
+
+
+def unsent_edits(tx: ReadTransaction, url: str) -> dict[int, Edit | None]:
+    """The next ones that are not told there, by number; None for one of messages that are not there."""
+    noted = select(remote_edit.c.number).where(remote_edit.c.url == url, remote_edit.c.number == edit.c.number)
+    rows = tx.execute(select(edit).where(~noted.exists()).order_by(edit.c.number).limit(MOST)).all()
+    numbers = [row.message_number for row in rows if row.message_number is not None]
+    query = select(remote_message.c.number, remote_message.c.id).where(
+        remote_message.c.url == url, remote_message.c.number.in_(numbers)
+    )
+    there = dict(tx.execute(query).all())
+    found: dict[int, Edit | None] = {}
+    for row in rows:
+        told = _told(tx, row, there.get(row.message_number), "there", url)
+        is_there = told.value["ids"] if row.field == FORGOTTEN else row.message_number is None or told.message_id
+        found[row.number] = told if is_there else None
+    return found
+
+
+def note_edits_sent(tx: WriteTransaction, url: str, whys: Mapping[int, str | None]) -> None:
+    """Note that these were told, and why not all of them are done there."""
+    known = select(edit.c.number).where(edit.c.number.in_(whys))  # one may have been replaced by a later word
+    rows = [{"url": url, "number": number, "why": whys[number]} for number in tx.execute(known).scalars()]
+    if rows:
+        tx.execute(insert(remote_edit), rows)
+
+
+def tell_again(tx: WriteTransaction, url: str) -> None:
+    """What was not done there is told once more: its token may allow more by now."""
+    tx.execute(delete(remote_edit).where(remote_edit.c.url == url, remote_edit.c.why.is_not(None)))
+
+
+def channel_meant(tx: ReadTransaction, said: Edit) -> ChannelRow | None:
+    """The channel here that one elsewhere is, by one of its names or as a client's session."""
+    rows = (find_channel(tx, name) for name in said.names)
+    named = next((row for row in rows if row), None)
+    if named or not said.session_id:
+        return named
+    of_session = channel.c.session_id == said.session_id, channel.c.source == said.source
+    return tx.execute(select(channel).where(*of_session).order_by(channel.c.number).limit(1)).first()
+
+
+def channels_of_messages(tx: ReadTransaction, ids: Iterable[str]) -> dict[str, str]:
+    """Of the messages with these ids that are here and not forgotten, the channels' names."""
+    found: dict[str, str] = {}
+    for some in _parts(list(ids), MOST_IDS):
+        here = conversation.c.id.in_(some), conversation.c.forgotten.is_(False)
+        found |= dict(tx.execute(select(conversation.c.id, conversation.c.channel).where(*here)).all())
+    return found
+
+
+def _parts(values: Sequence[Any], length: int) -> list[Sequence[Any]]:
+    return [values[at : at + length] for at in range(0, len(values), length)]

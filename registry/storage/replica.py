@@ -1,0 +1,82 @@
+"""A copy of a PostgreSQL that follows it, and answers questions in its place: as long as it is there, and knows enough.
+
+Who has just written reads what was written: until the copy has come so far, the original answers.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError
+
+from registry.access import Access
+from registry.storage.safety.sight import OPTION
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+RETRY_S = 5.0
+"""So long the original answers alone when the copy did not."""
+_REACHED = "SELECT pg_current_wal_insert_lsn()::text"
+_HAS = "SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn"
+_TOO_LONG = ("55P03", "57014")
+"""What takes too long there would take too long elsewhere."""
+
+
+class NotThere(Exception):
+    """The copy cannot answer now."""
+
+
+class Replica:
+    """The copy, seen from one process that writes to the original."""
+
+    def __init__(self, engine: Engine, original: Engine, begin: str) -> None:
+        self._engine, self._original = engine, original
+        self._begin = begin
+        self._has_written = True  # what was written before this process began counts, too
+        self._wanted: str | None = None
+        self._away_until = 0.0
+
+    def note_write(self) -> None:
+        """Something was written that whoever asks next must see."""
+        self._has_written = True
+
+    def read(self, work: Callable[[Connection], T], access: Access | None) -> T:
+        """What the copy answers; NotThere where the original must be asked instead."""
+        if time.monotonic() < self._away_until:
+            raise NotThere
+        wanted = self._place_wanted()
+        try:
+            with self._engine.execution_options(begin=self._begin, **{OPTION: access}).begin() as connection:
+                if wanted and not connection.exec_driver_sql(_HAS, (wanted,)).scalar():
+                    raise NotThere
+                if wanted == self._wanted:
+                    self._wanted = None
+                return work(connection)
+        except DBAPIError as exc:
+            if getattr(exc.orig, "sqlstate", None) in _TOO_LONG:
+                raise
+            logger.warning("The replica does not answer, the original does instead: %s", str(exc.orig).strip())
+            self._away_until = time.monotonic() + RETRY_S
+            raise NotThere from exc
+
+    def _place_wanted(self) -> str | None:
+        """How far the copy must have come: to where the original was behind this process's last write."""
+        if self._has_written:
+            self._has_written = False
+            try:
+                with self._original.connect() as connection:
+                    self._wanted = connection.exec_driver_sql(_REACHED).scalar_one()
+            except DBAPIError:
+                self._has_written = True
+                raise
+        return self._wanted
+
+    def close(self) -> None:
+        """Let go of it."""
+        self._engine.dispose()

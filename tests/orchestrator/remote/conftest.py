@@ -1,0 +1,32 @@
+"""Two laptops and a registry elsewhere, on each database in turn."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from orchestrator.service import Orchestrator
+from registry.registry import Registry
+from tests.orchestrator.remote.laptops import Laptop, Line
+
+
+@pytest.fixture
+async def elsewhere(database_url: str) -> AsyncIterator[Orchestrator]:
+    registry = Registry(database_url)
+    yield Orchestrator(registry)
+    registry.close()
+
+
+@pytest.fixture
+def line(elsewhere: Orchestrator) -> Line:
+    return Line(elsewhere)
+
+
+@pytest.fixture
+async def laptops(tmp_path: Path, line: Line) -> AsyncIterator[tuple[Laptop, Laptop]]:
+    both = Laptop(tmp_path / "one.db", line), Laptop(tmp_path / "two.db", line)
+    yield both
+    for laptop in both:
+        laptop.orchestrator.registry.close()

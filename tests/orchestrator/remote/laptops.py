@@ -1,0 +1,89 @@
+"""Machines with a registry each, and the line from them to a registry elsewhere."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from backoffice.app import create_app_over
+from orchestrator.remote.client import RemoteRegistry
+from orchestrator.remote.exchange import Exchanged, pull, push
+from orchestrator.service import Orchestrator
+from registry.registry import Registry
+
+URL = "http://127.0.0.1:8765"
+
+
+class Line(httpx.AsyncBaseTransport):
+    """A line to the registry elsewhere that can be cut, before a request arrives or before its answer does."""
+
+    def __init__(self, elsewhere: Orchestrator) -> None:
+        self._there = httpx.ASGITransport(create_app_over(elsewhere))
+        self.cuts: Callable[[], str] = lambda: ""
+        self.requests: list[str] = []
+        self.sent_bytes = 0
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        cut = self.cuts()
+        if cut == "before":
+            raise httpx.ConnectError("no line")
+        self.requests.append(f"{request.method} {request.url.path}")
+        self.sent_bytes += len(request.content)
+        answer = await self._there.handle_async_request(request)
+        if cut == "after":
+            raise httpx.ReadError("the line broke")
+        return answer
+
+
+def body_of(request: httpx.Request) -> bytes:
+    """What was sent, unpacked."""
+    is_packed = request.headers.get("content-encoding") == "gzip"
+    return gzip.decompress(request.content) if is_packed else request.content
+
+
+class Laptop:
+    """A machine with a registry of its own."""
+
+    def __init__(self, file: Path, line: Line) -> None:
+        self._url = f"sqlite:///{file}"
+        self.orchestrator = Orchestrator(Registry(self._url))
+        self.line = line
+
+    def crash(self) -> None:
+        """Lose all that is only remembered, and start again."""
+        self.orchestrator.registry.close()
+        self.orchestrator = Orchestrator(Registry(self._url))
+
+    async def log(self, channel: str, *texts: str, start: int = 0, **meta: Any) -> None:
+        messages = [
+            {"role": "assistant" if at % 2 else "user", "text": text, "timestamp": f"2026-03-02T10:{start + at:02}:00Z"}
+            for at, text in enumerate(texts)
+        ]
+        given = {"operation": "conversation_log", "channel": channel, "messages": messages, "metadata": meta}
+        assert (await self.orchestrator.run({**given, "source": "cursor"}))["success"]
+
+    async def push(self) -> Exchanged:
+        return await self._exchange(push)
+
+    async def pull(self) -> Exchanged:
+        return await self._exchange(pull)
+
+    async def _exchange(self, way: Any) -> Exchanged:
+        done = Exchanged()
+        async with RemoteRegistry(URL, transport=self.line) as remote:
+            await way(self.orchestrator, remote, done)
+        return done
+
+
+async def said(orchestrator: Orchestrator) -> dict[str, list[str]]:
+    """The texts of every channel, in their order."""
+    found: dict[str, list[str]] = {}
+    sessions = (await orchestrator.run({"operation": "list", "query": {"limit": 100}}))["sessions"]
+    for session in sessions:
+        rows = await orchestrator.registry.get_conversations(session["channel"])
+        found[session["channel"]] = [row["text"] for row in rows]
+    return found

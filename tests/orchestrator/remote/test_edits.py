@@ -1,0 +1,224 @@
+"""Names, tags, deletions and forgetting: said on one machine they hold on the others, and the last word stands."""
+
+from __future__ import annotations
+
+import random
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from orchestrator.remote.client import Unreachable
+from orchestrator.service import Orchestrator
+from registry.storage.remote import waiting_for
+from tests.orchestrator.remote.laptops import URL, Laptop, said
+
+pytestmark = pytest.mark.anyio
+
+Laptops = tuple[Laptop, Laptop]
+QUESTION, ANSWER = "Why does the basket lose items?", "The session expires."
+
+
+async def ask(orchestrator: Orchestrator, operation: str, channel: str | None = None, **query: Any) -> dict[str, Any]:
+    given = {"operation": operation, "query": query} | ({"channel": channel} if channel else {})
+    answer = await orchestrator.run(given)
+    assert answer["success"], answer
+    return answer
+
+
+async def name(laptop: Laptop, channel: str = "basket", **query: Any) -> None:
+    await ask(laptop.orchestrator, "tag", channel, **query)
+
+
+async def exchange(*laptops: Laptop) -> None:
+    """Twice each, so that what the last one says reaches the first."""
+    for laptop in (*laptops, *laptops):
+        await laptop.pull()
+        await laptop.push()
+
+
+async def names(orchestrator: Orchestrator) -> list[tuple[str | None, str | None, list[str]]]:
+    sessions = (await ask(orchestrator, "list"))["sessions"]
+    return sorted((one["title"], one["nickname"], one["tags"]) for one in sessions)
+
+
+@pytest.fixture
+async def both(laptops: Laptops) -> Laptops:
+    """Both know one conversation."""
+    one, two = laptops
+    await one.log("basket", QUESTION, ANSWER)
+    await exchange(one, two)
+    return laptops
+
+
+async def test_names_and_tags_travel_both_ways(both: Laptops, elsewhere: Orchestrator) -> None:
+    one, two = both
+    await name(one, title="Lost basket", nickname="basket1", add_tags=["shop"])
+    await exchange(one, two)
+    await name(two, remove_tags=["shop"], add_tags=["web"])
+    await exchange(two, one)
+    for orchestrator in (one.orchestrator, two.orchestrator, elsewhere):
+        assert await names(orchestrator) == [("Lost basket", "basket1", ["web"])]
+
+
+async def test_the_later_word_stands_whichever_comes_first(both: Laptops, elsewhere: Orchestrator) -> None:
+    one, two = both
+    await name(one, nickname="early", add_tags=["early", "both"])
+    await name(two, nickname="late", add_tags=["late", "both"])
+    await name(one, remove_tags=["both"])
+    await exchange(two, one)
+    for orchestrator in (one.orchestrator, two.orchestrator, elsewhere):
+        assert await names(orchestrator) == [(None, "late", ["early", "late"])]
+
+
+async def test_of_two_channels_with_one_name_the_later_has_it(laptops: Laptops, elsewhere: Orchestrator) -> None:
+    one, two = laptops
+    await one.log("basket", QUESTION, title="A")
+    await two.log("phone", "And on the phone?", title="B")
+    await name(one, "basket", nickname="shop")
+    await name(two, "phone", nickname="Shop")
+    await exchange(one, two)
+    for orchestrator in (one.orchestrator, two.orchestrator, elsewhere):
+        assert await names(orchestrator) == [("A", None, []), ("B", "Shop", [])]
+
+
+async def test_a_deleted_message_is_deleted_everywhere_and_comes_back(both: Laptops, elsewhere: Orchestrator) -> None:
+    one, two = both
+    [_, second] = await one.orchestrator.registry.get_conversations("basket")
+    await ask(one.orchestrator, "delete", id=second["id"])
+    await exchange(one, two)
+    for orchestrator in (one.orchestrator, two.orchestrator, elsewhere):
+        assert await said(orchestrator) == {"basket": [QUESTION]}
+    await ask(one.orchestrator, "restore", id=second["id"])
+    await exchange(one, two)
+    for orchestrator in (one.orchestrator, two.orchestrator, elsewhere):
+        assert await said(orchestrator) == {"basket": [QUESTION, ANSWER]}
+
+
+async def test_a_deleted_conversation_goes_and_what_is_said_later_stays(both: Laptops, elsewhere: Orchestrator) -> None:
+    one, two = both
+    await ask(one.orchestrator, "delete", "basket")
+    later = {"role": "user", "text": "And on the phone?"}  # said now, which is after the deletion
+    await two.orchestrator.registry.save_conversation("basket", [later], "cursor")
+    await exchange(one, two)
+    for orchestrator in (one.orchestrator, two.orchestrator, elsewhere):
+        assert await said(orchestrator) == {"basket": ["And on the phone?"]}
+
+
+async def test_what_was_restored_before_another_machine_knew_it_comes_there(
+    laptops: Laptops, elsewhere: Orchestrator
+) -> None:
+    one, two = laptops
+    await one.log("basket", QUESTION, ANSWER)
+    await one.push()
+    await ask(elsewhere, "delete", "basket")
+    await exchange(one, two)
+    assert await said(one.orchestrator) == await said(two.orchestrator) == {}
+    await ask(elsewhere, "restore", "basket")
+    await exchange(one, two)
+    assert await said(one.orchestrator) == await said(two.orchestrator) == {"basket": [QUESTION, ANSWER]}
+
+
+async def test_what_was_restored_before_it_was_sent_goes(laptops: Laptops, elsewhere: Orchestrator) -> None:
+    one, _ = laptops
+    await one.log("basket", QUESTION)
+    await ask(one.orchestrator, "delete", "basket")
+    await one.log("phone", "And on the phone?")
+    await exchange(one)
+    await one.orchestrator.registry.write(lambda tx: tx.exec_driver_sql("UPDATE remote SET sent = 1000000"))
+    await ask(one.orchestrator, "restore", "basket")
+    await exchange(one)
+    assert await said(elsewhere) == {"basket": [QUESTION], "phone": ["And on the phone?"]}
+
+
+@pytest.mark.parametrize("what", ["channel", "message"])
+async def test_what_is_forgotten_here_is_forgotten_everywhere(
+    both: Laptops, elsewhere: Orchestrator, what: str
+) -> None:
+    one, two = both
+    [_, second] = await one.orchestrator.registry.get_conversations("basket")
+    if what == "channel":
+        await ask(one.orchestrator, "delete", "basket", soft=False)
+    else:
+        await ask(one.orchestrator, "delete", id=second["id"], soft=False)
+    await exchange(one, two)
+    await two.log("basket", QUESTION, ANSWER)
+    await exchange(two, one)
+    left = {} if what == "channel" else {"basket": [QUESTION]}
+    for orchestrator in (one.orchestrator, two.orchestrator, elsewhere):
+        assert await said(orchestrator) == left
+
+
+async def test_what_is_to_be_told_of_the_forgotten_holds_no_word_of_it(both: Laptops) -> None:
+    one, _ = both
+    await ask(one.orchestrator, "delete", "basket", soft=False)
+    rows = await one.orchestrator.registry.read(lambda tx: str(tx.exec_driver_sql("SELECT * FROM edit").all()))
+    assert "conv_" in rows
+    assert "basket" not in rows
+
+
+async def test_what_is_known_already_is_done_once(both: Laptops, elsewhere: Orchestrator) -> None:
+    one, two = both
+    await name(one, nickname="shop")
+    await exchange(one, two)
+    runs = await elsewhere.registry.read(lambda tx: tx.exec_driver_sql("SELECT count(*) FROM execution").scalar())
+    await exchange(one, two, one)
+    standing = await one.orchestrator.registry.read(lambda tx: waiting_for(tx, URL))
+    assert (standing.edits, standing.edit_refused) == (0, None)
+    assert runs == await elsewhere.registry.read(
+        lambda tx: tx.exec_driver_sql("SELECT count(*) FROM execution").scalar()
+    )
+
+
+async def held(orchestrator: Orchestrator) -> dict[str, tuple[str | None, list[str], list[str]]]:
+    """Of each channel in which something is left its nickname, tags and texts."""
+    texts = await said(orchestrator)
+    sessions = (await ask(orchestrator, "list", limit=100))["sessions"]
+    return {
+        one["channel"]: (one["nickname"], one["tags"], sorted(texts[one["channel"]]))
+        for one in sessions
+        if texts[one["channel"]]
+    }
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_whatever_the_line_does_all_machines_agree_in_the_end(
+    laptops: Laptops, elsewhere: Orchestrator, seed: int
+) -> None:
+    chance = random.Random(seed)
+    said_by_now: dict[str, int] = {}
+
+    async def do_something(laptop: Laptop) -> None:
+        channel = chance.choice(("basket", "phone", "login"))
+        known = await laptop.orchestrator.registry.get_conversations(channel)
+        match chance.choice(("say", "say", "say", "tag", "untag", "call", "delete", "restore")):
+            case "say":
+                number = said_by_now[channel] = said_by_now.get(channel, 0) + 1
+                message = {"role": "user", "text": f"Question {number} about the {channel} of seed {seed}?"}
+                await laptop.orchestrator.registry.save_conversation(channel, [message], "cursor")
+            case "tag" if known:
+                await name(laptop, channel, add_tags=[chance.choice("abc")])
+            case "untag" if known:
+                await name(laptop, channel, remove_tags=[chance.choice("abc")])
+            case "call" if known:
+                await name(laptop, channel, nickname=f"{channel}-{chance.randrange(3)}")
+            case "delete" if known:
+                await ask(laptop.orchestrator, "delete", id=chance.choice(known)["id"])
+            case "restore" if known:
+                await ask(laptop.orchestrator, "restore", channel)
+
+    for laptop in laptops:
+        laptop.line.cuts = lambda: chance.choice(("", "", "before", "after"))
+    for _ in range(25):
+        laptop = chance.choice(laptops)
+        await do_something(laptop)
+        with suppress(Unreachable):
+            await chance.choice((laptop.pull, laptop.push))()
+        if chance.random() < 0.2:
+            laptop.crash()
+    for laptop in laptops:
+        laptop.line.cuts = lambda: ""
+    await exchange(*laptops)
+    states = [await held(one) for one in (elsewhere, *(laptop.orchestrator for laptop in laptops))]
+    assert states[0] == states[1] == states[2]
+    assert states[0]

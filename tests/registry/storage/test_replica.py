@@ -1,0 +1,141 @@
+"""Questions answered by a replica: a real one that follows by streaming, falls behind, and goes away."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from cli.upkeep.doctor import check_replica
+from orchestrator.service import Orchestrator
+from registry.errors import InvalidRequest
+from registry.registry import Registry
+from registry.settings import Settings
+from registry.storage import replica
+from registry.storage.migrate import migrate
+from tests.databases import PostgresServer, running_postgres, running_replica
+
+pytestmark = pytest.mark.anyio
+
+PATIENCE_S = 30.0
+
+
+@pytest.fixture(scope="module")
+def original() -> Iterator[PostgresServer]:
+    with running_postgres(autovacuum="off") as server:
+        migrate(server.url("postgres"))
+        yield server
+
+
+@pytest.fixture(scope="module")
+def copies() -> Iterator[ExitStack]:
+    """What runs until the last test ends it."""
+    with ExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture(scope="module")
+def copy(original: PostgresServer, copies: ExitStack) -> PostgresServer:
+    return copies.enter_context(running_replica(original))
+
+
+@pytest.fixture
+async def orchestrator(original: PostgresServer, copy: PostgresServer) -> AsyncIterator[Orchestrator]:
+    registry = Registry(original.url("postgres"), read_url=copy.url("postgres"))
+    yield Orchestrator(registry)
+    registry.close()
+
+
+async def log(orchestrator: Orchestrator, channel: str, text: str) -> None:
+    given = {"operation": "conversation_log", "channel": channel, "messages": [{"role": "user", "text": text}]}
+    assert (await orchestrator.run(given))["success"]
+
+
+async def found(orchestrator: Orchestrator, words: str) -> list[str]:
+    answer = await orchestrator.run({"operation": "search", "query": {"text": words}})
+    return [message["text"] for message in answer["messages"]]
+
+
+async def answers(orchestrator: Orchestrator) -> str:
+    """Who answers a question now."""
+    asking = orchestrator.registry.for_questions()
+    is_copy = await asking.read(lambda tx: tx.exec_driver_sql("SELECT pg_is_in_recovery()").scalar())
+    return "replica" if is_copy else "original"
+
+
+async def until(orchestrator: Orchestrator, wanted: str) -> None:
+    give_up = time.monotonic() + PATIENCE_S
+    while await answers(orchestrator) != wanted:
+        assert time.monotonic() < give_up
+
+
+def ask(server: PostgresServer, statement: Any) -> None:
+    with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
+        connection.execute(statement)
+
+
+async def test_who_has_written_reads_it_however_far_the_replica_is(
+    orchestrator: Orchestrator, copy: PostgresServer
+) -> None:
+    await log(orchestrator, "basket", "Why does the zanzibar basket lose items?")
+    await until(orchestrator, "replica")
+    assert len(await found(orchestrator, "zanzibar basket")) == 1
+    ask(copy, "SELECT pg_wal_replay_pause()")
+    await log(orchestrator, "phone", "And on the quokka phone?")
+    assert await answers(orchestrator) == "original"
+    assert len(await found(orchestrator, "quokka phone")) == 1
+    ask(copy, "SELECT pg_wal_replay_resume()")
+    await until(orchestrator, "replica")
+    assert len(await found(orchestrator, "quokka phone")) == 1
+
+
+def test_doctor_says_how_far_it_is(original: PostgresServer, copy: PostgresServer, tmp_path: Path) -> None:
+    url = original.url("postgres")
+    [found] = check_replica(Settings(home=tmp_path, database_url=url, database_read_url=copy.url("postgres")))
+    assert (found.state, found.what) == ("ok", "replica")
+    [wrong] = check_replica(Settings(home=tmp_path, database_url=url, database_read_url=url))
+    assert "no replica" in wrong.found
+
+
+async def test_records_of_runs_keep_no_question_from_the_replica(
+    orchestrator: Orchestrator, copy: PostgresServer
+) -> None:
+    await until(orchestrator, "replica")
+    ask(copy, "SELECT pg_wal_replay_pause()")
+    await found(orchestrator, "basket")
+    await orchestrator.settle()
+    assert await answers(orchestrator) == "replica"
+    ask(copy, "SELECT pg_wal_replay_resume()")
+
+
+async def test_a_replica_that_comes_back_answers_again(
+    orchestrator: Orchestrator, copy: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await until(orchestrator, "replica")
+    monkeypatch.setattr(replica, "RETRY_S", 0.0)
+    asking = orchestrator.registry.for_questions()
+    kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend'"
+    ask(copy, kill + " AND pid <> pg_backend_pid()")
+    assert await asking.read(lambda tx: tx.exec_driver_sql("SELECT 1").scalar()) == 1
+    await until(orchestrator, "replica")
+
+
+def test_a_replica_of_a_file_is_refused(sqlite_url: str) -> None:
+    with pytest.raises(InvalidRequest, match="to read from"):
+        Registry(sqlite_url, read_url="postgresql://nobody@/nothing")
+
+
+async def test_a_replica_that_is_gone_is_said_and_the_original_answers(
+    orchestrator: Orchestrator, copies: ExitStack, caplog: pytest.LogCaptureFixture
+) -> None:
+    await log(orchestrator, "lost", "Where is the wombat?")
+    await until(orchestrator, "replica")
+    copies.close()
+    assert await found(orchestrator, "wombat") == ["Where is the wombat?"]
+    assert await answers(orchestrator) == "original"
+    assert sum("The replica does not answer" in record.message for record in caplog.records) == 1
