@@ -296,7 +296,7 @@ class ResumeQuery(BaseModel):
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
     session_id: str = Field(min_length=1, max_length=300)
-    client: str = Field(alias="in", description="claude-code, codex, gemini-cli, opencode or copilot-cli")
+    client: str = Field(alias="in", description="claude-code, codex, gemini-cli, opencode, copilot-cli or qwen-code")
     last: int | None = Field(None, ge=1, description="only the last so many questions with their answers")
     max_tokens: int = Field(100_000, ge=1, description="what is older than fits is left out, and said to be")
     folder: str | None = Field(None, description="where the client is started; default: the session's own folder")

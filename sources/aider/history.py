@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
@@ -40,14 +41,21 @@ def chats_of(lines: Iterable[str]) -> Iterator[Chat]:
     """The chats of a history, in order; what stands before the first is none."""
     chat: Chat | None = None
     for line in lines:
-        if begin := _BEGIN.match(line):
+        if began := _began(line):
             if chat:
                 yield chat
-            chat = Chat(datetime.fromisoformat(begin[1]).astimezone())
+            chat = Chat(began)
         elif chat:
             chat.lines.append(line.rstrip("\r\n"))
     if chat:
         yield chat
+
+
+def _began(line: str) -> datetime | None:
+    begin = _BEGIN.match(line)
+    with suppress(ValueError, OverflowError, OSError):
+        return datetime.fromisoformat(begin[1]).astimezone() if begin else None
+    return None
 
 
 def drafts_of(chat: Chat) -> list[Draft]:
