@@ -49,7 +49,7 @@ from sources.base import FoundSession
 
 
 class MessageIn(BaseModel):
-    """One message as a client sends it; further fields are kept with it."""
+    """Further fields are kept with a message."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -66,7 +66,7 @@ class MessageIn(BaseModel):
 
 
 class Meta(BaseModel):
-    """What a client tells about the conversation; anything else is kept too."""
+    """About the conversation; anything else is kept too."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -80,7 +80,7 @@ class Meta(BaseModel):
 
 
 class ExtractQuery(BaseModel):
-    """Which part of a conversation is wanted. A plain string is its `text`."""
+    """The part that is wanted. A plain string is its `text`."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
@@ -93,7 +93,7 @@ class ExtractQuery(BaseModel):
     from_: Instant | None = Field(None, alias="from")
     to: EndInstant | None = None
     roles: Roles = Field(["user", "assistant"], min_length=1)
-    max_tokens: int | None = Field(None, ge=1, description="the texts together stay within it")
+    max_tokens: int | None = Field(None, ge=1, description="of all texts together")
     utc_offset_minutes: SkipJsonSchema[UtcOffset | None] = None
 
     @model_validator(mode="before")

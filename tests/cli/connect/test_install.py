@@ -83,6 +83,7 @@ def test_a_second_run_changes_nothing_and_uninstalling_leaves_nothing(
     assert "connected already" in again.output
     assert bare_ctxr("uninstall", client, "--yes").exit_code == 0
     assert written(tmp_path) == {}
+    assert list(tmp_path.rglob("*.bak")) == []
     assert "not connected" in bare_ctxr("uninstall", client, "--yes").output
 
 

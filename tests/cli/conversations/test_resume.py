@@ -30,6 +30,7 @@ PROGRAMS = {
     "gemini-cli": ("gemini", "0.61.0"),
     "opencode": ("opencode", "1.18.33"),
     "copilot-cli": ("copilot", "GitHub Copilot CLI 1.0.102."),
+    "qwen-code": ("qwen", "0.24.4"),
 }
 
 
