@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from cli.connect.client_version import for_its_version
 from cli.connect.connections import connection_of
 from cli.connect.emptied import remember, what_was
 from cli.connect.installation import INSTALLABLE, Edit, Part, parts_of
@@ -117,7 +118,7 @@ def _is_here(client: Client) -> bool:
 
 def _installing(client: Client, server: StdioServer, project: Path | None) -> list[Rewrite]:
     """What changes in each of the client's files; server and hooks may stand in the same."""
-    parts = parts_of(client, server, Places(Path.home(), os.environ), project)
+    parts = parts_of(for_its_version(client), server, Places(Path.home(), os.environ), project)
     return [change for file, some in _by_file(parts) if (change := _rewrite(file, some, lambda part: part.install))]
 
 
