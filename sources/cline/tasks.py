@@ -56,8 +56,7 @@ def _each(folder: Path, look: Callable[[str], Iterator[Kept | Skipped]]) -> Iter
 
 def _task(folder: str) -> Iterator[Kept | Skipped]:
     """What its user saw has all times; what the model was sent stands in where it is missing."""
-    found = (file_at(os.path.join(folder, name)) for name in (_VIEW, _SENT))
-    file = next(filter(None, found), None)
+    file = file_at(os.path.join(folder, _VIEW)) or file_at(os.path.join(folder, _SENT))
     if isinstance(file, File):
         yield Kept(file, os.path.basename(folder), os.path.join(folder, "history_item.json"))
     elif file:

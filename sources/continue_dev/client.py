@@ -11,5 +11,4 @@ CONTINUE = Client(
     history="`~/.continue`; `CONTINUE_GLOBAL_DIR` or `CTXR_CONTINUE_DIR`",
     shown_by=("continue",),
     folder=lambda places: places.folder("CONTINUE_GLOBAL_DIR", ".continue"),
-    is_logged_by_model=True,
 )

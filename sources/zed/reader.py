@@ -112,8 +112,10 @@ def _described(kind: object, content: object) -> tuple[Record, str]:
         return {}, f"data of a kind that is unknown to this reader: {kind}"
     try:
         value = read_json(unpacked(raw, LARGEST_DOCUMENT) if kind == "zstd" else raw)
-    except (OSError, *DAMAGED) as exc:
-        return {}, exc.strerror if isinstance(exc, OSError) and exc.strerror else f"cannot be decompressed: {exc}"
+    except OSError as exc:
+        return {}, exc.strerror or "cannot be decompressed"
+    except DAMAGED as exc:
+        return {}, f"cannot be decompressed: {exc}"
     return (value, "") if isinstance(value, dict) else ({}, "not a JSON object")
 
 
