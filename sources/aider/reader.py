@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
@@ -22,21 +24,32 @@ NAME = ".aider.chat.history.md"
 _LEVELS = 2
 """Below the home folder, where projects mostly lie: `~/shop`, `~/src/shop`."""
 _MOST_FOLDERS = 2000
+_AGAIN_S = 60.0
+"""How long what was found holds: projects are few, folders are many, and every question asks."""
 
 
+@dataclass(slots=True)
 class Aider:
     """Reads the histories, each a store. A project that lies deeper is found by its variable."""
 
-    name = AIDER.source
+    name: str = AIDER.source
+    _found: dict[tuple[Path, ...], tuple[float, list[Path]]] = field(default_factory=dict)
 
     def find(self, places: Places) -> Iterator[Path]:
         """The histories below the home folder, or below the folders that were named."""
         named = places.environment.get("CTXR_AIDER_DIRS", "")
-        roots = [Path(root).expanduser() for root in named.split(os.pathsep) if root] or [places.home]
-        found = [folder / NAME for root in roots for folder in _folders(root)]
+        roots = tuple(Path(root).expanduser() for root in named.split(os.pathsep) if root) or (places.home,)
+        found = [*self._histories(roots)]
         if own := places.environment.get("AIDER_CHAT_HISTORY_FILE"):
             found.append(Path(own).expanduser())
         yield from (path for path in dict.fromkeys(found) if path.is_file())
+
+    def _histories(self, roots: tuple[Path, ...]) -> list[Path]:
+        at, found = self._found.get(roots, (float("-inf"), []))
+        if time.monotonic() - at > _AGAIN_S:
+            found = [file for root in roots for folder in _folders(root) if (file := folder / NAME).is_file()]
+            self._found[roots] = time.monotonic(), found
+        return found
 
     def stamp(self, store: Path) -> str:
         """The file's own state."""
