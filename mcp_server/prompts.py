@@ -71,7 +71,7 @@ def add_prompts(server: MCPServer[Any]) -> None:
 
     @server.prompt(title="Go on in another client")
     async def elsewhere(
-        client: Annotated[str, Field(description="claude-code, codex, gemini-cli, opencode or copilot-cli")],
+        client: Annotated[str, Field(description="claude-code, codex, gemini-cli, opencode, copilot-cli or qwen-code")],
         session: Annotated[str, Field(description="nickname, id, or #1 for the latest")] = "#1",
     ) -> str:
         """Take a conversation along into another AI client."""

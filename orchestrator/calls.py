@@ -251,6 +251,16 @@ def project_of(asked: str, current: str | None) -> str | None:
     return {CURRENT: current, ALL: None}.get(asked, asked)
 
 
+def as_sessions(traced: Mapping[str, Any]) -> dict[str, Any]:
+    """What was found to have come about in conversations, as a list of these: each with its evidence and the commit."""
+    if not traced["success"]:
+        return dict(traced)
+    told = ("confidence", "why", "message_id", "commit")
+    sessions = [{**found["session"], **{name: found[name] for name in told}} for found in traced["found"]]
+    whole = {"total": len(sessions), "limit": len(sessions), "offset": 0, "has_more": False}
+    return {"success": True, "sessions": sessions, "pagination": whole}
+
+
 def looked_in(asked: str, current: str | None) -> dict[str, str]:
     """The folder that was looked in, as an answer tells it; and where `current` is not known, a note that says so."""
     unknown = "The folder this client works in is not known: these are all projects; pass project to narrow."

@@ -33,7 +33,7 @@ from orchestrator.field_types import (
 
 
 class ExtractQuery(BaseModel):
-    """Which part of a conversation is wanted. A plain string is its `text`."""
+    """The part that is wanted. A plain string is its `text`."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
@@ -46,7 +46,7 @@ class ExtractQuery(BaseModel):
     from_: Instant | None = Field(None, alias="from")
     to: EndInstant | None = None
     roles: Roles = Field(["user", "assistant"], min_length=1)
-    max_tokens: int | None = Field(None, ge=1, description="the texts together stay within it")
+    max_tokens: int | None = Field(None, ge=1, description="of all texts together")
     utc_offset_minutes: SkipJsonSchema[UtcOffset | None] = None
 
     @model_validator(mode="before")
@@ -249,7 +249,7 @@ class ResumeQuery(BaseModel):
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
     session_id: str = Field(min_length=1, max_length=300)
-    client: str = Field(alias="in", description="claude-code, codex, gemini-cli, opencode or copilot-cli")
+    client: str = Field(alias="in", description="claude-code, codex, gemini-cli, opencode, copilot-cli or qwen-code")
     last: int | None = Field(None, ge=1, description="only the last so many questions with their answers")
     max_tokens: int = Field(100_000, ge=1, description="what is older than fits is left out, and said to be")
     folder: str | None = Field(None, description="where the client is started; default: the session's own folder")

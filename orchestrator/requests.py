@@ -53,7 +53,7 @@ from sources.base import FoundSession
 
 
 class MessageIn(BaseModel):
-    """One message as a client sends it; further fields are kept with it."""
+    """Further fields are kept with a message."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -70,7 +70,7 @@ class MessageIn(BaseModel):
 
 
 class Meta(BaseModel):
-    """What a client tells about the conversation; anything else is kept too."""
+    """About the conversation; anything else is kept too."""
 
     model_config = ConfigDict(extra="allow")
 

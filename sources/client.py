@@ -34,6 +34,16 @@ class ServerList:
 
 
 @dataclass(frozen=True, slots=True)
+class Newer:
+    """Events that came with a version. An older one refuses a file that names them, and with it all other events."""
+
+    events: tuple[str, ...]
+    version: tuple[int, ...]
+    program: str
+    """The command that tells its version."""
+
+
+@dataclass(frozen=True, slots=True)
 class Hooks:
     """The commands that the client runs at its events: `file` in its folder names them."""
 
@@ -43,6 +53,7 @@ class Hooks:
     """Who says what in which event: the field of its payload. All other events tell only that there is news."""
     start: str = ""
     """The event of a chat's beginning, at which it takes in a note."""
+    newer: Newer | None = None
     file: str = "hooks.json"
     format: Literal["list", "groups", "plugin"] = "groups"
     """`hooks: {event: [handler]}` and a version, `hooks: {event: [{matcher?, hooks: [handler]}]}`, or a program."""

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from sources.aider.client import AIDER
 from sources.claude_code.client import CLAUDE_CODE
 from sources.client import Client
 from sources.cline.client import CLINE
 from sources.codex.client import CODEX
+from sources.continue_dev.client import CONTINUE
 from sources.copilot.client import COPILOT_CLI, VSCODE
 from sources.cursor.client import CURSOR
 from sources.cursor_agent.client import CURSOR_AGENT
 from sources.exports.client import CHATGPT, CLAUDE
 from sources.gemini.client import GEMINI_CLI
+from sources.goose.client import GOOSE
 from sources.opencode.client import OPENCODE
 from sources.qwen.client import QWEN_CODE
+from sources.roo.client import ROO_CODE
 from sources.windsurf.client import WINDSURF
 from sources.zed.client import ZED
 
@@ -28,7 +32,11 @@ CLIENTS: tuple[Client, ...] = (
     OPENCODE,
     QWEN_CODE,
     CLINE,
+    ROO_CODE,
     WINDSURF,
     ZED,
+    CONTINUE,
+    GOOSE,
+    AIDER,
     CHATGPT,
 )

@@ -25,6 +25,11 @@ _PATTERNS: dict[str, tuple[str, ...]] = {
         "workspaceStorage/*/GitHub.copilot-chat/transcripts/**/*",
         "globalStorage/emptyWindowChatSessions/*",
     ),
+    "qwen-code": ("projects/*/chats/*", "projects/*/subagents/**/*"),
+    "cline": ("tasks/*/*", "sessions/*/*", "state/taskHistory.json"),
+    "roo-code": ("tasks/*/*",),
+    "continue": ("sessions/*",),
+    "goose": ("*",),
     "opencode": ("session/**/*", "message/**/*", "part/**/*", "*/storage/**/*"),
 }
 """Of each client, below its store; a store that is a file stands for itself."""

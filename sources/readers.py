@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from sources.aider.reader import Aider
 from sources.base import Source
 from sources.claude_code.reader import ClaudeCode
+from sources.cline.reader import Cline
 from sources.codex.reader import Codex
+from sources.continue_dev.reader import Continue
 from sources.copilot.cli import CopilotCli
 from sources.copilot.vscode import CopilotVscode
 from sources.cursor.reader import CursorIde
 from sources.cursor_agent.reader import CursorAgent
 from sources.gemini.reader import GeminiCli
+from sources.goose.reader import Goose
 from sources.opencode.reader import OpenCode
+from sources.qwen.reader import QwenCode
+from sources.roo.reader import RooCode
+from sources.zed.reader import Zed
 
 READERS: tuple[Source, ...] = (
     ClaudeCode(),
@@ -21,4 +28,11 @@ READERS: tuple[Source, ...] = (
     CopilotCli(),
     CopilotVscode(),
     OpenCode(),
+    QwenCode(),
+    Cline(),
+    RooCode(),
+    Zed(),
+    Continue(),
+    Goose(),
+    Aider(),
 )

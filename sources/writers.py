@@ -7,10 +7,18 @@ from sources.codex.writer import CodexWriter
 from sources.copilot.writer import CopilotCliWriter
 from sources.gemini.writer import GeminiWriter
 from sources.opencode.writer import OpenCodeWriter
+from sources.qwen.writer import QwenWriter
 from sources.writing import Writer
 
 WRITERS: dict[str, Writer] = {
     writer.client.source: writer
-    for writer in (ClaudeCodeWriter(), CodexWriter(), GeminiWriter(), OpenCodeWriter(), CopilotCliWriter())
+    for writer in (
+        ClaudeCodeWriter(),
+        CodexWriter(),
+        GeminiWriter(),
+        OpenCodeWriter(),
+        CopilotCliWriter(),
+        QwenWriter(),
+    )
 }
 """By the client's source."""

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from backoffice.connections import Connection, ConnectionPart, Connections, State
+from cli.connect.client_version import for_its_version
 from cli.connect.installation import OURS, Part, parts_of
 from cli.connect.settings_files import read
 from cli.connect.snippets import SERVER, this_server
@@ -56,7 +57,7 @@ def _parts(client: Client, places: Places, projects: Sequence[Path]) -> Iterator
     if not client.command:
         yield from (_found(part) for part in parts_of(client, server, places))
         return
-    for part in parts_of(client, server, places):
+    for part in parts_of(for_its_version(client), server, places):
         looked_at = _looked_at(part, "ctxr", "install", client.command)
         is_passed_over = looked_at.state == "installed" and part.what == "hooks" and _untrusted(client, part.file)
         yield replace(looked_at, state="untrusted", command=None) if is_passed_over else looked_at

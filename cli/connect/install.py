@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from cli.connect.client_version import for_its_version
 from cli.connect.connections import connection_of
 from cli.connect.emptied import remember, what_was
 from cli.connect.installation import INSTALLABLE, Edit, Part, parts_of
@@ -117,17 +118,25 @@ def _is_here(client: Client) -> bool:
 
 def _installing(client: Client, server: StdioServer, project: Path | None) -> list[Rewrite]:
     """What changes in each of the client's files; server and hooks may stand in the same."""
-    parts = parts_of(client, server, Places(Path.home(), os.environ), project)
+    parts = parts_of(for_its_version(client), server, Places(Path.home(), os.environ), project)
     return [change for file, some in _by_file(parts) if (change := _rewrite(file, some, lambda part: part.install))]
 
 
 def _uninstalling(client: Client, project: Path | None) -> list[Rewrite]:
     """The same back. A file that was there and held nothing holds just that again."""
     parts = parts_of(client, this_server(), Places(Path.home(), os.environ), project)
-    found = [_rewrite(file, some, lambda part: part.uninstall) for file, some in _by_file(parts)]
-    return [
-        replace(change, after=what_was(change.file)) if change.after is None else change for change in found if change
-    ]
+    changes = ((_rewrite(file, some, lambda part: part.uninstall), some) for file, some in _by_file(parts))
+    return [_as_it_was(change, some) if change.after is None else change for change, some in changes if change]
+
+
+def _as_it_was(change: Rewrite, parts: Sequence[Part]) -> Rewrite:
+    """Of a file in which only we stood no copy is kept: nothing of it is anybody else's."""
+    only_us = _edited("", parts, lambda part: part.install)
+    return replace(
+        change,
+        after=what_was(change.file),
+        is_private=change.is_private or change.before == only_us.rstrip("\n") + "\n",
+    )
 
 
 def _by_file(parts: Iterable[Part]) -> Iterable[tuple[Path, list[Part]]]:
@@ -138,12 +147,13 @@ def _by_file(parts: Iterable[Part]) -> Iterable[tuple[Path, list[Part]]]:
 
 
 def _rewrite(file: Path, parts: Sequence[Part], edit_of: Callable[[Part], Edit]) -> Rewrite | None:
-    def edit(text: str) -> str:
-        for part in parts:
-            text = edit_of(part)(text)
-        return text
+    return rewrite(file, lambda text: _edited(text, parts, edit_of), any(part.is_private for part in parts))
 
-    return rewrite(file, edit, any(part.is_private for part in parts))
+
+def _edited(text: str, parts: Sequence[Part], edit_of: Callable[[Part], Edit]) -> str:
+    for part in parts:
+        text = edit_of(part)(text)
+    return text
 
 
 def _tell(client: Client, server: StdioServer, *, is_new: bool, is_in_project: bool) -> None:

@@ -38,7 +38,7 @@ IDENTITY = frozenset(
             "PYTHONPATH",
         ),
         *("CLAUDE_CONFIG_DIR", "CLINE_DATA_DIR", "CODEX_HOME", "COPILOT_HOME", "CURSOR_CONFIG_DIR"),
-        *("GEMINI_CLI_HOME", "QWEN_HOME"),
+        *("AIDER_CHAT_HISTORY_FILE", "CONTINUE_GLOBAL_DIR", "GEMINI_CLI_HOME", "GOOSE_PATH_ROOT", "QWEN_HOME"),
     }
 )
 """What decides, beside `CTXR_*`, which registry and which stores are meant: who is told otherwise shares nothing."""

@@ -20,16 +20,16 @@ from orchestrator.requests import ExtractRequest, LogRequest, MessageIn, Meta
 
 LOG = """\
 Save this chat to the user's Context Registry so that other AI clients can continue it. Call it after every turn with \
-the same channel each time; only the new turns are enough, and what was saved already is recognised. Name the channel \
+the same channel each time; the new turns are enough, what was saved is recognised. Name the channel \
 once per chat: {source}_session_{YYYYMMDD_HHMM}."""
 
 EXTRACT = """\
 Get the relevant part of a PAST or OTHER conversation, also one held in another AI client, quoted. Use it when the \
 user wants to continue, recall or reuse earlier work ("continue the fibonacci conversation", "지난번 인증 대화 \
 이어서"). Not for the current chat, which you already have. Put the user's own words, times included ("last Tuesday"), \
-into query.text, and always 3-4 other wordings into query.also. Without a channel the best one is found; others it \
-might have been are in candidates. Confidence low is a guess: say so. NOT_FOUND means that nothing relevant is kept: \
-do not guess. What has full_length is shortened: fetch_session_by_id with its message_id gives all of it."""
+into query.text, and always 3-4 other wordings into query.also. Without a channel the best one is found; others are in \
+candidates. Confidence low is a guess: say so. NOT_FOUND means that nothing relevant is kept: do not guess. What has \
+full_length is shortened: fetch_session_by_id with its message_id gives all of it."""
 
 
 class Logged(BaseModel):

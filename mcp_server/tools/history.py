@@ -12,11 +12,11 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from mcp_server.envelope import Envelope, reply
 from mcp_server.identity import client_name
-from orchestrator.calls import looked_in, project_of, source_of
+from orchestrator.calls import as_sessions, looked_in, project_of, source_of
 from orchestrator.field_types import EndInstant, Instant, Limit, Offset, Tags
 from orchestrator.lazy import RunOperation
-from orchestrator.queries import FetchQuery, ListQuery, TagQuery
-from orchestrator.requests import FetchRequest, ListRequest, TagRequest
+from orchestrator.queries import BlameQuery, FetchQuery, ListQuery, TagQuery
+from orchestrator.requests import BlameRequest, FetchRequest, ListRequest, TagRequest
 
 FETCHED_TOKENS = 6000
 """What is given of a session at once, unless the client asks for another size."""
@@ -24,11 +24,14 @@ FETCHED_TOKENS = 6000
 WHOLE_TOKENS = 1_000_000
 """A message that is asked for by its id is as long as the client lets through, unless another size is asked for."""
 
+MOST_TRACED = 100
+"""Conversations in which a line or a commit came about: beyond these evidence is thin."""
+
 READING = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 NAMING = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 
 PROJECT = "current (this client's folder), all, or a folder's path or name"
-SESSION_ID = "id or unique beginning of one, channel, nickname, or #3 for the third most recent"
+SESSION_ID = "id or its unique beginning, channel, nickname, or #3 for the third latest"
 WHEN = "ISO 8601 or words: yesterday, 7d, last week, 지난주"
 
 
@@ -97,7 +100,11 @@ class HistoryTools:
         tagged_only: bool = False,
         since: Since | None = None,
         until: EndInstant | None = None,
+        file: Annotated[str | None, Field(min_length=1, description="path or path:line")] = None,
+        commit: Annotated[str | None, Field(min_length=1)] = None,
     ) -> Annotated[CallToolResult, Envelope[Sessions]]:
+        if file or commit:
+            return await self._came_about(file, commit, limit, project, ctx)
         query = ListQuery(
             limit=limit, offset=offset, source=source, tag=tag, tagged_only=tagged_only, since=since, until=until
         )
@@ -119,6 +126,15 @@ class HistoryTools:
         self, ctx: Context[Any, Any], tag: Annotated[str, Field(min_length=1)], limit: Limit = 20, offset: Offset = 0
     ) -> Annotated[CallToolResult, Envelope[Sessions]]:
         return await self._listed("find_sessions_by_tag", ListQuery(limit=limit, offset=offset, tag=tag), "all", ctx)
+
+    async def _came_about(
+        self, file: str | None, commit: str | None, limit: int, project: str, ctx: Context[Any, Any]
+    ) -> CallToolResult:
+        """The best first, each with how sure it is and the commit."""
+        client, folder = client_name(ctx), project_of(project, self._project) or self._project or "."
+        query = BlameQuery(file=file, commit=commit, folder=folder, limit=min(limit, MOST_TRACED))
+        outcome = await self._run(BlameRequest(query=query, source=source_of(None, client)), client)
+        return reply("list_sessions", {**as_sessions(outcome), **looked_in(project, self._project)})
 
     async def _listed(self, tool: str, query: ListQuery, asked: str, ctx: Context[Any, Any]) -> CallToolResult:
         client = client_name(ctx)
@@ -197,7 +213,8 @@ class HistoryTools:
                 "List past sessions",
                 READING,
                 "List the user's PAST conversations with any AI client, latest first. Use it for 'what have I "
-                "been working on?' or 'what did I do yesterday?'. Not for the current chat.",
+                "been working on?' or 'what did I do yesterday?'. With file or commit (git): those in which it came "
+                "about. Not for the current chat.",
             ),
             (
                 self.list_recent_sessions,
@@ -236,7 +253,7 @@ class HistoryTools:
                 self.tag_current_session,
                 "Name this session",
                 NAMING,
-                "Give a session a nickname and more tags, so that the user can ask for it by name later ('tag this "
+                "Give a session a nickname and more tags, so that the user can ask for it by name ('tag this "
                 "as auth-design'). For the current chat pass the channel you log it to as session_id.",
             ),
         )

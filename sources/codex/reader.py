@@ -16,10 +16,10 @@ from sources.base import FoundSession, Places, Skipped
 from sources.codex.client import CODEX
 from sources.codex.records import parent_of
 from sources.codex.rollout import Rollout
-from sources.codex.zst import DAMAGED, open_plain
 from sources.kit import drafts
 from sources.kit.files import File, entries, look_at, store_entries, why_not
 from sources.kit.jsonl import Damage, Record, mapping, read_lines, records_of, string
+from sources.kit.zst import DAMAGED, open_plain
 
 _SETTINGS = ("CTXR_CODEX_DIR", "CODEX_HOME")
 _FOLDERS = ("sessions", "archived_sessions")

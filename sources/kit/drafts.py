@@ -97,7 +97,19 @@ def _instant(value: object) -> datetime | None:
 
 # What of its parameters says in a few words what a call does, what says most first.
 _SAYING_MOST = (
-    *("file_path", "filePath", "notebook_path", "path", "dir_path", "command", "cmd", "pattern", "query", "url"),
+    *(
+        "file_path",
+        "filePath",
+        "filepath",
+        "notebook_path",
+        "path",
+        "dir_path",
+        "command",
+        "cmd",
+        "pattern",
+        "query",
+        "url",
+    ),
     *("description", "skill"),
 )
 _LONGEST_TITLE = 200

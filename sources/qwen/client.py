@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from registry.domain import Role
 from sources.base import Places
 from sources.client import Client, Hooks, ServerList
 
@@ -17,11 +16,13 @@ QWEN_CODE = Client(
     source="qwen-code",
     name="Qwen Code",
     handshake=("qwen-code", "qwen-cli", "qwen-code-mcp-client"),
+    history="`~/.qwen`; `QWEN_HOME` or `CTXR_QWEN_CODE_DIR`",
+    shown_by=("qwen-code",),
     folder=_folder,
     servers=ServerList(lambda places: _folder(places) / "settings.json"),
     hooks=Hooks(
-        events=("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"),
-        said={"UserPromptSubmit": (Role.USER, "prompt"), "Stop": (Role.ASSISTANT, "last_assistant_message")},
+        events=("SessionStart", "Stop", "SessionEnd"),
+        said={},  # its own files have it all
         start="SessionStart",
         file="settings.json",
         is_among_settings=True,

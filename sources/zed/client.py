@@ -19,6 +19,9 @@ ZED = Client(
     source="zed",
     name="Zed",
     handshake=("zed",),
+    history="`~/.local/share/zed/threads/threads.db` (macOS: `~/Library/Application Support/Zed/threads`), with the "
+    "extra `zst`; `CTXR_ZED_DIR`",
+    shown_by=("zed",),
     folder=_folder,
     servers=ServerList(lambda places: _folder(places) / "settings.json", key="context_servers"),
     is_logged_by_model=True,

@@ -10,14 +10,22 @@ from hypothesis import strategies as st
 
 from tests.sources.anything import ANYTHING, change, check_all
 from tests.sources.claude_code.claude_code_fuzz import CLAUDE_CODE
+from tests.sources.cline.cline_fuzz import CLINE_SESSION, CLINE_TASK
 from tests.sources.codex.codex_fuzz import CODEX
+from tests.sources.continue_dev.continue_fuzz import CONTINUE
 from tests.sources.copilot.copilot_cli_fuzz import COPILOT_CLI
 from tests.sources.cursor.cursor_fuzz import CURSOR
 from tests.sources.cursor_agent.cursor_agent_fuzz import CURSOR_AGENT, CURSOR_TRANSCRIPTS
 from tests.sources.fuzzing import Format, lines_of
 from tests.sources.gemini.gemini_fuzz import GEMINI_CLI
+from tests.sources.goose.goose_fuzz import GOOSE
+from tests.sources.qwen.qwen_fuzz import QWEN_CODE
+from tests.sources.zed.zed_fuzz import ZED
 
-FORMATS = (CLAUDE_CODE, CODEX, COPILOT_CLI, CURSOR, CURSOR_AGENT, CURSOR_TRANSCRIPTS, GEMINI_CLI)
+FORMATS = (
+    *(CLAUDE_CODE, CODEX, COPILOT_CLI, CURSOR, CURSOR_AGENT, CURSOR_TRANSCRIPTS, GEMINI_CLI),
+    *(QWEN_CODE, CLINE_TASK, CLINE_SESSION, CONTINUE, ZED, GOOSE),
+)
 OF_LINES = [each for each in FORMATS if each.read_bytes]
 
 every_format = pytest.mark.parametrize("client", FORMATS, ids=lambda each: each.name)

@@ -63,6 +63,7 @@ CLIENTS: dict[str, tuple[str, ...]] = {
     "제미니": ("gemini", "gemini-cli"),
     "copilot": ("copilot-vscode", "copilot-cli"), "코파일럿": ("copilot-vscode", "copilot-cli"),
     "opencode": ("opencode",), "오픈코드": ("opencode",),
+    "qwen code": ("qwen-code",), "cline": ("cline",), "roo code": ("roo-code",), "zed": ("zed",), "aider": ("aider",),
     "カーソル": ("cursor", "cursor-agent"), "クロード": ("claude", "claude-code"),
 }  # fmt: skip
 """What people call a client, and the sources of its conversations."""

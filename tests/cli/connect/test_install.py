@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import shlex
 import sys
 import tomllib
@@ -71,6 +72,22 @@ def test_cursor_gets_its_server_its_hooks_and_the_rule_of_a_project(empty_home: 
     assert "cursor://anysphere.cursor-deeplink/mcp/install?name=context-registry&config=" in result.output
 
 
+@pytest.mark.parametrize(("version", "has_start"), [("2.3.41", False), ("2.4.0", True), ("3.18.25", True), ("?", True)])
+def test_a_cursor_too_old_for_an_event_is_not_given_it(
+    empty_home: Path, monkeypatch: pytest.MonkeyPatch, version: str, has_start: bool
+) -> None:
+    program = empty_home / "bin" / "cursor"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\necho {version}\necho 0123abc\n", encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
+    assert bare_ctxr("install", "cursor", "--yes").exit_code == 0
+    events = json_in(empty_home / ".cursor" / "hooks.json")["hooks"].keys()
+    assert ("sessionStart" in events, "sessionEnd" in events) == (has_start, has_start)
+    assert {"beforeSubmitPrompt", "afterAgentResponse", "stop"} <= events
+    assert "connected already" in bare_ctxr("install", "cursor", "--yes").output
+
+
 @pytest.mark.parametrize("client", INSTALLABLE)
 def test_a_second_run_changes_nothing_and_uninstalling_leaves_nothing(
     empty_home: Path, tmp_path: Path, client: str
@@ -83,6 +100,7 @@ def test_a_second_run_changes_nothing_and_uninstalling_leaves_nothing(
     assert "connected already" in again.output
     assert bare_ctxr("uninstall", client, "--yes").exit_code == 0
     assert written(tmp_path) == {}
+    assert list(tmp_path.rglob("*.bak")) == []
     assert "not connected" in bare_ctxr("uninstall", client, "--yes").output
 
 

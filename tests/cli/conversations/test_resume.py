@@ -30,6 +30,7 @@ PROGRAMS = {
     "gemini-cli": ("gemini", "0.61.0"),
     "opencode": ("opencode", "1.18.33"),
     "copilot-cli": ("copilot", "GitHub Copilot CLI 1.0.102."),
+    "qwen-code": ("qwen", "0.24.4"),
 }
 
 
@@ -90,12 +91,19 @@ def goes_on(client: str, path: Path, session_id: str, question: str) -> None:
         "codex": {"type": "event_msg", "payload": {"type": "user_message", "message": question}},
         "gemini-cli": {"id": "new", "type": "user", "content": [{"text": question}]},
         "copilot-cli": {"id": "new", "type": "user.message", "data": {"content": question, "messageId": "new"}},
+        "qwen-code": {
+            "type": "user",
+            "uuid": "new",
+            "parentUuid": json.loads(path.read_text().splitlines()[-1]).get("uuid") if client == "qwen-code" else None,
+            "sessionId": session_id,
+            "message": {"role": "user", "parts": [{"text": question}]},
+        },
     }
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps({**records[client], "timestamp": at}) + "\n")
 
 
-@pytest.mark.parametrize("client", ["claude-code", "codex", "gemini-cli", "copilot-cli"])
+@pytest.mark.parametrize("client", ["claude-code", "codex", "gemini-cli", "copilot-cli", "qwen-code"])
 def test_what_is_said_in_the_other_client_joins_the_conversation(
     ctxr: Ctxr, folder: Path, installed: Path, client: str
 ) -> None:

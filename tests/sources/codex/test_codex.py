@@ -15,8 +15,8 @@ from registry.domain import Role, Session
 from sources.base import FoundSession, Places, Skipped, Source
 from sources.claude_code.reader import ClaudeCode
 from sources.codex import rollout as codex_rollout
-from sources.codex import zst
 from sources.codex.reader import Codex
+from sources.kit import zst
 from tests.sources.codex.codex_files import CWD, Rollout, flat, legacy, paginated, thread_id, write
 from tests.sources.untouched import opened_files, state_of
 

@@ -1,7 +1,8 @@
-"""Files that a client has compressed with Zstandard, as bytes of their contents. Streaming."""
+"""What a client has compressed with Zstandard, as bytes of its contents."""
 
 from __future__ import annotations
 
+import errno
 import io
 from typing import BinaryIO, cast
 
@@ -33,3 +34,15 @@ def open_plain(path: str) -> BinaryIO:
     decompressor = zstandard.ZstdDecompressor(max_window_size=_LARGEST_WINDOW)
     reader = decompressor.stream_reader(file, read_across_frames=True, closefd=True)
     return io.BufferedReader(cast(io.RawIOBase, reader))
+
+
+def unpacked(content: bytes, most: int) -> bytes:
+    """What was compressed. Raises OSError where it is longer than `most` bytes, or without the library; or DAMAGED."""
+    if not HAS_ZST:
+        raise OSError(0, MISSING)
+    decompressor = zstandard.ZstdDecompressor(max_window_size=_LARGEST_WINDOW)
+    with decompressor.stream_reader(content) as reader:
+        found = reader.read(most + 1)
+    if len(found) > most:
+        raise OSError(errno.EFBIG, "too large to be read as a whole")
+    return found

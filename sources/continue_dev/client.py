@@ -1,0 +1,14 @@
+"""Continue: its extensions for editors and its command line, which share one folder."""
+
+from __future__ import annotations
+
+from sources.client import Client
+
+CONTINUE = Client(
+    source="continue",
+    name="Continue",
+    handshake=("continue", "continue-client", "continue-cli-client"),
+    history="`~/.continue`; `CONTINUE_GLOBAL_DIR` or `CTXR_CONTINUE_DIR`",
+    shown_by=("continue",),
+    folder=lambda places: places.folder("CONTINUE_GLOBAL_DIR", ".continue"),
+)

@@ -1,0 +1,73 @@
+"""In which conversations a line or a commit came about, as an AI client asks it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp.types import CallToolResult, Implementation
+
+from mcp_server.server import create_server
+from orchestrator.service import Orchestrator
+
+pytestmark = pytest.mark.anyio
+
+LINE = "    return sum(row.price for row in basket if row.is_kept) or DEFAULT_TOTAL"
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """A repository with one line in one commit."""
+    shop = tmp_path / "shop"
+    shop.mkdir()
+    (shop / "basket.py").write_text(f"def total(basket):\n{LINE}\n", encoding="utf-8")
+    when = {"GIT_AUTHOR_DATE": "1772442000 +0000", "GIT_COMMITTER_DATE": "1772442000 +0000"}
+    env = {**os.environ, **when, "GIT_CONFIG_GLOBAL": os.devnull}
+    who = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")
+    for words in (("init", "-q"), ("add", "-A"), ("commit", "-q", "-m", "Add the total")):
+        subprocess.run(["git", *who, "-C", str(shop), *words], env=env, check=True, capture_output=True)
+    return shop
+
+
+async def ask(orchestrator: Orchestrator, shop: Path, **arguments: Any) -> dict[str, Any]:
+    """One call, from a client that works in that folder."""
+    server = create_server(orchestrator.run, project=str(shop))
+    async with Client(server, client_info=Implementation(name="cursor-vscode", version="1.0")) as client:
+        answer = await client.call_tool("list_sessions", arguments)
+    assert isinstance(answer, CallToolResult)
+    assert isinstance(answer.structured_content, dict)
+    return answer.structured_content
+
+
+async def said(orchestrator: Orchestrator, shop: Path, channel: str, text: str) -> None:
+    messages = [
+        {"role": "user", "text": "Write the total of a basket.", "timestamp": "2026-03-02T08:40:00Z"},
+        {"role": "assistant", "text": text, "timestamp": "2026-03-02T08:41:00Z"},
+    ]
+    meta = {"source": "codex", "project": str(shop), "title": channel}
+    logged = {"operation": "conversation_log", "channel": channel, "messages": messages, "meta": meta}
+    assert (await orchestrator.run(logged))["success"]
+
+
+@pytest.mark.parametrize("asked", [{"file": "basket.py:2"}, {"file": "basket.py"}, {"commit": "HEAD"}])
+async def test_the_conversation_in_which_it_came_about_is_first(
+    orchestrator: Orchestrator, shop: Path, asked: dict[str, str]
+) -> None:
+    await said(orchestrator, shop, "wrote it", f"```python\ndef total(basket):\n{LINE}\n```")
+    await said(orchestrator, shop, "speaks of it", "A basket needs a total, I think.")
+    answer = await ask(orchestrator, shop, **asked)
+    first = answer["result"]["sessions"][0]
+    assert (first["title"], first["confidence"]) == ("wrote it", "high")
+    assert first["commit"]["summary"] == "Add the total"
+    assert first["message_id"].startswith("conv_")
+    assert answer["result"]["pagination"]["total"] == len(answer["result"]["sessions"])
+
+
+async def test_what_git_does_not_know_is_told(orchestrator: Orchestrator, shop: Path) -> None:
+    assert (await ask(orchestrator, shop, file="nowhere.py"))["error"]["code"] == "NOT_FOUND"
+    both = await ask(orchestrator, shop, file="basket.py", commit="HEAD")
+    assert both["error"]["code"] == "INVALID_REQUEST"

@@ -1,0 +1,149 @@
+"""What a user sees of the chats that Aider keeps in each project."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from registry.domain import Session
+from sources.aider.history import chats_of, drafts_of
+from sources.aider.reader import NAME, Aider
+from sources.base import Places
+from sources.kit import drafts
+from tests.sources.anything import check
+from tests.sources.reading import found, results, said, seen_of
+from tests.sources.untouched import state_of
+
+TAG = "thinking-content-7bbeb8e1441453ad999a0bbba8a46d4b"
+FIRST = f"""
+# aider chat started at 2026-11-22 07:11:16
+
+> aider --model openai/gpt-4o --message Why?
+and the second line of that  \n> Aider v0.86.2  \n> Main model: openai/gpt-4o with diff edit format  \n
+#### Why is the basket empty? 안녕  \n#### And since when?  \n
+<{TAG}>
+
+It returns a new list.
+
+</{TAG}>
+
+I will change it.
+
+> a line that the model quotes
+
+basket.py
+```python
+<<<<<<< SEARCH
+    return []
+=======
+    return items
+>>>>>>> REPLACE
+```
+
+> Tokens: 2.6k sent, 92 received. Cost: $0.0073 message, $0.0073 session.  \n> Applied edit to basket.py  \n"""
+SECOND = """
+# aider chat started at 2026-11-23 08:00:00
+
+> Aider v0.86.2  \n
+#### Hi  \n
+Hello
+"""
+
+
+def write(project: Path, *chats: str) -> Path:
+    """A project's history."""
+    project.mkdir(parents=True, exist_ok=True)
+    (project / NAME).write_text("".join(chats), encoding="utf-8")
+    return project / NAME
+
+
+def test_chats_read_as_they_went(tmp_path: Path) -> None:
+    first, second = found(Aider(), write(tmp_path / "shop", FIRST, SECOND))
+
+    assert [kind for kind, _ in said(first.session)] == ["system", "user", "thinking", "assistant", "tool", "system"]
+    told, asked, thought, answer, edit, _ = (each.text for each in first.session.messages)
+    assert told.startswith("aider --model openai/gpt-4o --message Why?\nand the second line of that")
+    assert asked == "Why is the basket empty? 안녕\nAnd since when?"
+    assert thought == "It returns a new list."
+    assert answer.startswith("I will change it.\n\n> a line that the model quotes")
+    assert answer.endswith("```")
+    assert edit == "edit basket.py"
+    assert said(second.session)[1:] == [("user", "Hi"), ("assistant", "Hello")]
+
+
+def test_chats_keep_project_model_edits_and_when_they_began(tmp_path: Path) -> None:
+    first, second = found(Aider(), write(tmp_path / "shop", FIRST, SECOND))
+
+    assert first.session.project == str(tmp_path / "shop")
+    assert first.session.title == "Why is the basket empty? 안녕 And since when?"
+    assert first.session.session_id != second.session.session_id
+    told, asked, _, answer, edit, _ = first.session.messages
+    assert told.timestamp == datetime(2026, 11, 22, 7, 11, 16).astimezone()
+    assert asked.more == {"time": "inferred"}
+    assert answer.more["model"] == "openai/gpt-4o"
+    assert edit.more["tool"]["params"] == {"file_path": "basket.py"}
+
+
+def test_the_same_time_in_two_projects_makes_two_conversations(tmp_path: Path) -> None:
+    ids = {found(Aider(), write(tmp_path / name, SECOND))[0].session.session_id for name in ("shop", "till")}
+    assert len(ids) == 2
+
+
+def test_only_the_chat_that_went_on_is_read_again(tmp_path: Path) -> None:
+    store = write(tmp_path, FIRST, SECOND)
+    seen, stamp = seen_of(Aider(), store), Aider().stamp(store)
+    assert found(Aider(), store, seen) == []
+
+    write(tmp_path, FIRST, SECOND, "\n#### More?  \n\nNo\n")
+    assert Aider().stamp(store) != stamp
+    assert [said(each.session)[-1] for each in found(Aider(), store, seen)] == [("assistant", "No")]
+
+
+def test_a_start_without_a_word_and_two_in_one_second_do_no_harm(tmp_path: Path) -> None:
+    empty = "# aider chat started at 2026-11-22 07:11:16\n\n> Aider v0.86.2  \n"
+    store = write(tmp_path, "rubbish before\n", empty, empty, SECOND)
+    one, two, talk = found(Aider(), store)
+    assert [each.skipped[0].why for each in (one, two)] == ["no conversation in it"] * 2
+    assert one.key != two.key
+    assert not talk.skipped
+
+
+def test_histories_are_found_below_the_home_folder_or_where_the_variables_say(tmp_path: Path) -> None:
+    near = [write(tmp_path / name, SECOND) for name in ("", "shop", "src/till")]
+    for name in ("a/b/deep", ".cache/hidden"):
+        write(tmp_path / name, SECOND)
+    assert sorted(Aider().find(Places(tmp_path, {}))) == sorted(near)
+
+    deep = tmp_path / "a" / "b" / "deep"
+    assert list(Aider().find(Places(tmp_path, {"CTXR_AIDER_DIRS": str(deep)}))) == [deep / NAME]
+    own = tmp_path / "elsewhere.md"
+    own.write_text(SECOND, encoding="utf-8")
+    assert own in list(Aider().find(Places(tmp_path, {"AIDER_CHAT_HISTORY_FILE": str(own)})))
+
+
+def test_nothing_is_changed_by_reading(tmp_path: Path) -> None:
+    store = write(tmp_path, FIRST, SECOND)
+    before = state_of(tmp_path)
+    results(Aider(), store)
+    assert state_of(tmp_path) == before
+
+
+@given(
+    st.lists(
+        st.sampled_from(["# aider chat started at 2026-11-22 07:11:16", "#### ", "> ", "a", "  ", f"<{TAG}>", "\0", ""])
+        | st.text(max_size=9),
+        max_size=20,
+    )
+)
+def test_any_lines_make_chats(lines: list[str]) -> None:
+    for chat in chats_of([*lines, "# aider chat started at 2026-11-22 07:11:16", *lines]):
+        check(Session("s", drafts.messages_of(drafts_of(chat), chat.began)))
+
+
+@pytest.mark.parametrize("day", ["2026-13-45 99:99:99", "not a time"])
+def test_what_is_no_time_begins_no_chat(day: str) -> None:
+    assert list(chats_of([f"# aider chat started at {day}", "#### Hi"])) == []

@@ -1,0 +1,159 @@
+"""What a user sees of the conversations that Cline and Roo Code keep."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from registry.domain import Role
+from sources.base import Places
+from sources.cline.reader import Cline
+from sources.roo.reader import RooCode
+from tests.sources.cline.cline_files import (
+    SESSION,
+    SHOP,
+    TASK,
+    message,
+    said,
+    text,
+    working_session,
+    working_view,
+    write_session,
+    write_task,
+)
+from tests.sources.reading import found, results, seen_of
+from tests.sources.reading import said as told
+from tests.sources.untouched import state_of
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """The client's folder, with nothing in it."""
+    folder = tmp_path / ".cline" / "data"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def test_a_task_reads_as_its_user_saw_it(store: Path) -> None:
+    write_task(store, working_view(), [])
+    [each] = found(Cline(), store)
+
+    assert told(each.session) == [
+        ("user", "Why is the basket empty? 안녕"),
+        ("thinking", "It returns a new list."),
+        ("assistant", "I will look."),
+        ("tool", "readFile basket.py\n\nreturn []"),
+        ("tool", "execute_command pytest\n\n1 failed\n\nin 0.1 s"),
+        ("assistant", "Shall I mend it?"),
+        ("user", "Yes"),
+        ("error", "quota"),
+        ("assistant", "It makes a new list."),
+    ]
+    assert (each.session.session_id, each.session.project, each.skipped) == (TASK, SHOP, ())
+    assert each.session.title == "Why is the basket empty? 안녕"
+    asked, thought, answer, _, ran, *_ = each.session.messages
+    assert asked.more["attachments"] == ["image"]
+    assert thought.more["usage"]["input_tokens"] == 90
+    assert answer.more["model"] == "claude-sonnet-4-6"
+    assert ran.more["tool"] == {
+        "name": "execute_command",
+        "params": {"command": "pytest"},
+        "result": "1 failed\nin 0.1 s",
+        "status": "completed",
+    }
+    assert not any("time" in each.more for each in each.session.messages)
+
+
+def test_a_session_of_the_command_line_reads_as_it_went(store: Path) -> None:
+    write_session(store, working_session(), metadata={"title": "The empty basket"})
+    [each] = found(Cline(), store)
+
+    assert told(each.session) == [
+        ("user", "Why is the basket empty? 안녕"),
+        ("thinking", "It returns a new list."),
+        ("assistant", "I will look."),
+        ("tool", "read_files basket.py\n\nreturn []"),
+        ("tool", "run pytest\n\n1 failed"),
+        ("assistant", "It makes a new list."),
+    ]
+    assert (each.session.session_id, each.session.project, each.skipped) == (SESSION, SHOP, ())
+    assert each.session.title == "The empty basket"
+    _, thought, answer, looked, ran, _ = each.session.messages
+    assert thought.more["usage"] == {"input_tokens": 90, "output_tokens": 4}
+    assert answer.more == {"native_id": "m1:1", "model": "fake"}
+    assert [call.more["tool"]["status"] for call in (looked, ran)] == ["completed", "failed"]
+
+
+def test_the_messages_of_an_agent_belong_to_the_session_it_worked_for(store: Path) -> None:
+    write_session(store, working_session())
+    write_session(store, [message("user", text("Look around"))], agent="scout")
+    agent = next(each for each in found(Cline(), store) if each.session.session_id == "scout")
+    assert (agent.session.parent, agent.session.meta["relation"]) == (SESSION, "sub-agent")
+
+
+def test_a_task_without_its_view_is_read_from_what_the_model_was_sent(store: Path) -> None:
+    place = "# Current Working Directory (/home/ann/till) Files\nbasket.py"
+    sent = [
+        message("user", text("<task>\nWhy?\n</task>"), text(f"<environment_details>\n{place}\n</environment_details>")),
+        message("assistant", text("Because.\n<read_file><path>basket.py</path></read_file>"), seconds=1),
+        message("user", text("[read_file for 'basket.py'] Result:"), text("return []"), seconds=2),
+    ]
+    folder = write_task(store, [], sent)
+    (store / "state" / "taskHistory.json").unlink()
+    [each] = found(Cline(), store)
+
+    assert told(each.session, Role.USER, Role.ASSISTANT)[0] == ("user", "Why?")
+    assert [kind for kind, _ in told(each.session)][:3] == ["user", "system", "assistant"]
+    assert each.session.project == "/home/ann/till"
+    assert each.key.startswith(str(folder))
+
+
+def test_only_changed_tasks_are_read_again_and_a_new_name_is_a_change(store: Path) -> None:
+    write_task(store, working_view())
+    write_session(store, working_session())
+    seen = seen_of(Cline(), store)
+    assert found(Cline(), store, seen) == []
+
+    write_session(store, working_session(), metadata={"title": "Another name"})
+    assert [each.session.title for each in found(Cline(), store, seen)] == ["Another name"]
+
+
+def test_damaged_tasks_are_told_and_stop_nothing(store: Path) -> None:
+    write_task(store, [*working_view(), said("poem", "Roses", 20)])
+    broken = store / "tasks" / "2"
+    broken.mkdir()
+    (broken / "ui_messages.json").write_text('[{"ts": 1', encoding="utf-8")
+    (store / "tasks" / "3").mkdir()
+
+    by_id = {each.session.session_id: each for each in found(Cline(), store)}
+    assert by_id[TASK].session.messages[-1].text == "Roses"
+    assert [(told.what, told.why) for told in by_id[TASK].skipped] == [("1 x message poem", "unknown to this reader")]
+    assert [told.why for told in by_id["2"].skipped] == ["no list of messages in it"]
+
+
+def test_nothing_is_changed_by_reading(store: Path) -> None:
+    write_task(store, working_view(), working_session())
+    write_session(store, working_session())
+    before = state_of(store)
+    results(Cline(), store)
+    assert state_of(store) == before
+
+
+def test_the_stores_of_the_editors_are_found_each_under_its_own_client(tmp_path: Path) -> None:
+    editor = tmp_path / ".config" / "Code" / "User" / "globalStorage"
+    for name in ("saoudrizwan.claude-dev", "rooveterinaryinc.roo-cline"):
+        write_task(editor / name, working_view())
+    write_session(tmp_path / ".cline" / "data", working_session())
+    places = Places(tmp_path, {})
+
+    assert list(Cline().find(places)) == [tmp_path / ".cline" / "data", editor / "saoudrizwan.claude-dev"]
+    assert list(RooCode().find(places)) == [editor / "rooveterinaryinc.roo-cline"]
+
+
+def test_what_roo_code_says_first_is_its_users_question(tmp_path: Path) -> None:
+    folder = write_task(tmp_path, [said("text", "Why?"), said("text", "Because.", 1)])
+    (folder / "history_item.json").write_text('{"id": "1", "workspace": "/home/ann/till"}', encoding="utf-8")
+    [each] = found(RooCode(), tmp_path)
+    assert told(each.session) == [("user", "Why?"), ("assistant", "Because.")]
+    assert each.session.project == "/home/ann/till"

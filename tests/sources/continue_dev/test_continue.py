@@ -1,0 +1,117 @@
+"""What a user sees of the sessions that Continue keeps."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sources.base import Places
+from sources.continue_dev.reader import Continue
+from tests.sources.continue_dev.continue_files import BEGAN, SESSION, SHOP, item, tool_state, working_history, write
+from tests.sources.reading import found, results, said, seen_of
+from tests.sources.untouched import opened_files, state_of
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """The client's folder, with nothing in it."""
+    (tmp_path / ".continue" / "sessions").mkdir(parents=True)
+    return tmp_path / ".continue"
+
+
+def test_a_session_reads_as_it_went(store: Path) -> None:
+    write(store, working_history())
+    [each] = found(Continue(), store)
+
+    assert said(each.session) == [
+        ("user", "Why is the basket empty? 안녕"),
+        ("system", "basket.py\nreturn []"),
+        ("thinking", "It returns a new list."),
+        ("assistant", "I will look."),
+        ("tool", "Read basket.py\n\nreturn []"),
+        ("tool", "Bash pytest\n\n1 failed"),
+        ("assistant", "It makes a new list."),
+    ]
+    assert (each.session.session_id, each.session.project, each.skipped) == (SESSION, SHOP, ())
+    assert each.session.title == "Why is the basket empty? 안녕"
+
+
+def test_messages_keep_calls_models_tokens_and_say_where_their_time_is_from(store: Path) -> None:
+    write(store, working_history())
+    asked, _, thought, answer, looked, ran, _ = found(Continue(), store)[0].session.messages
+
+    assert asked.timestamp == datetime.fromtimestamp(BEGAN / 1000, UTC)
+    assert asked.more == {"attachments": ["image"], "time": "inferred"}
+    assert thought.more["usage"] == {"input_tokens": 90, "output_tokens": 4}
+    assert answer.more["model"] == "gpt-4o"
+    assert looked.more["tool"]["params"] == {"filepath": f"{SHOP}/basket.py"}
+    assert [call.more["tool"]["status"] for call in (looked, ran)] == ["completed", "failed"]
+
+
+def test_a_session_that_was_given_a_name_has_it(store: Path) -> None:
+    write(store, working_history(), title="The empty basket", workspaceDirectory=f"file://{SHOP}")
+    [each] = found(Continue(), store)
+    assert (each.session.title, each.session.project) == ("The empty basket", SHOP)
+
+
+def test_the_result_of_an_older_version_stands_in_a_message_of_its_own(store: Path) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "Read", "arguments": "{}"}}
+    history = [
+        item("assistant", "", toolCalls=[call]),
+        item("tool", "return []", toolCallId="c1"),
+        item("thinking", "Hm."),
+    ]
+    write(store, history)
+    [each] = found(Continue(), store)
+    assert said(each.session) == [("tool", "Read\n\nreturn []"), ("thinking", "Hm.")]
+
+
+def test_a_call_that_still_runs_is_pending(store: Path) -> None:
+    write(store, [item("assistant", "Wait.", states=[tool_state("c1", "Bash", {"command": "make"}, "", "calling")])])
+    assert found(Continue(), store)[0].session.messages[-1].more["tool"]["status"] == "pending"
+
+
+def test_only_changed_sessions_are_read_again(store: Path) -> None:
+    write(store, working_history())
+    write(store, [item("user", "Hi")], session="other")
+    seen = seen_of(Continue(), store)
+    assert found(Continue(), store, seen) == []
+    write(store, [item("user", "Hi"), item("assistant", "Hello")], session="other")
+    assert [said(each.session)[-1] for each in found(Continue(), store, seen)] == [("assistant", "Hello")]
+
+
+@pytest.mark.parametrize("content", ["", "[1]", '{"history": [', "\0"])
+def test_damaged_sessions_are_told_and_stop_nothing(store: Path, content: str) -> None:
+    write(store, [*working_history(), item("poem", "Roses")])
+    (store / "sessions" / "broken.json").write_text(content, encoding="utf-8")
+    by_id = {each.session.session_id: each for each in found(Continue(), store)}
+    assert [told.why for told in by_id["broken"].skipped] == ["not a JSON object"]
+    assert [told.what for told in by_id[SESSION].skipped] == ["1 x message poem"]
+    assert len(by_id[SESSION].session.messages) == 7
+
+
+def test_nothing_beside_the_sessions_is_opened_or_changed(store: Path) -> None:
+    write(store, working_history())
+    (store / "config.yaml").write_text("apiKey: secret", encoding="utf-8")
+    before = state_of(store)
+    with opened_files() as opened:
+        results(Continue(), store)
+    assert state_of(store) == before
+    assert not [path for path in opened if path.endswith("config.yaml")]
+
+
+def test_the_store_is_found_where_the_variables_say(tmp_path: Path) -> None:
+    (tmp_path / "mine" / "sessions").mkdir(parents=True)
+    places: Any = Places(tmp_path, {"CONTINUE_GLOBAL_DIR": str(tmp_path / "mine")})
+    assert list(Continue().find(places)) == [tmp_path / "mine"]
+    assert list(Continue().find(Places(tmp_path, {}))) == []
+
+
+def test_the_list_is_no_session(store: Path) -> None:
+    write(store, working_history())
+    assert json.loads((store / "sessions" / "sessions.json").read_text())[0]["sessionId"] == SESSION
+    assert len(results(Continue(), store)) == 1

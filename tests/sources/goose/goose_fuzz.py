@@ -1,0 +1,52 @@
+"""Goose's format for the tests of `tests/sources/test_fuzz.py`: its records with any values in them."""
+
+from __future__ import annotations
+
+import io
+
+from hypothesis import strategies as st
+
+from registry.domain import Session
+from sources.goose.dialogue import Dialogue
+from sources.kit import drafts
+from sources.kit.jsonl import Damage, Record, read_lines, records_of, string
+from tests.sources.anything import ANYTHING, or_anything
+from tests.sources.fuzzing import Format
+from tests.sources.goose.goose_files import working_messages
+
+PART = st.fixed_dictionaries(
+    {"type": or_anything("text", "thinking", "toolRequest", "toolResponse", "image", "systemNotification")},
+    optional={
+        "text": ANYTHING,
+        "thinking": ANYTHING,
+        "id": or_anything("c1"),
+        "toolCall": ANYTHING | st.fixed_dictionaries({"value": ANYTHING, "status": or_anything("error")}),
+        "toolResult": ANYTHING | st.fixed_dictionaries({"value": ANYTHING, "status": or_anything("error")}),
+        "msg": ANYTHING,
+    },
+)
+MESSAGE = st.fixed_dictionaries(
+    {"role": or_anything("user", "assistant")},
+    optional={
+        "content": ANYTHING | st.lists(PART, max_size=3),
+        "created": ANYTHING,
+        "id": ANYTHING,
+        "metadata": ANYTHING,
+    },
+)
+
+
+def read(records: list[Record]) -> Session:
+    """The session that records make."""
+    talk = Dialogue()
+    for record in records:
+        talk.read(record, string(record.get("id")))
+    return Session("s", drafts.messages_of(talk.found))
+
+
+def read_file(data: bytes) -> list[Session]:
+    """The session that a file holds."""
+    return [read(list(records_of(read_lines(io.BytesIO(data)), Damage())))]
+
+
+GOOSE = Format("goose", MESSAGE, (working_messages(),), lambda records: [read(records)], read_file)

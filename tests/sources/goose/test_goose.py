@@ -1,0 +1,111 @@
+"""What a user sees of the sessions that Goose keeps."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from sources.base import Places, Skipped
+from sources.goose.reader import Goose
+from tests.sources.goose.goose_files import SESSION, SHOP, message, text, working_messages, write, write_file
+from tests.sources.reading import found, results, said, seen_of
+from tests.sources.untouched import state_of
+
+TALK = [
+    ("user", "Why is the basket empty? 안녕"),
+    ("user", "[image/png]"),
+    ("thinking", "It returns a new list."),
+    ("assistant", "I will look."),
+    ("tool", "developer__text_editor basket.py\n\nreturn []"),
+    ("tool", "developer__shell pytest\n\n1 failed"),
+    ("system", "A summary"),
+    ("assistant", "It makes a new list."),
+]
+
+
+def test_a_session_reads_as_it_went(tmp_path: Path) -> None:
+    store = write(tmp_path, working_messages(), name="The empty basket")
+    [each] = found(Goose(), store)
+
+    assert said(each.session) == TALK
+    assert (each.session.session_id, each.session.project, each.skipped) == (SESSION, SHOP, ())
+    assert each.session.title == "The empty basket"
+    _, _, thought, answer, looked, ran, summary, _ = each.session.messages
+    assert thought.more == {"native_id": "m1", "model": "fake"}
+    assert answer.more["native_id"] == "m1:1"
+    assert [call.more["tool"]["status"] for call in (looked, ran)] == ["completed", "failed"]
+    assert summary.more["injected"]
+    assert all(each.timestamp and "time" not in each.more for each in each.session.messages)
+
+
+def test_the_files_of_older_versions_are_read_until_there_is_a_database(tmp_path: Path) -> None:
+    folder = tmp_path / ".local" / "share" / "goose" / "sessions"
+    folder.mkdir(parents=True)
+    write_file(folder, working_messages())
+    places = Places(tmp_path, {})
+    assert list(Goose().find(places)) == [folder]
+    [each] = found(Goose(), folder)
+    assert (said(each.session), each.session.title, each.session.project) == (TALK, "The empty basket", SHOP)
+    assert found(Goose(), folder, seen_of(Goose(), folder)) == []
+
+    store = write(folder, working_messages())
+    assert list(Goose().find(places)) == [store]
+
+
+def test_only_changed_sessions_are_read_again(tmp_path: Path) -> None:
+    store = write(tmp_path, working_messages())
+    write(tmp_path, [message("user", text("Hi"))], session="other")
+    seen, stamp = seen_of(Goose(), store), Goose().stamp(store)
+    assert found(Goose(), store, seen) == []
+
+    write(tmp_path, [message("user", text("Hi")), message("assistant", text("Hello"), seconds=9)], session="other")
+    assert Goose().stamp(store) != stamp
+    assert [said(each.session)[-1] for each in found(Goose(), store, seen)] == [("assistant", "Hello")]
+
+
+def test_a_sub_agents_session_belongs_to_the_one_it_worked_for(tmp_path: Path) -> None:
+    store = write(tmp_path, [message("user", text("Look"))], session="agent", parent_session_id=SESSION)
+    [each] = found(Goose(), store)
+    assert (each.session.parent, each.session.meta["relation"]) == (SESSION, "sub-agent")
+
+
+def test_damaged_messages_are_told_and_stop_nothing(tmp_path: Path) -> None:
+    broken = {**message("user", seconds=20), "content": "[{"}
+    store = write(tmp_path, [broken, *working_messages(), message("user", {"type": "poem"}, seconds=30)])
+    [each] = found(Goose(), store)
+    assert said(each.session) == TALK
+    assert {(told.what, told.why) for told in each.skipped} == {
+        (f"1 x message of session {SESSION}", "not a list of parts"),
+        (f"1 x part poem of session {SESSION}", "unknown to this reader"),
+    }
+
+
+def test_a_database_without_newer_columns_is_read_and_one_of_another_kind_says_so(tmp_path: Path) -> None:
+    store = write(tmp_path, working_messages())
+    with closing(sqlite3.connect(store)) as database, database:
+        for column in ("message_id", "metadata_json"):
+            database.execute(f"ALTER TABLE messages DROP COLUMN {column}")
+    assert len(found(Goose(), store)[0].session.messages) == len(TALK)
+    with closing(sqlite3.connect(store)) as database, database:
+        database.execute("ALTER TABLE messages DROP COLUMN content_json")
+    [told] = results(Goose(), store)
+    assert isinstance(told, Skipped)
+
+
+def test_nothing_is_changed_by_reading(tmp_path: Path) -> None:
+    store = write(tmp_path, working_messages())
+    before = state_of(tmp_path)
+    results(Goose(), store)
+    assert state_of(tmp_path) == before
+
+
+@pytest.mark.parametrize("variable", ["CTXR_GOOSE_DIR", "GOOSE_PATH_ROOT"])
+def test_the_store_is_found_where_the_variables_say(tmp_path: Path, variable: str) -> None:
+    folder = tmp_path / "data" / "sessions"
+    folder.mkdir(parents=True)
+    store = write(folder, working_messages())
+    named = folder if variable == "CTXR_GOOSE_DIR" else tmp_path
+    assert list(Goose().find(Places(tmp_path / "home", {variable: str(named)}))) == [store]

@@ -1,0 +1,166 @@
+"""What a user sees of the chats that Qwen Code keeps."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from registry.domain import Role, Session
+from sources.base import Places, Skipped
+from sources.qwen.chat import Chat as Reading
+from sources.qwen.reader import QwenCode
+from tests.sources.qwen.qwen_files import SESSION, SHOP, Chat, call, working_chat, write
+from tests.sources.reading import found, results, said, seen_of
+from tests.sources.untouched import opened_files, state_of
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A folder of the client without a chat."""
+    folder = tmp_path / "home" / ".qwen"
+    (folder / "projects").mkdir(parents=True)
+    return folder
+
+
+def read(chat: Chat) -> Session:
+    """The session that records make, without any file."""
+    reading = Reading(chat.session)
+    for record in chat.lines:
+        reading.read(record)
+    return reading.session()
+
+
+def test_a_chat_reads_as_it_went(root: Path) -> None:
+    write(root, working_chat())
+    [each] = found(QwenCode(), root)
+
+    assert said(each.session) == [
+        ("user", "Why is @basket.py empty? 안녕"),
+        (
+            "system",
+            "--- Content from referenced files ---\nContent from basket.py:\nreturn []\n--- End of content ---",
+        ),
+        ("thinking", "It returns a new list."),
+        ("assistant", "I will look."),
+        ("tool", "read_file basket.py\n\nreturn []"),
+        ("tool", "run_shell_command pytest\n\n1 failed"),
+        ("assistant", "It makes a new list."),
+    ]
+    assert (each.session.session_id, each.session.project) == (SESSION, SHOP)
+    assert each.session.title == "Why is @basket.py empty? 안녕"
+    assert each.skipped == ()
+
+
+def test_messages_keep_ids_models_times_tokens_and_outcomes() -> None:
+    asked, told, thought, answer, looked, ran, _ = read(working_chat()).messages
+
+    assert asked.more == {"native_id": "r1"}
+    assert told.more == {"native_id": "r1:context", "injected": True}
+    assert thought.more["usage"] == {"input_tokens": 90, "output_tokens": 4}
+    assert answer.more == {"native_id": "r3", "model": "qwen3-coder"}
+    assert (looked.more["native_id"], looked.more["tool"]["status"]) == ("c1", "completed")
+    assert ran.more["tool"]["status"] == "failed"
+    assert all(message.timestamp and "time" not in message.more for message in (asked, thought, looked))
+
+
+def test_what_was_rewound_is_marked_and_what_took_its_place_is_not() -> None:
+    chat = Chat()
+    chat.user("First")
+    kept = chat.parent
+    chat.assistant({"text": "Wrong way"})
+    chat.parent = kept
+    chat.noted("rewind", truncatedCount=1)
+    chat.assistant({"text": "Right way"})
+
+    assert [(told.text, told.more.get("superseded", False)) for told in read(chat).messages] == [
+        ("First", False),
+        ("Wrong way", True),
+        ("Right way", False),
+    ]
+
+
+def test_a_chain_with_a_lost_line_marks_nothing() -> None:
+    chat = working_chat()
+    del chat.lines[3]
+    assert not any(told.more.get("superseded") for told in read(chat).messages)
+
+
+def test_a_name_given_to_a_chat_is_its_title_and_a_fork_knows_its_origin() -> None:
+    chat = working_chat()
+    chat.noted("custom_title", customTitle="The empty basket", titleSource="manual")
+    chat.user("And?", forkedFrom={"sessionId": "origin", "messageUuid": "r0"})
+    session = read(chat)
+    assert (session.title, session.parent) == ("The empty basket", "origin")
+
+
+def test_a_notice_of_the_client_is_nothing_that_somebody_typed() -> None:
+    chat = Chat()
+    chat.user("The task is done", provenance="system", subtype="notification")
+    [told] = read(chat).messages
+    assert (told.role, told.more["injected"]) == (Role.SYSTEM, True)
+
+
+def test_the_chat_of_a_sub_agent_belongs_to_its_session(root: Path) -> None:
+    chat = Chat("agent-explore-7f3c")
+    chat.user("Look around")
+    write(root, chat, agent_of=SESSION)
+    [each] = found(QwenCode(), root)
+    assert (each.session.session_id, each.session.parent) == ("agent-explore-7f3c", SESSION)
+    assert each.session.meta["relation"] == "sub-agent"
+
+
+def test_only_changed_chats_are_read_again(root: Path) -> None:
+    write(root, working_chat())
+    other = Chat("0" * 36)
+    other.user("Hi")
+    write(root, other)
+    seen = seen_of(QwenCode(), root)
+    assert found(QwenCode(), root, seen) == []
+
+    other.assistant({"text": "Hello"})
+    write(root, other)
+    assert [said(each.session)[-1] for each in found(QwenCode(), root, seen)] == [("assistant", "Hello")]
+
+
+def test_damaged_and_unknown_lines_are_told_and_stop_nothing(root: Path) -> None:
+    chat = working_chat()
+    chat.add("poem")
+    chat.noted("moon_phase")
+    file = write(root, chat)
+    file.write_text(file.read_text(encoding="utf-8") + '{"type": "user", "mess', encoding="utf-8")
+    (file.parent / "empty.jsonl").touch()
+
+    by_id = {each.session.session_id: each for each in found(QwenCode(), root)}
+    assert len(by_id[SESSION].session.messages) == 7
+    assert {(told.what, told.why) for told in by_id[SESSION].skipped} == {
+        (f"line {len(chat.lines) + 1}", "not written to its end"),
+        ("1 x record poem", "unknown to this reader"),
+        ("1 x record system moon_phase", "unknown to this reader"),
+    }
+    assert by_id["empty"].skipped == (Skipped(str(file.parent / "empty.jsonl"), "no conversation in it"),)
+
+
+def test_a_call_without_a_result_is_pending() -> None:
+    chat = Chat()
+    chat.assistant(call("c1", "run_shell_command", command="make"))
+    [told] = read(chat).messages
+    assert told.more["tool"]["status"] == "pending"
+
+
+def test_nothing_beside_the_chats_is_opened_or_changed(root: Path) -> None:
+    write(root, working_chat())
+    for name in ("settings.json", "oauth_creds.json"):
+        (root / name).write_text(json.dumps({"token": "secret"}), encoding="utf-8")
+    before = state_of(root)
+    with opened_files() as opened:
+        results(QwenCode(), root)
+    assert state_of(root) == before
+    assert not [path for path in opened if path.endswith(("settings.json", "oauth_creds.json"))]
+
+
+def test_the_store_is_found_where_the_variables_say(tmp_path: Path) -> None:
+    (tmp_path / "mine" / "projects").mkdir(parents=True)
+    assert list(QwenCode().find(Places(tmp_path, {"QWEN_HOME": str(tmp_path / "mine")}))) == [tmp_path / "mine"]
+    assert list(QwenCode().find(Places(tmp_path, {}))) == []

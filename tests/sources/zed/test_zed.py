@@ -1,0 +1,116 @@
+"""What a user sees of the threads that Zed keeps."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from sources.base import Places
+from sources.zed.reader import Zed
+from tests.sources.reading import found, results, said, seen_of
+from tests.sources.untouched import state_of
+from tests.sources.zed.zed_files import AT, LATER, SHOP, THREAD, agent, thread, user, working_messages, write
+
+
+@pytest.mark.parametrize("kind", ["zstd", "json"])
+def test_a_thread_reads_as_it_went_compressed_or_not(tmp_path: Path, kind: str) -> None:
+    store = write(tmp_path, THREAD, thread(working_messages()), kind=kind)
+    [each] = found(Zed(), store)
+
+    assert said(each.session) == [
+        ("user", "Why is the basket empty? 안녕"),
+        ("system", "return []"),
+        ("thinking", "It returns a new list."),
+        ("assistant", "I will look."),
+        ("tool", "read_file basket.py\n\nreturn []"),
+        ("tool", "terminal pytest\n\n1 failed"),
+        ("assistant", "It makes a new list."),
+    ]
+    assert (each.session.session_id, each.session.project, each.skipped) == (THREAD, SHOP, ())
+    assert each.session.title == "The empty basket"
+    asked, told, thought, _, looked, ran, _ = each.session.messages
+    assert asked.timestamp == datetime.fromisoformat(AT)
+    assert asked.more["attachments"] == [f"{SHOP}/basket.py"]
+    assert told.more["usage"] == {"input_tokens": 90, "output_tokens": 4}
+    assert thought.more["model"] == "claude-sonnet-4-6"
+    assert [call.more["tool"]["status"] for call in (looked, ran)] == ["completed", "failed"]
+
+
+def test_a_thread_of_zeds_first_year_is_read_too(tmp_path: Path) -> None:
+    messages = [
+        {"id": 0, "role": "user", "segments": [{"type": "text", "text": "Why?"}], "context": "basket.py"},
+        {
+            "id": 1,
+            "role": "assistant",
+            "segments": [{"type": "thinking", "text": "Hm."}, {"type": "text", "text": "Because."}],
+            "tool_uses": [{"id": "c1", "name": "read_file", "input": {"path": "a.py"}}],
+            "tool_results": [{"tool_use_id": "c1", "is_error": False, "content": "return []"}],
+        },
+    ]
+    store = write(tmp_path, THREAD, thread(messages, version="0.2.0"))
+    assert said(found(Zed(), store)[0].session) == [
+        ("user", "Why?"),
+        ("system", "basket.py"),
+        ("thinking", "Hm."),
+        ("assistant", "Because."),
+        ("tool", "read_file a.py\n\nreturn []"),
+    ]
+
+
+def test_the_thread_of_a_sub_agent_belongs_to_the_one_it_worked_for(tmp_path: Path) -> None:
+    store = write(tmp_path, "agent", thread([user({"Text": "Look"})]), parent_id=THREAD)
+    [each] = found(Zed(), store)
+    assert (each.session.parent, each.session.meta["relation"]) == (THREAD, "sub-agent")
+
+
+def test_only_changed_threads_are_read_again(tmp_path: Path) -> None:
+    store = write(tmp_path, THREAD, thread([user({"Text": "Why?"})]))
+    write(tmp_path, "other", thread([user({"Text": "Hi"})]))
+    seen, stamp = seen_of(Zed(), store), Zed().stamp(store)
+    assert found(Zed(), store, seen) == []
+    assert Zed().stamp(store) == stamp
+
+    write(tmp_path, "other", thread([user({"Text": "Hi"}), agent({"Text": "Hello"})]), at=LATER)
+    assert Zed().stamp(store) != stamp
+    assert [said(each.session)[-1] for each in found(Zed(), store, seen)] == [("assistant", "Hello")]
+
+
+@pytest.mark.parametrize(
+    ("kept", "kind"),
+    [(b"\x28\xb5\x2f\xfd rubbish", "zstd"), (b"{", "json"), (b"", "zstd"), (b"[]", "json"), (b"{}", "poem")],
+)
+def test_a_damaged_thread_is_told_and_stops_nothing(tmp_path: Path, kept: bytes, kind: str) -> None:
+    write(tmp_path, "broken", kept, kind=kind, at=LATER)
+    store = write(tmp_path, THREAD, thread([*working_messages(), {"Poem": {}}, agent({"Rose": 1})]))
+    by_id = {each.session.session_id: each for each in found(Zed(), store)}
+    assert by_id["broken"].skipped
+    assert len(by_id[THREAD].session.messages) == 7
+    assert {told.why for told in by_id[THREAD].skipped} == {"unknown to this reader"}
+
+
+def test_a_database_of_another_kind_says_so(tmp_path: Path) -> None:
+    store = tmp_path / "threads" / "threads.db"
+    store.parent.mkdir()
+    with closing(sqlite3.connect(store)) as database, database:
+        database.execute("CREATE TABLE threads (id TEXT)")
+    [told] = results(Zed(), store)
+    assert "knows" in getattr(told, "why", "")
+
+
+def test_nothing_is_changed_by_reading(tmp_path: Path) -> None:
+    store = write(tmp_path, THREAD, thread(working_messages()))
+    before = state_of(tmp_path)
+    results(Zed(), store)
+    assert state_of(tmp_path) == before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="each system has a place of its own")
+def test_the_database_is_found_in_its_usual_place(tmp_path: Path) -> None:
+    store = write(tmp_path / ".local" / "share" / "zed", THREAD, thread([]))
+    assert list(Zed().find(Places(tmp_path, {}))) == [store]
+    assert list(Zed().find(Places(tmp_path, {"XDG_DATA_HOME": str(tmp_path / "no")}))) == []

@@ -1,0 +1,36 @@
+"""Zed's format for the tests of `tests/sources/test_fuzz.py`: its records with any values in them."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from registry.domain import Session
+from sources.kit import drafts
+from sources.kit.jsonl import Record
+from sources.zed.thread import Thread
+from tests.sources.anything import ANYTHING, or_anything
+from tests.sources.fuzzing import Format
+from tests.sources.zed.zed_files import working_messages
+
+BLOCK = st.fixed_dictionaries(
+    {}, optional={"Text": ANYTHING, "Thinking": ANYTHING, "Mention": ANYTHING, "Image": ANYTHING, "ToolUse": ANYTHING}
+)
+HELD = st.fixed_dictionaries(
+    {"content": ANYTHING | st.lists(BLOCK, max_size=3)}, optional={"id": ANYTHING, "tool_results": ANYTHING}
+)
+FIRST_YEAR = st.fixed_dictionaries(
+    {"role": or_anything("user", "assistant", "system")},
+    optional={"segments": ANYTHING, "tool_uses": ANYTHING, "tool_results": ANYTHING, "context": ANYTHING},
+)
+MESSAGE = st.fixed_dictionaries({}, optional={"User": HELD | ANYTHING, "Agent": HELD | ANYTHING}) | FIRST_YEAR
+
+
+def _read(records: list[Record]) -> list[Session]:
+    thread = Thread({"model": {"model": "any"}}, "/home/ann/shop")
+    for record in records:
+        thread.read(record)
+    return [Session("s", drafts.messages_of(thread.found))]
+
+
+_OLD: Record = {"role": "user", "segments": [{"type": "text", "text": "Why?"}], "context": "", "tool_uses": [], "id": 1}
+ZED = Format("zed", MESSAGE, ([_OLD, *(each for each in working_messages() if each != "Resume")],), _read)
