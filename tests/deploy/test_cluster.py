@@ -68,7 +68,7 @@ def test_haproxy_takes_its_configuration(folder: Path) -> None:
 
 @pytest.mark.skipif(not shutil.which("patroni"), reason="no patroni")
 def test_patroni_takes_its_configuration(folder: Path) -> None:
-    asked = ["patroni", "--validate-config", folder / NODES[0] / "patroni.yaml"]
+    asked: list[str | Path] = ["patroni", "--validate-config", folder / NODES[0] / "patroni.yaml"]
     done = subprocess.run(asked, capture_output=True, text=True, check=False)
     problems = (done.stdout + done.stderr).splitlines()
     # It wants an address that other machines reach, and ports that nobody has just now.
