@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
@@ -14,6 +15,7 @@ from langgraph.graph import END
 from benchmarks.figures import Comparison, Spread
 from orchestrator.graph import EDGES
 from orchestrator.nodes import NODES
+from orchestrator.requests import Request
 from orchestrator.service import Orchestrator
 from orchestrator.state import Run, State
 from registry.registry import Registry
@@ -26,17 +28,19 @@ HEADS = ("CPU, p50 / p95 in ms", "bare loop", "graph", "ratio", "aim", "")
 
 
 class BareLoop:
-    """Takes the graph's place: the same nodes, the same edges, and nothing else."""
+    """Takes the graph's place: the same nodes, the same edges, recorded alike, and nothing else."""
 
-    async def ainvoke(self, state: State, *, context: Run) -> State:
+    async def astream(self, request: Request, *, context: Run, **_: object) -> AsyncIterator[State]:
         """The state in which the operation ends."""
+        state: State = {"query": request}
         name = "plan"
         while name != END:
             with context.recorder.step(name):
                 change = await NODES[name](state, context)
+                context.recorder.note_change(change)
             state = cast(State, {**state, **change})
             name = EDGES[name][0](state)
-        return state
+        yield state
 
 
 def measure() -> list[Comparison]:

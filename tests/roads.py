@@ -259,16 +259,21 @@ def drawings() -> dict[str, str]:
 
 
 COMMON = (
-    *(
-        "mcp_server/",
-        "backoffice/",
-        "cli/",
-        "orchestrator/recording/",
-        "orchestrator/service.py",
-        "orchestrator/graph.py",
-    ),
-    *("orchestrator/nodes.py", "orchestrator/requests.py", "orchestrator/field_types.py", "orchestrator/calls.py"),
-    *("orchestrator/opening.py", "orchestrator/resends.py", "registry/registry.py", "registry/private_files.py"),
+    "mcp_server/",
+    "backoffice/",
+    "cli/",
+    "orchestrator/recording/",
+    "orchestrator/service.py",
+    "orchestrator/graph.py",
+    "orchestrator/nodes.py",
+    "orchestrator/requests.py",
+    "orchestrator/queries.py",
+    "orchestrator/field_types.py",
+    "orchestrator/calls.py",
+    "orchestrator/opening.py",
+    "orchestrator/resends.py",
+    "registry/registry.py",
+    "registry/private_files.py",
 )
 """The door, and what every operation goes through."""
 PURE_OR_SQL = ("registry/text/", "registry/storage/", "sources/")
