@@ -56,8 +56,8 @@ LONGEST_ROADS = {
     "search_sessions": (54, 12),
     "sync": (57, 19),
     "hook": (51, 18),
-    "a page": (25, 0),
-    "a page with words": (62, 13),
+    "a page": (26, 0),
+    "a page with words": (63, 13),
 }
 """The files that each road enters, and of these the operation's own. Who makes one shorter lowers its figures."""
 
