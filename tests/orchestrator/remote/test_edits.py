@@ -212,7 +212,7 @@ async def test_whatever_the_line_does_all_machines_agree_in_the_end(
 
     for laptop in laptops:
         laptop.line.cuts = lambda: chance.choice(("", "", "before", "after"))
-    for _ in range(25):
+    for _ in range(15):
         laptop = chance.choice(laptops)
         await do_something(laptop)
         with suppress(Unreachable):
