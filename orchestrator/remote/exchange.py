@@ -21,7 +21,15 @@ from registry.domain import now
 from registry.errors import OperationTimeout, StorageError
 from registry.storage.channels import find_channel
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.edits import DELETED, FORGOTTEN, Edit, channel_meant, note_edits_sent, unsent_edits
+from registry.storage.edits import (
+    DELETED,
+    FORGOTTEN,
+    Edit,
+    channel_meant,
+    is_anything_restored,
+    note_edits_sent,
+    unsent_edits,
+)
 from registry.storage.messages import MessageRow, message_item
 from registry.storage.remote import (
     CONTEXT,
@@ -82,8 +90,7 @@ async def push(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchang
 
 def _all_sent(tx: ReadTransaction, url: str) -> int:
     """Up to which number all is there; what was restored since may be any."""
-    is_restored = any(said and said.field == DELETED and not said.value for said in unsent_edits(tx, url).values())
-    return 0 if is_restored else reached(tx, url).sent
+    return 0 if is_anything_restored(tx, url) else reached(tx, url).sent
 
 
 async def _push_edits(registry: Registry, remote: RemoteRegistry, done: Exchanged) -> None:

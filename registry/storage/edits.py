@@ -189,6 +189,13 @@ def unsent_edits(tx: ReadTransaction, url: str) -> dict[int, Edit | None]:
     return found
 
 
+def is_anything_restored(tx: ReadTransaction, url: str) -> bool:
+    """Whether something was restored here that is not told there."""
+    noted = select(remote_edit.c.number).where(remote_edit.c.url == url, remote_edit.c.number == edit.c.number)
+    query = select(edit.c.value).where(edit.c.field == DELETED, ~noted.exists())
+    return not all(tx.execute(query).scalars())
+
+
 def note_edits_sent(tx: WriteTransaction, url: str, whys: Mapping[int, str | None]) -> None:
     """Note that these were told, and why not all of them are done there."""
     known = select(edit.c.number).where(edit.c.number.in_(whys))  # one may have been replaced by a later word
