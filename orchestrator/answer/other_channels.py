@@ -17,10 +17,40 @@ from registry.text.ranking.snippets import snippet
 
 CLOSE = 0.85
 """A channel that scores so much of the best one may as well be meant: its best passages are given, too."""
+COMPARABLE = 0.5
+"""One that scores less of the best one is not the one that was meant, wherever it belongs."""
 PASSAGES_OF, LINES_OF, OTHER_TOKENS = 2, 2, 150
 """So many other channels give passages, so many each, of so many tokens."""
 EVIDENCE = 160
 """Characters of the line that speaks for a candidate."""
+
+
+def own_first(
+    candidates: Sequence[tuple[ChannelRow, float]], folder: str | None, found: SearchResult
+) -> list[tuple[ChannelRow, float]]:
+    """The same, but one of the folder that is worked in comes before those that it is close to: in score, or where it
+    holds as much of the request as the best and only the lengths of messages tell them apart."""
+    if folder is None or not candidates:
+        return list(candidates)
+    first, best = candidates[0]
+    held = _held(found, first)
+
+    def gained(row: ChannelRow, score: float) -> float:
+        if not _is_in(row.project_path, folder):
+            return score
+        holds_as_much = score >= COMPARABLE * best and _held(found, row) >= held
+        return max(score / CLOSE, best if holds_as_much else 0.0)
+
+    scored = [(row, gained(row, score)) for row, score in candidates]
+    return sorted(scored, key=lambda one: (-one[1], not _is_in(one[0].project_path, folder)))
+
+
+def _held(found: SearchResult, row: ChannelRow) -> float:
+    return max((one.covered for one in found.evidence(row.number)), default=0.0)
+
+
+def _is_in(path: str | None, folder: str) -> bool:
+    return path is not None and f"{path.rstrip('/')}/".startswith(f"{folder.rstrip('/')}/")
 
 
 def beside(
@@ -41,7 +71,7 @@ def beside(
     taking_back = {row.channel_number: row for row in newer}
     for number, row in taking_back.items():
         others = (line for line in lines[number] if line["id"] != row.id)
-        lines[number] = [_line(row, snippet(row.text, found.query)), *others]
+        lines[number] = [line_of(row, snippet(row.text, found.query)), *others]
     least = CLOSE * candidates[0][1]
     close = [row for row, score in further if score >= least and sure is not Confidence.LOW][:PASSAGES_OF]
     close = [row for row, _ in further if row in close or row.number in taking_back]
@@ -59,7 +89,7 @@ def beside_in_time(
     """The other channels of a time that was named, and where the first of them stood then: all may be meant."""
     lines = {
         row.number: [
-            _line(message, message.text)
+            line_of(message, message.text)
             for message in messages_of(
                 tx, row.number, limit=LINES_OF, roles=list(roles), from_=scope.from_, to=scope.to
             )
@@ -75,7 +105,8 @@ def beside_in_time(
     }
 
 
-def _line(message: MessageRow, text: str) -> dict[str, Any]:
+def line_of(message: MessageRow, text: str) -> dict[str, Any]:
+    """A message by a passage of it."""
     return {
         "id": message.id,
         "role": message.role,
@@ -109,6 +140,8 @@ def _best_lines(tx: ReadTransaction, channels: Sequence[int], found: SearchResul
             of_channel.append(one.candidate.number)
     rows = {row.number: row for row in by_numbers(tx, [number for numbers in best.values() for number in numbers])}
     return {
-        channel: [_line(rows[number], snippet(rows[number].text, found.query)) for number in numbers if number in rows]
+        channel: [
+            line_of(rows[number], snippet(rows[number].text, found.query)) for number in numbers if number in rows
+        ]
         for channel, numbers in best.items()
     }

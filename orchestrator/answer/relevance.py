@@ -138,7 +138,10 @@ def confidence_in(
     """How sure it is that a channel answers. `scores`: those of the best channels, where it was chosen as the first."""
     lead = 1.0 - sum(scores[1:2]) / scores[0] if scores else None
     return confidence_of(
-        found.evidence(channel_number), near=found.near(channel_number), lead=lead, is_narrowed=is_narrowed
+        found.evidence(channel_number),
+        near=found.near(channel_number),
+        lead=lead,
+        is_narrowed=is_narrowed or found.is_called(channel_number),
     )
 
 

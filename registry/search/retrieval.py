@@ -125,6 +125,10 @@ class SearchResult:
             return frozenset()
         return self.similar.named
 
+    def is_called(self, channel_number: int) -> bool:
+        """Whether a channel's title or nickname holds every word of the question."""
+        return self.wordings[0].titles.get(channel_number, 0.0) >= CALLED
+
     def near(self, channel_number: int) -> float | None:
         """How far beyond chance a channel's most similar message lies, in deviations; None where no model was asked."""
         if self.similar is None or self.similar.note:
@@ -147,6 +151,8 @@ def _evidence(wording: Wording, channel_number: int, best: Sequence[Candidate], 
     return Evidence(min(1.0, covered / wording.full), told / rarest)
 
 
+CALLED = 0.99
+"""So much of a request stands in a title that holds all of it, whatever the sum of its weights is rounded to."""
 LOOKED_AT = 5
 """So many of a conversation's best messages are looked at for the place that holds most."""
 
