@@ -33,20 +33,16 @@ def own_first(
     if folder is None or not candidates:
         return list(candidates)
     first, best = candidates[0]
-    held = _held(found, first)
+    held = found.words_in(first.number)
 
     def gained(row: ChannelRow, score: float) -> float:
         if not _is_in(row.project_path, folder):
             return score
-        holds_as_much = score >= COMPARABLE * best and _held(found, row) >= held
+        holds_as_much = score >= COMPARABLE * best and found.words_in(row.number) >= held
         return max(score / CLOSE, best if holds_as_much else 0.0)
 
     scored = [(row, gained(row, score)) for row, score in candidates]
     return sorted(scored, key=lambda one: (-one[1], not _is_in(one[0].project_path, folder)))
-
-
-def _held(found: SearchResult, row: ChannelRow) -> float:
-    return max((one.covered for one in found.evidence(row.number)), default=0.0)
 
 
 def _is_in(path: str | None, folder: str) -> bool:
@@ -71,7 +67,7 @@ def beside(
     taking_back = {row.channel_number: row for row in newer}
     for number, row in taking_back.items():
         others = (line for line in lines[number] if line["id"] != row.id)
-        lines[number] = [line_of(row, snippet(row.text, found.query)), *others]
+        lines[number] = [_line(row, snippet(row.text, found.query)), *others]
     least = CLOSE * candidates[0][1]
     close = [row for row, score in further if score >= least and sure is not Confidence.LOW][:PASSAGES_OF]
     close = [row for row, _ in further if row in close or row.number in taking_back]
@@ -89,7 +85,7 @@ def beside_in_time(
     """The other channels of a time that was named, and where the first of them stood then: all may be meant."""
     lines = {
         row.number: [
-            line_of(message, message.text)
+            _line(message, message.text)
             for message in messages_of(
                 tx, row.number, limit=LINES_OF, roles=list(roles), from_=scope.from_, to=scope.to
             )
@@ -105,8 +101,7 @@ def beside_in_time(
     }
 
 
-def line_of(message: MessageRow, text: str) -> dict[str, Any]:
-    """A message by a passage of it."""
+def _line(message: MessageRow, text: str) -> dict[str, Any]:
     return {
         "id": message.id,
         "role": message.role,
@@ -140,8 +135,6 @@ def _best_lines(tx: ReadTransaction, channels: Sequence[int], found: SearchResul
             of_channel.append(one.candidate.number)
     rows = {row.number: row for row in by_numbers(tx, [number for numbers in best.values() for number in numbers])}
     return {
-        channel: [
-            line_of(rows[number], snippet(rows[number].text, found.query)) for number in numbers if number in rows
-        ]
+        channel: [_line(rows[number], snippet(rows[number].text, found.query)) for number in numbers if number in rows]
         for channel, numbers in best.items()
     }

@@ -8,12 +8,13 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from orchestrator.answer.looking_up import find, local_time
-from orchestrator.answer.other_channels import CLOSE, candidate, line_of
+from orchestrator.answer.other_channels import CLOSE, candidate
 from orchestrator.answer.relevance import best_channels, judge
 from orchestrator.requests import ExtractQuery, SessionsQuery
 from orchestrator.state import Run
 from registry.domain import preview_of
 from registry.errors import NotFound
+from registry.search.retrieval import SearchResult
 from registry.search.scope import Scope
 from registry.search.sessions import nearest_times
 from registry.storage.channels import ChannelRow, channels_by_number
@@ -29,10 +30,11 @@ TITLE = 60
 
 
 class About(NamedTuple):
-    """A conversation of another time that holds the words of a request, and the message of it that holds most."""
+    """A conversation of another time that holds the words of a request: when it spoke of it, and the line that does,
+    which is empty where only its title does."""
 
     channel: ChannelRow
-    message: MessageRow
+    at: datetime
     evidence: str
 
     def spoken(self, utc_offset_minutes: int | None) -> str:
@@ -40,7 +42,7 @@ class About(NamedTuple):
         zone = local_time(utc_offset_minutes).tzinfo
         title = preview_of(self.channel.title or self.channel.first_message_preview or "", TITLE)
         named = f"“{title}” ({self.channel.name})" if title else self.channel.name
-        return f"{self.message.timestamp.astimezone(zone):%Y-%m-%d %H:%M}, {named}"
+        return f"{self.at.astimezone(zone):%Y-%m-%d %H:%M}, {named}"
 
 
 def at_any_time(
@@ -66,14 +68,15 @@ def nearest_about(
         if score >= CLOSE * scores[0][1] and max(one.covered for one in found.evidence(number)) >= HELD
     ]
     best = {one.ranked.candidate.channel_id: one.ranked.candidate.number for one in reversed(verdicts)}
-    rows = by_numbers(tx, [best[number] for number in close if number in best])
-    known = channels_by_number(tx, [row.channel_number for row in rows])
-    nearest = min(
-        (row for row in rows if row.channel_number in known), key=lambda row: _apart(row.timestamp, scope), default=None
-    )
-    if nearest is None:
-        return None
-    return About(known[nearest.channel_number], nearest, snippet(nearest.text, found.query))
+    lines = {row.channel_number: row for row in by_numbers(tx, [best[number] for number in close if number in best])}
+    abouts = [_about(row, lines.get(row.number), found) for row in channels_by_number(tx, close).values()]
+    return min(abouts, key=lambda one: (_apart(one.at, scope), one.channel.number), default=None)
+
+
+def _about(row: ChannelRow, message: MessageRow | None, found: SearchResult) -> About:
+    if message is None:
+        return About(row, row.updated_at, "")
+    return About(row, message.timestamp, snippet(message.text, found.query))
 
 
 def _apart(at: datetime, scope: Scope) -> timedelta:
@@ -86,8 +89,8 @@ def with_nearest(beside: Mapping[str, Any], about: About | None, row: ChannelRow
     if about is None or about.channel.number == row.number:
         return dict(beside)
     others = [one for one in beside["candidates"] if one["channel"] != about.channel.name]
-    line = line_of(about.message, about.evidence)
-    return {**beside, "candidates": [candidate(about.channel, lines=[line]), *others]}
+    lines = [{"text": about.evidence}] if about.evidence else []
+    return {**beside, "candidates": [candidate(about.channel, lines=lines), *others]}
 
 
 def note_of(about: About | None, scope: Scope, utc_offset_minutes: int | None) -> str:

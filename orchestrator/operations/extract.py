@@ -20,7 +20,16 @@ from orchestrator.answer.other_times import (
     spoken_span,
     with_nearest,
 )
-from orchestrator.answer.relevance import Judged, best_channels, confidence_in, explanation, judge, outcome, turns_in
+from orchestrator.answer.relevance import (
+    Judged,
+    best_channels,
+    confidence_in,
+    explanation,
+    guessed,
+    judge,
+    outcome,
+    turns_in,
+)
 from orchestrator.answer.reversals import second_thoughts
 from orchestrator.answer.selection import MessageDict
 from orchestrator.answer.size import room_for, tokens_in
@@ -88,9 +97,9 @@ def _gone_on(
         anywhen = _read(tx, run, request, *at_any_time(said, scope, query.from_, query.to), row)
     except NotFound:
         anywhen = None
-    if anywhen and (row or not then or _is_sure(anywhen)):
+    if anywhen and (row or not then or then.relaxed or _is_sure(anywhen)):
         note = f"Nothing of it is from {spoken_span(scope, query.utc_offset_minutes)}, so that time was given up."
-        return replace(anywhen, relaxed="time", note=note)
+        return replace(anywhen, relaxed=" and ".join(filter(None, ["time", anywhen.relaxed])), note=note)
     if not then:
         raise nothing_then(tx, run, query, said, scope)
     return then
@@ -116,6 +125,9 @@ def _read(
     candidates: list[tuple[ChannelRow, float]] = []
     if row is None:
         candidates = _best_channels(tx, run, found, verdicts, request.folder)
+        if not (candidates or said.is_narrowed):
+            verdicts = guessed(found, verdicts)
+            candidates = _best_channels(tx, run, found, verdicts, request.folder)
         if not candidates:
             run.recorder.explain(**outcome(verdicts))
             return _without_words(tx, run, query, said, scope, None, relaxed="words")
@@ -132,9 +144,9 @@ def _read(
     sure = confidence_in(found, row.number, [score for _, score in candidates], is_narrowed=said.is_narrowed)
     if not kept:
         run.recorder.explain(**outcome(verdicts))
-    if not kept and (said.search.when_words or said.sources or candidates):
+    if not kept and (said.search.when_words or said.sources or candidates or said.goes_on):
         ended = _without_words(tx, run, query, said, scope, row, relaxed="words", is_chosen=bool(candidates))
-        return replace(ended, confidence=sure) if candidates and not said.is_narrowed else ended
+        return ended if said.is_narrowed else replace(ended, confidence=sure)
     if not kept:
         raise nothing_found(query.text)
     run.recorder.explain(confidence=sure.value)

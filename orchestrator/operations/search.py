@@ -24,7 +24,7 @@ from registry.search.scope import Scope
 from registry.search.sessions import latest_sessions, messages_in, surroundings
 from registry.storage.channels import channel_item, channels_by_number, get_channel, tags_of
 from registry.storage.database import ReadTransaction
-from registry.storage.messages import MessageFilter, by_numbers, list_messages
+from registry.storage.messages import MessageFilter, MessageRow, by_numbers, list_messages
 from registry.storage.paging import Order, Page, decode_cursor, encode_cursor
 from registry.storage.references import resolve_session
 from registry.text.ranking.confidence import Confidence
@@ -98,7 +98,8 @@ async def keep_messages(run: Run, request: SearchRequest, data: Found) -> dict[s
 
 def _page(tx: ReadTransaction, query: SearchQuery, data: Found) -> dict[str, Any]:
     if data.listed:
-        return _listed(messages_in(tx, data.listed, Page(query.limit, query.cursor, query.order or "desc")))
+        paged = messages_in(tx, data.listed, Page(query.limit, query.cursor, query.order or "desc"))
+        return _listed(paged.answer([{**_shown(row), "score": None, "words": []} for row in paged.rows]))
     return _by_time(tx, query, data, query.order) if query.order else _best(tx, query, data)
 
 
@@ -108,9 +109,7 @@ def _best(tx: ReadTransaction, query: SearchQuery, data: Found) -> dict[str, Any
     rows = {row.number: row for row in by_numbers(tx, [judged.ranked.candidate.number for judged in page])}
     messages = [
         {
-            **delivered(message_dict(row)),
-            "channel": row.channel,
-            "source": row.source,
+            **_shown(row),
             "score": round(judged.score, 3),
             "words": list(matched_words(data.result.query, row.text)),
         }
@@ -122,6 +121,10 @@ def _best(tx: ReadTransaction, query: SearchQuery, data: Found) -> dict[str, Any
     if end < len(data.kept):
         metadata["next_cursor"] = encode_cursor({"o": end})
     return {"messages": messages, "metadata": metadata}
+
+
+def _shown(row: MessageRow) -> dict[str, Any]:
+    return {**delivered(message_dict(row)), "channel": row.channel, "source": row.source}
 
 
 def _by_time(tx: ReadTransaction, query: SearchQuery, data: Found, order: Order) -> dict[str, Any]:
@@ -208,7 +211,7 @@ def _told(about: About) -> dict[str, Any]:
     """When it was spoken of instead, and where."""
     row = about.channel
     named = {"session_id": row.session_id or row.name, "title": row.title or row.first_message_preview}
-    return {**named, "timestamp": format_time(about.message.timestamp), "snippet": about.evidence}
+    return {**named, "timestamp": format_time(about.at), "snippet": about.evidence}
 
 
 def _trust(run: Run, data: SessionsFound) -> dict[str, Any]:

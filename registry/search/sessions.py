@@ -13,8 +13,7 @@ from sqlalchemy import ColumnElement, Row, and_, func, or_, select
 from registry.search.scope import Scope, channel_conditions, channels_in, message_conditions
 from registry.storage.conditions import given_conditions
 from registry.storage.database import ReadTransaction
-from registry.storage.messages import message_item
-from registry.storage.paging import Page, read_page
+from registry.storage.paging import Page, Paged, read_page
 from registry.storage.tables import channel, conversation
 
 _SHOWN = (
@@ -79,15 +78,14 @@ def _by_activity(
     return [(row[0], row[1]) for row in tx.execute(page)], total
 
 
-def messages_in(tx: ReadTransaction, scope: Scope, page: Page) -> dict[str, Any]:
+def messages_in(tx: ReadTransaction, scope: Scope, page: Page) -> Paged:
     """A page of the messages in scope by time, of those that are searched at all."""
     conditions = [*message_conditions(scope), conversation.c.deleted.is_(False), conversation.c.length > 0]
     if scope.channel_number is not None:
         conditions.append(conversation.c.channel_number == scope.channel_number)
     elif channel_conditions(scope):
         conditions.append(conversation.c.channel_number.in_(channels_in(scope)))
-    paged = read_page(tx, conversation, conversation.c.timestamp, conditions, page)
-    return paged.answer([message_item(row) for row in paged.rows])
+    return read_page(tx, conversation, conversation.c.timestamp, conditions, page)
 
 
 def nearest_times(tx: ReadTransaction, scope: Scope) -> list[datetime]:
