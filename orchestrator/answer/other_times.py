@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from orchestrator.answer.looking_up import find, local_time
 from orchestrator.answer.other_channels import CLOSE, candidate
 from orchestrator.answer.relevance import best_channels, judge
-from orchestrator.requests import ExtractQuery, SessionsQuery
+from orchestrator.queries import ExtractQuery, SessionsQuery
 from orchestrator.state import Run
 from registry.domain import preview_of
 from registry.errors import NotFound
