@@ -233,7 +233,10 @@ class FoundMessage(BaseModel):
     text: str
     timestamp: str
     context: dict[str, JsonValue] | None = None
-    score: float = Field(description="what it holds of the words, as a share of the best, and what its neighbours add")
+    score: float | None = Field(
+        description="what it holds of the words, as a share of the best, and what its neighbours add; null for a time"
+        " or a place alone, which are listed by time"
+    )
     words: list[str] = Field(description="the words of the query that it contains")
 
 

@@ -115,7 +115,7 @@ class RegistryServer(MCPServer[Any]):
         self._run = run
         self._unlisted = frozenset(RESULTS).difference(*(TOOLSETS[toolset] for toolset in toolsets))
         self._kept_back: dict[str, Callable[[], None]] = {}
-        add_channel_tools(self, run)
+        add_channel_tools(self, run, project)
         add_history_tools(self, run, project)
         add_search_tool(self, run, project)
         add_export_tool(self, run, project, is_local=is_local)

@@ -89,7 +89,7 @@ async def filter_(state: State, run: Run) -> State:
     result = await KEEP[state["query"].operation](run, state["query"], state["data"])
     is_empty = "sessions" in result and not result["pagination"]["total"]
     if is_empty and (others := await elsewhere(run, state["query"], result, _once_more)):
-        result["elsewhere"] = others
+        result["elsewhere"] = others | result.get("elsewhere", {})
     return {"result": result}
 
 

@@ -134,6 +134,7 @@ class LogRequest(Request):
 class ExtractRequest(Request):
     operation = Operation.EXTRACT
     query: ExtractQuery = ExtractQuery()
+    folder: str | None = Field(None, description="worked in; of conversations that are close its own come first")
 
     @property
     def is_shortened(self) -> bool:

@@ -11,7 +11,8 @@ import click
 from cli.conversations.transcript import transcript
 from cli.operations import operation, run_operation
 from cli.output import as_json_option, line_width, print_json
-from orchestrator.calls import as_request, extract_result, log_result
+from cli.terminal import terminal
+from orchestrator.calls import as_request, extract_result, log_result, working_folder
 from orchestrator.field_types import Mode, RoleName
 from registry.errors import InvalidRequest
 from registry.text.times.time_words import parse_span
@@ -129,7 +130,7 @@ def extract(words: tuple[str, ...], as_json: bool, explain: bool, **options: Any
         "max_tokens": options["max_tokens"],
         "cursor": options["cursor"],
     }
-    request = operation("extract", query, channel)
+    request = operation("extract", query, channel) | {"folder": working_folder(terminal().folder)}
     result = extract_result(run_operation(request, print_explanation if explain else None))
     if as_json:
         print_json(result)

@@ -67,7 +67,7 @@ def _head(result: Mapping[str, Any], width: int) -> Iterator[str]:
         yield _dim(f"Confidence: {sure}")
     if note := result.get("note"):
         yield from (click.style(line, fg="yellow") for line in wrap(printable(note), width))
-    if counts.get("understood", {}).get("relaxed") == "words":
+    elif counts.get("understood", {}).get("relaxed") == "words":
         yield _dim(WORDS_RELAXED)
 
 

@@ -81,8 +81,8 @@ class Extracted(BaseModel):
     candidates: list[dict[str, Any]] | None = None
 
 
-def add_channel_tools(server: MCPServer[Any], run: RunOperation) -> None:
-    """Publish the tools; each call runs one operation."""
+def add_channel_tools(server: MCPServer[Any], run: RunOperation, project: str | None) -> None:
+    """Publish the tools; each call runs one operation. `project`: the folder that is worked in, where it is known."""
 
     @server.tool(
         title="Save this conversation",
@@ -131,5 +131,7 @@ def add_channel_tools(server: MCPServer[Any], run: RunOperation) -> None:
         also, by = wordings_in(said, asked.text or "")
         if also:
             asked = asked.model_copy(update={"also": also, "also_by": by})
-        request = ExtractRequest(channel=channel, query=asked, source=source, timestamp=timestamp, metadata=known)
+        request = ExtractRequest(
+            channel=channel, query=asked, source=source, timestamp=timestamp, metadata=known, folder=project
+        )
         return reply("extract", await run(request, client))

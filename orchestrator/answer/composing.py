@@ -107,7 +107,7 @@ def _result(data: Extraction, shown: list[MessageDict]) -> dict[str, Any]:
         "first": format_time(row.created_at),
         "last": format_time(row.updated_at),
         "confidence": data.confidence.value if data.confidence else None,
-        "note": guess(GUESS, data.result) if data.confidence is Confidence.LOW else None,
+        "note": _note(data) or None,
         "messages": shown,
         "stands_at": where_it_stands(data.recent) if data.recent else None,
         "others": data.others or None,
@@ -120,6 +120,11 @@ def _result(data: Extraction, shown: list[MessageDict]) -> dict[str, Any]:
         },
     }
     return {name: value for name, value in told.items() if value is not None}
+
+
+def _note(data: Extraction) -> str:
+    is_guess = data.confidence is Confidence.LOW
+    return " ".join(filter(None, [data.note, guess(GUESS, data.result) if is_guess else ""]))
 
 
 def _say_what_is_left(

@@ -46,6 +46,8 @@ class Extraction:
     others: list[dict[str, Any]] = field(default_factory=list)
     taken_back: Mapping[str, str] = field(default_factory=dict)
     """For the ids of messages those of the later ones that take them back."""
-    relaxed: bool = False
+    relaxed: str = ""
+    """What of the request was given up because nothing was found with it: its words, or its time."""
+    note: str = ""
     has_older: bool = False
     kept: KeptRanking | None = None

@@ -60,7 +60,7 @@ def find(tx: ReadTransaction, run: Run, read: Understood, scope: Scope, also: Se
     return with_meaning(tx, found, read.search, scope, run.meant.model, run.meant.vector, read.dates)
 
 
-def understood(read: Understood, result: SearchResult | None, *, relaxed: bool = False) -> dict[str, Any]:
+def understood(read: Understood, result: SearchResult | None, *, relaxed: str = "") -> dict[str, Any]:
     """How a request was read, for a reader who wonders; what is empty is left out."""
     search = read.search
     said = {
@@ -78,7 +78,7 @@ def understood(read: Understood, result: SearchResult | None, *, relaxed: bool =
         "project": search.project,
         "continues": read.goes_on,
         "typos": dict(result.wordings[0].typos) if result else {},
-        "relaxed": "words" if relaxed else "",
+        "relaxed": relaxed,
     }
     return {name: value for name, value in said.items() if value}
 

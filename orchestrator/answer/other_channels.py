@@ -17,10 +17,36 @@ from registry.text.ranking.snippets import snippet
 
 CLOSE = 0.85
 """A channel that scores so much of the best one may as well be meant: its best passages are given, too."""
+COMPARABLE = 0.5
+"""One that scores less of the best one is not the one that was meant, wherever it belongs."""
 PASSAGES_OF, LINES_OF, OTHER_TOKENS = 2, 2, 150
 """So many other channels give passages, so many each, of so many tokens."""
 EVIDENCE = 160
 """Characters of the line that speaks for a candidate."""
+
+
+def own_first(
+    candidates: Sequence[tuple[ChannelRow, float]], folder: str | None, found: SearchResult
+) -> list[tuple[ChannelRow, float]]:
+    """The same, but one of the folder that is worked in comes before those that it is close to: in score, or where it
+    holds as much of the request as the best and only the lengths of messages tell them apart."""
+    if folder is None or not candidates:
+        return list(candidates)
+    first, best = candidates[0]
+    held = found.words_in(first.number)
+
+    def gained(row: ChannelRow, score: float) -> float:
+        if not _is_in(row.project_path, folder):
+            return score
+        holds_as_much = score >= COMPARABLE * best and found.words_in(row.number) >= held
+        return max(score / CLOSE, best if holds_as_much else 0.0)
+
+    scored = [(row, gained(row, score)) for row, score in candidates]
+    return sorted(scored, key=lambda one: (-one[1], not _is_in(one[0].project_path, folder)))
+
+
+def _is_in(path: str | None, folder: str) -> bool:
+    return path is not None and f"{path.rstrip('/')}/".startswith(f"{folder.rstrip('/')}/")
 
 
 def beside(

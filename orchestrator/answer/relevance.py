@@ -82,6 +82,20 @@ def _judged(
     return Judged(one, covered[best], best, reason, similarity)
 
 
+GUESSED_SHARE = 0.4
+"""So much of a wording a message holds in parts of words, or by sound, that may be given as a guess."""
+
+
+def guessed(found: SearchResult, verdicts: Iterable[Judged]) -> list[Judged]:
+    """The verdicts where none says that anything has to do with the request: the nearest may be given as a guess."""
+    near = found.similar.named if found.similar else frozenset()
+
+    def is_near(one: Judged) -> bool:
+        return one.coverage >= GUESSED_SHARE or one.ranked.candidate.number in near
+
+    return [one._replace(reason=None) if is_near(one) else one for one in verdicts]
+
+
 def _weight(wording: Wording, number: int) -> float:
     held = wording.candidates.get(number)
     return held.weight if held else 0.0
@@ -126,10 +140,17 @@ def turns_in(kept: Iterable[Judged]) -> list[Turn]:
 
 
 def best_channels(found: SearchResult, verdicts: Iterable[Judged]) -> list[tuple[int, float]]:
-    """Channels with their scores, best first: those with a message that has to do with the request, or such a title."""
+    """Channels with their scores, best first: those with a message that has to do with the request, or such a title.
+
+    Where the best holds every word, others that hold none are not meant, however near in meaning.
+    """
     kept = {one.ranked.candidate.channel_id for one in verdicts if one.reason is None}
     titled = {number for wording in found.wordings for number in wording.titles}
-    return [(one.number, one.score) for one in found.channels if one.number in kept | titled]
+    spoken = found.speaking | titled
+    best = [(one.number, one.score) for one in found.channels if one.number in kept | titled]
+    if best and found.holds_all(best[0][0]):
+        return [(number, score) for number, score in best if number in spoken]
+    return best
 
 
 def confidence_in(
@@ -138,7 +159,10 @@ def confidence_in(
     """How sure it is that a channel answers. `scores`: those of the best channels, where it was chosen as the first."""
     lead = 1.0 - sum(scores[1:2]) / scores[0] if scores else None
     return confidence_of(
-        found.evidence(channel_number), near=found.near(channel_number), lead=lead, is_narrowed=is_narrowed
+        found.evidence(channel_number),
+        near=found.near(channel_number),
+        lead=lead,
+        is_narrowed=is_narrowed or found.is_called(channel_number),
     )
 
 

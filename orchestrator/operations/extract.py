@@ -10,8 +10,26 @@ from orchestrator.answer.composing import composed
 from orchestrator.answer.delivery import Turn, delivered, message_dict
 from orchestrator.answer.extraction import Extraction, KeptRanking
 from orchestrator.answer.looking_up import ask, find, understood, without_the_asking_chat
-from orchestrator.answer.other_channels import beside, beside_in_time
-from orchestrator.answer.relevance import Judged, best_channels, confidence_in, explanation, judge, outcome, turns_in
+from orchestrator.answer.other_channels import beside, beside_in_time, own_first
+from orchestrator.answer.other_times import (
+    at_any_time,
+    nearest_about,
+    note_of,
+    nothing_found,
+    nothing_then,
+    spoken_span,
+    with_nearest,
+)
+from orchestrator.answer.relevance import (
+    Judged,
+    best_channels,
+    confidence_in,
+    explanation,
+    guessed,
+    judge,
+    outcome,
+    turns_in,
+)
 from orchestrator.answer.reversals import second_thoughts
 from orchestrator.answer.selection import MessageDict
 from orchestrator.answer.size import room_for, tokens_in
@@ -25,13 +43,14 @@ from registry.errors import InvalidRequest, NotFound
 from registry.search.candidates import CANDIDATES
 from registry.search.retrieval import SearchResult
 from registry.search.scope import Scope
-from registry.search.sessions import latest_sessions, nearest_times
+from registry.search.sessions import latest_sessions
 from registry.storage.channels import ChannelRow, channels_by_number, get_channel, recent_channels
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.extract_results import get_result, save_result
 from registry.storage.messages import MessageRow, messages_of, seqs_of, turns_of
 from registry.storage.paging import decode_cursor, place_of
 from registry.storage.references import existing_channel
+from registry.text.ranking.confidence import Confidence
 from registry.text.request.understanding import Understood
 
 OTHER_CHANNELS = 5
@@ -57,6 +76,47 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction:
     given = Scope(channel_number=row.number if row else None, roles=query.roles, from_=query.from_, to=query.to)
     said, scope = ask(tx, query.text or "", query.utc_offset_minutes, given)
     scope = without_the_asking_chat(tx, run, request.source, query.text or "", scope)
+    if said.goes_on and said.search.when_words and (row or said.has_words):
+        return _gone_on(tx, run, request, said, scope, row)
+    return _read(tx, run, request, said, scope, row)
+
+
+def _gone_on(
+    tx: ReadTransaction, run: Run, request: ExtractRequest, said: Understood, scope: Scope, row: ChannelRow | None
+) -> Extraction:
+    """Who wants to go on may name a time in passing: it is given up where nothing of it was said then, and it is sure
+    what is meant without it."""
+    query = request.query
+    try:
+        then = _read(tx, run, request, said, scope, row)
+    except NotFound:
+        then = None
+    if then and not then.relaxed and (row or _is_sure(then)):
+        return then
+    try:
+        anywhen = _read(tx, run, request, *at_any_time(said, scope, query.from_, query.to), row)
+    except NotFound:
+        anywhen = None
+    if anywhen and (row or not then or then.relaxed or _is_sure(anywhen)):
+        note = f"Nothing of it is from {spoken_span(scope, query.utc_offset_minutes)}, so that time was given up."
+        return replace(anywhen, relaxed=" and ".join(filter(None, ["time", anywhen.relaxed])), note=note)
+    if not then:
+        raise nothing_then(tx, run, query, said, scope)
+    return then
+
+
+def _is_sure(data: Extraction) -> bool:
+    """Whether it is no guess, also without what narrowed it."""
+    if data.result is None:
+        return False
+    scores = [one.score for one in data.result.channels]
+    return confidence_in(data.result, data.channel.number, scores) is not Confidence.LOW
+
+
+def _read(
+    tx: ReadTransaction, run: Run, request: ExtractRequest, said: Understood, scope: Scope, row: ChannelRow | None
+) -> Extraction:
+    query = request.query
     if query.cursor or not (said.has_words or (query.also and not said.is_narrowed)):
         return _without_words(tx, run, query, said, scope, row)
     found = find(tx, run, said, scope, query.also)
@@ -64,10 +124,13 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction:
     verdicts = judge(found)
     candidates: list[tuple[ChannelRow, float]] = []
     if row is None:
-        candidates = _best_channels(tx, run, found, verdicts)
+        candidates = _best_channels(tx, run, found, verdicts, request.folder)
+        if not (candidates or said.is_narrowed):
+            verdicts = guessed(found, verdicts)
+            candidates = _best_channels(tx, run, found, verdicts, request.folder)
         if not candidates:
             run.recorder.explain(**outcome(verdicts))
-            return _without_words(tx, run, query, said, scope, None, relaxed=True)
+            return _without_words(tx, run, query, said, scope, None, relaxed="words")
         row = candidates[0][0]
         if any(len(wording.candidates) >= CANDIDATES for wording in found.wordings):
             found = find(tx, run, said, replace(scope, channel_number=row.number), query.also)
@@ -78,13 +141,14 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction:
     kept = [one for one in verdicts if one.reason is None]
     if not (kept or said.is_narrowed):
         kept = _plausible(found, verdicts)
+    sure = confidence_in(found, row.number, [score for _, score in candidates], is_narrowed=said.is_narrowed)
     if not kept:
         run.recorder.explain(**outcome(verdicts))
-    if not kept and (said.search.when_words or said.sources or candidates):
-        return _without_words(tx, run, query, said, scope, row, relaxed=True, is_chosen=bool(candidates))
+    if not kept and (said.search.when_words or said.sources or candidates or said.goes_on):
+        ended = _without_words(tx, run, query, said, scope, row, relaxed="words", is_chosen=bool(candidates))
+        return ended if said.is_narrowed else replace(ended, confidence=sure)
     if not kept:
-        raise _nothing_found(query.text)
-    sure = confidence_in(found, row.number, [score for _, score in candidates], is_narrowed=said.is_narrowed)
+        raise nothing_found(query.text)
     run.recorder.explain(confidence=sure.value)
     later = second_thoughts(tx, found, kept, {row.number})
     meanwhile = second_thoughts(tx, found, kept, {other.number for other, _ in candidates[1:]})
@@ -117,12 +181,12 @@ def _plausible(found: SearchResult, verdicts: Sequence[Judged]) -> list[Judged]:
 
 
 def _best_channels(
-    tx: ReadTransaction, run: Run, found: SearchResult, verdicts: Sequence[Judged]
+    tx: ReadTransaction, run: Run, found: SearchResult, verdicts: Sequence[Judged], folder: str | None
 ) -> list[tuple[ChannelRow, float]]:
-    """The channels that fit the request, best first, with their scores."""
+    """The channels that fit the request, best first, with their scores; of close ones those of the asking folder."""
     scores = best_channels(found, verdicts)[: OTHER_CHANNELS + 1]
     known = channels_by_number(tx, [number for number, _ in scores])
-    best = [(known[number], score) for number, score in scores if number in known]
+    best = own_first([(known[number], score) for number, score in scores if number in known], folder, found)
     run.recorder.explain(channels=[{"channel": row.name, "score": round(score, 3)} for row, score in best])
     return best
 
@@ -135,22 +199,24 @@ def _without_words(
     scope: Scope,
     row: ChannelRow | None,
     *,
-    relaxed: bool = False,
+    relaxed: str = "",
     is_chosen: bool = False,
 ) -> Extraction:
     """A channel's last messages in the time and place that are meant: nothing, or nothing there, is asked by words."""
     others: list[ChannelRow] = []
     if row is None:
-        row, *others = _latest(tx, query, said, scope, relaxed=relaxed)
+        row, *others = _latest(tx, run, query, said, scope, relaxed=relaxed)
     elif is_chosen and said.search.when_words:  # all that was said then may be meant
-        others = [one for one in _latest(tx, query, said, scope, relaxed=relaxed) if one.number != row.number]
+        others = [one for one in _latest(tx, run, query, said, scope, relaxed=relaxed) if one.number != row.number]
     run.recorder.channel = row.name
     before = place_of(query.cursor) if query.cursor else None
     rows = messages_of(
         tx, row.number, limit=query.limit + 1, roles=query.roles, from_=scope.from_, to=scope.to, before=before
     )
+    inside = replace(scope, channel_number=row.number)
     if not rows:
-        raise _nothing_then(tx, replace(scope, channel_number=row.number), query.text)
+        raise nothing_then(tx, run, query, said, inside)
+    about = nearest_about(tx, run, query, said, scope) if relaxed and said.search.when_words else None
     run.recorder.explain(channel=row.name, by="the channel's last messages", candidates=len(rows))
     shown = [message_dict(one) for one in rows[-query.limit :]]
     recent = [message_dict(one) for one in messages_of(tx, row.number, limit=END)]
@@ -161,28 +227,29 @@ def _without_words(
         recent=recent,
         seqs=seqs_of(tx, row.number, query.roles),
         relaxed=relaxed,
+        note=note_of(about, scope, query.utc_offset_minutes) if relaxed and said.search.when_words else "",
         has_older=len(rows) > query.limit,
-        **beside_in_time(tx, others, scope, query.roles),
+        **with_nearest(beside_in_time(tx, others, scope, query.roles), about, row),
     )
 
 
 def _latest(
-    tx: ReadTransaction, query: ExtractQuery, said: Understood, scope: Scope, *, relaxed: bool
+    tx: ReadTransaction, run: Run, query: ExtractQuery, said: Understood, scope: Scope, *, relaxed: str
 ) -> list[ChannelRow]:
     """The channels of the time and place that are meant, the latest first; there is one at least."""
     is_narrowed = said.search.when_words or said.sources or said.search.project or scope.from_ or scope.to
     if not is_narrowed:
         if relaxed:
-            raise _nothing_found(query.text)
+            raise nothing_found(query.text)
         rows = recent_channels(tx, OTHER_CHANNELS + 1)
     else:
         latest, _ = latest_sessions(tx, scope, OTHER_CHANNELS + 1, 0)
         known = channels_by_number(tx, [number for number, _ in latest])
         rows = [known[number] for number, _ in latest if number in known]
         if not rows:
-            raise _nothing_then(tx, scope, query.text)
+            raise nothing_then(tx, run, query, said, scope)
     if not rows:
-        raise _nothing_found(query.text)
+        raise nothing_found(query.text)
     return rows
 
 
@@ -211,20 +278,6 @@ def _in_turns(messages: Sequence[MessageDict]) -> list[list[MessageDict]]:
     for message in messages:
         turns.setdefault(message["turn"], []).append(message)
     return list(turns.values())
-
-
-def _nothing_found(text: str | None) -> NotFound:
-    about = f"for query: '{text}'" if text else "in the registry"
-    return NotFound("No matching conversations found", f"No conversations found {about}")
-
-
-def _nothing_then(tx: ReadTransaction, scope: Scope, text: str | None) -> NotFound:
-    """Nothing in the time or place that was named: what is nearest in time."""
-    near = ", ".join(f"{moment.astimezone():%Y-%m-%d %H:%M}" for moment in nearest_times(tx, scope))
-    when = " to ".join(f"{at.astimezone():%Y-%m-%d %H:%M}" for at in (scope.from_, scope.to) if at)
-    about = f"No conversations found for query: '{text}'" if text else "No conversations found"
-    spoken = [f"nothing from {when}" if when else "", f"nearest: {near}" if near else ""]
-    return NotFound("No matching conversations found", "; ".join(filter(None, [about, *spoken])))
 
 
 def _ranking_place(cursor: str | None) -> dict[str, Any] | None:
@@ -268,7 +321,7 @@ async def keep(run: Run, request: ExtractRequest, data: Extraction) -> dict[str,
     if data.verdicts:
         run.recorder.explain(**outcome(data.verdicts))
     if not result["messages"]:
-        raise _nothing_found(request.query.text)
+        raise nothing_found(request.query.text)
     run.recorder.explain(turns=len(data.turns), messages=len(result["messages"]), max_tokens=tokens)
     return result
 

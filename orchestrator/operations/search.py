@@ -10,6 +10,7 @@ from typing import Any
 from orchestrator.answer.delivery import delivered, message_dict
 from orchestrator.answer.fitting import as_many_as_fit, fitted, tokens_for
 from orchestrator.answer.looking_up import ask, find, local_time, understood, without_the_asking_chat
+from orchestrator.answer.other_times import About, nearest_about
 from orchestrator.answer.relevance import Judged, best_channels, confidence_in, explanation, guess, judge, outcome
 from orchestrator.answer.size import fits
 from orchestrator.answer.summaries import FOUND, add_summaries
@@ -20,10 +21,10 @@ from registry.domain import format_time, preview_of
 from registry.errors import NotFound
 from registry.search.retrieval import SearchResult, Wording
 from registry.search.scope import Scope
-from registry.search.sessions import latest_sessions, surroundings
+from registry.search.sessions import latest_sessions, messages_in, surroundings
 from registry.storage.channels import channel_item, channels_by_number, get_channel, tags_of
 from registry.storage.database import ReadTransaction
-from registry.storage.messages import MessageFilter, by_numbers, list_messages
+from registry.storage.messages import MessageFilter, MessageRow, by_numbers, list_messages
 from registry.storage.paging import Order, Page, decode_cursor, encode_cursor
 from registry.storage.references import resolve_session
 from registry.text.ranking.confidence import Confidence
@@ -48,6 +49,8 @@ class Found:
     read: Understood
     result: SearchResult
     verdicts: Sequence[Judged]
+    listed: Scope | None = None
+    """Where all that was said is meant, because a time or place is named and no words are."""
 
     @property
     def kept(self) -> list[Judged]:
@@ -78,17 +81,26 @@ def find_in_registry(tx: ReadTransaction, run: Run, request: SearchRequest) -> F
     read, scope = ask(tx, query.text, None, given)
     result = find(tx, run, read, scope)
     run.recorder.explain(channel=channel.name if channel else None, **explanation(result))
-    return Found(read, result, judge(result))
+    is_span = read.is_narrowed and not _is_about_something(read, result)
+    return Found(read, result, judge(result), replace(scope, roles=scope.roles or SPOKEN) if is_span else None)
+
+
+def _is_about_something(read: Understood, result: SearchResult) -> bool:
+    return bool(any(wording.terms for wording in result.wordings) or read.has_words or read.search.excluded)
 
 
 async def keep_messages(run: Run, request: SearchRequest, data: Found) -> dict[str, Any]:
     """A page of the relevant messages, best first or by time."""
     run.recorder.explain(**outcome(data.verdicts))
-    order = request.query.order
-    shown = await run.registry.read(
-        lambda tx: _by_time(tx, request.query, data, order) if order else _best(tx, request.query, data)
-    )
+    shown = await run.registry.read(lambda tx: _page(tx, request.query, data))
     return {**shown, "understood": understood(data.read, data.result)}
+
+
+def _page(tx: ReadTransaction, query: SearchQuery, data: Found) -> dict[str, Any]:
+    if data.listed:
+        paged = messages_in(tx, data.listed, Page(query.limit, query.cursor, query.order or "desc"))
+        return _listed(paged.answer([{**_shown(row), "score": None, "words": []} for row in paged.rows]))
+    return _by_time(tx, query, data, query.order) if query.order else _best(tx, query, data)
 
 
 def _best(tx: ReadTransaction, query: SearchQuery, data: Found) -> dict[str, Any]:
@@ -97,9 +109,7 @@ def _best(tx: ReadTransaction, query: SearchQuery, data: Found) -> dict[str, Any
     rows = {row.number: row for row in by_numbers(tx, [judged.ranked.candidate.number for judged in page])}
     messages = [
         {
-            **delivered(message_dict(row)),
-            "channel": row.channel,
-            "source": row.source,
+            **_shown(row),
             "score": round(judged.score, 3),
             "words": list(matched_words(data.result.query, row.text)),
         }
@@ -113,9 +123,16 @@ def _best(tx: ReadTransaction, query: SearchQuery, data: Found) -> dict[str, Any
     return {"messages": messages, "metadata": metadata}
 
 
+def _shown(row: MessageRow) -> dict[str, Any]:
+    return {**delivered(message_dict(row)), "channel": row.channel, "source": row.source}
+
+
 def _by_time(tx: ReadTransaction, query: SearchQuery, data: Found, order: Order) -> dict[str, Any]:
     numbers = [judged.ranked.candidate.number for judged in data.kept]
-    page = list_messages(tx, MessageFilter(numbers=numbers), Page(query.limit, query.cursor, order))
+    return _listed(list_messages(tx, MessageFilter(numbers=numbers), Page(query.limit, query.cursor, order)))
+
+
+def _listed(page: Mapping[str, Any]) -> dict[str, Any]:
     metadata = {"total_count": page["total"], "filtered_count": len(page["items"])}
     if page["next_cursor"]:
         metadata["next_cursor"] = page["next_cursor"]
@@ -127,8 +144,10 @@ class SessionsFound:
     """A search for sessions; without words, the latest ones in scope (number, messages) and how many there are."""
 
     found: Found
-    relaxed: bool = False
-    """Whether the words were given up, because nothing in the time or place that was named has to do with them."""
+    relaxed: str = ""
+    """`words` where these were given up, because nothing in the time or place that was named has to do with them."""
+    about: About | None = None
+    """The session of another time that has to do with them, where a time was named."""
     latest: Mapping[int, int] = field(default_factory=dict)
     latest_total: int = 0
 
@@ -153,10 +172,13 @@ def find_sessions(tx: ReadTransaction, run: Run, request: SessionsRequest) -> Se
     result = find(tx, run, read, scope, query.also)
     data = SessionsFound(Found(read, result, judge(result)))
     has_named = bool(read.search.when_words or read.sources)
-    is_about_something = any(wording.terms for wording in result.wordings) or read.has_words or read.search.excluded
+    is_about_something = _is_about_something(read, result)
     if not is_about_something or (has_named and not data.found.kept):
         latest, total = latest_sessions(tx, scope, query.limit, query.offset)
-        data = replace(data, relaxed=bool(is_about_something), latest=dict(latest), latest_total=total)
+        relaxed = "words" if is_about_something else ""
+        data = replace(data, relaxed=relaxed, latest=dict(latest), latest_total=total)
+        if relaxed and read.search.when_words:
+            data = replace(data, about=nearest_about(tx, run, query, read, scope))
     run.recorder.explain(**explanation(result), understood=_understood(data))
     return data
 
@@ -181,7 +203,15 @@ async def keep_sessions(run: Run, request: SessionsRequest, data: SessionsFound)
     tokens = tokens_for(run.recorder.client, request.query.max_tokens, run.answer_characters)
     shown = within_client(run, fitted(shown, tokens))
     place = pagination(total, request.query.limit, request.query.offset, len(shown))
-    return {"sessions": shown, "pagination": place, "understood": _understood(data), **_trust(run, data)}
+    told = {"sessions": shown, "pagination": place, "understood": _understood(data), **_trust(run, data)}
+    return told | ({"elsewhere": {"about_it": _told(data.about)}} if data.about else {})
+
+
+def _told(about: About) -> dict[str, Any]:
+    """When it was spoken of instead, and where."""
+    row = about.channel
+    named = {"session_id": row.session_id or row.name, "title": row.title or row.first_message_preview}
+    return {**named, "timestamp": format_time(about.at), "snippet": about.evidence}
 
 
 def _trust(run: Run, data: SessionsFound) -> dict[str, Any]:

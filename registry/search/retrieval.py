@@ -31,7 +31,7 @@ from registry.storage.index.engines import index_of
 from registry.storage.index.message_index import MessageIndex
 from registry.storage.tables import channel, conversation
 from registry.text.ranking.confidence import Evidence
-from registry.text.ranking.matching import matched_by
+from registry.text.ranking.matching import matched_by, words_held
 from registry.text.ranking.post_filter import carried, left_out, post_filter
 from registry.text.ranking.scores import (
     Candidate,
@@ -125,6 +125,26 @@ class SearchResult:
             return frozenset()
         return self.similar.named
 
+    @property
+    def speaking(self) -> frozenset[int]:
+        """The channels with a message that contains a word of some wording, or says the same beyond chance."""
+        matched = self.matched | (self.similar.standing_out if self.similar else frozenset())
+        return frozenset(one.candidate.channel_id for one in self.ranked if one.candidate.number in matched)
+
+    def words_in(self, channel_number: int) -> int:
+        """How many words of the question stand in a channel's messages."""
+        question = self.wordings[0]
+        inside = (one.held for one in question.candidates.values() if one.channel_id == channel_number)
+        return words_held(question.query, question.terms)(reduce(or_, inside, 0))
+
+    def holds_all(self, channel_number: int) -> bool:
+        """Whether every word of the question stands in a channel's messages."""
+        return 0 < len(self.query.words) == self.words_in(channel_number)
+
+    def is_called(self, channel_number: int) -> bool:
+        """Whether a channel's title or nickname holds every word of the question."""
+        return self.wordings[0].titles.get(channel_number, 0.0) >= CALLED
+
     def near(self, channel_number: int) -> float | None:
         """How far beyond chance a channel's most similar message lies, in deviations; None where no model was asked."""
         if self.similar is None or self.similar.note:
@@ -147,6 +167,8 @@ def _evidence(wording: Wording, channel_number: int, best: Sequence[Candidate], 
     return Evidence(min(1.0, covered / wording.full), told / rarest)
 
 
+CALLED = 0.99
+"""So much of a request stands in a title that holds all of it, whatever the sum of its weights is rounded to."""
 LOOKED_AT = 5
 """So many of a conversation's best messages are looked at for the place that holds most."""
 

@@ -13,6 +13,7 @@ from sqlalchemy import ColumnElement, Row, and_, func, or_, select
 from registry.search.scope import Scope, channel_conditions, channels_in, message_conditions
 from registry.storage.conditions import given_conditions
 from registry.storage.database import ReadTransaction
+from registry.storage.paging import Page, Paged, read_page
 from registry.storage.tables import channel, conversation
 
 _SHOWN = (
@@ -75,6 +76,16 @@ def _by_activity(
     page = select(channel.c.number, channel.c.message_count).where(*conditions)
     page = page.order_by(channel.c.updated_at.desc(), channel.c.number.desc()).limit(limit).offset(offset)
     return [(row[0], row[1]) for row in tx.execute(page)], total
+
+
+def messages_in(tx: ReadTransaction, scope: Scope, page: Page) -> Paged:
+    """A page of the messages in scope by time, of those that are searched at all."""
+    conditions = [*message_conditions(scope), conversation.c.deleted.is_(False), conversation.c.length > 0]
+    if scope.channel_number is not None:
+        conditions.append(conversation.c.channel_number == scope.channel_number)
+    elif channel_conditions(scope):
+        conditions.append(conversation.c.channel_number.in_(channels_in(scope)))
+    return read_page(tx, conversation, conversation.c.timestamp, conditions, page)
 
 
 def nearest_times(tx: ReadTransaction, scope: Scope) -> list[datetime]:

@@ -169,6 +169,26 @@ async def test_search_answers_best_first_page_by_page(http: httpx.AsyncClient, l
     assert first["items"][0]["words"] == ["fibonacci"]
 
 
+async def test_a_time_or_a_client_alone_lists_what_was_said_then_and_there(http: httpx.AsyncClient, log: Log) -> None:
+    await log("a", "fibonacci numbers", "fibonacci answer", start="2025-10-01T10:00", source="cursor")
+    await log("b", "sailing boats", start="2025-10-01T12:00", source="claude")
+    await log("c", "sailing again", start="2025-11-05T12:00", source="claude")
+
+    async def found(words: str, **more: Any) -> tuple[list[str], int]:
+        answer = (await http.get("/bo/search", params={"q": words, **more})).json()
+        assert "items" in answer, answer
+        return [item["text"] for item in answer["items"]], answer["total"]
+
+    everything = ["sailing boats", "fibonacci answer", "fibonacci numbers"]
+    assert await found("what did we talk about on October 1, 2025?") == (everything, 3)
+    assert await found("on October 1, 2025", limit=2) == (everything[:2], 3)
+    assert (await found("2025년 10월에 한 작업 정리해줘"))[1] == 3
+    assert (await found("클로드에서 한 작업"))[0] == ["sailing again", "sailing boats"]
+    assert await found("on October 1, 2025", channel="b") == (["sailing boats"], 1)
+    assert await found("sailing on October 1, 2025 we talked") == (["sailing boats"], 1)
+    assert await found("what did we talk about?") == ([], 0)  # no time, no place
+
+
 async def test_search_stays_where_it_is_told_to_look(http: httpx.AsyncClient, log: Log) -> None:
     await log("a", "fibonacci numbers", "fibonacci answer", source="cursor", project="/p/numbers")
     await log("b", "fibonacci in python", start="2025-10-01T10:00", source="claude")

@@ -244,3 +244,79 @@ async def test_what_nobody_spoke_of_is_not_found(cursor: Client) -> None:
         "message": "No matching conversations found",
         "details": "No conversations found for query: 'kubernetes ingress certificate'",
     }
+
+
+async def refused(client: Client, **arguments: Any) -> str:
+    answer = (await client.call_tool("extract", arguments)).structured_content or {}
+    assert answer["error"]["code"] == "NOT_FOUND", answer
+    return str(answer["error"]["details"])
+
+
+async def test_who_works_in_a_folder_gets_its_own_of_conversations_that_hold_as_much(
+    cursor: Client, orchestrator: Orchestrator
+) -> None:
+    words = "Pull in the context from when we worked on the authentication system"
+    found = await ask(cursor, "extract", query=words)
+    assert found["channel"] == "cursor_session_auth"
+    assert {one["channel"] for one in found["candidates"]} >= {"cursor_session_oauth", "cursor_session_biometric"}
+    async with Client(create_server(orchestrator.run, ("all",), API)) as elsewhere:
+        assert (await ask(elsewhere, "extract", query=words))["channel"] == "cursor_session_oauth"
+    assert (await ask(cursor, "extract", query="biometric login with the keychain"))["channel"].endswith("biometric")
+
+
+@pytest.mark.parametrize("channel", [{"channel": "cursor_session_payment"}, {}], ids=["named", "found"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "continue the Stripe webhook conversation, the refund came today",
+        "Stripe webhook 대화 이어서 하자, 오늘 또 왔어",
+    ],
+)
+async def test_who_goes_on_may_name_a_time_in_passing(cursor: Client, words: str, channel: dict[str, str]) -> None:
+    found = await ask(cursor, "extract", query=words, **channel)
+    assert found["channel"] == "cursor_session_payment"
+    assert texts(found) == [text for turn in CHATS["cursor_session_payment"][2] for text in turn]
+    assert found["metadata"]["understood"]["relaxed"] == "time"
+    assert "2025-10-02" in found["note"]
+
+
+async def test_who_goes_on_in_a_conversation_that_is_named_gets_its_end_whatever_the_words(cursor: Client) -> None:
+    asked = "continue the late invoice conversation, half should've landed today"
+    found = await ask(cursor, "extract", query=asked, channel="cursor_session_payment")
+    assert texts(found) == [text for turn in CHATS["cursor_session_payment"][2] for text in turn]
+    assert (found["metadata"]["understood"]["relaxed"], found["confidence"]) == ("time and words", "low")
+
+
+async def test_who_goes_on_with_what_was_said_then_gets_that(cursor: Client) -> None:
+    found = await ask(cursor, "extract", query="continue the authentication thing from yesterday")
+    assert found["channel"] == "cursor_session_auth"
+    assert "relaxed" not in found["metadata"]["understood"]
+
+
+@pytest.mark.parametrize("words", ["that database schema we designed yesterday", "어제 설계한 데이터베이스 스키마"])
+async def test_a_day_on_which_nothing_of_it_was_said_names_the_nearest_that_has_it(cursor: Client, words: str) -> None:
+    found = await ask(cursor, "extract", query=words)
+    assert found["metadata"]["understood"]["relaxed"] == "words"
+    assert found["channel"] in ("cursor_session_auth", "cursor_session_payment")
+    assert "Nearest: 2025-09-29 10:00, “Let us design the database migrations with Prisma”" in found["note"]
+    assert found["candidates"][0]["channel"] == "cursor_session_schema"
+    sessions = await ask(cursor, "search_sessions", query=words, project="all")
+    assert set(channels(sessions)) == {"auth", "payment"}
+    assert sessions["elsewhere"]["about_it"]["session_id"] == "cursor_session_schema"
+
+
+async def test_a_day_without_any_session_names_the_day_that_has_it(cursor: Client) -> None:
+    said = await refused(cursor, query="the database migrations with Prisma we designed today")
+    assert "nothing from 2025-10-02 00:00" in said
+    assert "about it: 2025-09-29 10:00, “Let us design the database migrations with Prisma”" in said
+
+
+async def test_a_conversation_called_just_so_is_no_guess(cursor: Client) -> None:
+    asked = {"query": "Check the session about gateway architecture"}
+    assert "cursor_session_cors" in (await ask(cursor, "extract", **asked))["channel"]
+    assert (await ask(cursor, "extract", **asked))["confidence"] == "low"
+    await ask(cursor, "tag_current_session", nickname="gateway-architecture", session_id="cursor_session_cors")
+    found = await ask(cursor, "extract", **asked)
+    assert (found["channel"], found["confidence"]) == ("cursor_session_cors", "medium")
+    searched = await ask(cursor, "search_sessions", query="gateway architecture", project="all")
+    assert (channels(searched)[0], searched["confidence"]) == ("cors", "medium")

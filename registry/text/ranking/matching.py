@@ -33,6 +33,17 @@ def matched_by(query: ParsedQuery, terms: Sequence[Term]) -> Callable[[int], boo
     return is_matched
 
 
+def words_held(query: ParsedQuery, terms: Sequence[Term]) -> Callable[[int], int]:
+    """How many words of the query `Candidate.held` means that a message contains; joined, that several do."""
+    bit = {term.token: 1 << place for place, term in enumerate(terms)}
+    ways = [list(_ways(word, bit)) for word in query.words]
+
+    def count(held: int) -> int:
+        return sum(any((held & mask).bit_count() >= least for mask, least in some) for some in ways)
+
+    return count
+
+
 def _ways(word: QueryWord, bit: Mapping[str, int]) -> Iterator[tuple[int, float]]:
     """The sets of terms by which a message may contain a word, and how many of each it must hold."""
     exact = [bit[token] for token in word.exact if token in bit]

@@ -126,6 +126,8 @@ def _week_number(now: datetime, match: re.Match[str]) -> Span:
 
 
 _ON, _IN = r"(?:on |from |since |of )?(?:the )?", r"(?:in|during|from|since|of|back in|until|till|before|after) "
+_SPOKE = "(?:에|에는|날)? ?(?:우리|한 |했|하던|나눈|얘기|이야기|대화|논의|물어|작업|세션|채팅)"
+"""What follows 11.12 where it is a day, and no version or section."""
 _ALONE = "january|february|april|june|july|august|september|october|november|december"
 """Months by whose name alone nothing else is meant."""
 DATE_RULES: tuple[tuple[str, Reading, str], ...] = (
@@ -150,6 +152,7 @@ DATE_RULES: tuple[tuple[str, Reading, str], ...] = (
     (rf"(?:{_KOREAN_YEAR} ?)?(?P<month>1[0-2]|[1-9])월 ?(?P<day>\d{{1,2}})일(?:날)?", _on_day, "ko"),
     (rf"(?:{_KOREAN_YEAR} ?)?(?P<month>1[0-2]|[1-9])월(?! ?\d{{1,2}} ?일){_KOREAN_PART}(?:달)?", _in_month, "ko"),
     (r"(?P<year>(?:19|20)\d\d) ?년(?:도)?", _in_year, "ko"),
+    (rf"(?P<month>1[0-2]|0?[1-9])[.](?P<day>\d{{1,2}})(?={_SPOKE})", _on_day, "ko"),
     (r"(?P<month>1[0-2]|[1-9])/(?P<day>\d{1,2})", _on_day, "ko"),
 )  # fmt: skip
 """Pattern, how it is read, and the language whose endings may follow. A bare 10/3 needs a Korean ending."""

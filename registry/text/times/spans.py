@@ -20,6 +20,12 @@ def _closed(start: datetime, end: datetime) -> Span:
     return Span(start, end - TICK)
 
 
+def joined(one: Span, other: Span) -> Span:
+    """From the first beginning to the last end of two closed spans."""
+    starts, ends = (list(filter(None, times)) for times in zip(one, other, strict=True))
+    return Span(min(starts, default=None), max(ends, default=None))
+
+
 def midnight(at: datetime) -> datetime:
     """The beginning of a day."""
     return at.replace(hour=0, minute=0, second=0, microsecond=0)

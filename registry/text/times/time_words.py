@@ -21,6 +21,7 @@ from registry.text.times.spans import (
     day_of,
     hour_around,
     hours_of,
+    joined,
     minutes_around,
     month_of,
     week_of,
@@ -57,16 +58,41 @@ _SPANS: dict[str, Callable[[datetime, int], Span]] = {
 _SOME = {"few": 6, "several": 6, "couple": 2, "며칠": 6, "몇": 6}
 """How far back a vague number may reach."""
 _MOST = 1000
+AROUND = 7
+"""So many days to each side: nobody remembers the day of a year ago."""
 
 
 def _ago(now: datetime, match: re.Match[str]) -> Span:
-    return _SPANS[_UNITS[match["unit"]]](now, _count(match["count"]))
+    count, unit = _count(match["count"]), _UNITS[match["unit"]]
+    named = _SPANS[unit](now, count)
+    return _about_weeks_ago(now, count, named) if unit == "week" and count > 1 else named
+
+
+def _about_weeks_ago(now: datetime, count: int, week: Span) -> Span:
+    """Nobody counts weeks from Monday: also what is nearer to so many weeks ago than to any other number of them."""
+    return joined(week, Span(day_of(now, 7 * count + 2).start, day_of(now, 7 * count - 4).end))
 
 
 def _some_ago(now: datetime, match: re.Match[str]) -> Span:
     """ "a few weeks ago": two to six of them back."""
     span_of = _SPANS[_UNITS[match["unit"]]]
     return Span(span_of(now, 6).start, span_of(now, 2).end)
+
+
+_OTHER = {"week": 28}
+"""How many days back "the other …" may reach, where it is not a week."""
+
+
+def _the_other(now: datetime, match: re.Match[str]) -> Span:
+    """ "the other day": not today, and hardly more than a week ago."""
+    return Span(day_of(now, _OTHER.get(match["unit"].lower(), 8)).start, day_of(now, 1).end)
+
+
+def _this_day_then(now: datetime, match: re.Match[str]) -> Span:
+    """작년 이맘때: a week to each side of this day of that year."""
+    year = now.year - _YEARS_BACK[match["year"].lower().replace(" ", "")]
+    then = now.replace(year=year, day=28) if (now.month, now.day) == (2, 29) else now.replace(year=year)
+    return Span(day_of(then, AROUND).start, day_of(then, -AROUND).end)
 
 
 def _past(now: datetime, match: re.Match[str]) -> Span:
@@ -144,6 +170,7 @@ _BOUNDED = "since|until|till|before|after"
 
 _RULES: tuple[tuple[str, Callable[[datetime, re.Match[str]], Span]], ...] = (
     (rf"(?:the )?day before yesterday{_ENGLISH_END}", _named("day", 2)),
+    (rf"(?:just )?the other (?P<unit>day|week|night|morning|evening){_AFTER}", _the_other),
     (rf"(?:since )?yesterday{_ENGLISH_END}", _named("day", 1)),
     (rf"(?:earlier )?today{_ENGLISH_END}", _named("day", 0)),
     (rf"(?:earlier )?this (?P<hours>morning|afternoon|evening){_AFTER}", _named("day", 0)),
@@ -184,6 +211,9 @@ _RULES: tuple[tuple[str, Callable[[datetime, re.Match[str]], Span]], ...] = (
     (rf"(?:어젯밤|간밤|지난밤)(?:에)?{_AFTER}", lambda now, _: hours_of(day_of(now, 1), *HOURS["밤"])),
     (rf"엊저녁(?:에)?{_AFTER}", lambda now, _: hours_of(day_of(now, 1), *HOURS["저녁"])),
     (rf"오늘{_KOREAN_END}", _named("day", 0)),
+    (rf"(?P<year>작년|지난 ?해|재작년) ?(?:이맘때|이 ?때|이 ?즈음|요맘때|오늘){_KOREAN_END}", _this_day_then),
+    (rf"(?:(?:around|about|at) )?(?:this time|the same time|this day) (?P<year>last year|a year ago){_AFTER}",
+     _this_day_then),
     (rf"(?P<year>작년|지난 ?해|재작년|올해)(?: ?(?P<part>초|말))?{_KOREAN_END}",
      lambda now, match: _part_of_year(now, match)),
     (rf"{_KOREAN_COUNT} ?전{_KOREAN_END}", _ago),
@@ -222,7 +252,7 @@ def _weeks_back(now: datetime, match: re.Match[str]) -> int:
     return _BACK[match["which"].lower()]
 
 
-_YEARS_BACK = {"작년": 1, "지난해": 1, "재작년": 2, "올해": 0}
+_YEARS_BACK = {"작년": 1, "지난해": 1, "재작년": 2, "올해": 0, "lastyear": 1, "ayearago": 1}
 _MONTHS_OF_PART = {"초": (1, 3), "말": (10, 12)}
 
 

@@ -128,6 +128,21 @@ async def test_what_was_said_in_other_words_is_found_once_it_is_embedded(orchest
     assert await found(orchestrator, "느린 데이터베이스") == ["db"]
 
 
+LONG_WAY_OFF = (
+    "Which meals shall we plan before all the cousins arrive on Friday by train and leave on Sunday with their"
+    " bicycles, tents, dogs, guitars, skis and far too many suitcases for our narrow stairs?"
+)
+
+
+async def test_a_word_that_stands_somewhere_does_not_list_what_has_only_a_little_of_its_meaning(
+    orchestrator: Orchestrator,
+) -> None:
+    await log(orchestrator, "near", [LONG_WAY_OFF, "Soup"])
+    await embed(orchestrator)
+    assert sorted(await found(orchestrator, "nutrition")) == ["haustier", "pet"]
+    assert "near" in await found(orchestrator, "nutrition of penguins")
+
+
 async def test_extract_delivers_the_turn_that_is_near_in_meaning(orchestrator: Orchestrator) -> None:
     await embed(orchestrator)
     answer = await orchestrator.run({"operation": "extract", "query": {"text": "slow database"}})

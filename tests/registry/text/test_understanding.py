@@ -87,6 +87,12 @@ def days(first: str, last: str = "") -> tuple[str, str]:
         ("12월", days("2025-12-01", "2025-12-31")),
         ("2024년 2월", days("2024-02-01", "2024-02-29")),
         ("10/3에 얘기한 거", days("2025-10-03")),
+        ("03.05에 한 얘기", days("2026-03-05")),
+        ("11.12에 얘기한 거", days("2025-11-12")),
+        ("the other day we talked about caching", days("2026-03-10", "2026-03-17")),
+        ("the bug from the other week", days("2026-02-18", "2026-03-17")),
+        ("작년 이맘때 하던 작업", days("2025-03-11", "2025-03-25")),
+        ("this time last year", days("2025-03-11", "2025-03-25")),
         ("크리스마스", days("2025-12-25")),
         ("the week before last", days("2026-03-02", "2026-03-08")),
         ("the month before last", days("2026-01-01", "2026-01-31")),
@@ -187,6 +193,8 @@ def test_a_time_that_was_said_narrows(text: str, expected: tuple[str, str]) -> N
         "until loop",
         "the last commit",
         "3.11에 추가된 문법",
+        "각주 11.12에 있는 문장",
+        "the other days are off",
     ],
 )
 def test_what_only_looks_like_a_time_is_left_alone(text: str) -> None:

@@ -1,0 +1,127 @@
+"""Where nothing of a request was said in the time that it names: what is told of it, and when it was said instead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from orchestrator.answer.looking_up import find, local_time
+from orchestrator.answer.other_channels import CLOSE, candidate
+from orchestrator.answer.relevance import best_channels, judge
+from orchestrator.queries import ExtractQuery, SessionsQuery
+from orchestrator.state import Run
+from registry.domain import preview_of
+from registry.errors import NotFound
+from registry.search.retrieval import SearchResult
+from registry.search.scope import Scope
+from registry.search.sessions import nearest_times
+from registry.storage.channels import ChannelRow, channels_by_number
+from registry.storage.database import ReadTransaction
+from registry.storage.messages import MessageRow, by_numbers
+from registry.text.ranking.snippets import snippet
+from registry.text.request.understanding import Understood
+
+HELD = 0.3
+"""So much of the request must a conversation hold to be named as the one of another time."""
+TITLE = 60
+"""Characters of a title in a sentence."""
+
+
+class About(NamedTuple):
+    """A conversation of another time that holds the words of a request: when it spoke of it, and the line that does,
+    which is empty where only its title does."""
+
+    channel: ChannelRow
+    at: datetime
+    evidence: str
+
+    def spoken(self, utc_offset_minutes: int | None) -> str:
+        """As a sentence names it."""
+        zone = local_time(utc_offset_minutes).tzinfo
+        title = preview_of(self.channel.title or self.channel.first_message_preview or "", TITLE)
+        named = f"“{title}” ({self.channel.name})" if title else self.channel.name
+        return f"{self.at.astimezone(zone):%Y-%m-%d %H:%M}, {named}"
+
+
+def at_any_time(
+    said: Understood, scope: Scope, from_: datetime | None, to: datetime | None
+) -> tuple[Understood, Scope]:
+    """The request and its scope without the time in its words; what was given beside them holds."""
+    return replace(said, search=said.search.at_any_time()), replace(scope, from_=from_, to=to)
+
+
+def nearest_about(
+    tx: ReadTransaction, run: Run, query: ExtractQuery | SessionsQuery, said: Understood, scope: Scope
+) -> About | None:
+    """Of the conversations of other times that hold the words of a request best, the one nearest to its time."""
+    read, wide = at_any_time(said, scope, query.from_, query.to)
+    if not read.has_words:
+        return None
+    found = find(tx, run, read, wide, query.also)
+    verdicts = [one for one in judge(found) if one.reason is None and one.coverage > 0]
+    scores = best_channels(found, verdicts)
+    close = [
+        number
+        for number, score in scores
+        if score >= CLOSE * scores[0][1] and max(one.covered for one in found.evidence(number)) >= HELD
+    ]
+    best = {one.ranked.candidate.channel_id: one.ranked.candidate.number for one in reversed(verdicts)}
+    lines = {row.channel_number: row for row in by_numbers(tx, [best[number] for number in close if number in best])}
+    abouts = [_about(row, lines.get(row.number), found) for row in channels_by_number(tx, close).values()]
+    return min(abouts, key=lambda one: (_apart(one.at, scope), one.channel.number), default=None)
+
+
+def _about(row: ChannelRow, message: MessageRow | None, found: SearchResult) -> About:
+    if message is None:
+        return About(row, row.updated_at, "")
+    return About(row, message.timestamp, snippet(message.text, found.query))
+
+
+def _apart(at: datetime, scope: Scope) -> timedelta:
+    ends = [end for end in (scope.from_, scope.to) if end]
+    return min((abs(at - end) for end in ends), default=timedelta())
+
+
+def with_nearest(beside: Mapping[str, Any], about: About | None, row: ChannelRow) -> dict[str, Any]:
+    """The candidates, first of them the conversation of another time that holds the words."""
+    if about is None or about.channel.number == row.number:
+        return dict(beside)
+    others = [one for one in beside["candidates"] if one["channel"] != about.channel.name]
+    lines = [{"text": about.evidence}] if about.evidence else []
+    return {**beside, "candidates": [candidate(about.channel, lines=lines), *others]}
+
+
+def note_of(about: About | None, scope: Scope, utc_offset_minutes: int | None) -> str:
+    """What is said where only the time was kept to."""
+    nearest = f" Nearest: {about.spoken(utc_offset_minutes)}." if about else ""
+    return f"Nothing about it from {spoken_span(scope, utc_offset_minutes)}: this is what was said then.{nearest}"
+
+
+def spoken_span(scope: Scope, utc_offset_minutes: int | None) -> str:
+    """A span as a sentence names it, in the user's zone."""
+    zone = local_time(utc_offset_minutes).tzinfo
+    return " to ".join(f"{at.astimezone(zone):%Y-%m-%d %H:%M}" for at in (scope.from_, scope.to) if at)
+
+
+def nothing_found(text: str | None) -> NotFound:
+    """Nothing anywhere."""
+    about = f"for query: '{text}'" if text else "in the registry"
+    return NotFound("No matching conversations found", f"No conversations found {about}")
+
+
+def nothing_then(tx: ReadTransaction, run: Run, query: ExtractQuery, said: Understood, scope: Scope) -> NotFound:
+    """Nothing in the time or place that was named: what is nearest, and when it was spoken of."""
+    offset = query.utc_offset_minutes
+    zone = local_time(offset).tzinfo
+    near = ", ".join(f"{moment.astimezone(zone):%Y-%m-%d %H:%M}" for moment in nearest_times(tx, scope))
+    when = spoken_span(scope, offset)
+    about = nearest_about(tx, run, query, said, scope) if said.search.when_words else None
+    spoken = [
+        f"No conversations found for query: '{query.text}'" if query.text else "No conversations found",
+        f"nothing from {when}" if when else "",
+        f"nearest: {near}" if near else "",
+        f"about it: {about.spoken(offset)}" if about else "",
+    ]
+    return NotFound("No matching conversations found", "; ".join(filter(None, spoken)))
