@@ -2,9 +2,8 @@
 
 `deploy/ha/cluster.py` runs three PostgreSQL nodes under Patroni behind HAProxy; a `ctxr serve` stores there what
 clients log turn by turn. Each kill takes a whole node (-9), as when its machine goes; it comes back once another one
-leads. `lost` and `doubled` should be 0. With `--behind` the followers' lines are slow first, then cut, which with
-`--asynchronous` loses what the leader alone had. `--restore` takes the registry back to a moment before all of it was
-deleted.
+leads. `lost` and `doubled` should be 0. With `--behind` the followers stand still before each kill. `--restore` takes
+the registry back to a moment before all of it was deleted.
 """
 
 from __future__ import annotations
