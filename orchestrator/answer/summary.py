@@ -66,7 +66,7 @@ _OPEN = re.compile(
 )
 _ASKS = re.compile(
     r"[?？]\s*$|\b(?:how|what|why|which|where|can you|could you|please|help|fix|add|make|write|implement|explain)\b"
-    r"|(?:까요?|나요|은지|는지|가요|줘|주세요|어때|하고 싶|싶어|해야|방법|왜|어떻게)",
+    r"|(?:까(?!지)요?|나요|은지|는지|가요|줘|주세요|어때|하고 싶|싶어|해야|방법|왜|어떻게)",
     re.IGNORECASE,
 )
 _WRITES = re.compile(r"edit|write|create|patch|apply|replace|rename|delete|move|notebook", re.IGNORECASE)
