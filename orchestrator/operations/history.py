@@ -157,7 +157,7 @@ def fetch_session(tx: ReadTransaction, run: Run, request: FetchRequest) -> Fetch
     run.recorder.explain(channel=row.name, by=how, candidates=len(rows))
     session = {**channel_item(row, tags_of(tx, [row.number])[row.number]), **other_names(tx, row)}
     add_summaries(tx, run, [session])
-    if query.is_first_look and (near := related_sessions(tx, row, run.search_budget)):
+    if query.is_first_look and (near := related_sessions(tx, row)):
         session["related"] = near
     return Fetched(session, [message_dict(message) for message in rows], has_more)
 
