@@ -29,7 +29,7 @@ from registry.domain import format_time, preview_of
 from registry.errors import ErrorCode, NotFound
 from registry.registry import Registry
 from registry.storage.aliases import links_of
-from registry.storage.channels import ChannelRow, channel_item, find_channel, get_channel, tags_of
+from registry.storage.channels import ChannelRow, channel_item, find_channel, get_channel, model_facts, tags_of
 from registry.storage.database import ReadTransaction
 from registry.storage.extract_results import deliveries_of
 from registry.storage.kept import has_pin
@@ -78,6 +78,7 @@ async def conversation_page(request: Request, registry: Stored, client: Asking, 
         return {
             "channel": channel_item(row, tags_of(tx, [row.number])[row.number]),
             "maybe_same_as": links_of(tx, row.number),
+            "model": model_facts(row),
             "is_deleted": row.deleted,
             "is_pinned": has_pin(tx, row.number),
             "most_hits": MOST_HITS,
