@@ -93,5 +93,5 @@ def _snapshot(call: Call, page: Mapping[str, Any]) -> FoundSession | Skipped:
 def _title(page: Mapping[str, Any]) -> str:
     """A page's title is the property of that type, whatever it is called."""
     properties = page.get("properties") or {}
-    parts = next((one["title"] for one in properties.values() if one.get("type") == "title"), [])
+    parts: list[dict[str, str]] = next((one["title"] for one in properties.values() if one.get("type") == "title"), [])
     return "".join(part.get("plain_text", "") for part in parts) or "Untitled"
