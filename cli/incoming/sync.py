@@ -22,7 +22,13 @@ NOTION = "notion"
 
 
 @click.command()
-@click.argument("what", required=False, type=click.Choice([*NAMES, NOTION]), metavar="[CLIENT|notion]")
+@click.argument(
+    "what",
+    required=False,
+    type=click.Choice([*NAMES, NOTION]),
+    metavar="[CLIENT|notion]",
+    help="Only this client's histories, or Notion's pages.",
+)
 @click.option(
     "--source",
     type=click.Choice(NAMES),
