@@ -177,13 +177,16 @@ class RestoreQuery(BaseModel):
     id: str | None = None
 
 
+DataType = Literal["conversation_summaries", "notion_snapshots"]
+
+
 class BriefingQuery(BaseModel):
     """The day that is reported, of the clock that is `utc_offset_minutes` ahead of UTC."""
 
     model_config = ConfigDict(extra="forbid")
 
     date: Day
-    data_types: list[Literal["conversation_summaries", "notion_snapshots"]] = ["conversation_summaries"]
+    data_types: list[DataType] = Field(["conversation_summaries", "notion_snapshots"], min_length=1)
     language: Literal["", "en", "ko"] = ""
     utc_offset_minutes: UtcOffset = 0
     again: bool = Field(False, description="hand it also to a system where it is not known whether it has it")

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from orchestrator.calls import utc_offset_minutes
 from orchestrator.service import Orchestrator
+from orchestrator.sync.sync import sync
 from registry.domain import now
 from registry.errors import InvalidRequest
-from registry.settings import Settings
+from registry.settings import McpServerSettings, Settings
 from registry.storage.schedule import claim, last_claimed
+from sources.base import Places
 
 if TYPE_CHECKING:
     from apscheduler.triggers.cron import CronTrigger
@@ -27,16 +31,21 @@ BY = "schedule"
 
 
 class Job(NamedTuple):
-    """What is asked for, and when by this machine's clock: `at` a time of day, or five fields as cron has them."""
+    """What is asked for, and when by this machine's clock: `at` a time of day, or five fields as cron has them.
+
+    `notion`: its pages are looked at first.
+    """
 
     name: str
     at: str
     request: Callable[[datetime], dict[str, Any]]
+    notion: McpServerSettings | None = None
 
 
 def jobs_of(settings: Settings) -> list[Job]:
     """The jobs that are configured."""
-    jobs = [Job("briefing", settings.briefing_at, _briefing), Job("backup", settings.backup_at, _backup)]
+    briefing = Job("briefing", settings.briefing_at, _briefing, settings.notion)
+    jobs = [briefing, Job("backup", settings.backup_at, _backup)]
     return [job for job in jobs if job.at]
 
 
@@ -100,10 +109,20 @@ async def run_due(orchestrator: Orchestrator, job: Job, since: datetime, at: dat
     except Exception:  # the server goes on; it is tried again when it is due next
         logger.exception("The schedule of %s could not be looked at", job.name)
         return False
+    if job.notion:
+        await _look_at_notion(orchestrator, job.notion)
     answer = await orchestrator.run(job.request(due.astimezone()), BY)
     if not answer["success"] and answer["error"]["code"] != "NOT_FOUND":
         logger.error("The scheduled %s failed: %s", job.name, answer["error"])
     return True
+
+
+async def _look_at_notion(orchestrator: Orchestrator, server: McpServerSettings) -> None:
+    from orchestrator.outside.notion import Notion
+
+    [report] = await sync(orchestrator, [Notion(server)], Places(Path.home(), os.environ))
+    if not report.is_complete:
+        logger.error("Notion could not be read: %s", "; ".join(one.why for one in report.skipped))
 
 
 def _times(trigger: CronTrigger, after: datetime, until: datetime) -> Iterator[datetime]:

@@ -102,6 +102,9 @@ class ExternalAction(Protocol):
     async def perform(self, about: Mapping[str, str]) -> str:
         """Do it with {id, date, text}; returns what came of it. After a ConnectionError it is called again."""
 
+    async def was_done(self, about: Mapping[str, str]) -> bool | None:
+        """Whether the outside has it already; None where nobody can tell."""
+
 
 @dataclass(frozen=True, slots=True)
 class Run:

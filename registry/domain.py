@@ -124,6 +124,11 @@ def new_id(prefix: str) -> str:
     return f"{prefix}_" + "".join(_ID_ALPHABET[value >> shift & 31] for shift in range(125, -1, -5))
 
 
+def names_message(given: str) -> bool:
+    """Whether that is the id of a message: of something said, or of a page as it was."""
+    return given.startswith(("conv_", "snap_"))
+
+
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 

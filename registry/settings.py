@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from platformdirs import user_data_path
@@ -30,27 +30,46 @@ def default_home() -> Path:
     return user_data_path("context-registry", appauthor=False)
 
 
-class ActionSettings(BaseModel):
-    """One tool of an MCP server that gets each briefing: `command` starts it over stdio, or `url` is where it is.
+class McpServerSettings(BaseModel):
+    """An MCP server: `command` starts it over stdio, or `url` is where it is.
 
-    In `command`, `url` and `env` a $NAME stands for that variable of the environment; in `arguments` {id}, {date} and
-    {text} for the briefing's.
+    In `command`, `url` and `env` a $NAME stands for that variable of the environment.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: str = Field(min_length=1)
-    tool: str = Field(min_length=1)
     command: list[str] = []
     url: str = ""
     env: dict[str, str] = {}
-    arguments: dict[str, Any] = {}
 
     @model_validator(mode="after")
-    def _one_way(self) -> ActionSettings:
+    def _one_way(self) -> Self:
         if bool(self.command) == bool(self.url):
             raise ValueError("either a command or a url")
         return self
+
+
+class CheckSettings(BaseModel):
+    """The tool that tells whether something was done already: then its answer holds `finds`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    tool: str = Field(min_length=1)
+    arguments: dict[str, Any] = {}
+    finds: str = Field("{id}", min_length=1)
+
+
+class ActionSettings(McpServerSettings):
+    """One tool of an MCP server that gets each briefing.
+
+    In `arguments` and in `check`, {id}, {date} and {text} stand for the briefing's; what holds {part} in a list stands
+    there once for each part of the text.
+    """
+
+    name: str = Field(min_length=1)
+    tool: str = Field(min_length=1)
+    arguments: dict[str, Any] = {}
+    check: CheckSettings | None = None
 
 
 class Settings(BaseSettings):
@@ -184,6 +203,11 @@ class Settings(BaseSettings):
     actions: tuple[ActionSettings, ...] = Field(
         default=(),
         description="Tools of other MCP servers that get each briefing; best as `[[actions]]` in config.toml.",
+    )
+    notion: McpServerSettings | None = Field(
+        default=None,
+        description="Notion's MCP server, through which `ctxr sync notion` reads its pages; best as `[notion]` in"
+        " config.toml.",
     )
 
     @field_validator("never_keep", "unmasked_projects", "allowed_origins", mode="before")

@@ -20,6 +20,7 @@ from backoffice.errors import wants_page
 from backoffice.pages.language import counter, language_of, teller, translator
 from backoffice.pages.zone import zone_told
 from registry.errors import StorageError
+from registry.text.model_names import model_name
 from registry.text.privacy.visible import visible
 
 BACKOFFICE = Path(__file__).parent.parent
@@ -76,6 +77,7 @@ environment = Environment(
 )
 environment.globals |= {"asset": asset, "channel_url": channel_url, "address": address}
 environment.filters["number"] = _number
+environment.filters["model_name"] = model_name
 
 
 def render(

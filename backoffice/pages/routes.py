@@ -12,7 +12,7 @@ from backoffice.pages import login
 from backoffice.pages.archive import backups, briefings, forgetting
 from backoffice.pages.flow import playground, runs, sources, statistics
 from backoffice.pages.rendering import STATIC
-from backoffice.pages.viewer import actions, channels, conversation, today, usage, views
+from backoffice.pages.viewer import actions, channels, conversation, problems, today, usage, views
 
 # The monitor's runs last: `/flow/{execution_id}` would take the addresses of its other pages.
 ROUTERS = (
@@ -20,6 +20,7 @@ ROUTERS = (
     channels.router,
     today.router,
     usage.router,
+    problems.router,
     views.router,
     backups.router,
     briefings.router,

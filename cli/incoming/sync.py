@@ -18,9 +18,17 @@ from sources.base import Places, Source
 from sources.readers import READERS
 
 NAMES = [reader.name for reader in READERS]
+NOTION = "notion"
 
 
 @click.command()
+@click.argument(
+    "what",
+    required=False,
+    type=click.Choice([*NAMES, NOTION]),
+    metavar="[CLIENT|notion]",
+    help="Only this client's histories, or Notion's pages.",
+)
 @click.option(
     "--source",
     type=click.Choice(NAMES),
@@ -29,21 +37,25 @@ NAMES = [reader.name for reader in READERS]
 )
 @click.option("--watch", is_flag=True, help="Go on: bring in what clients write, as they write it. Ctrl-C ends it.")
 @as_json_option
-def sync(source: str | None, watch: bool, as_json: bool) -> None:
+def sync(what: str | None, source: str | None, watch: bool, as_json: bool) -> None:
     """Bring in the histories that clients on this machine keep.
 
     Only what is new or has changed is read, and nothing in a client's folder is
     changed. What a client has deleted meanwhile stays in the registry.
 
+    `ctxr sync notion` brings in Notion's pages, through the MCP server that
+    config.toml names in [notion]: of each page that was edited a snapshot.
+
     With --watch, --json prints one line for each sync that found something.
     """
-    readers, places = [reader for reader in READERS if source in (None, reader.name)], Places(Path.home(), os.environ)
+    source, places = what or source, Places(Path.home(), os.environ)
+    readers = [_notion()] if source == NOTION else [reader for reader in READERS if source in (None, reader.name)]
     if watch:
         if SERVED.get():
             raise NotHere
         _watch(readers, places, as_json=as_json)
         return
-    reports = nothing_new(readers, places)
+    reports = None if source == NOTION else nothing_new(readers, places)
     if reports is None:
         if SERVED.get():
             raise NotHere  # it may take a while, and is to be seen
@@ -53,6 +65,22 @@ def sync(source: str | None, watch: bool, as_json: bool) -> None:
         click.echo("No histories found on this machine. Known clients: " + ", ".join(NAMES))
     if not all(report.is_complete for report in reports):
         sys.exit(1)
+
+
+def _notion() -> Source:
+    from registry.errors import InvalidRequest
+    from registry.settings import read_settings
+
+    server = read_settings().notion
+    if server is None:
+        raise InvalidRequest(
+            "No Notion is configured.",
+            'config.toml: [notion] with command = ["npx", "-y", "@notionhq/notion-mcp-server"] and'
+            ' env = { NOTION_TOKEN = "$NOTION_TOKEN" }',
+        )
+    from orchestrator.outside.notion import Notion
+
+    return Notion(server)
 
 
 def show_reports(reports: Sequence[StoreReport], *, as_json: bool) -> None:

@@ -28,12 +28,17 @@ def stats(as_json: bool) -> None:
 
 
 async def _figures(orchestrator: Orchestrator) -> dict[str, Any]:
+    from registry.monitor.problems import recurring_problems
     from registry.monitor.recalls import recall_figures
     from registry.storage.facets import registry_totals
 
     days = last_days(datetime.now())
     return await orchestrator.registry.read(
-        lambda tx: {**registry_totals(tx, days), **recall_figures(tx, utc_offset_minutes())}
+        lambda tx: {
+            **registry_totals(tx, days),
+            **recall_figures(tx, utc_offset_minutes()),
+            "problems": recurring_problems(tx),
+        }
     )
 
 
@@ -53,6 +58,7 @@ def _lines(figures: Mapping[str, Any], width: int) -> Iterator[str]:
     yield from _bars("By hour of the day", hours, "hour", width, most=24)
     yield from _bars("Longest sessions", figures["longest"], "title", width)
     yield from _bars("Most recalled", figures["most_recalled"], "title", width, of="recalled")
+    yield from _bars("Problems that come back", figures["problems"], "line", width, of="sessions")
     tokens = figures["tokens"]
     yield ""
     yield f"About {tokens['delivered']:,} tokens given back, of {tokens['kept']:,} words kept"

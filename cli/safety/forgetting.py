@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.operations import ProjectFolder, SessionId, operation, run_operation
+from registry.domain import names_message
 from registry.errors import InvalidRequest, NotFound
 from registry.settings import read_settings
 
@@ -47,7 +48,7 @@ def forget(
     hook or a client's own file that tells of it again is recognised and not stored;
     of a conversation forgotten as a whole, nothing said in it later is kept either.
     """
-    message_id = named if named and named.startswith("conv_") else None
+    message_id = named if named and names_message(named) else None
     channel = channel or (named if named and not message_id else None)
     query = {"id": message_id, "project": project, "before": before, "matching": matching, "soft": False}
     if not any((message_id, channel, project, before, matching)):

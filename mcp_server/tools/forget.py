@@ -38,7 +38,7 @@ def add_forget_tool(server: MCPServer[Any], run: RunOperation) -> None:
     )
     async def forget(
         ctx: Context[Any, Any],
-        message_id: Annotated[str | None, Field(min_length=1, description="conv_…")] = None,
+        message_id: Annotated[str | None, Field(min_length=1, description="conv_…, snap_…")] = None,
         channel: ChannelName | None = None,
         project: Annotated[str | None, Field(min_length=1, description=PROJECT)] = None,
         before: Annotated[Instant | None, Field(description=WHEN)] = None,

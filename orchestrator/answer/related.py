@@ -16,10 +16,14 @@ NEAR = 0.6
 _SPOKEN = ["user", "assistant"]
 
 
-def related_sessions(tx: ReadTransaction, row: ChannelRow, budget: int = 0) -> list[dict[str, Any]]:
+BUDGET = 5_000
+"""Postings that are read for it: it is a hint, and stands beside what was asked for."""
+
+
+def related_sessions(tx: ReadTransaction, row: ChannelRow) -> list[dict[str, Any]]:
     """Up to three other sessions that hold nearly as much of its title and first question as it does, best first."""
     words = " ".join(dict.fromkeys(filter(None, (row.title, row.first_message_preview))))
-    found = find_messages(tx, words, Scope(roles=_SPOKEN), budget) if words else None
+    found = find_messages(tx, words, Scope(roles=_SPOKEN), BUDGET) if words else None
     scores = {one.number: one.score for one in found.channels} if found else {}
     least = NEAR * scores.pop(row.number, float("inf"))
     near = [number for number, score in scores.items() if score >= least][:MOST]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from orchestrator.answer.size import tokens_in, within
@@ -46,13 +47,21 @@ _SAYS_NOTHING = re.compile(
 _DECIDES = re.compile(
     r"\b(?:decid(?:ed?|ing)|decision|let'?s (?:go|use|keep|do|drop|switch|make)"
     r"|we(?:'ll| will| should) (?:use|go|keep|do)"
-    r"|go(?:ing)? with|agreed?|settled|chose|choose|instead of|root cause|recommend(?:ed)?|the fix (?:is|was)|"
+    r"|go(?:ing)? with|agreed?|settled|chose|choose|root cause|recommend(?:ed)?|the fix (?:is|was)|"
     r"the (?:problem|cause) (?:is|was)|turned out)\b"
+    r"|\b(?:use|using|go|going|with|take|switch\w*|keep\w*)\b.{0,60}\binstead of\b"
     r"|결정|하기로|(?:^|\s)정했|쓰기로|채택|선택(?:했|하)|합의|결론"
     r"|로 (?:가자|하자|갑시다|합시다|가죠|하죠|할게|갈게|바꾸자)"
     r"|권장|추천|원인은|대신|하자[.!]?$|가자[.!]?$",
     re.IGNORECASE,
 )
+_SETTLES = re.compile(
+    r"\b(?:I['’]ll|I will|we['’]ll|let['’]?s|keeping|you['’]?re right|going for)\b"
+    r"|^(?:ok(?:ay)?|then|so)\b[,. ]+\S+ \S+"
+    r"|(?:할게|할래|갈게|살게|쓸게|(?:하|가|주|드리|쓰|사|두|먹)자)(?:요)?[\s.!~ㅎㅋ]*$|^그럼\s.+(?:로|고|먼저|게)\b",
+    re.IGNORECASE,
+)
+"""How a user settles something; an assistant who says so only offers it."""
 _CHANGES = re.compile(
     r"\b(?:I(?:'ve| have)?|we(?:'ve| have)?|now) (?:\w+ )?(?:added|changed|fixed|implemented|created|updated|removed|"
     r"refactored|moved|renamed|wrote|replaced|migrated|deployed)\b|\b(?:tests? (?:now )?pass|all green)\b"
@@ -66,7 +75,7 @@ _OPEN = re.compile(
 )
 _ASKS = re.compile(
     r"[?？]\s*$|\b(?:how|what|why|which|where|can you|could you|please|help|fix|add|make|write|implement|explain)\b"
-    r"|(?:까요?|나요|은지|는지|가요|줘|주세요|어때|하고 싶|싶어|해야|방법|왜|어떻게)",
+    r"|(?:까(?!지)요?|나요|은지|는지|가요|줘|주세요|어때|하고 싶|싶어|해야|방법|왜|어떻게)",
     re.IGNORECASE,
 )
 _WRITES = re.compile(r"edit|write|create|patch|apply|replace|rename|delete|move|notebook", re.IGNORECASE)
@@ -115,13 +124,28 @@ def points_of(messages: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
     opened = _open(messages, said, used)
     found = {
         "asked": _asked(said, used),
-        "decided": _best(said, used, "decided", _DECIDES, latest=True),
+        "decided": _best(_decisions(said), used, "decided", latest=True),
         "changed": [*_best(said, used, "changed", _CHANGES), *_by_tools(messages)],
     }
-    if not found["decided"]:
-        found["answered"] = _best([one for one in said if one.role == "assistant"], used, "answered")
+    found["answered"] = _best([one for one in said if one.role == "assistant"], used, "answered")
     found["open"] = opened
     return {kind: lines for kind, lines in found.items() if lines}
+
+
+def _decisions(said: Sequence[_Sentence]) -> list[_Sentence]:
+    """What sounds decided; of a user who settles something all that the message says, for it is short."""
+    found = [one for one in said if _DECIDES.search(one.text)]
+    for place, group in groupby((one for one in said if one.role == "user" and one.place), key=lambda one: one.place):
+        told = [one for one in group if not one.text.endswith(("?", "？"))]
+        if any(_SETTLES.search(one.text) for one in told):
+            found = [one for one in found if one.place != place] + [_as_one(told)]
+    return found
+
+
+def _as_one(sentences: Sequence[_Sentence]) -> _Sentence:
+    whole = " ".join(dict.fromkeys(one.text for one in sentences))
+    tokens = frozenset[str]().union(*(one.tokens for one in sentences))
+    return sentences[0]._replace(text=whole, tokens=tokens, weight=max(one.weight for one in sentences))
 
 
 def language_of(messages: Iterable[Mapping[str, Any]]) -> str:
@@ -185,8 +209,7 @@ def _asked(said: Sequence[_Sentence], used: list[_Sentence]) -> list[str]:
     if not questions:
         return []
     first = [one for one in questions if one.place == questions[0].place]
-    whole = " ".join(dict.fromkeys(one.text for one in first))
-    begin = first[0]._replace(text=whole, tokens=frozenset().union(*(one.tokens for one in first)))
+    begin = _as_one(first)
     asking = [one for one in questions if _ASKS.search(one.text) and one.place != begin.place]
     return _chosen([begin, *sorted(asking, key=lambda one: -one.weight)], used, MOST["asked"])
 

@@ -23,7 +23,7 @@ from registry.errors import StorageError
 
 MANIFEST, ABOUT, DIRECTORY = "manifest.json", "about.json", "the zip's directory"
 VERSION = "1"
-PART_BYTES = 4 * 2**20
+PART_BYTES = 2**19
 """What is longer goes on in the next part: so much is lost with one."""
 _LEVEL = 6
 _HEADER = struct.Struct("<4s5H3I2H")

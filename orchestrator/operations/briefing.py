@@ -15,6 +15,7 @@ from orchestrator.requests import BriefingRequest
 from orchestrator.state import OUTSIDE_ATTEMPTS, ExternalAction, Run, State, Steps
 from registry.domain import new_id, now, preview_of
 from registry.errors import NotFound
+from registry.ingest.save import SNAPSHOT
 from registry.storage.channels import channels_by_number
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.extract_results import find_briefing, save_result, set_metadata
@@ -23,8 +24,6 @@ from registry.storage.messages import MessageRow, messages_between
 MOST_OF_CHANNEL = 1000
 """Of a channel that says more in a day, the last so many messages."""
 TITLE = 80
-NOTION = "notion"
-"""The source of what was brought in from there."""
 MOST_TOKENS = 1500
 """A model's briefing is no longer."""
 WORDS = {
@@ -105,7 +104,7 @@ def the_day(tx: ReadTransaction, run: Run, request: BriefingRequest) -> Day:
 
 def _is_wanted(row: MessageRow, request: BriefingRequest) -> bool:
     """Whether a message is of the kinds of data that are asked for: what came from Notion, or what was said."""
-    kind = "notion_snapshots" if row.source == NOTION else "conversation_summaries"
+    kind = "notion_snapshots" if row.record_type == SNAPSHOT else "conversation_summaries"
     return kind in request.query.data_types
 
 
@@ -175,10 +174,16 @@ async def publish(run: Run, request: BriefingRequest, state: State) -> State:
     """
     kept = await run.registry.write(lambda tx: _kept(tx, run, request, state))
     actions: dict[str, dict[str, str]] = dict(kept["metadata"]["actions"])
+    about = {"id": kept["id"], "date": kept["metadata"]["date"], "text": state["transformed_data"]}
     for action in run.actions:
-        if _is_to_do(actions.get(action.name), again=request.query.again):
+        before = actions.get(action.name)
+        if before and before["status"] != "done" and (was_done := await _was_done(action, about)) is not None:
+            before = FOUND if was_done else None
+            if was_done:
+                await _note(run, kept, actions, action.name, FOUND)
+        if _is_to_do(before, again=request.query.again):
             await _note(run, kept, actions, action.name, {"status": "started"})
-            await _perform(run, action, state["transformed_data"], kept, actions)
+            await _perform(run, action, about, kept, actions)
     run.recorder.explain(actions=actions, why=None if actions else "no outside system is configured")
     problems = [
         f"{name}: {one.get('error', one['status'])}" for name, one in actions.items() if one["status"] != "done"
@@ -186,6 +191,17 @@ async def publish(run: Run, request: BriefingRequest, state: State) -> State:
     if problems:
         run.recorder.steps[-1].error = {"code": "PARTLY_FAILED", "message": "; ".join(problems), "details": ""}
     return {"data": {**kept, "metadata": {**kept["metadata"], "actions": actions}}}
+
+
+FOUND = {"status": "done", "result": "was there already"}
+
+
+async def _was_done(action: ExternalAction, about: Mapping[str, str]) -> bool | None:
+    """Whether what was begun and never ended, or failed, was done all the same, as far as the outside tells."""
+    try:
+        return await action.was_done(about)
+    except Exception:  # it cannot be asked; the action itself says what is wrong
+        return None
 
 
 def _is_to_do(before: Mapping[str, str] | None, *, again: bool) -> bool:
@@ -196,9 +212,12 @@ def _is_to_do(before: Mapping[str, str] | None, *, again: bool) -> bool:
 
 
 async def _perform(
-    run: Run, action: ExternalAction, text: str, kept: Mapping[str, Any], actions: dict[str, dict[str, str]]
+    run: Run,
+    action: ExternalAction,
+    about: Mapping[str, str],
+    kept: Mapping[str, Any],
+    actions: dict[str, dict[str, str]],
 ) -> None:
-    about = {"id": kept["id"], "date": kept["metadata"]["date"], "text": text}
     try:
         outcome = {"status": "done", "result": await action.perform(about)}
     except Exception as exc:  # whatever is wrong outside must not cost the briefing

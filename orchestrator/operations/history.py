@@ -28,6 +28,7 @@ from registry.storage.channels import (
     ChannelRow,
     channel_item,
     list_channels,
+    model_facts,
     numbers_of,
     some_channels,
     tags_of,
@@ -155,9 +156,9 @@ def fetch_session(tx: ReadTransaction, run: Run, request: FetchRequest) -> Fetch
     run.recorder.channel = row.name
     rows, how, has_more = _messages_wanted(tx, row, query)
     run.recorder.explain(channel=row.name, by=how, candidates=len(rows))
-    session = {**channel_item(row, tags_of(tx, [row.number])[row.number]), **other_names(tx, row)}
+    session = {**channel_item(row, tags_of(tx, [row.number])[row.number]), **other_names(tx, row), **model_facts(row)}
     add_summaries(tx, run, [session])
-    if query.is_first_look and (near := related_sessions(tx, row, run.search_budget)):
+    if query.is_first_look and (near := related_sessions(tx, row)):
         session["related"] = near
     return Fetched(session, [message_dict(message) for message in rows], has_more)
 

@@ -2,20 +2,66 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from registry.settings import ActionSettings
+from registry.settings import ActionSettings, McpServerSettings
 
 TIMEOUT_S = 60.0
-_FIELD = re.compile(r"\{(id|date|text)\}")
+PART = 1000
+"""Characters of a part of the text at most: some systems take no longer ones in one piece."""
+_FIELD = re.compile(r"\{(id|date|text|part)\}")
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
 
 
 class Refused(Exception):
     """The tool was called, and answered that it failed."""
+
+
+class Tools:
+    """The tools of an MCP server while it is connected."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    async def call(self, tool: str, arguments: Mapping[str, Any]) -> str:
+        """What the tool answers, in words; `Refused` where that is a failure."""
+        answer = await self._client.call_tool(tool, arguments)
+        said = " ".join(part.text for part in getattr(answer, "content", ()) if getattr(part, "text", ""))
+        if getattr(answer, "is_error", False) or _is_told_failure(said):
+            raise Refused(said or "the tool failed")
+        return said
+
+
+def _is_told_failure(said: str) -> bool:
+    """Some servers hand on the refusal of what is behind them as if it were an answer."""
+    with suppress(ValueError):
+        told = json.loads(said) if said.startswith("{") else None
+        return isinstance(told, dict) and "error" in (told.get("object"), told.get("status"))
+    return False
+
+
+@asynccontextmanager
+async def connected(
+    name: str, server: McpServerSettings, environment: Mapping[str, str] = os.environ
+) -> AsyncIterator[Tools]:
+    """The server's tools; ConnectionError where it cannot be reached."""
+    from mcp import Client  # only who has configured an outside system needs the client
+
+    reached = False
+    try:
+        async with Client(_target(server, environment), read_timeout_seconds=TIMEOUT_S) as client:
+            reached = True
+            yield Tools(client)
+    except Exception as exc:
+        found = _root(exc)
+        if reached:
+            raise found from None
+        raise ConnectionError(f"{name} cannot be reached: {type(found).__name__}: {found}") from exc
 
 
 class McpAction:
@@ -27,45 +73,68 @@ class McpAction:
 
     async def perform(self, about: Mapping[str, str]) -> str:
         """Call the tool; its answer in words. ConnectionError where the server cannot be reached, else `Refused`."""
-        from mcp import Client  # only who has configured an outside system needs the client
+        async with connected(self.name, self._settings, self._environment) as tools:
+            return (await tools.call(self._settings.tool, filled(self._settings.arguments, about)))[:500]
 
-        reached = False
-        try:
-            async with Client(self._target(), read_timeout_seconds=TIMEOUT_S) as client:
-                reached = True
-                answer = await client.call_tool(self._settings.tool, filled(self._settings.arguments, about))
-        except Exception as exc:
-            if reached:
-                raise
-            raise ConnectionError(f"{self.name} cannot be reached: {_root(exc)}") from exc
-        said = " ".join(part.text for part in getattr(answer, "content", ()) if getattr(part, "text", ""))
-        if getattr(answer, "is_error", False):
-            raise Refused(said or "the tool failed")
-        return said[:500]
+    async def was_done(self, about: Mapping[str, str]) -> bool | None:
+        """Whether the outside has it already; None where nobody can tell."""
+        check = self._settings.check
+        if check is None:
+            return None
+        async with connected(self.name, self._settings, self._environment) as tools:
+            try:
+                return str(filled(check.finds, about)) in await tools.call(check.tool, filled(check.arguments, about))
+            except Refused:
+                return False
 
-    def _target(self) -> Any:
-        from mcp.client.stdio import StdioServerParameters
 
-        if self._settings.url:
-            return _with(self._settings.url, self._environment)
-        command, *words = (_with(word, self._environment) for word in self._settings.command)
-        inherited = {name: self._environment[name] for name in ("PATH", "HOME") if name in self._environment}
-        given = {name: _with(value, self._environment) for name, value in self._settings.env.items()}
-        return StdioServerParameters(command=command, args=words, env=inherited | given)
+def _target(server: McpServerSettings, environment: Mapping[str, str]) -> Any:
+    from mcp.client.stdio import StdioServerParameters
+
+    if server.url:
+        return _with(server.url, environment)
+    command, *words = (_with(word, environment) for word in server.command)
+    inherited = {name: environment[name] for name in ("PATH", "HOME") if name in environment}
+    given = {name: _with(value, environment) for name, value in server.env.items()}
+    return StdioServerParameters(command=command, args=words, env=inherited | given)
 
 
 def filled(template: Any, about: Mapping[str, str]) -> Any:
-    """A tool's arguments with {id}, {date} and {text} in their place, however deep they stand. What is put in is not
-    looked at again: a text may hold braces.
+    """A tool's arguments with {id}, {date} and {text} in their place, however deep they stand; what stands in a list
+    and holds {part} comes once for each part. What is put in is not looked at again: a text may hold braces.
     """
     match template:
         case str():
-            return _FIELD.sub(lambda field: about[field[1]], template)
+            return _FIELD.sub(lambda field: about.get(field[1], field[0]), template)
         case Mapping():
             return {name: filled(value, about) for name, value in template.items()}
         case list():
-            return [filled(value, about) for value in template]
+            return [one for value in template for one in _repeated(value, about)]
     return template
+
+
+def _repeated(value: Any, about: Mapping[str, str]) -> Iterator[Any]:
+    if not _holds_part(value):
+        yield filled(value, about)
+        return
+    for part in parts_of(about["text"]):
+        yield filled(value, {**about, "part": part})
+
+
+def _holds_part(value: Any) -> bool:
+    """Itself, not in a list of its own."""
+    if isinstance(value, Mapping):
+        return any(map(_holds_part, value.values()))
+    return isinstance(value, str) and "{part}" in value
+
+
+def parts_of(text: str) -> Iterator[str]:
+    """The text in parts of at most `PART` characters, cut behind a line or a word where there is one."""
+    while len(text) > PART:
+        cut = (text.rfind("\n", 0, PART) + 1) or (text.rfind(" ", 0, PART) + 1) or PART
+        yield text[:cut]
+        text = text[cut:]
+    yield text
 
 
 def _with(text: str, environment: Mapping[str, str]) -> str:
@@ -73,7 +142,8 @@ def _with(text: str, environment: Mapping[str, str]) -> str:
     return _VARIABLE.sub(lambda name: environment.get(name[1], ""), text)
 
 
-def _root(exc: BaseException) -> str:
+def _root(exc: BaseException) -> BaseException:
+    """What happened: a client's tasks tell it as one of a group."""
     while isinstance(exc, BaseExceptionGroup):
         exc = exc.exceptions[0]
-    return f"{type(exc).__name__}: {exc}"
+    return exc

@@ -36,6 +36,10 @@ class Saved:
     kept_out: str | None = None
 
 
+SNAPSHOT = "notion_snapshot"
+"""The type of a record that holds a page as it was, and nothing that was said."""
+PAGES = frozenset({"notion"})
+"""The sources of pages."""
 TOOL, HOOK, READER, COPY = "ao", "hook", "reader", "copy"
 """The actors: who stored a message. A model through a tool (by the name of the orchestrator, for it is its caller), a
 client's hook, the reader of a client's own store, and that of a shortened copy beside it."""
@@ -163,9 +167,10 @@ def _payload(message: Message) -> dict[str, Any]:
 
 
 def _row(into: ChannelRow, one: Sent) -> dict[str, Any]:
+    is_snapshot = into.source in PAGES
     return {
-        "id": new_id("conv"),
-        "record_type": "conversation",
+        "id": new_id("snap" if is_snapshot else "conv"),
+        "record_type": SNAPSHOT if is_snapshot else "conversation",
         "channel": into.name,
         "channel_number": into.number,
         "deleted": False,

@@ -23,6 +23,7 @@ from registry.storage.paging import Page, read_page
 from registry.storage.safety.masking import masked
 from registry.storage.tables import channel, channel_alias, conversation, tag
 from registry.text.analysis.analyzer import analyze
+from registry.text.model_names import model_name
 
 ChannelRow = Row[Any]
 
@@ -304,6 +305,12 @@ def channel_item(row: ChannelRow, tags: Sequence[str]) -> dict[str, Any]:
         "summary": row.summary or made_summary(row),
         "summary_by": summary_writer(row),
     }
+
+
+def model_facts(row: ChannelRow) -> dict[str, str]:
+    """What a client notes of its model, where it does: the one used last, as it is called, and the mode."""
+    noted = {name: row.meta[name] for name in ("model", "mode") if isinstance(row.meta.get(name), str)}
+    return noted | ({"model_name": model_name(noted["model"])} if "model" in noted else {})
 
 
 def note_recalled(tx: WriteTransaction, name: str, at: datetime, tokens: int) -> None:

@@ -76,7 +76,7 @@ def save_execution(tx: WriteTransaction, run: Execution) -> None:
         "id": run.id,
         "operation": run.operation,
         "source": run.source,
-        "client": run.client,
+        "client": run.client and run.client[:KEPT],
         "channel": run.channel,
         "status": run.status,
         "error_code": run.error["code"] if run.error else None,
@@ -89,6 +89,7 @@ def save_execution(tx: WriteTransaction, run: Execution) -> None:
         "result": run.result,
         "steps": list(run.steps),
         "token": run.token,
+        "asked": (_said_in(run.request) or "")[:KEPT],
     }
     values = masked(tx, storable(values))  # one record that cannot be stored would hold up all that come after it
     outcome = ("status", "error_code", "error", "finished_at", "duration_ms", "duration_rounded")
@@ -153,9 +154,17 @@ def execution_item(row: Row[Any]) -> dict[str, Any]:
 
 def asked_of(request: Mapping[str, Any]) -> str | None:
     """What was asked for, in words or by name."""
+    said = _said_in(request)
+    return preview_of(said) if said else None
+
+
+def _said_in(request: Mapping[str, Any]) -> str | None:
     query = request.get("query") or {}
-    said = next((query[name] for name in _SAYING if query.get(name)), None)
-    return preview_of(str(said)) if said else None
+    return next((str(query[name]) for name in _SAYING if query.get(name)), None)
+
+
+KEPT = 200
+"""Characters of what was asked that a filter looks through, and of a client's name."""
 
 
 _SAYING = ("text", "session_id", "nickname", "title", "id", "date")
@@ -180,7 +189,7 @@ def execution_conditions(wanted: ExecutionFilter) -> list[ColumnElement[bool]]:
         (ge, execution.c.started_at, wanted.from_),
         (le, execution.c.started_at, wanted.to),
         (eq, execution.c.error_code, wanted.error_code),
-        (_contains, execution.c.request["query"]["text"].as_string(), wanted.words),
+        (_contains, execution.c.asked, wanted.words),
         (_contains, execution.c.client, wanted.client),
         (ge, execution.c.duration_ms, wanted.slower_ms),
     )

@@ -309,6 +309,7 @@ execution = Table(
     Column("result", Json),
     Column("steps", Json, nullable=False),
     Column("token", Text),  # the name of the one that was shown; None: none was needed
+    Column("asked", String(200), nullable=False, server_default=""),  # the beginning of what was asked
     # Lists and statistics read nothing but these, never a million rows.
     Index(
         "ix_execution_started_at",
@@ -334,6 +335,7 @@ execution = Table(
         "duration_ms",
     ),
     Index("ix_execution_token", "token", "started_at"),
+    Index("ix_execution_asked", "started_at", "number", "asked", "client"),
     Index("ix_execution_figures", "operation", "source", "error_code", "duration_rounded", "started_at"),
     sqlite_autoincrement=True,
 )

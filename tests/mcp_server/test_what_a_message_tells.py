@@ -148,3 +148,13 @@ async def test_a_session_names_those_about_the_same(client: Client) -> None:
     assert [one["channel"] for one in session["related"]] == ["retry-b"]
     alone = (await result(client, "fetch_session_by_id", session_id="other"))["session"]
     assert "related" not in alone
+
+
+async def test_a_session_tells_of_its_clients_model_and_mode(orchestrator: Orchestrator, client: Client) -> None:
+    said = Message(Role.USER, "make it quicker", parse_time("2026-01-01T12:00:00Z"), more={"native_id": "a"})
+    noted = {"model": "claude-4.5-opus-high-thinking", "mode": "auto-run"}
+    found = FoundSession("s", "1", Session("a9e40000-aaaa", (said,), meta=noted))
+    assert (await orchestrator.run(ImportRequest(store="here", found=[found], source="cursor-agent")))["success"]
+    session = (await result(client, "fetch_session_by_id", session_id="a9e40000-aaaa"))["session"]
+    told = {name: session[name] for name in ("model", "mode", "model_name")}
+    assert told == {**noted, "model_name": "Claude 4.5 Opus (high, thinking)"}

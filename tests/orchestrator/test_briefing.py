@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp.server import MCPServer
 
 from orchestrator import graph
 from orchestrator.operations import briefing
-from orchestrator.outside.tools import McpAction, filled
+from orchestrator.outside import tools
+from orchestrator.outside.tools import PART, McpAction, filled
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
-from registry.settings import ActionSettings
+from registry.settings import ActionSettings, CheckSettings
 
 pytestmark = pytest.mark.anyio
 
@@ -30,6 +32,10 @@ class Pages:
     def __init__(self) -> None:
         self.made: list[Mapping[str, str]] = []
         self.fault: BaseException | None = None
+        self.has_it: bool | None = None
+
+    async def was_done(self, about: Mapping[str, str]) -> bool | None:
+        return self.has_it
 
     async def perform(self, about: Mapping[str, str]) -> str:
         if self.fault:
@@ -113,6 +119,28 @@ async def test_killed_before_the_answer_came_it_makes_no_second_page(orchestrato
     assert (len(pages.made), asked["partly_failed"]) == (1, False)
 
 
+@pytest.mark.parametrize(("has_it", "made"), [(True, 0), (False, 1)])
+async def test_after_a_kill_the_outside_is_asked_whether_it_has_the_page(
+    orchestrator: Orchestrator, pages: Pages, has_it: bool, made: int
+) -> None:
+    pages.fault = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        await briefing.publish(*await begun(orchestrator, pages))
+    pages.fault, pages.has_it = None, has_it
+    after = await orchestrator.run(RUN)
+    assert (len(pages.made), after["partly_failed"], after["briefing"]["actions"][0]["status"]) == (made, False, "done")
+
+
+async def test_a_page_that_was_made_though_its_answer_never_came_is_not_made_again(
+    orchestrator: Orchestrator, pages: Pages
+) -> None:
+    pages.fault = TimeoutError("no answer")
+    assert (await orchestrator.run(RUN))["partly_failed"]
+    pages.fault, pages.has_it = None, True
+    after = await orchestrator.run(RUN)
+    assert (pages.made, after["partly_failed"]) == ([], False)
+
+
 async def begun(orchestrator: Orchestrator, pages: Pages) -> Any:
     """A run as it stands before its outside actions."""
     from orchestrator.recording.recorder import Recorder
@@ -160,6 +188,35 @@ async def test_a_briefing_becomes_a_note_by_the_tool_of_another_mcp_server(sqlit
     assert (tmp_path / f"{DAY}.md").read_text(encoding="utf-8") == done["text"]
     assert "{date} and {text}" in done["text"]
     registry.close()
+
+
+async def test_a_refusal_that_a_server_hands_on_as_an_answer_is_a_failure(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = MCPServer("pages")
+    refusal = '{"status": 400, "object": "error", "message": "too long"}'
+    server.tool(name="make")(lambda: refusal)
+    server.tool(name="list")(lambda: f"a page of {DAY}")
+    monkeypatch.setattr(tools, "_target", lambda *_: server)
+    registry = Registry(sqlite_url)
+    check = CheckSettings(tool="list", finds="{date}")
+    settings = ActionSettings(name="pages", tool="make", command=["pages"], check=check)
+    orchestrator = Orchestrator(registry, actions=[McpAction(settings)])
+    await log(orchestrator, "shop", "Sessions?", "Redis.")
+    [failed] = (await orchestrator.run(RUN))["briefing"]["actions"]
+    assert (failed["status"], "too long" in failed["error"]) == ("failed", True)
+    [found] = (await orchestrator.run(RUN))["briefing"]["actions"]
+    assert found == {"name": "pages", "status": "done", "result": "was there already"}
+    registry.close()
+
+
+def test_what_stands_in_a_list_and_holds_a_part_comes_once_for_each_part() -> None:
+    text = "line\n" * 500
+    made = filled({"children": [{"text": {"content": "{part}"}}, "end"]}, {"id": "1", "date": DAY, "text": text})
+    *parts, end = made["children"]
+    assert (end, len(parts)) == ("end", 3)
+    assert all(len(one["text"]["content"]) <= PART for one in parts)
+    assert "".join(one["text"]["content"] for one in parts) == text
 
 
 def test_the_places_in_arguments_are_filled_however_deep() -> None:

@@ -35,6 +35,9 @@ class Flaky:
     def __init__(self, away: int) -> None:
         self.away, self.texts = away, list[str]()
 
+    async def was_done(self, about: Mapping[str, str]) -> bool | None:
+        return None
+
     async def perform(self, about: Mapping[str, str]) -> str:
         self.texts.append(about["text"])
         if len(self.texts) <= self.away:

@@ -63,8 +63,8 @@ async def test_a_day_is_the_readers_day_once_the_browser_has_told_its_zone(http:
     http.cookies.set("zone", "Pacific/Kiritimati")
     page = await text_of(http, day)
     assert LOGIN in page
-    assert 'name="from" value="2025-10-02"' in page
-    assert 'name="to" value="2025-10-02"' in page
+    assert 'name="from" value="2025-10-02T00:00"' in page
+    assert 'name="to" value="2025-10-02T23:59"' in page
     assert LOGIN not in await text_of(http, "/?to=2025-10-01")
     assert LOGIN in await text_of(http, "/?from=2025-10-01T14:00Z&to=2025-10-01T15:00Z"), "an instant stays one"
 

@@ -220,12 +220,12 @@ async def test_language_and_light_are_kept(server: str, page: Page) -> None:
 
 async def test_a_day_chosen_is_a_day_where_the_reader_is(server: str, page: Page) -> None:
     await page.goto(server)
-    await page.fill("input[name=from]", "2025-10-03")
-    await page.fill("input[name=to]", "2025-10-03")
+    await page.fill("input[name=from]", "2025-10-03T00:00")
+    await page.fill("input[name=to]", "2025-10-03T23:59")
     # 14:30 UTC is 23:30 in Seoul; an hour later it would be the next day there.
     await expect(page.locator(".channel time").first).to_contain_text("2025-10-03 23:")
-    await page.fill("input[name=from]", "2025-10-04")
-    await page.fill("input[name=to]", "2025-10-04")
+    await page.fill("input[name=from]", "2025-10-04T00:00")
+    await page.fill("input[name=to]", "2025-10-04T23:59")
     await expect(page.locator("#channels")).not_to_contain_text("2025-10-03")
 
 

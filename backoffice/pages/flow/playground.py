@@ -30,7 +30,7 @@ TAKES = {
 }
 """What the form has that an operation takes."""
 NUMBERS = ("limit", "max_tokens")
-_MESSAGE = re.compile(r"conv_[0-9a-z]+")
+_MESSAGE = re.compile(r"(?:conv|snap)_[0-9a-z]+")
 
 Text = Annotated[str, Form()]
 

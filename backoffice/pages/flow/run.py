@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from backoffice.pages.flow.verdicts import Judgement, Lookup, Missed
 from orchestrator.nodes import NODES
 from orchestrator.recording.recorder import KEPT_ITEMS
-from registry.domain import format_time, parse_time, preview_of
+from registry.domain import format_time, names_message, parse_time, preview_of
 from registry.storage.database import ReadTransaction
 from registry.storage.executions import get_execution
 from registry.storage.messages import MessageRow, by_ids, by_numbers
@@ -75,7 +75,7 @@ def _delivered_ids(run: Mapping[str, Any], steps: Mapping[str, Mapping[str, Any]
     noted = steps.get("cr_write", {}).get("detail", {}).get("delivered")
     given = noted if noted is not None else (run["result"] or {}).get("messages", [])
     given = given if isinstance(given, list) else []
-    ids = [id for id in given if str(id).startswith("conv_")]
+    ids = [id for id in given if names_message(str(id))]
     return ids, len(ids) == len(given) and len(ids) < KEPT_ITEMS
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import APIRouter, Query, Request
@@ -173,8 +174,13 @@ def _channel_place(tx: ReadTransaction, pasted: str) -> str | None:
     return channel_url(row.name) if pasted in (row.name, row.session_id, row.nickname) else None
 
 
-JUMPS = {
-    "conv": lambda tx, id: f"/messages/{get_message(tx, id, include_deleted=True).id}",
+def _message_place(tx: ReadTransaction, pasted: str) -> str:
+    return f"/messages/{get_message(tx, pasted, include_deleted=True).id}"
+
+
+JUMPS: dict[str, Callable[[ReadTransaction, str], str | None]] = {
+    "conv": _message_place,
+    "snap": _message_place,
     "exec": lambda tx, id: f"/flow/{get_execution(tx, id)['id']}",
     "ext": lambda tx, id: f"/flow/{get_result(tx, id).metadata['execution_id']}",
 }

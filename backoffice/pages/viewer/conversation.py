@@ -29,7 +29,7 @@ from registry.domain import format_time, preview_of
 from registry.errors import ErrorCode, NotFound
 from registry.registry import Registry
 from registry.storage.aliases import links_of
-from registry.storage.channels import ChannelRow, channel_item, find_channel, get_channel, tags_of
+from registry.storage.channels import ChannelRow, channel_item, find_channel, get_channel, model_facts, tags_of
 from registry.storage.database import ReadTransaction
 from registry.storage.extract_results import deliveries_of
 from registry.storage.kept import has_pin
@@ -78,7 +78,7 @@ async def conversation_page(request: Request, registry: Stored, client: Asking, 
         return {
             "channel": channel_item(row, tags_of(tx, [row.number])[row.number]),
             "maybe_same_as": links_of(tx, row.number),
-            "related": related_sessions(tx, row) if query.q is None and not row.deleted else [],
+            "model": model_facts(row),
             "is_deleted": row.deleted,
             "is_pinned": has_pin(tx, row.number),
             "most_hits": MOST_HITS,
@@ -176,6 +176,18 @@ def resume_commands(channel: dict[str, Any]) -> list[tuple[str, str]]:
     """Each client in which it can go on as a session of its own, and the command that opens it there."""
     named = shlex.quote(channel["nickname"] or channel["session_id"])
     return [(writer.client.name, f"ctxr resume {named} --in {source} --run") for source, writer in WRITERS.items()]
+
+
+@router.get("/related/{channel:path}", dependencies=[without_parameters])
+async def related_page(request: Request, registry: Stored, channel: Name) -> HTMLResponse:
+    """The conversations about the same; a conversation's page takes it in when one comes to its end."""
+
+    def work(tx: ReadTransaction) -> dict[str, Any]:
+        row = get_channel(tx, channel)
+        item = channel_item(row, tags_of(tx, [row.number])[row.number])
+        return {"channel": item, "related": related_sessions(tx, row)}
+
+    return render(request, "related.html", section="registry", **await registry.read(work))
 
 
 @router.get("/commits/{channel:path}", dependencies=[without_parameters])

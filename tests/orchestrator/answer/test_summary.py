@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orchestrator.answer.size import tokens_in
-from orchestrator.answer.summary import digest_of, summary_of
+from orchestrator.answer.summary import digest_of, points_of, summary_of
 
 ENGLISH = [
     ("user", "How should we store sessions for the shop? We expect ten servers."),
@@ -92,3 +92,25 @@ def test_a_summary_and_a_digest_keep_within_their_size(tokens: int) -> None:
 def test_code_is_no_part_of_a_summary() -> None:
     summary = summary_of(said(("user", "Explain this:\n```py\nraise SystemExit\n```\nWhy does it stop?")), 100)
     assert summary == "Asked: Explain this: Why does it stop?"
+
+
+@pytest.mark.parametrize(
+    ("settled", "line"),
+    [
+        ("ok. you're right. 4:15, 6:02 pace.", "4:15, 6:02 pace."),
+        (
+            "그럼 잠실 쪽 한정식으로 예약할게. 2월 14일 12시. 선물은 뭐가 좋을까?",
+            "그럼 잠실 쪽 한정식으로 예약할게. 2월 14일 12시.",
+        ),
+        ("the glow looks flatter but 4h50. keeping it", "the glow looks flatter but 4h50. keeping it"),
+    ],
+)
+def test_what_the_user_settles_is_a_decision_with_all_that_was_said_of_it(settled: str, line: str) -> None:
+    talk = [
+        {"role": "user", "text": "What would you do here?"},
+        {"role": "assistant", "text": "There are several ways, each with its price."},
+        {"role": "user", "text": settled},
+        {"role": "assistant", "text": "Good choice."},
+    ]
+    [decided] = points_of(talk)["decided"]
+    assert decided.endswith(line)

@@ -144,8 +144,8 @@ RESULT = {
 }  # fmt: skip
 EXECUTION = {
     "id": "e1", "operation": "extract", "source": "cursor", "channel": "kept", "status": "ok",
-    "started_at": SAID_AT, "finished_at": SAID_AT, "duration_ms": 1234.5, "request": {"q": "한글"}, "result": None,
-    "steps": [{"node": "plan"}],
+    "started_at": SAID_AT, "finished_at": SAID_AT, "duration_ms": 1234.5, "request": {"query": {"text": "한글"}},
+    "result": None, "steps": [{"node": "plan"}],
 }  # fmt: skip
 
 
@@ -254,6 +254,10 @@ def what_channels_are_called_is_told_elsewhere(connection: Connection) -> None:
     assert wanted
 
 
+def what_was_asked_stands_beside_the_record(connection: Connection) -> None:
+    assert connection.execute(text("SELECT asked FROM execution")).scalars().all() == ["한글"]
+
+
 CHECKS: dict[str, Callable[[Connection], None]] = {
     "0002": durations_are_rounded,
     "0003": its_scope_is_not_taken_for_indexed,
@@ -268,6 +272,7 @@ CHECKS: dict[str, Callable[[Connection], None]] = {
     "0012": nothing_is_pinned_yet,
     "0013": nothing_was_recalled_yet,
     "0014": what_channels_are_called_is_told_elsewhere,
+    "0015": what_was_asked_stands_beside_the_record,
 }
 
 

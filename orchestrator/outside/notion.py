@@ -1,0 +1,97 @@
+"""Notion's pages, read through its own MCP server: of each page that has changed a snapshot, as Markdown."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from anyio.from_thread import start_blocking_portal
+
+from orchestrator.outside.tools import Refused, connected
+from registry.domain import Message, Role, Session, parse_time
+from registry.errors import StorageError
+from registry.settings import McpServerSettings
+from sources.base import FoundSession, Places, Skipped
+
+SEARCH, READ, WHO = "API-post-search", "API-retrieve-page-markdown", "API-get-self"
+"""The tools of @notionhq/notion-mcp-server that are called; all only read."""
+AT_ONCE = 100
+
+Call = Callable[[str, Mapping[str, Any]], dict[str, Any]]
+
+
+class Notion:
+    """A reader like those of the clients: a page is a session, and each state of it that was seen a message."""
+
+    name = "notion"
+
+    def __init__(self, server: McpServerSettings, environment: Mapping[str, str] = os.environ) -> None:
+        self._server, self._environment = server, environment
+
+    def find(self, places: Places) -> Iterator[Path]:
+        """The one workspace that the token opens."""
+        yield Path("Notion")
+
+    def stamp(self, store: Path) -> str:
+        """Only Notion can tell."""
+        return ""
+
+    def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
+        """The pages that were edited since they were seen. StorageError where Notion cannot be asked."""
+        try:
+            with self._asking() as call:
+                for page in _pages(call):
+                    if seen.get(page["id"]) != page["last_edited_time"]:
+                        yield _snapshot(call, page)
+        except (Refused, OSError) as exc:
+            raise StorageError("Notion cannot be read.", str(exc)) from exc
+
+    @contextmanager
+    def _asking(self) -> Iterator[Call]:
+        with (
+            start_blocking_portal() as portal,
+            portal.wrap_async_context_manager(connected("Notion", self._server, self._environment)) as tools,
+        ):
+            yield lambda tool, arguments: json.loads(portal.call(partial(tools.call, tool, arguments)))
+
+
+def _pages(call: Call) -> Iterator[dict[str, Any]]:
+    """What the integration may see and has not made itself (our briefings), the page edited last first."""
+    ourselves = call(WHO, {})["id"]
+    wanted: dict[str, Any] = {"filter": {"property": "object", "value": "page"}, "page_size": AT_ONCE}
+    wanted["sort"] = {"timestamp": "last_edited_time", "direction": "descending"}
+    while True:
+        found = call(SEARCH, wanted)
+        yield from (page for page in found["results"] if _is_wanted(page, ourselves))
+        if not found.get("has_more"):
+            return
+        wanted = {**wanted, "start_cursor": found["next_cursor"]}
+
+
+def _is_wanted(page: Mapping[str, Any], ourselves: str) -> bool:
+    by = (page.get("created_by") or {}).get("id")
+    return by != ourselves and not (page.get("in_trash") or page.get("archived"))
+
+
+def _snapshot(call: Call, page: Mapping[str, Any]) -> FoundSession | Skipped:
+    id_, edited = page["id"], page["last_edited_time"]
+    try:
+        text = str(call(READ, {"page_id": id_}).get("markdown") or "")
+    except Refused as exc:  # one page that may not be read is no hindrance to the others
+        return Skipped(id_, f"it could not be read: {exc}")
+    title = _title(page)
+    said = Message(Role.ASSISTANT, text or title, parse_time(edited), more={"native_id": f"{id_}@{edited}"})
+    meta = {"url": page["url"]} if page.get("url") else {}
+    return FoundSession(id_, edited, Session(id_, (said,), title=title, meta=meta))
+
+
+def _title(page: Mapping[str, Any]) -> str:
+    """A page's title is the property of that type, whatever it is called."""
+    properties = page.get("properties") or {}
+    parts: list[dict[str, str]] = next((one["title"] for one in properties.values() if one.get("type") == "title"), [])
+    return "".join(part.get("plain_text", "") for part in parts) or "Untitled"

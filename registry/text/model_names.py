@@ -1,0 +1,25 @@
+"""A model's name as people say it, from the one that its client notes. Pure."""
+
+from __future__ import annotations
+
+import re
+
+_DATE = re.compile(r"-(?:\d{8}|\d{4}-\d{2}-\d{2})$")
+_VERSION = re.compile(r"(?<=-)(\d{1,2})-(\d{1,2})(?=-|$)")
+_SETTINGS = frozenset({"minimal", "low", "medium", "high", "xhigh", "thinking", "fast"})
+"""How the model was set, at the end of its name."""
+_WRITTEN = {"gpt": "GPT", "glm": "GLM", "deepseek": "DeepSeek", "xai": "xAI"}
+
+
+def model_name(noted: str) -> str:
+    """`claude-4.5-opus-high-thinking` as `Claude 4.5 Opus (high, thinking)`; what has no such form stays."""
+    plain = noted.rpartition("/")[2]
+    if not re.fullmatch(r"[a-z]+(?:-[a-z0-9.]+)+", plain):
+        return noted
+    words = _VERSION.sub(r"\1.\2", _DATE.sub("", plain)).split("-")
+    settings: list[str] = []
+    while len(words) > 2 and words[-1] in _SETTINGS:
+        settings.insert(0, words.pop())
+    said = " ".join(_WRITTEN.get(word, word.capitalize() if word.isalpha() else word) for word in words)
+    said = re.sub(r"^(GPT|GLM) (?=\d)", r"\1-", said)
+    return f"{said} ({', '.join(settings)})" if settings else said

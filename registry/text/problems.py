@@ -1,0 +1,45 @@
+"""Problems that a text names, in a form in which the same one is recognised elsewhere. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_NAMED = re.compile(r"\b((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Panic|Fault|Failure)): +(\S.{5,})")
+_TOLD = re.compile(
+    r"\b(?:fatal|panic|error(?:[ \[]+[A-Z]{1,4}\d{2,5}\]?)?)\s*: +(\S.{5,})|(?:오류|에러)\s*: *(\S.{3,})", re.I
+)
+_CODE = re.compile(
+    r"\b(?:ECONN(?:REFUSED|RESET)|EADDRINUSE|ENOENT|EACCES|EPERM|ETIMEDOUT|ENOSPC|EMFILE|ERR_[A-Z_]{4,})\b"
+)
+_IS_SOURCE = re.compile(r"^\s*(?:except|raise|throw|catch|import|from|#|//)\b")
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`|‘[^’]*’|“[^”]*”")
+_PLACE = re.compile(r"(?:[A-Za-z]:)?(?:[\w.@~-]*[/\\])+[\w.@-]*|\b\w+://\S+")
+_NUMBER = re.compile(r"\b(?:0x)?[0-9a-f]*\d[0-9a-f]*\b", re.IGNORECASE)
+LONGEST_LINE, LONGEST = 400, 120
+
+
+def problems_in(text: str) -> dict[str, str]:
+    """Of each problem that is named: what is the same of it wherever it comes up, and the line as it stands."""
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        if len(line) <= LONGEST_LINE and not _IS_SOURCE.match(line):
+            for sign in _signs(line):
+                found.setdefault(sign, line.strip())
+    return found
+
+
+def _signs(line: str) -> Iterator[str]:
+    if named := _NAMED.search(line):
+        yield _plain(f"{named[1].rpartition('.')[2]}: {named[2]}")
+    elif told := _TOLD.search(line):
+        yield _plain(told[1] or told[2])
+    elif code := _CODE.search(line):
+        yield code[0]
+
+
+def _plain(said: str) -> str:
+    """Without what differs from one place to the next: what is quoted, paths, numbers."""
+    for pattern, sign in ((_QUOTED, "…"), (_PLACE, "…"), (_NUMBER, "N")):
+        said = pattern.sub(sign, said)
+    return " ".join(said.split())[:LONGEST].rstrip(" .,;:")

@@ -1,0 +1,26 @@
+"""Models are called as people call them."""
+
+from __future__ import annotations
+
+import pytest
+
+from registry.text.model_names import model_name
+
+
+@pytest.mark.parametrize(
+    ("noted", "said"),
+    [
+        ("claude-4.5-opus-high-thinking", "Claude 4.5 Opus (high, thinking)"),
+        ("claude-opus-4-5-20251101", "Claude Opus 4.5"),
+        ("claude-sonnet-4-20250514", "Claude Sonnet 4"),
+        ("gpt-5.1-codex-max", "GPT-5.1 Codex Max"),
+        ("gpt-5-high", "GPT-5 (high)"),
+        ("gemini-3-pro-preview", "Gemini 3 Pro Preview"),
+        ("anthropic/claude-haiku-4-5", "Claude Haiku 4.5"),
+        ("Qwen/Qwen3-4B", "Qwen/Qwen3-4B"),
+        ("default", "default"),
+        ("", ""),
+    ],
+)
+def test_a_model_is_called_as_people_call_it(noted: str, said: str) -> None:
+    assert model_name(noted) == said
