@@ -18,6 +18,7 @@ from backoffice.dependencies import Stored, without_parameters
 from registry.errors import StorageError
 from registry.registry import Registry
 from registry.storage.change_feed import Event, Listener, Place, newest_place
+from registry.storage.safety.sealing import Seal, seal_of
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +47,8 @@ async def _start(
     ] = None,
 ) -> Place:
     """Where the stream begins. Known before the answer does, so that nothing is missed after it."""
-    return Place.parse(last_seen) if last_seen else await registry.read(newest_place)
+    seal = await registry.read(seal_of)
+    return Place.parse(last_seen, seal) if last_seen else await registry.read(newest_place)
 
 
 @router.get(
@@ -62,12 +64,12 @@ async def stream_events(registry: Stored, start: Annotated[Place, Depends(_start
 
 async def _stream(registry: Registry, place: Place) -> AsyncIterator[bytes]:
     """Everything that happens after a place, and a sign of life when nothing does; without end."""
-    listener = Listener(place)
+    listener, seal = Listener(place), await registry.read(seal_of)
     quiet_s = 0.0
     while True:
         wait_s, events = await _news(registry, listener, _newest_of(registry))
         for event in events:
-            yield _written(event)
+            yield _written(event, seal)
         quiet_s = 0.0 if events else quiet_s + wait_s
         if quiet_s >= KEEP_ALIVE_S:
             quiet_s = 0.0
@@ -114,6 +116,6 @@ async def _news(registry: Registry, listener: Listener, shared: _Newest) -> tupl
         return RETRY_S, []
 
 
-def _written(event: Event) -> bytes:
+def _written(event: Event, seal: Seal) -> bytes:
     data = json.dumps(event.item, ensure_ascii=False, separators=(",", ":"))
-    return format_sse_event(event=event.kind, id=str(event.place), data_str=data)
+    return format_sse_event(event=event.kind, id=event.place.shown(seal), data_str=data)

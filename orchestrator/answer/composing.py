@@ -143,8 +143,8 @@ def _say_what_is_left(
         metadata["left_out"] = {"messages": left, "tokens": round(share * data.channel.token_count * TOKENS_PER_WORD)}
     if data.turns and selection.taken < len(data.turns):
         _keep_ranking(result, data, selection.taken)
-    elif not data.turns and (data.has_older or left > 0) and shown[0]["seq"] != (data.seqs[0] if data.seqs else 0):
-        metadata["next_cursor"] = cursor_of(parse_time(shown[0]["timestamp"]), shown[0]["number"])
+    elif data.seal and (data.has_older or left > 0) and shown[0]["seq"] != (data.seqs[0] if data.seqs else 0):
+        metadata["next_cursor"] = cursor_of(parse_time(shown[0]["timestamp"]), shown[0]["number"], data.seal)
 
 
 def _keep_ranking(result: dict[str, Any], data: Extraction, taken: int) -> None:

@@ -11,6 +11,7 @@ from orchestrator.answer.relevance import Judged
 from orchestrator.answer.selection import MessageDict
 from registry.search.retrieval import SearchResult
 from registry.storage.channels import ChannelRow
+from registry.storage.safety.sealing import Seal
 from registry.text.ranking.confidence import Confidence
 from registry.text.request.understanding import Understood
 
@@ -50,4 +51,6 @@ class Extraction:
     """What of the request was given up because nothing was found with it: its words, or its time."""
     note: str = ""
     has_older: bool = False
+    seal: Seal | None = None
+    """For the cursor of what is older."""
     kept: KeptRanking | None = None

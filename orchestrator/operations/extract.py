@@ -50,6 +50,7 @@ from registry.storage.extract_results import get_result, save_result
 from registry.storage.messages import MessageRow, messages_of, seqs_of, turns_of
 from registry.storage.paging import decode_cursor, place_of
 from registry.storage.references import existing_channel
+from registry.storage.safety.sealing import seal_of
 from registry.text.ranking.confidence import Confidence
 from registry.text.request.understanding import Understood
 
@@ -209,7 +210,8 @@ def _without_words(
     elif is_chosen and said.search.when_words:  # all that was said then may be meant
         others = [one for one in _latest(tx, run, query, said, scope, relaxed=relaxed) if one.number != row.number]
     run.recorder.channel = row.name
-    before = place_of(query.cursor) if query.cursor else None
+    seal = seal_of(tx)
+    before = place_of(query.cursor, seal) if query.cursor else None
     rows = messages_of(
         tx, row.number, limit=query.limit + 1, roles=query.roles, from_=scope.from_, to=scope.to, before=before
     )
@@ -229,6 +231,7 @@ def _without_words(
         relaxed=relaxed,
         note=note_of(about, scope, query.utc_offset_minutes) if relaxed and said.search.when_words else "",
         has_older=len(rows) > query.limit,
+        seal=seal,
         **with_nearest(beside_in_time(tx, others, scope, query.roles), about, row),
     )
 

@@ -38,6 +38,7 @@ from registry.storage.messages import MessageRow, by_numbers, get_message, messa
 from registry.storage.nicknames import all_nicknames
 from registry.storage.paging import Page, cursor_of, decode_cursor, encode_cursor
 from registry.storage.references import resolve_session
+from registry.storage.safety.sealing import seal_of
 
 EVERYTHING = 1_000_000
 AT_ONCE = 200
@@ -211,7 +212,8 @@ async def keep_fetched(run: Run, request: FetchRequest, data: Fetched) -> dict[s
     more: dict[str, Any] = {}
     if query.cursor is not None and (data.has_more or len(shown) < len(messages)):
         last = data.messages[len(shown) - 1]
-        more["next_cursor"] = cursor_of(parse_time(last["timestamp"]), last["number"])
+        seal = await run.registry.read(seal_of)
+        more["next_cursor"] = cursor_of(parse_time(last["timestamp"]), last["number"], seal)
     return {"session": data.session, "messages": shown, **more}
 
 

@@ -18,6 +18,7 @@ from registry.domain import now
 from registry.storage.database import ReadTransaction
 from registry.storage.executions import execution_item
 from registry.storage.messages import message_item
+from registry.storage.safety.sealing import Seal, seal_of
 from registry.storage.safety.sight import ask_all
 from registry.storage.tables import channel, channel_alias, conversation, execution
 
@@ -34,14 +35,15 @@ class Place:
     message: int = 0
     execution: int = 0
 
-    def __str__(self) -> str:
-        return f"{self.message}.{self.execution}"
+    def shown(self, seal: Seal) -> str:
+        """The place as one word."""
+        return f"{seal.close(self.message)}.{seal.close(self.execution)}"
 
     @classmethod
-    def parse(cls, given: str) -> Place:
-        """The place written by `str`; ValueError for anything else."""
-        message, execution = given.split(".")
-        return cls(int(message), int(execution))
+    def parse(cls, shown: str, seal: Seal) -> Place:
+        """The place that is shown so; ValueError for what is no place."""
+        message, execution = shown.split(".")
+        return cls(seal.open(int(message)), seal.open(int(execution)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,24 +92,26 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Messages stored behind a number, in the order of arrival; `place` is where to go on."""
+    """Messages stored behind a place, in the order of arrival; `place` is where to go on."""
 
     items: list[dict[str, Any]]
     place: int
     is_all: bool
 
 
-def changes_after(tx: ReadTransaction, number: int) -> Changes:
-    """What was stored behind a number, for who asks from time to time.
+def changes_after(tx: ReadTransaction, place: int) -> Changes:
+    """What was stored behind a place, for who asks from time to time; 0 is the beginning.
 
     On PostgreSQL a missing number may still be written: what lies behind it waits until it cannot any more.
     """
+    seal = seal_of(tx)
+    number = seal.open(place)
     rows = tx.execute(
         select(conversation).where(conversation.c.number > number).order_by(conversation.c.number).limit(MOST)
     ).all()
     kept = list(rows if tx.dialect.name == "sqlite" else _without_gap(tx, number, rows))
     items = [message_item(row) for row in kept if not (row.deleted or row.forgotten)]
-    return Changes(items, kept[-1].number if kept else number, len(kept) < MOST)
+    return Changes(items, seal.close(kept[-1].number) if kept else place, len(kept) < MOST)
 
 
 def _without_gap(tx: ReadTransaction, last: int, rows: Sequence[Row[Any]]) -> Iterator[Row[Any]]:

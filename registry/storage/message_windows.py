@@ -11,6 +11,7 @@ from registry.domain import Role
 from registry.storage.database import ReadTransaction
 from registry.storage.messages import MessageRow
 from registry.storage.paging import Page, cursor_of, read_rows
+from registry.storage.safety.sealing import seal_of
 from registry.storage.tables import conversation
 
 
@@ -31,9 +32,9 @@ def read_window(tx: ReadTransaction, channel_number: int, page: Page, *, deleted
 
 def window_around(tx: ReadTransaction, row: MessageRow, before: int, limit: int) -> Window:
     """The stretch that holds a message: up to `before` messages ahead of it, then it and those after it."""
-    here, number = row.timestamp, row.number
-    ahead = read_window(tx, row.channel_number, Page(before, cursor_of(here, number), "desc"), deleted=row.deleted)
-    rest = read_window(tx, row.channel_number, Page(limit, cursor_of(here, number - 1), "asc"), deleted=row.deleted)
+    at, just_before = (cursor_of(row.timestamp, number, seal_of(tx)) for number in (row.number, row.number - 1))
+    ahead = read_window(tx, row.channel_number, Page(before, at, "desc"), deleted=row.deleted)
+    rest = read_window(tx, row.channel_number, Page(limit, just_before, "asc"), deleted=row.deleted)
     return Window([*ahead.rows, *rest.rows], ahead.earlier, rest.later)
 
 

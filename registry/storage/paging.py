@@ -18,6 +18,7 @@ from sqlalchemy import Column, ColumnElement, Row, Table, and_, func, or_, selec
 from registry.domain import format_time, parse_time
 from registry.errors import InvalidRequest
 from registry.storage.database import ReadTransaction
+from registry.storage.safety.sealing import Seal, seal_of
 
 Order = Literal["asc", "desc"]
 
@@ -64,14 +65,14 @@ def read_rows(
     page: Page,
 ) -> tuple[Sequence[Row[Any]], str | None]:
     """As `read_page`, without counting: the rows, and the cursor of the next page, if any."""
-    query = select(table).where(*conditions)
+    query, seal = select(table).where(*conditions), seal_of(tx)
     if page.cursor:
-        query = query.where(is_past(table, moment, place_of(page.cursor), page.order))
+        query = query.where(is_past(table, moment, place_of(page.cursor, seal), page.order))
     ordering = [c.asc() if page.order == "asc" else c.desc() for c in (moment, table.c.number)]
     rows = tx.execute(query.order_by(*ordering).limit(page.limit + 1)).all()
     shown = rows[: page.limit]
     last = shown[-1]._mapping if len(rows) > page.limit else None
-    return shown, cursor_of(last[moment], last["number"]) if last else None
+    return shown, cursor_of(last[moment], last["number"], seal) if last else None
 
 
 def is_past(table: Table, moment: Column[datetime], place: tuple[datetime, int], order: Order) -> ColumnElement[bool]:
@@ -82,18 +83,18 @@ def is_past(table: Table, moment: Column[datetime], place: tuple[datetime, int],
     return or_(moment < at, and_(moment == at, table.c.number < number))
 
 
-def cursor_of(at: datetime, number: int) -> str:
+def cursor_of(at: datetime, number: int, seal: Seal) -> str:
     """The place of a row as one word."""
-    return encode_cursor({"at": format_time(at), "n": number})
+    return encode_cursor({"at": format_time(at), "n": seal.close(number)})
 
 
-def place_of(cursor: str) -> tuple[datetime, int]:
+def place_of(cursor: str, seal: Seal) -> tuple[datetime, int]:
     """The place that `cursor_of` made a word of; InvalidRequest for anything else."""
     place = decode_cursor(cursor, at=str, n=int)
     if not 0 <= place["n"] < 2**63:
         raise _not_ours(cursor)
     try:
-        return parse_time(place["at"]), place["n"]
+        return parse_time(place["at"]), seal.open(place["n"])
     except ValueError as exc:
         raise _not_ours(cursor) from exc
 

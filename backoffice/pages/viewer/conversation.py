@@ -36,6 +36,7 @@ from registry.storage.kept import has_pin
 from registry.storage.message_windows import Window, numbers_containing, questions_of, read_window, window_around
 from registry.storage.messages import MessageRow, by_ids, by_numbers, get_message
 from registry.storage.paging import Page, cursor_of
+from registry.storage.safety.sealing import seal_of
 from sources.clients import CLIENTS
 from sources.writers import WRITERS
 
@@ -127,8 +128,8 @@ def _window(tx: ReadTransaction, row: ChannelRow, query: ConversationQuery) -> W
             raise NotFound("No such message", f"Message {query.at!r} is not in this conversation")
         return window_around(tx, message, AHEAD, STRETCH)
     if query.time:
-        return read_window(tx, row.number, Page(STRETCH, cursor_of(query.time, 0), "asc"))._replace(
-            earlier=cursor_of(query.time, 0)
+        return read_window(tx, row.number, Page(STRETCH, cursor_of(query.time, 0, seal_of(tx)), "asc"))._replace(
+            earlier=cursor_of(query.time, 0, seal_of(tx))
         )
     goes_back = query.at == LATEST or query.before is not None
     page = Page(STRETCH, query.before if goes_back else query.after, "desc" if goes_back else "asc")

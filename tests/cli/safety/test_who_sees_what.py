@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import random
 import re
@@ -24,6 +25,7 @@ from registry.access import Access, Level
 from registry.domain import new_id, parse_time
 from registry.settings import Settings
 from registry.storage.change_feed import Listener, Place, UpdatedChannels
+from registry.storage.safety.sealing import seal_of
 from registry.storage.safety.tokens import create_token
 
 pytestmark = pytest.mark.anyio
@@ -243,6 +245,13 @@ async def _answers(here: World, theirs: World, people: People) -> AsyncIterator[
         yield method, await here.rpc(method)
     for prompt, arguments in PROMPTS.items():
         yield f"prompt {prompt}", await here.rpc("prompts/get", name=prompt, arguments=arguments)
+    for reference in ({"type": "ref/prompt", "name": "load"}, {"type": "ref/resource", "uri": CHANNEL_TEMPLATE}):
+        for name, begun in (("nickname", "zq"), ("nickname", "my"), ("channel", "b_"), ("channel", "")):
+            argument = {"name": name, "value": begun}
+            yield (
+                f"complete {reference} {argument}",
+                await here.rpc("completion/complete", ref=reference, argument=argument),
+            )
     seen = here.orchestrator.registry.seen_by(Access("a", Level.ADMIN, ("a_*",)))
     since = parse_time(START.format(1, 0))
     yield "subscriptions", str(sorted(await seen.read(lambda tx: UpdatedChannels(tx, since).names(tx))))
@@ -252,6 +261,7 @@ async def _answers(here: World, theirs: World, people: People) -> AsyncIterator[
         yield f"after all {path}", await here.ask("GET", path)
 
 
+CHANNEL_TEMPLATE = "registry://channels/{channel}"
 PROMPTS = {
     "continue": {"text": "login"},
     "recent": {},
@@ -295,3 +305,18 @@ async def test_the_answers_are_those_of_a_registry_without_the_others(
                 word for word in people.canaries if word in answer and word not in asked
             ]
         assert sum("login" in answer for answer in told.values()) > 20
+
+
+async def test_no_number_that_is_shown_tells_how_much_others_store(two_urls: tuple[str, str], tmp_path: Path) -> None:
+    async with world(two_urls[0], tmp_path / "full", People(seed=7), with_b=True) as here:
+        seen = here.orchestrator.registry.seen_by(Access("a", Level.ADMIN, ("a_*",)))
+        seal, events = await seen.read(seal_of), await seen.read(Listener(Place()).news)
+        changes, listed = [
+            (await here.http.get(path, headers=here.headers)).json()
+            for path in ("/bo/changes", "/bo/conversations?limit=1")
+        ]
+        cursor = json.loads(base64.urlsafe_b64decode(listed["next_cursor"] + "=="))
+        shown = [changes["place"], cursor["n"], *events[0].place.shown(seal).split(".")[:1]]
+        assert all(int(number) > 10**6 for number in shown)
+        again = await here.http.get("/bo/changes", params={"after": changes["place"]}, headers=here.headers)
+        assert again.json() == {"items": [], "place": changes["place"], "is_all": True}
