@@ -16,8 +16,10 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 
 from mcp import Client
@@ -40,35 +42,32 @@ class Service:
         self.home, self.port = home, servers.free_port()
         self.url = f"http://127.0.0.1:{self.port}/mcp"
         given = {"CTXR_DATABASE_URL": database_url} if database_url else {}
-        self._env = servers.environment(home) | {"CTXR_EMBED_MODEL": "off", **given}
-        self.process = self._started(())
+        # No history of who runs this is read, and no model takes the processor.
+        self._env = servers.environment(home) | {"CTXR_EMBED_MODEL": "off", "HOME": str(home), **given}
+        self.process = self._started()
 
-    def _started(self, before: Sequence[str]) -> subprocess.Popen[bytes]:
-        return servers.start_http((*before, *servers.PRODUCT_HTTP), self.home, self.port, self._env)
+    def _started(self, **more: str) -> subprocess.Popen[bytes]:
+        return servers.start_http(servers.PRODUCT_HTTP, self.home, self.port, self._env | more)
 
-    async def again(self, *before: str) -> None:
-        """Kill it (-9) and start it again, behind the words of another program such as `faketime`."""
+    async def again(self, **more: str) -> None:
+        """Kill it (-9) and start it again, with more in its environment."""
         servers.end(self.process)
-        self.process = await asyncio.to_thread(self._started, before)
+        self.process = await asyncio.to_thread(partial(self._started, **more))
 
 
 @contextmanager
 def service(database: str) -> Iterator[Service]:
     """One over a new registry on `sqlite` or `postgresql`."""
-    home = Path(tempfile.mkdtemp(prefix="ctxr-faults-"))
-    postgres = running_postgres(fsync="on", full_page_writes="on", synchronous_commit="on")
-    try:
-        if database == "sqlite":
-            started = Service(home)
-            yield started
-            servers.end(started.process)
-        else:
-            with postgres as server, server.database() as url:
-                started = Service(home, url)
-                yield started
-                servers.end(started.process)
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
+    with ExitStack() as stack:
+        home = Path(tempfile.mkdtemp(prefix="ctxr-faults-"))
+        stack.callback(shutil.rmtree, home, ignore_errors=True)
+        url = ""
+        if database == "postgresql":
+            server = running_postgres(fsync="on", full_page_writes="on", synchronous_commit="on")
+            url = stack.enter_context(stack.enter_context(server).database())
+        running = Service(home, url)
+        stack.callback(lambda: servers.end(running.process))
+        yield running
 
 
 Fault = Callable[[Service], Awaitable[None]]
@@ -115,34 +114,45 @@ async def full_disk(running: Service) -> None:
     resource.prlimit(running.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
 
+FAKETIME = str(next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), "libfaketimeMT.so.1"))
+
+
 async def clock_back(running: Service) -> None:
-    """Its clock goes back by a day, forward by a year, and is right again; the program `faketime` does that."""
+    """Its clock goes back by a day, forward by a year, and is right again, while it runs (Debian's `libfaketime`)."""
+    clock = running.home / "clock"
+    clock.write_text("+0", encoding="ascii")
+    told = {"FAKETIME_TIMESTAMP_FILE": str(clock), "FAKETIME_NO_CACHE": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+    await running.again(LD_PRELOAD=FAKETIME, **told)
     for offset in ("-1d", "+1y", "+0"):
         await asyncio.sleep(SETTLED_S)
-        await running.again("faketime", "-f", offset)
+        clock.write_text(offset, encoding="ascii")
 
 
 CROWD, LISTENERS = 1000, 500
 
 
 async def crowd(running: Service) -> None:
-    """A thousand slow requests and five hundred listeners at once, beside those who log."""
-    held = [asyncio.create_task(_hold(running.port, "GET /bo/events", ends=True)) for _ in range(LISTENERS)]
-    held += [asyncio.create_task(_hold(running.port, "POST /mcp", ends=False)) for _ in range(CROWD)]
-    await asyncio.sleep(10)
+    """Beside those who log five hundred listen, as many send requests that never end, and a thousand ask at once."""
+    held = [asyncio.create_task(_ask(running.port, "GET /bo/events", "\r\n")) for _ in range(LISTENERS)]
+    held += [asyncio.create_task(_ask(running.port, "POST /mcp", "")) for _ in range(LISTENERS)]
+    asked = [_ask(running.port, "GET /bo/channels", "Connection: close\r\n\r\n") for _ in range(CROWD)]
+    answers = await asyncio.gather(*asked)
+    print("  ", dict(Counter(answer[9:12].decode() for answer in answers)), "of", CROWD, flush=True)
     for one in held:
         one.cancel()
     await asyncio.gather(*held, return_exceptions=True)
 
 
-async def _hold(port: int, what: str, *, ends: bool) -> None:
-    """A request that is read to the end, or whose headers never end."""
-    with suppress(OSError):
+async def _ask(port: int, what: str, end: str) -> bytes:
+    """What is answered to a request, whose headers may never end."""
+    try:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(f"{what} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n".encode() + (b"\r\n" if ends else b""))
-        with suppress(asyncio.CancelledError):
-            await reader.read()
+        writer.write(f"{what} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n{end}".encode())
+        answer = await reader.read()
         writer.close()
+    except OSError as exc:
+        return type(exc).__name__.encode()
+    return answer
 
 
 async def mixed(running: Service, minutes: float) -> None:

@@ -34,6 +34,7 @@ class Outcome:
 
     what: str
     turns_per_second: float
+    slowest: float
     retries: int
     errors: Sequence[str]
     audit: Audit
@@ -42,14 +43,14 @@ class Outcome:
         """The outcome as a line of a table."""
         found = self.audit
         numbers = (len(self.errors), self.retries, found.acknowledged, found.lost, found.doubled)
-        return (self.what, f"{self.turns_per_second:.0f}", *map(str, numbers))
+        return (self.what, f"{self.turns_per_second:.0f}", f"{self.slowest:.1f}", *map(str, numbers))
 
     def as_json(self) -> dict[str, Any]:
         """The outcome for machines."""
         return asdict(self)
 
 
-OUTCOME_HEADS = ("load", "turns/s", "errors", "retries", "messages acknowledged", "lost", "doubled")
+OUTCOME_HEADS = ("load", "turns/s", "slowest, s", "errors", "retries", "messages acknowledged", "lost", "doubled")
 
 
 def two_conversations(name: str) -> list[Writer]:
@@ -129,4 +130,4 @@ def outcome(what: str, writers: Sequence[Sequence[Writer]], took: float, errors:
     told = list(itertools.chain(*writers))
     turns = sum(len(writer.acknowledged) // 2 for writer in told)
     retries = sum(writer.retries for writer in told)
-    return Outcome(what, turns / took, retries, errors, found)
+    return Outcome(what, turns / took, max(writer.slowest for writer in told), retries, errors, found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -29,6 +30,7 @@ class Writer:
     pending: list[Message] = field(default_factory=list)  # sent, and not answered yet
     turns: int = 0
     retries: int = 0
+    slowest: float = 0.0  # seconds until a turn was acknowledged
 
     def next_turn(self) -> list[Message]:
         """A question and its answer."""
@@ -53,7 +55,9 @@ class Writer:
         self.retries += again
         turn = self.pending = self.pending or self.next_turn()
         messages = self.acknowledged[-RESENT:] + turn
+        asked = time.monotonic()
         answer = await client.call_tool("conversation_log", {"channel": self.channel, "messages": messages})
+        self.slowest = max(self.slowest, time.monotonic() - asked)
         self.pending = []
         result = result_of(answer.structured_content)
         expected = {len(turn), 0} if again else {len(turn)}

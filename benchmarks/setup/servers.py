@@ -64,9 +64,11 @@ def start_http(
         )
     deadline = time.monotonic() + START_SECONDS
     while not accepts(port):
-        if process.poll() is not None or time.monotonic() > deadline:
+        ended = process.poll()
+        if ended is not None or time.monotonic() > deadline:
             end(process)
-            raise RuntimeError(f"{' '.join(command)} does not start: {log.read_text(encoding='utf-8')}")
+            why = "no answer" if ended is None else f"ended with {ended}"
+            raise RuntimeError(f"{' '.join(command)} does not start ({why}): {log.read_text(encoding='utf-8')}")
         time.sleep(0.05)
     return process
 
