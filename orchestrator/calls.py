@@ -61,13 +61,25 @@ def refusal(
     """A call of a tool whose arguments are no request. The error shows a call that is one."""
     asked = as_request(tool, arguments or {}, client)
     channel, source = asked.get("channel"), asked["source"]
-    taught = InvalidRequest(error.message, f"{error.details}; a correct call: {example(tool)}")
+    shown = InvalidRequest(error.message, _with_example(tool, error.details))
     return Refusal(
         OPERATIONS[tool],
         source if isinstance(source, str) else UNKNOWN,
-        taught,
+        shown,
         channel if isinstance(channel, str) else None,
     )
+
+
+def taught(tool: str, outcome: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The outcome of a call; where its arguments were found to be no request, with a call that is one."""
+    error = outcome.get("error")
+    if error is None or error["code"] != InvalidRequest.code:
+        return outcome
+    return {**outcome, "error": {**error, "details": _with_example(tool, error["details"])}}
+
+
+def _with_example(tool: str, details: str) -> str:
+    return f"{details}; a correct call: {example(tool)}"
 
 
 def example(tool: str) -> str:

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
+from hashlib import sha256
+from marshal import dumps
 from typing import Any
-
-from pydantic_core import to_json
 
 from orchestrator.field_types import MOST_MESSAGES
 from orchestrator.operation_names import ALIASES, Operation
@@ -68,7 +67,7 @@ class Resends:
             if begun and begun.value == digest:
                 return Sent(given, begun.with_more(messages[len(ids) :]), ids)
             return Sent(given, _Digest(messages).value)
-        except (TypeError, ValueError, RecursionError):  # no JSON: the check of the request will say so
+        except ValueError:  # checked already, or no JSON, which the check will say
             return None
 
     def note(self, sent: Sent, ids: Sequence[str]) -> None:
@@ -83,15 +82,26 @@ class _Digest:
     """Of a list of messages, so that it goes on with more of them."""
 
     def __init__(self, messages: Sequence[Any]) -> None:
-        self._state = blake2b(to_json(messages)[:-1], digest_size=16)
+        self._state = sha256(_written(messages))
 
     @property
     def value(self) -> bytes:
         return self._state.digest()
 
     def with_more(self, messages: Sequence[Any]) -> bytes:
-        self._state.update(b"," + to_json(messages)[1:-1])
+        self._state.update(_written(messages))
         return self.value
+
+
+def _written(messages: Sequence[Any]) -> bytes:
+    """The messages one behind the other. Python's own format is written in a third of the time that JSON takes."""
+    return dumps(messages, _PLAIN)[_HEAD:]
+
+
+_PLAIN = 2
+"""The last version in which equal values are written alike, whether or not they are one object."""
+_HEAD = 5
+"""Bytes that say how many follow."""
 
 
 def _is_log(given: Given) -> bool:

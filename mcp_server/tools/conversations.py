@@ -7,16 +7,17 @@ from typing import Annotated, Any
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context, Resolve
 from mcp.types import CallToolResult, CreateMessageResult, ToolAnnotations
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, SkipValidation
 
 from mcp_server.envelope import Envelope, reply
 from mcp_server.identity import client_name
 from mcp_server.sampling import ask_for_extract, wordings_in
-from orchestrator.calls import source_of, utc_offset_minutes
+from orchestrator.calls import source_of, taught, utc_offset_minutes
 from orchestrator.field_types import ChannelName, SourceName, Timestamp
 from orchestrator.lazy import RunOperation
+from orchestrator.operation_names import Operation
 from orchestrator.queries import ExtractQuery
-from orchestrator.requests import ExtractRequest, LogRequest, MessageIn, Meta
+from orchestrator.requests import ExtractRequest, MessageIn, Meta
 
 LOG = """\
 Save this chat to the user's Context Registry so that other AI clients can continue it. Call it after every turn with \
@@ -30,6 +31,10 @@ user wants to continue, recall or reuse earlier work ("continue the fibonacci co
 into query.text, and always 3-4 other wordings into query.also. Without a channel the best one is found; others are in \
 candidates. Confidence low is a guess: say so. NOT_FOUND means that nothing relevant is kept: do not guess. What has \
 full_length is shortened: fetch_session_by_id with its message_id gives all of it."""
+
+
+Unlooked = SkipValidation[Annotated[list[MessageIn], Field(min_length=1)]]
+"""Messages as they came. The orchestrator looks at those that it has not seen just now: most come every turn again."""
 
 
 class Logged(BaseModel):
@@ -93,7 +98,7 @@ def add_channel_tools(server: MCPServer[Any], run: RunOperation, project: str | 
     )
     async def conversation_log(
         channel: ChannelName,
-        messages: Annotated[list[MessageIn], Field(min_length=1)],
+        messages: Unlooked,
         ctx: Context[Any, Any],
         meta: Meta | None = None,
         source: SourceName | None = None,
@@ -101,9 +106,15 @@ def add_channel_tools(server: MCPServer[Any], run: RunOperation, project: str | 
     ) -> Annotated[CallToolResult, Envelope[Logged]]:
         client = client_name(ctx)
         known = meta or Meta()
-        source = source_of(known.source or source, client, channel)
-        request = LogRequest(channel=channel, messages=messages, source=source, timestamp=timestamp, metadata=known)
-        return reply("conversation_log", await run(request, client))
+        request = {
+            "operation": Operation.CONVERSATION_LOG,
+            "channel": channel,
+            "messages": messages,
+            "source": source_of(known.source or source, client, channel),
+            "timestamp": timestamp,
+            "metadata": known.model_dump(exclude_none=True),
+        }
+        return reply("conversation_log", taught("conversation_log", await run(request, client)))
 
     @server.tool(
         title="Find and continue a past conversation",
