@@ -77,7 +77,7 @@ def analyze(text: str) -> list[str]:
     A token has 1 to 64 lower-case letters and digits (Unicode L*, N*), nothing else: FTS5's unicode61 and
     PostgreSQL's tsvector both take it as one word.
     """
-    return list(dict.fromkeys(chain.from_iterable(map(word_tokens, _raw_words(text)))))
+    return list(dict.fromkeys(chain.from_iterable(map(word_tokens, dict.fromkeys(_raw_words(text))))))
 
 
 def words(text: str) -> list[Word]:
@@ -153,10 +153,16 @@ def _whole(parts: list[str]) -> list[str]:
     return [whole] if len(IDENTIFIER_PREFIX) + 2 <= len(whole) <= LONGEST_TOKEN else []
 
 
-def _part_tokens(part: str) -> list[str]:
+def _part_tokens(part: str) -> tuple[str, ...]:
     if len(part) > LONGEST_TOKEN or part.startswith(_RESERVED):
-        return []
-    return [stem(part), *_keys(part, LATIN_KEY_PREFIX)]
+        return ()
+    # A number has no stem and sounds like nothing; there are too many to remember.
+    return (part,) if part.isdigit() else _letter_tokens(part)
+
+
+@lru_cache(_CACHED_WORDS)
+def _letter_tokens(part: str) -> tuple[str, ...]:
+    return (stem(part), *_keys(part, LATIN_KEY_PREFIX))
 
 
 def _hangul(raw: str) -> tuple[str, ...]:

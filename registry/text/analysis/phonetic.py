@@ -36,7 +36,7 @@ def loan_key(word: str) -> str:
         key = _latin_skeleton(word) if len(word) >= _SHORTEST_LATIN and word.isalpha() else ""
     else:
         key = _hangul_skeleton(word) if len(word) > 1 and all(map(is_syllable, word)) else ""
-    key = _DOUBLED.sub(r"\1", key)
+    key = _DOUBLED.sub(r"\1", key) if key else ""
     return key if SHORTEST_KEY <= len(key) <= _LONGEST_KEY else ""
 
 
