@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import itertools
+import multiprocessing
 import os
 import random
 import resource
@@ -20,6 +21,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from functools import partial
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 from mcp import Client
@@ -27,7 +29,22 @@ from mcp import Client
 from benchmarks.load import HTTP_CLIENTS, OUTCOME_HEADS, Outcome, outcome, two_conversations, write_on
 from benchmarks.setup import servers
 from benchmarks.writers import Writer, audit
+from cli.main import cli
 from tests.databases import running_postgres
+
+FORKED = multiprocessing.get_context("forkserver")
+FORKED.set_forkserver_preload(["cli.main", "cli.running.serve"])
+
+
+def _serve(home: Path, port: int, env: dict[str, str]) -> None:
+    """`ctxr serve` in a process that was forked."""
+    os.environ.clear()
+    os.environ.update(env)
+    with (home / "server.log").open("ab") as log:
+        os.dup2(log.fileno(), 1)
+        os.dup2(log.fileno(), 2)
+    cli(["serve", "--port", str(port)], prog_name="ctxr")
+
 
 SETTLED_S = 3.0
 """After the last fault, until the clients stop."""
@@ -44,15 +61,28 @@ class Service:
         given = {"CTXR_DATABASE_URL": database_url} if database_url else {}
         # No history of who runs this is read, and no model takes the processor.
         self._env = servers.environment(home) | {"CTXR_EMBED_MODEL": "off", "HOME": str(home), **given}
-        self.process = self._started()
+        self.process: subprocess.Popen[bytes] | ForkServerProcess = self._started()
 
     def _started(self, **more: str) -> subprocess.Popen[bytes]:
         return servers.start_http(servers.PRODUCT_HTTP, self.home, self.port, self._env | more)
 
     async def again(self, **more: str) -> None:
         """Kill it (-9) and start it again, with more in its environment."""
-        servers.end(self.process)
+        self.kill()
         self.process = await asyncio.to_thread(partial(self._started, **more))
+
+    def kill(self) -> None:
+        """End it at once, and wait until it is gone."""
+        self.process.kill()
+        self.process.join() if isinstance(self.process, ForkServerProcess) else self.process.wait()
+
+    async def soon_again(self) -> None:
+        """The same, in a process that has the program in it already: a hundred starts would take too long."""
+        self.kill()
+        self.process = FORKED.Process(target=_serve, args=(self.home, self.port, self._env))
+        self.process.start()
+        await asyncio.to_thread(servers.until_accepted, self.port)
+        await _ask(self.port, "GET /health", "Connection: close\r\n\r\n")  # it listens before it answers
 
 
 @contextmanager
@@ -66,7 +96,7 @@ def service(database: str) -> Iterator[Service]:
             server = running_postgres(fsync="on", full_page_writes="on", synchronous_commit="on")
             url = stack.enter_context(stack.enter_context(server).database())
         running = Service(home, url)
-        stack.callback(lambda: servers.end(running.process))
+        stack.callback(running.kill)
         yield running
 
 
@@ -102,7 +132,7 @@ async def kills(running: Service, count: int) -> None:
     """`kill -9` at any moment of its work."""
     for _ in range(count):
         await asyncio.sleep(random.uniform(0.2, 1.5))
-        await running.again()
+        await running.soon_again()
 
 
 async def full_disk(running: Service) -> None:

@@ -85,6 +85,8 @@ async def audit(writers: list[Writer], client: Client) -> Audit:
         told[writer.channel] += [message["text"] for message in writer.acknowledged]
     lost = doubled = 0
     for channel, texts in told.items():
+        if not texts:
+            continue
         stored = await stored_texts(client, channel)
         lost += sum(stored[text] == 0 for text in texts)
         doubled += sum(count - 1 for count in stored.values())

@@ -25,7 +25,7 @@ BARE_HTTP: Command = (*BARE, "http")  # and the port
 PRODUCT_STDIO: Command = (CTXR, "mcp")
 PRODUCT_HTTP: Command = (CTXR, "serve", "--port")  # and the port
 
-START_SECONDS = 90
+START_SECONDS = 300
 
 
 def environment(home: Path) -> dict[str, str]:
@@ -71,6 +71,12 @@ def start_http(
             raise RuntimeError(f"{' '.join(command)} does not start ({why}): {log.read_text(encoding='utf-8')}")
         time.sleep(0.05)
     return process
+
+
+def until_accepted(port: int) -> None:
+    """Wait until somebody listens on a port of this machine."""
+    while not accepts(port):
+        time.sleep(0.02)
 
 
 def end(process: subprocess.Popen[bytes]) -> None:

@@ -39,12 +39,12 @@ from registry.text.ranking.scores import (
     RankedChannel,
     claim_of,
     combined,
+    cut_to_claim,
     own_scores,
     rank,
     rank_channels,
     weight_of,
     whole_scores,
-    within_claim,
 )
 from registry.text.ranking.similar import SimilarMessages
 from registry.text.ranking.term_weights import Term, coverage, full_weight, idf, weighted_terms
@@ -257,9 +257,12 @@ def _channels(tx: ReadTransaction, found: SearchResult, ranked: Sequence[Ranked]
 
 def _within_claim(found: SearchResult, ranked: Sequence[Ranked]) -> Sequence[Ranked]:
     """What was ranked, with no more for its words than one message may claim."""
-    told = [list(wording.candidates.values()) for wording in found.wordings]
-    bound = [within_claim(some, wording.claim) for some, wording in zip(told, found.wordings, strict=True)]
-    before, after = (combined([own_scores(some, found.average_length) for some in each]) for each in (told, bound))
+    told = [(list(each.candidates.values()), each.claim) for each in found.wordings]
+    full = [own_scores(some, found.average_length) for some, _ in told]
+    cut = [own_scores(cut_to_claim(some, claim), found.average_length) for some, claim in told]
+    if not any(cut):
+        return ranked
+    before, after = combined(full), combined([whole | less for whole, less in zip(full, cut, strict=True)])
     changed = {number: after[number] - score for number, score in before.items()}
     own = {one.candidate.number: one.own + changed.get(one.candidate.number, 0.0) for one in ranked}
     return rank(own, [one.candidate for one in ranked])

@@ -77,9 +77,9 @@ def claim_of(weights: Sequence[float], full: float) -> float:
     return max(CLAIM * full, *weights, 0.0)
 
 
-def within_claim(candidates: Iterable[Candidate], claim: float) -> list[Candidate]:
-    """The candidates, none with more weight than one message may claim."""
-    return [one._replace(weight=min(one.weight, claim)) for one in candidates]
+def cut_to_claim(candidates: Iterable[Candidate], claim: float) -> list[Candidate]:
+    """Those that have more weight than one message may claim, with just that."""
+    return [one._replace(weight=claim) for one in candidates if one.weight > claim]
 
 
 def combined(scored: Sequence[Mapping[int, float]]) -> dict[int, float]:
