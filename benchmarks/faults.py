@@ -71,6 +71,11 @@ class Service:
         self.kill()
         self.process = await asyncio.to_thread(partial(self._started, **more))
 
+    @property
+    def pid(self) -> int:
+        """Of the process that serves."""
+        return self.process.pid or 0
+
     def kill(self) -> None:
         """End it at once, and wait until it is gone."""
         self.process.kill()
@@ -139,9 +144,9 @@ async def full_disk(running: Service) -> None:
     """Its files may not grow any more for a while; then there is room again."""
     await asyncio.sleep(SETTLED_S)
     limit = max(file.stat().st_size for file in running.home.glob("registry.db*")) + ROOM
-    resource.prlimit(running.process.pid, resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+    resource.prlimit(running.pid, resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
     await asyncio.sleep(10)
-    resource.prlimit(running.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    resource.prlimit(running.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
 
 FAKETIME = str(next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), "libfaketimeMT.so.1"))
@@ -198,7 +203,7 @@ async def mixed(running: Service, minutes: float) -> None:
 
 
 def _figures(running: Service) -> str:
-    about = Path(f"/proc/{running.process.pid}")
+    about = Path(f"/proc/{running.pid}")
     memory = next(line for line in (about / "status").read_text().splitlines() if line.startswith("VmRSS"))
     log = running.home / "registry.db-wal"
     wal = log.stat().st_size if log.exists() else 0

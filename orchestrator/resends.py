@@ -93,7 +93,7 @@ class _Digest:
         return self.value
 
 
-def _written(messages: Sequence[Any]) -> bytes:
+def _written(messages: Any) -> bytes:
     """The messages one behind the other. Python's own format is written in a third of the time that JSON takes."""
     return dumps(messages, _PLAIN)[_HEAD:]
 

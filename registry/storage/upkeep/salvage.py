@@ -5,22 +5,26 @@ The damaged file is only copied. Rows are read by their numbers, in ever smaller
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import JSON, LargeBinary, select
+from sqlalchemy.types import TypeEngine
 
 from registry.domain import format_time, now
 from registry.errors import InvalidRequest, StorageError
 from registry.storage.channels import recount_channel
 from registry.storage.database import ReadTransaction, WriteTransaction, create_database_engine
 from registry.storage.migrate import migrate
-from registry.storage.tables import channel, metadata
+from registry.storage.tables import UtcTime, channel, metadata
 
 MOST_NUMBERS = 2**40
 """Where not even the largest number of a table can be read, rows are looked for up to here."""
@@ -50,6 +54,7 @@ def salvage(damaged: Path, new: Path) -> Salvaged:
                 shutil.copyfile(f"{damaged}{end}", f"{copy}{end}")
         with closing(sqlite3.connect(copy)) as old, closing(sqlite3.connect(new)) as into:
             old.text_factory = lambda raw: raw.decode(errors="replace")
+            old.execute("PRAGMA writable_schema = ON")  # else one damaged line of the schema hides all tables
             done = _copy_all(old, into)
     _recount(new)
     return done
@@ -71,15 +76,53 @@ def _copy_all(old: sqlite3.Connection, into: sqlite3.Connection) -> Salvaged:
         marks = ", ".join("?" * len(shared))
         listed = ", ".join(shared)
         insert = f"INSERT OR IGNORE INTO {name} ({listed}) VALUES ({marks})"  # noqa: S608, names of ours
+        types = {column.name: column.type for column in metadata.tables[name].columns}
+        kinds = [types[column] for column in shared]
         for row in _rows(old, name, listed, done):
             try:
-                done.rows[name] += into.execute(insert, row).rowcount
+                done.rows[name] += into.execute(insert, _legible(row, kinds)).rowcount
             except sqlite3.Error:  # what was read is no row any more
                 done.unreadable[name] += 1
-    into.execute(_ORPHANS, (now_text := format_time(now()).replace("T", " ").rstrip("Z"), now_text))
+    into.execute(_ORPHANS, (_now(), _now()))
     into.execute("DELETE FROM tag WHERE channel_number NOT IN (SELECT number FROM channel)")
     into.commit()
     return done
+
+
+def _legible(row: Sequence[Any], kinds: Sequence[TypeEngine[Any]]) -> list[Any]:
+    """The row with times and details that can be read; what is damaged in it is another time of it, or empty."""
+    times = [value for value, kind in zip(row, kinds, strict=True) if isinstance(kind, UtcTime) and _is_time(value)]
+    other = times[0] if times else _now()
+    return [_mended(value, kind, other) for value, kind in zip(row, kinds, strict=True)]
+
+
+def _mended(value: Any, kind: TypeEngine[Any], other: str) -> Any:
+    match kind:
+        case UtcTime() if value is not None and not _is_time(value):
+            return other
+        case JSON() if value is not None and not _is_json(value):
+            return "{}"
+        case LargeBinary() if isinstance(value, str):
+            return value.encode()
+    return value
+
+
+def _is_time(value: object) -> bool:
+    try:
+        return isinstance(value, str) and bool(datetime.fromisoformat(value))
+    except ValueError:
+        return False
+
+
+def _is_json(value: object) -> bool:
+    try:
+        return isinstance(value, str) and isinstance(json.loads(value), dict | list)
+    except ValueError:
+        return False
+
+
+def _now() -> str:
+    return format_time(now()).replace("T", " ").rstrip("Z")
 
 
 _ORPHANS = """

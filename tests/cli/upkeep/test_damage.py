@@ -83,6 +83,17 @@ def test_what_can_be_read_of_a_damaged_registry_is_written_to_a_new_one(ctxr: Ct
     assert "cursor_session_20250929_1430" in found.output
 
 
+def test_a_damaged_line_of_the_schema_or_a_damaged_time_costs_only_itself(ctxr: Ctxr, registry: Path) -> None:
+    carry_out(registry, "UPDATE conversation SET timestamp = '2025-09-29 I4:07', payload = '{' WHERE seq = 3")
+    turn_over(registry, registry.read_bytes().index(b"CREATE INDEX ix_remote_message") + 8)
+    assert "malformed database schema" in words(ctxr("doctor", "--deep"))
+    new = registry.with_name("new.db")
+    assert "conversation: 62 rows" in ctxr("db", "salvage", str(new)).output
+    registry.unlink()
+    new.rename(registry)
+    assert SOUND in words(ctxr("doctor", "--deep"))
+
+
 def test_a_whole_registry_is_saved_whole(ctxr: Ctxr, registry: Path, tmp_path: Path) -> None:
     done = ctxr("db", "salvage", str(tmp_path / "new.db"))
     assert (done.exit_code, "conversation: 62 rows" in done.output) == (0, True)
