@@ -181,7 +181,7 @@ def resume_commands(channel: dict[str, Any]) -> list[tuple[str, str]]:
 
 @router.get("/related/{channel:path}", dependencies=[without_parameters])
 async def related_page(request: Request, registry: Stored, channel: Name) -> HTMLResponse:
-    """The conversations about the same; a conversation's page takes it in when one comes to its end."""
+    """The conversations about the same: searched for when asked, and not whenever one is opened."""
 
     def work(tx: ReadTransaction) -> dict[str, Any]:
         row = get_channel(tx, channel)
