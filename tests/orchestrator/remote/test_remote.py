@@ -222,6 +222,7 @@ async def test_what_is_sent_is_packed_and_only_what_is_new(
 @pytest.mark.parametrize(
     ("content", "status"),
     [(b"no gzip at all", 400), (gzip.compress(b"{}")[:10], 400), (gzip.compress(bytes(MAX_BODY + 1)), 413)],
+    ids=["not packed", "cut off", "bursting"],
 )
 async def test_a_packed_body_that_is_damaged_or_bursts_is_refused(line: Line, content: bytes, status: int) -> None:
     async with httpx.AsyncClient(transport=line, base_url=URL) as client:
