@@ -84,7 +84,7 @@ async def killed(cluster: Cluster, kills: int, behind_s: float = 0) -> tuple[lis
         async with Client(running.url, read_timeout_seconds=60) as reader:
             found = await audit(list(itertools.chain(*writers)), reader)
     finally:
-        servers.end(running.process)
+        running.kill()
         shutil.rmtree(home, ignore_errors=True)
     return gaps, outcome(f"leader killed {kills} times", [list(told) for told in writers], took, errors, found).row()
 
@@ -124,7 +124,7 @@ async def taken_back(cluster: Cluster) -> tuple[Audit, int, float]:
             await asyncio.sleep(1)
             await writer.tell(client)  # what came later is not there after the restore
     finally:
-        servers.end(running.process)
+        running.kill()
     psql = [str(cluster.bin / "psql"), "-XAtq", cluster.url, "-c"]
     for statement in ("TRUNCATE conversation CASCADE", "SELECT pg_sleep(1)"):
         process = await asyncio.create_subprocess_exec(*psql, statement)
@@ -140,7 +140,7 @@ async def taken_back(cluster: Cluster) -> tuple[Audit, int, float]:
             texts = await stored_texts(reader, writer.channel)
             return found, texts.total() - len(kept), took
     finally:
-        servers.end(restored.process)
+        restored.kill()
         cluster.end_restored()
         shutil.rmtree(into, ignore_errors=True)
         shutil.rmtree(home, ignore_errors=True)

@@ -18,6 +18,7 @@ from registry.domain import format_time, now
 from registry.storage.aliases import aliases_of
 from registry.storage.channels import ChannelRow, find_channel
 from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.safety.sealing import seal_of
 from registry.storage.tables import channel, conversation, edit, remote_edit, remote_message
 
 DELETED, FORGOTTEN, TITLE, NICKNAME, TAGGED = "deleted", "forgotten", "title", "nickname", "tag:"
@@ -149,13 +150,15 @@ class Edits:
     is_all: bool
 
 
-def edits_after(tx: ReadTransaction, number: int) -> Edits:
-    """What was said here behind a number, for who asks from time to time."""
+def edits_after(tx: ReadTransaction, place: int) -> Edits:
+    """What was said here behind a place, for who asks from time to time; 0 is the beginning."""
+    seal = seal_of(tx)
+    number = seal.open(place)
     query = select(edit).where(edit.c.number > number).order_by(edit.c.number).limit(MOST)
     rows = tx.execute(query).all()
     ids = _ids(tx, [row.message_number for row in rows if row.message_number is not None])
     items = [_told(tx, row, ids.get(row.message_number), "ids") for row in rows]
-    return Edits(items, rows[-1].number if rows else number, len(rows) < MOST)
+    return Edits(items, seal.close(rows[-1].number) if rows else place, len(rows) < MOST)
 
 
 def _ids(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, str]:
