@@ -17,28 +17,32 @@ _CHUNK = 1 << 16
 _COLUMNS = 80
 
 
+AT_ONCE = {"note": 2.0}
+"""For these, and so many seconds, only a process that runs already is asked: a client waits for what they say."""
+
+
 def run_shared(words: list[str]) -> int | None:
     """Let the local process run a command, show what it says, and return its exit status; None if it does not."""
     place = this_place()
     if place is None or "_CTXR_COMPLETE" in os.environ:
         return None
-    connection = place.reach(
-        {
-            "want": "command",
-            "words": words,
-            "folder": current_folder(),
-            "columns": _columns(),
-            "is_utf8": (sys.stdout.encoding or "").lower().replace("-", "") == "utf8",
-            "are_shown": [sys.stdout.isatty(), sys.stderr.isatty()],
-        }
-    )
-    answer = _answer(connection, place) if connection else b""
+    hello = {
+        "want": "command",
+        "words": words,
+        "folder": current_folder(),
+        "columns": _columns(),
+        "is_utf8": (sys.stdout.encoding or "").lower().replace("-", "") == "utf8",
+        "are_shown": [sys.stdout.isatty(), sys.stderr.isatty()],
+    }
+    patience_s = AT_ONCE.get(words[0])
+    connection = place.reach(hello) if patience_s is None else place.reach_at_once(hello, patience_s)
+    answer = _answer(connection, place, is_patient=patience_s is None) if connection else b""
     if not answer.endswith(b"\n"):
         return None  # it died in the middle: what reads may be done again
     return _show(loads(answer.decode()))
 
 
-def _answer(connection: socket, place: Place) -> bytes:
+def _answer(connection: socket, place: Place, *, is_patient: bool) -> bytes:
     """All that comes; cut off where the process ends or hangs."""
     answer = bytearray()
     try:
@@ -46,6 +50,8 @@ def _answer(connection: socket, place: Place) -> bytes:
             try:
                 chunk = connection.recv(_CHUNK)
             except TimeoutError:
+                if not is_patient:
+                    return b""
                 if place.answers():
                     continue
                 place.end_hung()

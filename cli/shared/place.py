@@ -115,6 +115,13 @@ class Place:
             pass  # a sandbox, a read-only home, a file system without sockets
         return None
 
+    def reach_at_once(self, hello: Mapping[str, Any], patience_s: float) -> socket | None:
+        """A connection to the process that is there, which waits no longer than this; none is started or ended."""
+        try:
+            return self._greeted(hello, patience_s) or None
+        except (Hung, OSError):
+            return None
+
     def _greeted_unless_hung(self, hello: Mapping[str, Any]) -> socket | Literal[False] | None:
         try:
             return self._greeted(hello)
@@ -198,11 +205,13 @@ class Place:
             os.fchdir(here)
             os.close(here)
 
-    def _greeted(self, hello: Mapping[str, Any]) -> socket | Literal[False] | None:
+    def _greeted(self, hello: Mapping[str, Any], patience_s: float | None = None) -> socket | Literal[False] | None:
         """A connection that is accepted; None if there is none yet, False if the caller had better work alone."""
         connection = self.connect()
         if connection is None:
             return None
+        if patience_s is not None:
+            connection.settimeout(patience_s)
         try:
             connection.sendall(dumps(hello).encode() + b"\n")
             if (said := _line(connection)) == b"wait\n":

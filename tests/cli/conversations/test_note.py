@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +40,10 @@ def test_a_new_chat_is_told_where_the_latest_of_its_folder_stand(empty_home: Pat
         logged(ctxr, f"cursor_session_{number}", shop)
     logged(ctxr, "cursor_session_elsewhere", other)
     told = noted(ctxr, str(shop), "--session", "cursor_session_4")
-    assert told["told_of"] == ["cursor_session_3", "cursor_session_2", "cursor_session_1"]
+    assert told["told_of"] == ["cursor_session_3", "cursor_session_2", "cursor_session_1", "cursor_session_0"]
     assert "last asked: 재시도는 몇 번? (cursor_session_3); answered: Use the order" in told["note"]
+    today = format_time(now())[:10]
+    assert told["note"].splitlines()[-2] == f'- "Retries of cursor_session_0" (cursor, {today})'
     assert "`extract`" in told["note"]
     assert tokens_in(told["note"]) == told["tokens"] <= 300
 
@@ -52,6 +56,15 @@ def test_nothing_is_told_where_nothing_was_or_it_is_switched_off(
     assert ctxr("note", str(empty_home / "shop")).output != ""
     monkeypatch.setenv("CTXR_START_NOTE", "off")
     assert ctxr("note", str(empty_home / "shop")).output == ""
+
+
+def test_long_titles_leave_room_for_where_the_latest_stands(empty_home: Path, ctxr: Ctxr) -> None:
+    for number in range(9):
+        logged(ctxr, f"cursor_session_{'가나다라마' * 6}_{number}", empty_home / "shop")
+    told = noted(ctxr, str(empty_home / "shop"))
+    assert told["tokens"] <= 300
+    assert 2 < len(told["told_of"]) < 8
+    assert told["note"].count("last asked: 재시도는 몇 번?") == 2
 
 
 @pytest.mark.parametrize(
@@ -89,3 +102,20 @@ def test_a_hook_asks_for_the_note_of_the_chats_folder(
     assert "다섯 번까지." in hook.note({"cwd": str(shop), "session_id": "new"})
     monkeypatch.setattr(hook, "NOTE_PATIENCE_S", 0.0001)
     assert hook.note({"cwd": str(shop)}) == ""
+
+
+def test_the_note_comes_without_a_process_of_ours_and_starts_none(
+    empty_home: Path, ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = empty_home / "shop"
+    logged(ctxr, "cursor_session_1", shop, "다섯 번까지.")
+    monkeypatch.setenv("CTXR_SHARED", "on")
+    loaded = "import sys; from cli.main import cli; cli(standalone_mode=False); print(*sys.modules)"
+    said = subprocess.run(
+        [sys.executable, "-c", loaded, "note", str(shop)], capture_output=True, text=True, encoding="utf-8", check=True
+    ).stdout
+    assert "다섯 번까지." in said
+    assert not {"langgraph", "orchestrator.service", "mcp", "sources.readers"} & set(said.splitlines()[-1].split())
+    monkeypatch.setattr(hook, "NOTE_PATIENCE_S", 60)
+    assert "다섯 번까지." in hook.note({"cwd": str(shop)})
+    assert not (empty_home / "ctxr" / "local").exists()

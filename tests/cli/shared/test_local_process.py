@@ -215,6 +215,19 @@ def test_a_process_that_hangs_is_replaced(home: Home) -> None:
         assert home.process != hanging
 
 
+def test_a_new_chats_note_waits_for_no_process_that_hangs(home: Home) -> None:
+    home.run("list")
+    talk = {"channel": "cursor_session_1", "messages": said("hello"), "meta": {"project": str(home.folder / "shop")}}
+    (home.folder / "talk.json").write_text(json.dumps(talk))
+    assert home.run("log", "--json", str(home.folder / "talk.json"))[0] == 0
+    by_the_process = home.run("note")
+    hanging = home.process
+    os.kill(hanging, signal.SIGSTOP)
+    assert home.run("note") == by_the_process
+    assert "open: hello" in by_the_process[1]
+    assert home.process == hanging
+
+
 def test_a_change_of_the_settings_brings_a_new_process_to_all_windows(home: Home) -> None:
     with Window(home) as window:
         old = home.process
