@@ -83,9 +83,11 @@ def test_chats_keep_project_model_edits_and_when_they_began(tmp_path: Path) -> N
     assert first.session.session_id != second.session.session_id
     told, asked, _, answer, edit, _ = first.session.messages
     assert told.timestamp == datetime(2026, 11, 22, 7, 11, 16).astimezone()
+    assert "time" not in told.more
     assert asked.more == {"time": "inferred"}
     assert answer.more["model"] == "openai/gpt-4o"
     assert edit.more["tool"]["params"] == {"file_path": "basket.py"}
+    assert (edit.more["tool"]["result"], edit.more["tool"]["status"]) == ("Applied edit to basket.py", "completed")
 
 
 def test_the_same_time_in_two_projects_makes_two_conversations(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from sources.base import Places
 from sources.cline.reader import Cline
 from sources.roo.reader import RooCode
 from tests.sources.cline.cline_files import (
+    BEGIN,
     SESSION,
     SHOP,
     TASK,
@@ -82,6 +83,9 @@ def test_a_session_of_the_command_line_reads_as_it_went(store: Path) -> None:
     _, thought, answer, looked, ran, _ = each.session.messages
     assert thought.more["usage"] == {"input_tokens": 90, "output_tokens": 4}
     assert answer.more == {"native_id": "m1:1", "model": "fake"}
+    seconds = [round(each.timestamp.timestamp()) - BEGIN // 1000 for each in each.session.messages if each.timestamp]
+    assert seconds == [0, 1, 1, 1, 3, 5]
+    assert not any("time" in each.more for each in each.session.messages)
     assert [call.more["tool"]["status"] for call in (looked, ran)] == ["completed", "failed"]
 
 
@@ -149,6 +153,7 @@ def test_the_stores_of_the_editors_are_found_each_under_its_own_client(tmp_path:
 
     assert list(Cline().find(places)) == [tmp_path / ".cline" / "data", editor / "saoudrizwan.claude-dev"]
     assert list(RooCode().find(places)) == [editor / "rooveterinaryinc.roo-cline"]
+    assert list(RooCode().find(Places(tmp_path, {"CTXR_ROO_CODE_DIR": str(editor)}))) == [editor]
 
 
 def test_what_roo_code_says_first_is_its_users_question(tmp_path: Path) -> None:
@@ -157,3 +162,4 @@ def test_what_roo_code_says_first_is_its_users_question(tmp_path: Path) -> None:
     [each] = found(RooCode(), tmp_path)
     assert told(each.session) == [("user", "Why?"), ("assistant", "Because.")]
     assert each.session.project == "/home/ann/till"
+    assert found(RooCode(), tmp_path, seen_of(RooCode(), tmp_path)) == []

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from registry.domain import Role
 from sources.base import Places
 from sources.continue_dev.reader import Continue
 from tests.sources.continue_dev.continue_files import BEGAN, SESSION, SHOP, item, tool_state, working_history, write
@@ -50,6 +51,17 @@ def test_messages_keep_calls_models_tokens_and_say_where_their_time_is_from(stor
     assert answer.more["model"] == "gpt-4o"
     assert looked.more["tool"]["params"] == {"filepath": f"{SHOP}/basket.py"}
     assert [call.more["tool"]["status"] for call in (looked, ran)] == ["completed", "failed"]
+
+
+def test_an_answer_that_was_thought_about_has_the_time_of_that_and_a_stopped_call_was_rejected(store: Path) -> None:
+    thought = {"reasoning": {"active": False, "text": "Hm.", "startAt": BEGAN + 5000}}
+    stopped = tool_state("c1", "Bash", {"command": "make"}, "stopped", "canceled")
+    write(store, [item("user", "Build it."), item("assistant", "I will.", states=[stopped], beside=thought)])
+    own = found(Continue(), store)[0].session.messages[1:]
+    assert [each.role for each in own] == [Role.THINKING, Role.ASSISTANT, Role.TOOL]
+    assert {each.timestamp for each in own} == {datetime.fromtimestamp(BEGAN / 1000 + 5, UTC)}
+    assert not any("time" in each.more for each in own)
+    assert own[-1].more["tool"]["status"] == "rejected"
 
 
 def test_a_session_that_was_given_a_name_has_it(store: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from sources.base import Places, Skipped
 from sources.goose.reader import Goose
-from tests.sources.goose.goose_files import SESSION, SHOP, message, text, working_messages, write, write_file
+from tests.sources.goose.goose_files import SESSION, SHOP, call, message, text, working_messages, write, write_file
 from tests.sources.reading import found, results, said, seen_of
 from tests.sources.untouched import state_of
 
@@ -39,6 +39,14 @@ def test_a_session_reads_as_it_went(tmp_path: Path) -> None:
     assert [call.more["tool"]["status"] for call in (looked, ran)] == ["completed", "failed"]
     assert summary.more["injected"]
     assert all(each.timestamp and "time" not in each.more for each in each.session.messages)
+
+
+def test_what_did_not_run_and_what_failed_say_why(tmp_path: Path) -> None:
+    unknown = {"type": "toolRequest", "id": "c1", "toolCall": {"status": "error", "error": "no such tool"}}
+    late = {"type": "toolResponse", "id": "c2", "toolResult": {"status": "error", "error": "timed out"}}
+    store = write(tmp_path, [message("assistant", unknown, call("c2", "shell"), seconds=1), message("user", late)])
+    tools = [each.more["tool"] for each in found(Goose(), store)[0].session.messages]
+    assert [(tool["status"], tool["result"]) for tool in tools] == [("failed", "no such tool"), ("failed", "timed out")]
 
 
 def test_the_files_of_older_versions_are_read_until_there_is_a_database(tmp_path: Path) -> None:

@@ -149,6 +149,14 @@ def test_a_call_without_a_result_is_pending() -> None:
     assert told.more["tool"]["status"] == "pending"
 
 
+def test_a_call_that_its_user_stopped_was_rejected() -> None:
+    chat = Chat()
+    chat.assistant(call("c1", "run_shell_command", command="make"))
+    chat.result("c1", "stopped", "cancelled")
+    [told] = read(chat).messages
+    assert (told.more["tool"]["status"], told.more["tool"]["result"]) == ("rejected", "stopped")
+
+
 def test_nothing_beside_the_chats_is_opened_or_changed(root: Path) -> None:
     write(root, working_chat())
     for name in ("settings.json", "oauth_creds.json"):

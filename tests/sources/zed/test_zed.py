@@ -14,7 +14,19 @@ from sources.base import Places
 from sources.zed.reader import Zed
 from tests.sources.reading import found, results, said, seen_of
 from tests.sources.untouched import state_of
-from tests.sources.zed.zed_files import AT, LATER, SHOP, THREAD, agent, thread, user, working_messages, write
+from tests.sources.zed.zed_files import (
+    AT,
+    LATER,
+    SHOP,
+    THREAD,
+    agent,
+    call,
+    result,
+    thread,
+    user,
+    working_messages,
+    write,
+)
 
 
 @pytest.mark.parametrize("kind", ["zstd", "json"])
@@ -60,6 +72,20 @@ def test_a_thread_of_zeds_first_year_is_read_too(tmp_path: Path) -> None:
         ("assistant", "Because."),
         ("tool", "read_file a.py\n\nreturn []"),
     ]
+
+
+def test_what_zed_wrote_first_of_all_is_read_with_who_said_it(tmp_path: Path) -> None:
+    messages = [{"id": 0, "role": "user", "text": "Why?"}, {"id": 1, "role": "assistant", "text": "Because."}]
+    store = write(tmp_path, THREAD, thread(messages, version="0.1.0"))
+    assert said(found(Zed(), store)[0].session) == [("user", "Why?"), ("assistant", "Because.")]
+
+
+def test_a_picture_among_results_leaves_a_mark_and_a_call_without_one_is_pending(tmp_path: Path) -> None:
+    seen = result("c1", [{"Text": "the page"}, {"Image": {"source": "AA"}}])
+    store = write(tmp_path, THREAD, thread([agent(call("c1", "look"), call("c2", "terminal"), results=seen)]))
+    looked, ran = (each.more["tool"] for each in found(Zed(), store)[0].session.messages)
+    assert (looked["result"], looked["status"]) == ("the page\n[image]", "completed")
+    assert (ran["result"], ran["status"]) == (None, "pending")
 
 
 def test_the_thread_of_a_sub_agent_belongs_to_the_one_it_worked_for(tmp_path: Path) -> None:
