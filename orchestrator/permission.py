@@ -13,16 +13,22 @@ READ = frozenset(
     }
 )
 """These take a token to read; of the others these take one to administer, and all the rest one to write."""
-ADMIN = LOCAL | {Operation.RESUME, Operation.BLAME}
+INSTEAD = {
+    Operation.RESUME: "it writes a client's session on the server; run ctxr resume on the machine of the client",
+    Operation.BLAME: "it runs git in a folder of the server; run ctxr blame on the machine where the repository is",
+}
+"""What a token to administer is needed for because it reaches beyond the registry; and what does without."""
+ADMIN = LOCAL | set(INSTEAD)
 
 
 def check(request: Request, access: Access) -> None:
     """Unauthorized if a token does not allow a request.
 
-    Who forgets something for good forgets it in the records of all who have read it, so it takes a token for all.
+    Who forgets something for good forgets it in the records of all who have read it, so it takes a token for all. What
+    git knows of a folder belongs to no channel, so that takes one, too.
     """
-    access.require(level_of(request))
-    if is_for_good(request) or request.operation in LOCAL:
+    access.require(level_of(request), INSTEAD.get(request.operation, ""))
+    if is_for_good(request) or request.operation in LOCAL | {Operation.BLAME}:
         access.require_everything()
 
 

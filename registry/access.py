@@ -41,12 +41,11 @@ class Access:
         """Whether there may be something that it does not let see."""
         return bool(self.channels or self.projects)
 
-    def require(self, level: Level) -> None:
-        """Unauthorized if this does not allow so much."""
+    def require(self, level: Level, instead: str = "") -> None:
+        """Unauthorized if this does not allow so much; `instead`: why, and what can be done without."""
         if _LEVELS.index(self.level) < _LEVELS.index(level):
-            raise Unauthorized(
-                "This token may not do that.", f"token {self.name!r}: given scope {self.level}; needed: {level}"
-            )
+            scopes = f"token {self.name!r}: given scope {self.level}; needed: {level}"
+            raise Unauthorized("This token may not do that.", "; ".join(filter(None, [scopes, instead])))
 
     def require_everything(self) -> None:
         """Unauthorized if this is for some channels only."""

@@ -13,6 +13,7 @@ from mcp.types import CallToolResult, Implementation
 
 from mcp_server.server import create_server
 from orchestrator.service import Orchestrator
+from registry.access import Access, Level
 
 pytestmark = pytest.mark.anyio
 
@@ -71,3 +72,21 @@ async def test_what_git_does_not_know_is_told(orchestrator: Orchestrator, shop: 
     assert (await ask(orchestrator, shop, file="nowhere.py"))["error"]["code"] == "NOT_FOUND"
     both = await ask(orchestrator, shop, file="basket.py", commit="HEAD")
     assert both["error"]["code"] == "INVALID_REQUEST"
+
+
+@pytest.mark.parametrize(
+    ("access", "told"),
+    [
+        (Access("phone", Level.READ), "run ctxr blame on the machine where the repository is"),
+        (Access("desk", Level.ADMIN, ("a_*",)), "needed: one for all"),
+    ],
+)
+async def test_who_may_not_have_git_run_on_the_server_is_told_what_does_without(
+    orchestrator: Orchestrator, shop: Path, access: Access, told: str
+) -> None:
+    await said(orchestrator, shop, "a_wrote_it", f"```python\ndef total(basket):\n{LINE}\n```")
+    asked = {"operation": "blame", "query": {"file": "basket.py", "folder": str(shop)}}
+    refused = (await orchestrator.run(asked, access=access))["error"]
+    assert refused["code"] == "UNAUTHORIZED"
+    assert told in refused["details"]
+    assert (await orchestrator.run(asked, access=Access("house", Level.ADMIN)))["success"]
