@@ -51,12 +51,12 @@ def test_a_document_shows_what_the_program_prints(document: str) -> None:
 
 
 LONGEST_ROADS = {
-    "conversation_log": (37, 8),
+    "conversation_log": (38, 9),
     "extract": (60, 17),
     "search_sessions": (54, 12),
     "sync": (57, 19),
     "hook": (51, 18),
-    "a page": (26, 0),
+    "a page": (28, 0),
     "a page with words": (63, 13),
 }
 """The files that each road enters, and of these the operation's own. Who makes one shorter lowers its figures."""
