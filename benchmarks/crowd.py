@@ -1,0 +1,129 @@
+"""1, 8 and 64 writers at one server, on each database: python -m benchmarks.crowd [--seconds S] [--on NAME] …
+
+Every writer has a conversation of its own and tells it turn by turn over MCP; PostgreSQL writes to disk what it
+acknowledges, as SQLite does. The writers take their share of the machine too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, AsyncExitStack, contextmanager
+from pathlib import Path
+
+from mcp import Client
+
+from benchmarks.figures import Spread, table
+from benchmarks.setup import servers
+from benchmarks.writers import Writer, audit
+
+WRITERS = (1, 8, 64)
+SECONDS = 20.0
+CONNECTIONS = 10
+"""What the pooler keeps open to PostgreSQL."""
+DURABLE = {"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on", "shared_buffers": "512MB"}
+POOLER = """[databases]
+* = host={folder} user=postgres
+[pgbouncer]
+listen_port = 6432
+unix_socket_dir = {folder}
+auth_type = any
+pool_mode = transaction
+default_pool_size = {connections}
+"""
+HEADS = ("registry", "writers", "messages/s", "p50 / p95 in ms", "server's CPU ms a message", "lost", "doubled")
+
+
+@contextmanager
+def sqlite() -> Iterator[str]:
+    """The registry that a home has by itself."""
+    yield ""
+
+
+@contextmanager
+def postgresql() -> Iterator[str]:
+    """A database on a server that syncs what it acknowledges."""
+    from tests.databases import running_postgres
+
+    with running_postgres(**DURABLE) as server, server.database() as url:
+        yield url
+
+
+@contextmanager
+def pooled() -> Iterator[str]:
+    """The same behind pgbouncer in transaction mode."""
+    with postgresql() as url:
+        folder = Path(url.partition("?host=")[2])
+        settings = folder / "pgbouncer.ini"
+        settings.write_text(POOLER.format(folder=folder, connections=CONNECTIONS), encoding="utf-8")
+        pooler = subprocess.Popen(["pgbouncer", "-q", settings], user="nobody" if os.geteuid() == 0 else None)
+        try:
+            yield f"{url}&port=6432"
+        finally:
+            pooler.terminate()
+            pooler.wait()
+
+
+REGISTRIES: dict[str, Callable[[], AbstractContextManager[str]]] = {
+    "sqlite": sqlite,
+    "postgresql": postgresql,
+    "pgbouncer": pooled,
+}
+
+
+async def measure(name: str, count: int, seconds: float) -> list[str]:
+    """A line of the table."""
+    with tempfile.TemporaryDirectory() as folder, REGISTRIES[name]() as url:
+        home = Path(folder)
+        env = servers.environment(home) | {"CTXR_EMBED_MODEL": "off"} | ({"CTXR_DATABASE_URL": url} if url else {})
+        process = servers.start_http(servers.PRODUCT_HTTP, home, port := servers.free_port(), env)
+        try:
+            writers = [Writer(f"writer{number}", f"cursor_session_{number}") for number in range(count)]
+            async with AsyncExitStack() as stack:
+                address = f"http://127.0.0.1:{port}/mcp"
+                clients = [await stack.enter_async_context(Client(address)) for _ in writers]
+                before, took = _cpu(process.pid), list[float]()
+                end = time.monotonic() + seconds
+                async with asyncio.TaskGroup() as group:
+                    for client, writer in zip(clients, writers, strict=True):
+                        group.create_task(_tell(client, writer, end, took))
+                used = _cpu(process.pid) - before
+                found = await audit(writers, clients[0])
+        finally:
+            servers.end(process)
+    told = found.acknowledged
+    figures = (f"{told / seconds:.0f}", str(Spread.of(took)), f"{1000 * used / told:.1f}")
+    return [name, str(count), *figures, str(found.lost), str(found.doubled)]
+
+
+async def _tell(client: Client, writer: Writer, end: float, took: list[float]) -> None:
+    while (started := time.monotonic()) < end:
+        await writer.tell(client)
+        took.append(time.monotonic() - started)
+
+
+def _cpu(pid: int) -> float:
+    """Seconds of CPU that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.crowd", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="for each line")
+    parser.add_argument("--on", action="append", choices=REGISTRIES, help="may be repeated; all by default")
+    options = parser.parse_args()
+    rows = [
+        asyncio.run(measure(name, count, options.seconds)) for name in options.on or REGISTRIES for count in WRITERS
+    ]
+    print(table(HEADS, rows))
+
+
+if __name__ == "__main__":
+    main()
