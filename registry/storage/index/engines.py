@@ -109,6 +109,13 @@ class PostgresIndex(MessageIndex):
     SELECT token, (SELECT count(*) FROM message_index WHERE tokens @@ CAST(quote_literal(token) AS tsquery){seen})
     FROM unnest(CAST(%s AS text[])) AS token
     """
+    _SAMPLE = """
+    SELECT token, CAST(share * reltuples AS bigint) FROM pg_class
+    JOIN pg_namespace ON pg_namespace.oid = relnamespace
+    JOIN pg_stats ON schemaname = nspname AND tablename = relname AND attname = 'tokens',
+    unnest(CAST(CAST(most_common_elems AS text) AS text[]), most_common_elem_freqs) AS common (token, share)
+    WHERE pg_class.oid = to_regclass('message_index') AND share * reltuples >= %s AND token IS NOT NULL
+    """
     _HOLDERS = "SELECT array_agg(number) FROM message_index WHERE tokens @@ CAST(%s AS tsquery) AND number > 0{seen}"
     _NEWEST = """
     SELECT array_agg(number) FROM (
@@ -130,6 +137,11 @@ class PostgresIndex(MessageIndex):
     def count(self, tx: ReadTransaction, tokens: Collection[str]) -> dict[str, int]:
         statement = _seen(tx, self._COUNT, _SEEN_ENTRY, "number")
         return {row[0]: row[1] for row in tx.exec_driver_sql(statement, (list(tokens),)) if row[1]}
+
+    def sample(self, tx: ReadTransaction, least: int) -> dict[str, int]:
+        if access_of(tx):  # which counts what it sees, and nothing else
+            return {}
+        return {token: count for token, count in tx.exec_driver_sql(self._SAMPLE, (least,))}
 
     def holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str] = ()) -> list[int]:
         statement = _seen(tx, self._HOLDERS, _SEEN, "number")

@@ -27,6 +27,10 @@ HOT = 500
 """How often such a token occurs is remembered: counting it takes up to milliseconds."""
 _DRIFT = 0.02
 
+LARGE, COMMON = 100_000, 1_000
+"""In an index of so many entries those of the tokens that so many hold are estimated, where the database has sampled
+them: to count them it would have to read them all."""
+
 Groups = Sequence[Sequence[str]]
 """A condition on tokens: of each group an entry carries at least one."""
 
@@ -49,6 +53,7 @@ class MessageIndex(ABC):
 
     def __init__(self) -> None:
         self._hot: WeakKeyDictionary[Engine, dict[str, tuple[int, int]]] = WeakKeyDictionary()
+        self._sampled: WeakKeyDictionary[Engine, int] = WeakKeyDictionary()
         self._scoped: WeakSet[Engine] = WeakSet()
 
     @abstractmethod
@@ -62,6 +67,10 @@ class MessageIndex(ABC):
     @abstractmethod
     def count(self, tx: ReadTransaction, tokens: Collection[str]) -> dict[str, int]:
         """In how many entries each token occurs; tokens that occur nowhere are left out."""
+
+    def sample(self, _tx: ReadTransaction, _least: int) -> dict[str, int]:
+        """Of the commonest tokens, those in about `least` entries or more: in about how many."""
+        return {}
 
     @abstractmethod
     def holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str] = ()) -> list[int]:
@@ -84,8 +93,12 @@ class MessageIndex(ABC):
     def frequencies(self, tx: ReadTransaction, tokens: Collection[str], total: int) -> dict[str, int]:
         """As `count`; of hot tokens what it was when the index held about as many entries as `total`."""
         hot = self._hot.setdefault(tx.engine, {})
+        if total >= LARGE and not _is_fresh(self._sampled.get(tx.engine, 0), total):
+            self._sampled[tx.engine] = total
+            hot.update({token: (found, total) for token, found in self.sample(tx, COMMON).items()})
         fresh = {token: hot[token][0] for token in tokens if token in hot and _is_fresh(hot[token][1], total)}
-        counted = self.count(tx, [token for token in tokens if token not in fresh])
+        missing = [token for token in tokens if token not in fresh]
+        counted = self.count(tx, missing) if missing else {}
         hot.update({token: (found, total) for token, found in counted.items() if found >= HOT})
         return {**fresh, **counted}
 

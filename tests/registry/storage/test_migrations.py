@@ -258,6 +258,14 @@ def what_was_asked_stands_beside_the_record(connection: Connection) -> None:
     assert connection.execute(text("SELECT asked FROM execution")).scalars().all() == ["한글"]
 
 
+def common_words_are_sampled(connection: Connection) -> None:
+    if connection.dialect.name == "postgresql":
+        target = (
+            "SELECT attstattarget FROM pg_attribute WHERE attrelid = 'message_index'::regclass AND attname = 'tokens'"
+        )
+        assert connection.execute(text(target)).scalar() == 500
+
+
 CHECKS: dict[str, Callable[[Connection], None]] = {
     "0002": durations_are_rounded,
     "0003": its_scope_is_not_taken_for_indexed,
@@ -273,6 +281,7 @@ CHECKS: dict[str, Callable[[Connection], None]] = {
     "0013": nothing_was_recalled_yet,
     "0014": what_channels_are_called_is_told_elsewhere,
     "0015": what_was_asked_stands_beside_the_record,
+    "0016": common_words_are_sampled,
 }
 
 
