@@ -157,7 +157,7 @@ def _insert(tx: WriteTransaction, table: Table, rows: list[dict[str, Any]]) -> N
 
 
 def _copy(tx: WriteTransaction, table: str, columns: Iterable[str], lines: Iterable[Sequence[Any]]) -> None:
-    with tx.connection.cursor().copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN") as copy:  # type: ignore[attr-defined]
+    with tx.connection.cursor().copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN") as copy:
         for line in lines:
             copy.write_row(line)
 
