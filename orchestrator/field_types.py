@@ -105,6 +105,9 @@ MOST_COUNTED = 2**31 - 1
 Offset = Annotated[int, Field(ge=0, le=MOST_COUNTED)]
 Mode = Literal["raw", "summary", "digest"]
 Order = Literal["asc", "desc"]
+LeastCoverage = SkipJsonSchema[Annotated[float, Field(ge=0, le=1)] | None]
+"""The share of the request that a message must hold to count, where another is tried than the usual one. Not told to
+models: it is for who tries out a run."""
 UtcOffset = Annotated[int, Field(ge=-14 * 60, le=14 * 60, description="whose days 'yesterday' means")]
 Also = Annotated[
     list[Annotated[str, Field(min_length=1, max_length=400)]],

@@ -19,6 +19,7 @@ from orchestrator.field_types import (
     Day,
     EndInstant,
     Instant,
+    LeastCoverage,
     Limit,
     Mode,
     NameKind,
@@ -48,6 +49,7 @@ class ExtractQuery(BaseModel):
     roles: Roles = Field(["user", "assistant"], min_length=1)
     max_tokens: int | None = Field(None, ge=1, description="of all texts together")
     utc_offset_minutes: SkipJsonSchema[UtcOffset | None] = None
+    least_coverage: LeastCoverage = None
 
     @model_validator(mode="before")
     @classmethod
@@ -70,6 +72,7 @@ class SearchQuery(BaseModel):
     to: EndInstant | None = None
     roles: list[RoleName] | None = Field(None, min_length=1)
     order: Order | None = Field(None, description="by time instead of best first: all that has to do with the words")
+    least_coverage: LeastCoverage = None
 
 
 class ListQuery(BaseModel):
@@ -132,6 +135,7 @@ class SessionsQuery(BaseModel):
     exclude_session: str | None = Field(None, description="session left out, such as the current one")
     max_tokens: int = Field(1500, ge=1, description="the passages together stay within it")
     utc_offset_minutes: UtcOffset | None = None
+    least_coverage: LeastCoverage = None
 
 
 class TagQuery(BaseModel):

@@ -19,6 +19,7 @@ NEARLY_KEPT = 10
 REASONS = {
     "parts": "contains parts of words only, or what sounds like them, and stands beside nothing better",
     "beside": "holds nothing of the request, and stands two places from what does",
+    "little": "holds less of the request than this run wanted",
 }
 """Why a message that was found is not shown."""
 
@@ -80,6 +81,18 @@ def _judged(
     dropped = REASONS["parts" if covered[best] > 0 else "beside"]
     reason = None if any(number in matched for number in beside) else dropped
     return Judged(one, covered[best], best, reason, similarity)
+
+
+def held_to(found: SearchResult, verdicts: Sequence[Judged], least: float | None) -> Sequence[Judged]:
+    """The verdicts where a message must hold so much of the request itself, or be what is nearest in meaning."""
+    if least is None:
+        return verdicts
+    return [
+        one._replace(reason=REASONS["little"])
+        if one.reason is None and one.coverage < least and one.ranked.candidate.number not in found.by_meaning
+        else one
+        for one in verdicts
+    ]
 
 
 GUESSED_SHARE = 0.4

@@ -26,6 +26,7 @@ from orchestrator.answer.relevance import (
     confidence_in,
     explanation,
     guessed,
+    held_to,
     judge,
     outcome,
     turns_in,
@@ -122,11 +123,12 @@ def _read(
         return _without_words(tx, run, query, said, scope, row)
     found = find(tx, run, said, scope, query.also)
     run.recorder.explain(channel=row.name if row else None, **explanation(found), understood=understood(said, found))
-    verdicts = judge(found)
+    verdicts = held_to(found, judge(found), query.least_coverage)
+    may_guess = not said.is_narrowed and query.least_coverage is None
     candidates: list[tuple[ChannelRow, float]] = []
     if row is None:
         candidates = _best_channels(tx, run, found, verdicts, request.folder)
-        if not (candidates or said.is_narrowed):
+        if not candidates and may_guess:
             verdicts = guessed(found, verdicts)
             candidates = _best_channels(tx, run, found, verdicts, request.folder)
         if not candidates:
@@ -135,17 +137,18 @@ def _read(
         row = candidates[0][0]
         if any(len(wording.candidates) >= CANDIDATES for wording in found.wordings):
             found = find(tx, run, said, replace(scope, channel_number=row.number), query.also)
-            verdicts = judge(found)
+            verdicts = held_to(found, judge(found), query.least_coverage)
     run.recorder.channel = row.name
     verdicts = [one for one in verdicts if one.ranked.candidate.channel_id == row.number]
     run.recorder.explain(channel=row.name)
     kept = [one for one in verdicts if one.reason is None]
-    if not (kept or said.is_narrowed):
+    if not kept and may_guess:
         kept = _plausible(found, verdicts)
     sure = confidence_in(found, row.number, [score for _, score in candidates], is_narrowed=said.is_narrowed)
     if not kept:
         run.recorder.explain(**outcome(verdicts))
-    if not kept and (said.search.when_words or said.sources or candidates or said.goes_on):
+    is_named = said.search.when_words or said.sources or candidates or said.goes_on
+    if not kept and is_named and query.least_coverage is None:
         ended = _without_words(tx, run, query, said, scope, row, relaxed="words", is_chosen=bool(candidates))
         return ended if said.is_narrowed else replace(ended, confidence=sure)
     if not kept:

@@ -49,6 +49,7 @@ class Found:
     read: Understood
     result: SearchResult
     verdicts: Sequence[Judged]
+    least: float = LEAST_COVERAGE
     listed: Scope | None = None
     """Where all that was said is meant, because a time or place is named and no words are."""
 
@@ -60,7 +61,7 @@ class Found:
         return [
             one
             for one in self.verdicts
-            if (one.ranked.candidate.number in matched and one.coverage >= LEAST_COVERAGE)
+            if (one.ranked.candidate.number in matched and one.coverage >= self.least)
             or one.ranked.candidate.number in similar
         ]
 
@@ -82,7 +83,16 @@ def find_in_registry(tx: ReadTransaction, run: Run, request: SearchRequest) -> F
     result = find(tx, run, read, scope)
     run.recorder.explain(channel=channel.name if channel else None, **explanation(result))
     is_span = read.is_narrowed and not _is_about_something(read, result)
-    return Found(read, result, judge(result), replace(scope, roles=scope.roles or SPOKEN) if is_span else None)
+    least = _least(run, query)
+    return Found(read, result, judge(result), least, replace(scope, roles=scope.roles or SPOKEN) if is_span else None)
+
+
+def _least(run: Run, query: SearchQuery | SessionsQuery) -> float:
+    """The share of the request that makes a hit; noted where another than the usual one is tried."""
+    if query.least_coverage is None:
+        return LEAST_COVERAGE
+    run.recorder.explain(least_coverage=query.least_coverage)
+    return query.least_coverage
 
 
 def _is_about_something(read: Understood, result: SearchResult) -> bool:
@@ -170,7 +180,7 @@ def find_sessions(tx: ReadTransaction, run: Run, request: SessionsRequest) -> Se
     read, scope = ask(tx, query.text, query.utc_offset_minutes, given)
     scope = without_the_asking_chat(tx, run, request.source, query.text, scope)
     result = find(tx, run, read, scope, query.also)
-    data = SessionsFound(Found(read, result, judge(result)))
+    data = SessionsFound(Found(read, result, judge(result), _least(run, query)))
     has_named = bool(read.search.when_words or read.sources)
     is_about_something = _is_about_something(read, result)
     if not is_about_something or (has_named and not data.found.kept):

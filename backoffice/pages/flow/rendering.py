@@ -45,6 +45,7 @@ LABELS = {
     "taken_for_typos": "taken for typos",
     "terms_beyond_budget": "index terms not looked up",
     "message_limit": "most messages",
+    "least_coverage": "least share of the request",
 }
 
 
