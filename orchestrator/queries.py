@@ -237,6 +237,7 @@ class MigrateQuery(BaseModel):
     workspace: str | None = Field(None, min_length=1, description="the folder's path before")
     dry_run: bool = Field(False, description="only say which sessions would move")
     in_cursor: bool = Field(False, description="also inside Cursor's own database, while Cursor does not run")
+    mode: Literal["move", "copy"] = Field("move", description="copy: only in Cursor, each conversation with a new id")
     undo: str | None = Field(None, min_length=1, description="instead: the journal of a move in Cursor, to put it back")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
@@ -34,6 +34,9 @@ BackupPath = Annotated[str, Field(min_length=1, description="its path, or its na
 Folder = Annotated[str, Field(min_length=1, description="a folder's full path")]
 InCursor = Annotated[bool, Field(description="also inside Cursor's own database; what changes is noted, to undo it")]
 DryRun = Annotated[bool, Field(description="only say what would move")]
+Mode = Annotated[
+    Literal["move", "copy"], Field(description="copy, with in_cursor: the old one stays, and Cursor gets another")
+]
 
 
 class BackupMade(BaseModel):
@@ -146,9 +149,14 @@ def add_archive_tools(server: MCPServer[Any], run: RunOperation, *, is_local: bo
         "Cursor's own list, while Cursor does not run. Only when the user asks for it; try it with dry_run before.",
     )
     async def migrate_session(
-        ctx: Context[Any, Any], session_id: SessionId, to: Folder, dry_run: DryRun = False, in_cursor: InCursor = False
+        ctx: Context[Any, Any],
+        session_id: SessionId,
+        to: Folder,
+        dry_run: DryRun = False,
+        in_cursor: InCursor = False,
+        mode: Mode = "move",
     ) -> Annotated[CallToolResult, Envelope[Migrated]]:
-        query = MigrateQuery(to=to, dry_run=dry_run, in_cursor=in_cursor)
+        query = MigrateQuery(to=to, dry_run=dry_run, in_cursor=in_cursor, mode=mode)
         return await _answered(
             "migrate_session", MigrateRequest(channel=session_id, query=query, source=_source(ctx)), ctx
         )
@@ -161,9 +169,14 @@ def add_archive_tools(server: MCPServer[Any], run: RunOperation, *, is_local: bo
         "it; try it with dry_run before.",
     )
     async def migrate_workspace(
-        ctx: Context[Any, Any], workspace: Folder, to: Folder, dry_run: DryRun = False, in_cursor: InCursor = False
+        ctx: Context[Any, Any],
+        workspace: Folder,
+        to: Folder,
+        dry_run: DryRun = False,
+        in_cursor: InCursor = False,
+        mode: Mode = "move",
     ) -> Annotated[CallToolResult, Envelope[Migrated]]:
-        query = MigrateQuery(workspace=workspace, to=to, dry_run=dry_run, in_cursor=in_cursor)
+        query = MigrateQuery(workspace=workspace, to=to, dry_run=dry_run, in_cursor=in_cursor, mode=mode)
         return await _answered("migrate_workspace", MigrateRequest(query=query, source=_source(ctx)), ctx)
 
     async def _answered(tool: str, request: Request, ctx: Context[Any, Any]) -> CallToolResult:

@@ -12,6 +12,7 @@ import os
 import re
 import struct
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -24,7 +25,9 @@ from registry.errors import StorageError
 MANIFEST, ABOUT, DIRECTORY = "manifest.json", "about.json", "the zip's directory"
 VERSION = "1"
 PART_BYTES = 2**19
-"""What is longer goes on in the next part: so much is lost with one."""
+"""A file that is longer goes on in the next part: so much is lost with one."""
+ROWS_BYTES = 2**15
+"""The same for the registry's rows, of which each stands for itself. Deflate looks no further back."""
 _LEVEL = 6
 _HEADER = struct.Struct("<4s5H3I2H")
 _SIGNATURE = b"PK\x03\x04"
@@ -73,7 +76,7 @@ class ArchiveWriter:
             held.append(line)
             size += len(line)
             count += 1
-            if size >= PART_BYTES:
+            if size >= ROWS_BYTES:
                 self.add(_numbered(name, number), b"".join(held), rows=len(held))
                 held, size, number = [], 0, number + 1
         if held or number == 1:
@@ -131,6 +134,7 @@ class Archive:
     damaged: list[Damage] = field(default_factory=list)
     _places: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     """Of each part where it begins, its length here, and its CRC-32."""
+    _expected: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def open(cls, path: Path) -> Archive:
@@ -145,11 +149,17 @@ class Archive:
             raise StorageError("The backup cannot be read.", f"{path}: {exc.strerror}") from exc
         for name in (MANIFEST, ABOUT):
             with suppress(DamagedPart, ValueError):
-                archive.about = json.loads(archive._bytes(name))
+                archive.about = _about_in(archive._bytes(name))
                 break
             archive.damaged.append(Damage(name, "is missing or damaged"))
         if not archive.about and not any(_is_ours(name) for name in archive._places):
             raise StorageError("This is no backup, or nothing of it is left.", f"{path}: damaged part: {MANIFEST}")
+        if archive.about.get("version", VERSION) != VERSION:
+            raise StorageError(
+                "The backup is of a version that this program does not know.",
+                f"{path}: {MANIFEST}: version: given {archive.about['version']!r}; known: {VERSION!r}",
+            )
+        archive.damaged += archive._untold()
         return archive
 
     @property
@@ -170,11 +180,30 @@ class Archive:
                     self.damaged.append(Damage(name, exc.details.removeprefix(f"{name}: ")))
         return self.damaged
 
+    def _untold(self) -> list[Damage]:
+        """Parts that the manifest does not know, and rows of which it names no part."""
+        if not (parts := self.about.get("parts")):
+            return []
+        told = {part["name"] for part in parts}
+        strange = [
+            Damage(name, "is not in the manifest") for name in self._places if _is_ours(name) and name not in told
+        ]
+        rows = Counter[str]()
+        for part in parts:
+            rows[_NUMBER.sub("", part["name"])] += part.get("rows", 0)
+        lost = {f"registry/{table}.jsonl": count for table, count in self.about.get("rows", {}).items()}
+        named = ((name, count, rows[name]) for name, count in lost.items() if rows[name] != count)
+        return strange + [
+            Damage(name, f"the manifest's parts hold {held} of {count} rows") for name, count, held in named
+        ]
+
     def read(self, name: str) -> bytes:
         """A part's content; DamagedPart if it is not what was written."""
         content = self._bytes(name)
-        expected = next((part for part in self.about.get("parts", ()) if part["name"] == name), None)
-        if expected and hashlib.sha256(content).hexdigest() != expected["sha256"]:
+        if not self._expected:
+            self._expected = {part["name"]: part["sha256"] for part in self.about.get("parts", ())}
+        expected = self._expected.get(name)
+        if expected and hashlib.sha256(content).hexdigest() != expected:
             raise DamagedPart("A part of the backup is damaged.", f"{name}: its SHA-256 is another one")
         return content
 
@@ -211,10 +240,27 @@ class Archive:
         return content
 
 
+def _about_in(content: bytes) -> dict[str, Any]:
+    """What a manifest, or the archive's first part, tells; ValueError where it is none."""
+    about = json.loads(content)
+    try:
+        texts = [about["version"], about["createdAt"]]
+        texts += [part[name] for part in about.get("parts", ()) for name in ("name", "sha256")]
+        counts = [*about["stats"].values(), *about.get("rows", {}).values()]
+    except (TypeError, KeyError, AttributeError) as exc:
+        raise ValueError("no manifest") from exc
+    if not isinstance(about["revision"], str) or not _REVISION.fullmatch(about["revision"]):
+        raise ValueError("no revision of ours")
+    if not all(isinstance(text, str) for text in texts) or not all(isinstance(count, int) for count in counts):
+        raise ValueError("no manifest")
+    return dict(about)
+
+
 def _is_ours(name: str) -> bool:
     return name.startswith(("registry/", "stores/"))
 
 
+_REVISION = re.compile(r"\d{4}")
 _NUMBER = re.compile(r"\.\d{4,}$")
 
 

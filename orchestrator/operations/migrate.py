@@ -19,7 +19,9 @@ from registry.storage.channels import (
 )
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.references import resolve_session
-from sources.cursor.moving import Change, apply, plan, refuse_while_running, target_of, undo
+from sources.cursor.copying import plan_copy
+from sources.cursor.journal import Step, apply, refuse_while_running, undo
+from sources.cursor.moving import plan, target_of
 from sources.cursor.reader import CursorIde
 
 Moves = Sequence[tuple[ChannelRow, str]]
@@ -37,13 +39,16 @@ def move(tx: WriteTransaction, run: Run, request: MigrateRequest, _state: State)
             "Say which sessions move, and where.",
             "allowed: query.to, and either channel, a session's id, or query.workspace",
         )
+    is_copy = query.mode == "copy"
+    if is_copy and not query.in_cursor:
+        raise InvalidRequest("A copy is made in Cursor's own list.", "mode: copy is allowed with in_cursor alone")
     rows = [resolve_session(tx, request.channel)] if request.channel else _of(tx, old)
-    moved = [(row, _moved_path(row, old, new)) for row in rows]
+    moved = [(row, _moved_path(row, old, new)) for row in rows if not is_copy or row.source == CURSOR]
     told = _told(moved, dry_run=query.dry_run)
-    run.recorder.explain(sessions=len(rows), to=new, dry_run=query.dry_run, in_cursor=query.in_cursor)
-    for row, path in () if query.dry_run else moved:
+    run.recorder.explain(sessions=len(rows), to=new, dry_run=query.dry_run, in_cursor=query.in_cursor, mode=query.mode)
+    for row, path in () if query.dry_run or is_copy else moved:
         move_channel(tx, row, path)
-    return told | _in_cursor(run, moved, told) if query.in_cursor else told
+    return told | _in_cursor(run, moved, told, query.mode) if query.in_cursor else told
 
 
 def _told(moved: Moves, *, dry_run: bool) -> dict[str, Any]:
@@ -56,31 +61,37 @@ def _told(moved: Moves, *, dry_run: bool) -> dict[str, Any]:
     }
 
 
-def _in_cursor(run: Run, moved: Moves, told: dict[str, Any]) -> dict[str, Any]:
-    """The same in Cursor's databases, behind ours, which are undone with it; where the journal is that undoes it."""
+def _in_cursor(run: Run, moved: Moves, told: dict[str, Any], mode: str) -> dict[str, Any]:
+    """The same in Cursor's databases, behind ours, which are undone with it; where the journal is that undoes it.
+
+    A copy is a conversation of its own: it comes in with the next sync, and nothing here has moved.
+    """
     if run.shelf is None or run.shelf.places is None:
         raise InvalidRequest("Cursor's database is not here.", "ask `ctxr migrate` on the machine where Cursor runs")
     users = [store.parents[1] for store in CursorIde().find(run.shelf.places)]
-    changes = [change for user in users for change in _planned(user, moved)]
-    about = {"in_cursor": {"values": len(changes)}}
+    steps = [step for user in users for step in _planned(user, moved, mode)]
+    about = {"in_cursor": {"values": len(steps)}}
     if told["dry_run"]:
         return about
     refuse_while_running()
-    if not changes:
+    if not steps:
         return about
-    journal = run.shelf.folder / f"{now():%Y-%m-%dT%H%M%S%fZ}-cursor-move.json"
-    apply(changes, journal, {"moves": told["moves"]})
-    run.recorder.explain(journal=str(journal), values=len(changes))
-    return {"in_cursor": {"values": len(changes), "journal": str(journal)}}
+    journal = run.shelf.folder / f"{now():%Y-%m-%dT%H%M%S%fZ}-cursor-{mode}.json"
+    apply(steps, journal, {"moves": told["moves"] if mode == "move" else []})
+    run.recorder.explain(journal=str(journal), values=len(steps))
+    return {"in_cursor": {"values": len(steps), "journal": str(journal)}}
 
 
-def _planned(user_folder: Path, moved: Moves) -> Iterable[Change]:
+def _planned(user_folder: Path, moved: Moves, mode: str) -> Iterable[Step]:
     by_folder: dict[str, list[str]] = {}
     for row, path in moved:
         if row.source == CURSOR and row.session_id:
             by_folder.setdefault(path, []).append(row.session_id)
     for path, composer_ids in by_folder.items():
-        yield from plan(user_folder, composer_ids, target_of(user_folder, path))
+        target = target_of(user_folder, path)
+        yield from (
+            plan(user_folder, composer_ids, target) if mode == "move" else plan_copy(user_folder, composer_ids, target)
+        )
 
 
 def _back(tx: WriteTransaction, run: Run, journal: Path) -> dict[str, Any]:

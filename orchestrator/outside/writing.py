@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from secrets import token_hex
@@ -26,6 +27,11 @@ NOTES = "Note in a few lines what was asked, decided, changed and left open in t
 BRIEFING = """\
 Write a briefing of the day in Markdown: first what was decided, then open questions, then what comes next, then what \
 was worked on by project and client. No preamble."""
+
+_TURN_MARKS = re.compile(
+    r"<(?=[|｜][^|｜>\n]{1,40}[|｜]>|/?s>|(?:start|end)_of_turn>|/?(?:im_start|im_end)>|</?SYS>>)|\[(?=/?INST\])"
+)
+"""What models' templates write between turns: a server may take it for a turn of its own, wherever it stands."""
 
 
 class Unavailable(Exception):
@@ -63,8 +69,8 @@ class ModelWriter:
 
 def fenced(task: str, material: str) -> str:
     """The task, then the material between two marks that it cannot know."""
-    mark = token_hex(8)
-    return f"{task}\n\n=== material {mark} ===\n{material}\n=== end of material {mark} ==="
+    mark, quoted = token_hex(8), _TURN_MARKS.sub(r"\g<0> ", material)
+    return f"{task}\n\n=== material {mark} ===\n{quoted}\n=== end of material {mark} ==="
 
 
 def pieces(material: str) -> list[str]:
@@ -86,5 +92,9 @@ def pieces(material: str) -> list[str]:
 
 
 def transcript(messages: Iterable[Mapping[str, Any]]) -> str:
-    """Messages as a model reads them."""
-    return "\n".join(f"[{message['role']}, {message['timestamp']}] {message['text']}" for message in messages)
+    """Messages as a model reads them. Only where one begins does a line begin so: no text can put on another's role."""
+    return "\n".join(f"[{message['role']}, {message['timestamp']}] {_within_a_turn(message)}" for message in messages)
+
+
+def _within_a_turn(message: Mapping[str, Any]) -> str:
+    return "\n  ".join(str(message["text"]).splitlines())

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import zipfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +197,87 @@ async def test_no_damage_goes_unnoticed(filled: Orchestrator, tmp_path: Path) ->
         answer = await filled.run({"operation": "restore_backup", "query": {"path": str(path)}})
         assert answer["success"] or answer["error"]["code"] == "STORAGE_ERROR", answer
         assert await stored(filled) == before
+
+
+Edit = Callable[[dict[str, bytes]], None]
+
+
+def told_otherwise(**told: Any) -> Edit:
+    def edit(parts: dict[str, bytes]) -> None:
+        parts["manifest.json"] = json.dumps(json.loads(parts["manifest.json"]) | told).encode()
+
+    return edit
+
+
+def swapped(parts: dict[str, bytes]) -> None:
+    one, other = "registry/channel.jsonl.0001", "registry/conversation.jsonl.0001"
+    parts[one], parts[other] = parts[other], parts[one]
+
+
+def unnamed(parts: dict[str, bytes]) -> None:
+    manifest = json.loads(parts["manifest.json"])
+    named = [part for part in manifest["parts"] if "conversation.jsonl" not in part["name"]]
+    told_otherwise(parts=named)(parts)
+
+
+@pytest.mark.parametrize(
+    ("edit", "named", "left"),
+    [
+        (lambda parts: parts.pop("manifest.json"), "manifest.json", 8),
+        (lambda parts: parts.update({"manifest.json": b"[1]"}), "manifest.json", 8),
+        (told_otherwise(parts=[1, 2]), "manifest.json", 8),
+        (told_otherwise(revision="0003x"), "manifest.json", 8),
+        (lambda parts: parts.pop("about.json"), "about.json", 8),
+        (lambda parts: parts.pop("registry/conversation.jsonl.0001"), "registry/conversation.jsonl.0001", 0),
+        (unnamed, "registry/conversation.jsonl", 0),
+        (swapped, "registry/channel.jsonl.0001", 0),
+        (lambda parts: parts.update({"registry/tag.jsonl.9999": b"{}"}), "registry/tag.jsonl.9999", 8),
+    ],
+)
+async def test_an_archive_that_was_changed_names_the_part_and_gives_the_rest(
+    filled: Orchestrator, edit: Edit, named: str, left: int
+) -> None:
+    path = Path((await run(filled, "create_backup"))["path"])
+    rewrite(path, edit)
+    checked = await run(filled, "validate_backup", path=str(path))
+    assert named in [one["part"] for one in checked["damaged"]]
+    assert named in (await refused(filled, "restore_backup", path=str(path)))["details"]
+    back = await run(filled, "restore_backup", path=str(path), rest=True, dry_run=True)
+    assert back["messagesRestored"] == left
+
+
+async def test_a_manifest_that_tells_other_counts_is_named(filled: Orchestrator) -> None:
+    path = Path((await run(filled, "create_backup"))["path"])
+    rewrite(path, told_otherwise(stats={"sessionCount": 4, "messageCount": 7}))
+    assert "manifest.json" in (await refused(filled, "restore_backup", path=str(path)))["details"]
+    assert (await run(filled, "restore_backup", path=str(path), rest=True))["messagesRestored"] == 8
+
+
+async def test_a_backup_of_an_unknown_version_is_refused_everywhere(filled: Orchestrator) -> None:
+    path = Path((await run(filled, "create_backup"))["path"])
+    rewrite(path, told_otherwise(version="99"))
+    for operation in ("validate_backup", "restore_backup"):
+        assert "'99'" in (await refused(filled, operation, path=str(path)))["details"]
+
+
+async def test_one_bad_byte_loses_few_messages(filled: Orchestrator) -> None:
+    for number in range(4):
+        await log(
+            filled, f"long_{number}", *(f"{number} {i} {random.Random(i).randbytes(1000).hex()}" for i in range(20))
+        )
+    path = Path((await run(filled, "create_backup"))["path"])
+    damage(path, "registry/conversation.jsonl.0002")
+    back = await run(filled, "restore_backup", path=str(path), rest=True, dry_run=True)
+    assert 60 < back["messagesRestored"] < 88
+
+
+def rewrite(path: Path, edit: Edit) -> None:
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    edit(parts)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
 
 
 async def test_a_missing_backup_names_those_there_are(filled: Orchestrator) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sources.cursor import moving
+from sources.cursor import journal
 from tests.cli.conftest import Ctxr
 from tests.sources.cursor.cursor_files import SECRET, CursorFiles, answered, asked
 
@@ -17,7 +17,7 @@ OLD, NEW = "/home/ann/shop", "/home/ann/store"
 @pytest.fixture
 def running(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
-    monkeypatch.setattr(moving, "running_programs", lambda: iter(names))
+    monkeypatch.setattr(journal, "running_programs", lambda: iter(names))
     return names
 
 
@@ -43,10 +43,10 @@ def test_it_moves_in_cursor_and_here_and_comes_back(ctxr: Ctxr, cursor: CursorFi
     assert (would["in_cursor"], project_in(cursor)) == ({"values": 1}, OLD)
     done = json.loads(ctxr(*move).stdout)
     assert project_in(cursor) == NEW
-    journal = Path(done["in_cursor"]["journal"])
-    assert SECRET not in journal.read_text(encoding="utf-8")
+    noted = Path(done["in_cursor"]["journal"])
+    assert SECRET not in noted.read_text(encoding="utf-8")
     assert json.loads(ctxr("show", "c1", "--json").stdout)["session"]["project_path"] == NEW
-    assert ctxr("migrate", "undo", str(journal)).exit_code == 0
+    assert ctxr("migrate", "undo", str(noted)).exit_code == 0
     assert project_in(cursor) == OLD
     assert json.loads(ctxr("show", "c1", "--json").stdout)["session"]["project_path"] == OLD
 
@@ -57,3 +57,23 @@ def test_nothing_moves_while_cursor_runs(ctxr: Ctxr, cursor: CursorFiles, runnin
     assert (refused.exit_code, project_in(cursor)) == (2, OLD)
     assert "Cursor is running" in refused.stderr
     assert json.loads(ctxr("show", "c1", "--json").stdout)["session"]["project_path"] == OLD
+
+
+def test_a_copy_is_a_conversation_of_its_own_in_cursor_and_here(
+    ctxr: Ctxr, cursor: CursorFiles, running: list[str]
+) -> None:
+    copy = ("migrate", "session", "c1", NEW, "--in-cursor", "--copy", "--json")
+    assert json.loads(ctxr(*copy, "--dry-run").stdout)["in_cursor"] == {"values": 3}
+    done = json.loads(ctxr(*copy).stdout)
+    assert ctxr("sync").exit_code == 0
+    [copied] = cursor.sessions().keys() - {"c1"}
+    shown = {name: json.loads(ctxr("show", name, "--json").stdout)["session"] for name in ("c1", copied)}
+    assert [shown[name]["project_path"] for name in ("c1", copied)] == [OLD, NEW]
+    assert ctxr("migrate", "undo", done["in_cursor"]["journal"]).exit_code == 0
+    assert list(cursor.sessions()) == ["c1"]
+
+
+def test_a_copy_is_made_in_cursor_or_nowhere(ctxr: Ctxr, cursor: CursorFiles, running: list[str]) -> None:
+    refused = ctxr("migrate", "session", "c1", NEW, "--copy")
+    assert refused.exit_code == 2
+    assert "in_cursor" in refused.stderr

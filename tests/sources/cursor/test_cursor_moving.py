@@ -10,10 +10,13 @@ from typing import Any
 
 import pytest
 
+from registry.domain import Session
 from registry.errors import InvalidRequest, StorageError
-from sources.cursor import moving
-from sources.cursor.moving import apply, plan, target_of, undo
-from tests.sources.cursor.cursor_files import CursorFiles, answered, asked, record, writing
+from sources.cursor import journal
+from sources.cursor.copying import plan_copy
+from sources.cursor.journal import apply, undo
+from sources.cursor.moving import plan, target_of
+from tests.sources.cursor.cursor_files import SECRET, CursorFiles, answered, asked, record, writing
 
 OLD, NEW = "/home/ann/shop", "/home/ann/store"
 
@@ -21,7 +24,7 @@ OLD, NEW = "/home/ann/shop", "/home/ann/store"
 @pytest.fixture(autouse=True)
 def no_cursor(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     running: list[str] = []
-    monkeypatch.setattr(moving, "running_programs", lambda: iter(running))
+    monkeypatch.setattr(journal, "running_programs", lambda: iter(running))
     return running
 
 
@@ -120,3 +123,64 @@ def rows(database: str) -> list[tuple[str, str]]:
     query = "SELECT key, json(value) FROM cursorDiskKV UNION ALL SELECT key, json(value) FROM ItemTable ORDER BY key"
     with closing(sqlite3.connect(database)) as connection:
         return connection.execute(query).fetchall()
+
+
+@GENERATIONS
+def test_a_copy_stands_beside_the_conversation_and_goes_again(
+    cursor: CursorFiles, tmp_path: Path, generation: int
+) -> None:
+    of_generation(cursor, generation)
+    before, held = cursor.sessions(), contents(cursor)
+    steps = plan_copy(cursor.user, ["c1"], target_of(cursor.user, NEW))
+    assert contents(cursor) == held  # a plan writes nothing
+    apply(steps, tmp_path / "journal.json", {})
+    after = cursor.sessions()
+    [copied] = after.keys() - before.keys()
+    assert {name: after[name] for name in before} == before
+    assert after[copied].project == NEW
+    assert [one.text for one in after[copied].messages] == [one.text for one in before["c1"].messages]
+    assert not native_ids(after[copied]) & native_ids(before["c1"])
+    assert SECRET not in (tmp_path / "journal.json").read_text(encoding="utf-8") or generation == 1
+    undo(tmp_path / "journal.json")
+    assert cursor.sessions() == before
+    assert contents(cursor) == held
+
+
+@pytest.mark.parametrize("generation", [2, 3, 4])
+def test_a_copy_that_went_on_is_not_removed(cursor: CursorFiles, tmp_path: Path, generation: int) -> None:
+    of_generation(cursor, generation)
+    before = cursor.sessions()
+    apply(plan_copy(cursor.user, ["c1"], target_of(cursor.user, NEW)), tmp_path / "journal.json", {})
+    [copied] = cursor.sessions().keys() - before.keys()
+    with writing(cursor.store) as connection:
+        connection.execute(
+            "UPDATE cursorDiskKV SET value = json_set(value, '$.status', 'aborted') WHERE key = ?",
+            (f"composerData:{copied}",),
+        )
+    held = contents(cursor)
+    with pytest.raises(StorageError, match="went on"):
+        undo(tmp_path / "journal.json")
+    assert contents(cursor) == held
+
+
+@pytest.mark.parametrize("generation", [2, 3, 4])
+def test_what_was_written_while_a_copy_was_planned_is_not_copied_half(
+    cursor: CursorFiles, tmp_path: Path, generation: int
+) -> None:
+    of_generation(cursor, generation)
+    steps = plan_copy(cursor.user, ["c1"], target_of(cursor.user, NEW))
+    with writing(cursor.store) as connection:
+        connection.execute("UPDATE cursorDiskKV SET value = '{}' WHERE key = 'bubbleId:c1:b'")
+    held = contents(cursor)
+    with pytest.raises(StorageError, match="meanwhile"):
+        apply(steps, tmp_path / "journal.json", {})
+    assert contents(cursor) == held
+
+
+def contents(cursor: CursorFiles) -> dict[str, list[tuple[str, str]]]:
+    """All rows of all databases."""
+    return {str(name): rows(str(name)) for name in sorted(cursor.user.rglob("state.vscdb"))}
+
+
+def native_ids(session: Session) -> set[str]:
+    return {one.more["native_id"] for one in session.messages}
