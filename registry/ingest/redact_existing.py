@@ -15,6 +15,7 @@ from registry.domain import Role, digest_of
 from registry.ingest.let_in import keeping_of
 from registry.storage.channels import recount_channel, reindex_title
 from registry.storage.database import Database, WriteTransaction
+from registry.storage.executions import beginning_of
 from registry.storage.messages import MessageRow, revise
 from registry.storage.safety.forgetting import wipe
 from registry.storage.safety.masking import key_of, mask_value
@@ -142,4 +143,12 @@ def _change_channels(tx: WriteTransaction, changes: Changes, table: Table) -> No
         reindex_title(tx, row, news)
 
 
-_CHANGE = {conversation: _change_messages, channel: _change_channels}
+def _change_executions(tx: WriteTransaction, changes: Changes, table: Table) -> None:
+    _change(tx, [(row, _with_asked(news)) for row, news in changes], table)
+
+
+def _with_asked(news: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {**news, "asked": beginning_of(news["request"])} if "request" in news else news
+
+
+_CHANGE = {conversation: _change_messages, channel: _change_channels, execution: _change_executions}

@@ -288,7 +288,8 @@ def _without_words(row: Any) -> dict[str, Any]:
     shape = ("node", "started_at", "duration_ms", "status")
     steps = [{**{name: step[name] for name in shape}, "error": None, "detail": {}} for step in row.steps]
     error = {"code": row.error["code"], "message": "", "details": ""} if row.error else None
-    return {"channel": None, "request": {"forgotten": True}, "result": None, "steps": steps, "error": error}
+    request = {"forgotten": True}
+    return {"channel": None, "request": request, "asked": "", "result": None, "steps": steps, "error": error}
 
 
 def _forget_cases(tx: WriteTransaction, found: Affected, matching: str | None) -> int:

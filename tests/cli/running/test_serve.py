@@ -64,7 +64,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 def failure_of(*words: str) -> str:
     """What a command says that fails at start; in this process, as there is nothing to end."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cli.running.serving.set_up_logging", lambda: None)  # pytest's own stays as it is
+        patch.setattr("cli.running.serving.set_up_logging", lambda *_, **__: None)  # pytest's own stays as it is
         result = bare_ctxr(*words)
     assert (result.exit_code, result.stdout) == (1, "")
     assert isinstance(result.exception, SystemExit)
