@@ -6,6 +6,7 @@ Who has just written reads what was written: until the copy has come so far, the
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -40,6 +41,7 @@ class Replica:
         self._begin = begin
         self._has_written = True  # what was written before this process began counts, too
         self._wanted: str | None = None
+        self._finding = threading.Lock()
         self._away_until = 0.0
 
     def note_write(self) -> None:
@@ -67,15 +69,16 @@ class Replica:
 
     def _place_wanted(self) -> str | None:
         """How far the copy must have come: to where the original was behind this process's last write."""
-        if self._has_written:
-            self._has_written = False
-            try:
-                with self._original.connect() as connection:
-                    self._wanted = connection.exec_driver_sql(_REACHED).scalar_one()
-            except DBAPIError:
-                self._has_written = True
-                raise
-        return self._wanted
+        with self._finding:  # nobody reads on by an older place while the new one is asked for
+            if self._has_written:
+                self._has_written = False
+                try:
+                    with self._original.connect() as connection:
+                        self._wanted = connection.exec_driver_sql(_REACHED).scalar_one()
+                except DBAPIError:
+                    self._has_written = True
+                    raise
+            return self._wanted
 
     def close(self) -> None:
         """Let go of it."""
