@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from sqlalchemy import delete, insert, or_, select
 
@@ -26,6 +26,17 @@ def aliases_of(tx: ReadTransaction, channel_number: int) -> list[str]:
     """The other names of a channel."""
     query = select(channel_alias.c.name).where(channel_alias.c.channel_number == channel_number)
     return list(tx.execute(query.order_by(channel_alias.c.name)).scalars())
+
+
+def aliases_by_channel(tx: ReadTransaction, numbers: Collection[int]) -> dict[int, list[str]]:
+    """The other names of each of these channels that has any."""
+    query = select(channel_alias.c.channel_number, channel_alias.c.name)
+    found: dict[int, list[str]] = {}
+    for number, name in tx.execute(
+        query.where(channel_alias.c.channel_number.in_(numbers)).order_by(channel_alias.c.name)
+    ):
+        found.setdefault(number, []).append(name)
+    return found
 
 
 def canonical_name(tx: ReadTransaction, name: str | None) -> str | None:

@@ -15,9 +15,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, delete, func, insert, select, update
 
 from registry.domain import format_time, now
-from registry.storage.aliases import aliases_of
+from registry.storage.aliases import aliases_by_channel
 from registry.storage.channels import ChannelRow, find_channel
-from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.database import ReadTransaction, WriteTransaction, in_parts
 from registry.storage.safety.sealing import seal_of
 from registry.storage.tables import channel, conversation, edit, remote_edit, remote_message
 
@@ -102,7 +102,7 @@ def note_forgetting(tx: WriteTransaction, messages: Sequence[Any], *, is_channel
     What stays are ids: chance and a time. So it is told elsewhere, and tells nothing of what was said.
     """
     step = max(1, -(-len(messages) // MOST_IDS)) if is_channel else 1
-    for some in _parts(messages[::step], MOST_IDS):
+    for some in in_parts(messages[::step], MOST_IDS):
         numbers = [row.number for row in some]
         noted = select(remote_message.c.url, remote_message.c.id).where(
             remote_message.c.number.in_(numbers), remote_message.c.id.is_not(None)
@@ -157,7 +157,8 @@ def edits_after(tx: ReadTransaction, place: int) -> Edits:
     query = select(edit).where(edit.c.number > number).order_by(edit.c.number).limit(MOST)
     rows = tx.execute(query).all()
     ids = _ids(tx, [row.message_number for row in rows if row.message_number is not None])
-    items = [_told(tx, row, ids.get(row.message_number), "ids") for row in rows]
+    named = _named(tx, rows)
+    items = [_told(row, named, ids.get(row.message_number), "ids") for row in rows]
     return Edits(items, seal.close(rows[-1].number) if rows else place, len(rows) < MOST)
 
 
@@ -166,12 +167,22 @@ def _ids(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, str]:
     return dict(tx.execute(query).all())
 
 
-def _told(tx: ReadTransaction, row: Row[Any], message_id: str | None, ids: str, url: str = "") -> Edit:
+_Named = Mapping[int, tuple[ChannelRow, list[str]]]
+"""Channels with all their names, by number."""
+
+
+def _named(tx: ReadTransaction, rows: Sequence[Row[Any]]) -> _Named:
+    numbers = {row.channel_number for row in rows if row.channel_number is not None}
+    others = aliases_by_channel(tx, numbers)
+    found = tx.execute(select(channel).where(channel.c.number.in_(numbers))).all()
+    return {row.number: (row, [row.name, *others.get(row.number, ())]) for row in found}
+
+
+def _told(row: Row[Any], named: _Named, message_id: str | None, ids: str, url: str = "") -> Edit:
     if row.field == FORGOTTEN:
         held = row.value[ids].get(url, []) if url else row.value[ids]
         return Edit(row.field, {"is_channel": row.value["is_channel"], "ids": held}, row.done_at)
-    about = tx.execute(select(channel).where(channel.c.number == row.channel_number)).one()
-    names = [about.name, *aliases_of(tx, about.number)]
+    about, names = named[row.channel_number]
     return Edit(row.field, row.value, row.done_at, names, about.source, about.session_id, message_id)
 
 
@@ -184,9 +195,10 @@ def unsent_edits(tx: ReadTransaction, url: str) -> dict[int, Edit | None]:
         remote_message.c.url == url, remote_message.c.number.in_(numbers)
     )
     there = dict(tx.execute(query).all())
+    named = _named(tx, rows)
     found: dict[int, Edit | None] = {}
     for row in rows:
-        told = _told(tx, row, there.get(row.message_number), "there", url)
+        told = _told(row, named, there.get(row.message_number), "there", url)
         is_there = told.value["ids"] if row.field == FORGOTTEN else row.message_number is None or told.message_id
         found[row.number] = told if is_there else None
     return found
@@ -225,11 +237,7 @@ def channel_meant(tx: ReadTransaction, said: Edit) -> ChannelRow | None:
 def channels_of_messages(tx: ReadTransaction, ids: Iterable[str]) -> dict[str, str]:
     """Of the messages with these ids that are here and not forgotten, the channels' names."""
     found: dict[str, str] = {}
-    for some in _parts(list(ids), MOST_IDS):
+    for some in in_parts(list(ids), MOST_IDS):
         here = conversation.c.id.in_(some), conversation.c.forgotten.is_(False)
         found |= dict(tx.execute(select(conversation.c.id, conversation.c.channel).where(*here)).all())
     return found
-
-
-def _parts(values: Sequence[Any], length: int) -> list[Sequence[Any]]:
-    return [values[at : at + length] for at in range(0, len(values), length)]
