@@ -90,6 +90,12 @@ EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)
 """No client is older: an earlier time of a message is a mistake."""
 
 
+def is_within(folder: str, other: str) -> bool:
+    """Whether a folder is the other one or lies below it, whichever system wrote their paths."""
+    inner, outer = (path.replace("\\", "/").rstrip("/") + "/" for path in (folder, other))
+    return inner.startswith(outer)
+
+
 def reckonable(moment: datetime) -> datetime:
     """The moment, or the same of the nearest year that can be reckoned with: the years 1 and 9999 have an end."""
     return moment.replace(year=min(max(moment.year, 2), 9998))

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from orchestrator.answer.where_it_stands import touched_files
+from registry.domain import Project, is_within
 
 BEFORE, AFTER = timedelta(days=14), timedelta(minutes=5)
 """When a change comes about: some time before its commit; clocks leave a little after it. Later it is only quoted."""
@@ -157,6 +158,6 @@ def _is_same_file(path: str, name: str) -> bool:
 def _is_same_project(top: str, project: str | None) -> float:
     if not project:
         return 0.0
-    top, project = top.replace("\\", "/").rstrip("/"), project.replace("\\", "/").rstrip("/")
-    is_inside = (project + "/").startswith(top + "/") or (top + "/").startswith(project + "/")
-    return 1.0 if is_inside else 0.5 if project.rpartition("/")[2] == top.rpartition("/")[2] else 0.0
+    if is_within(project, top) or is_within(top, project):
+        return 1.0
+    return 0.5 if Project.from_path(project).name == Project.from_path(top).name else 0.0

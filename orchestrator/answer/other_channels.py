@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from orchestrator.answer.delivery import cut_text
-from registry.domain import format_time, preview_of
+from registry.domain import format_time, is_within, preview_of
 from registry.search.retrieval import SearchResult
 from registry.search.scope import Scope
 from registry.storage.channels import ChannelRow
@@ -46,7 +46,7 @@ def own_first(
 
 
 def _is_in(path: str | None, folder: str) -> bool:
-    return path is not None and f"{path.rstrip('/')}/".startswith(f"{folder.rstrip('/')}/")
+    return path is not None and is_within(path, folder)
 
 
 def beside(
