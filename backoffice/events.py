@@ -10,11 +10,12 @@ from collections.abc import AsyncIterator
 from typing import Annotated
 from weakref import WeakKeyDictionary
 
-from fastapi import APIRouter, Depends, Header
+from fastapi import APIRouter, Depends, Header, Query
 from fastapi.responses import StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
+from pydantic import BaseModel, ConfigDict, Field
 
-from backoffice.dependencies import Stored, without_parameters
+from backoffice.dependencies import Stored
 from registry.errors import StorageError
 from registry.registry import Registry
 from registry.storage.change_feed import Event, Listener, Place, newest_place
@@ -31,16 +32,27 @@ KEEP_ALIVE_S = 15.0
 HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 EXAMPLE = 'event: message\ndata: {"id": "conv_…", "channel": "cursor_session_1", …}\nid: 121.48\n\n'
 
-router = APIRouter(prefix="/bo", tags=["events"], dependencies=[without_parameters])
+PLACE = r"^\d{1,18}\.\d{1,18}$"
+
+router = APIRouter(prefix="/bo", tags=["events"])
+
+
+class EventsQuery(BaseModel):
+    """Where to begin, for who cannot send a header."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    after: str | None = Field(None, pattern=PLACE, description="the same; `Last-Event-ID` goes before it")
 
 
 async def _start(
     registry: Stored,
+    query: Annotated[EventsQuery, Query()],
     last_seen: Annotated[
         str | None,
         Header(
             alias="Last-Event-ID",
-            pattern=r"^\d{1,18}\.\d{1,18}$",
+            pattern=PLACE,
             description="the `id` of the last event seen: what happened since is sent first",
             examples=["120.48"],
         ),
@@ -48,7 +60,8 @@ async def _start(
 ) -> Place:
     """Where the stream begins. Known before the answer does, so that nothing is missed after it."""
     seal = await registry.read(seal_of)
-    return Place.parse(last_seen, seal) if last_seen else await registry.read(newest_place)
+    place = last_seen or query.after
+    return Place.parse(place, seal) if place else await registry.read(newest_place)
 
 
 @router.get(

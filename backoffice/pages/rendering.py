@@ -123,6 +123,7 @@ def _with_frame(request: Request, context: Mapping[str, Any]) -> dict[str, Any]:
         "opened": False,
         "raw": False,
         "show_deleted": False,
+        "place": None,
         **context,
         "lang": language,
         "theme": theme if theme in THEMES else None,

@@ -198,12 +198,14 @@ async function returnToPlace() {
   if (row) scrollBy(0, topOf(row) - top);
 }
 
-// --- Live: what happens in the registry, by the kind of event. `catchUp` is called when some may have been missed.
+// --- Live: what happens in the registry from the moment the page shows, by the kind of event. `catchUp` is called when
+// some may have been missed.
 
 const RETRY_MS = 3000;
 
 function listen(acts, catchUp) {
   let events = null;
+  let { place } = document.body.dataset;
   let isLost = false;
   const lose = () => {
     isLost = true;
@@ -224,7 +226,8 @@ function listen(acts, catchUp) {
   };
   const start = () => {
     if (events || document.hidden) return;
-    events = new EventSource("/bo/events");
+    events = new EventSource(place ? `/bo/events?after=${place}` : "/bo/events");
+    place = null; // later pages are asked for by catchUp
     events.addEventListener("open", find);
     events.addEventListener("error", lose);
     Object.entries(acts).forEach(([kind, act]) => events.addEventListener(kind, act));

@@ -34,12 +34,17 @@ class Stream:
     """A browser's open event stream, over the ASGI interface: httpx's own would wait for the end of it."""
 
     def __init__(
-        self, app: FastAPI, last_event_id: str | None, headers: Mapping[str, str] = MappingProxyType({})
+        self,
+        app: FastAPI,
+        last_event_id: str | None,
+        headers: Mapping[str, str] = MappingProxyType({}),
+        query: str = "",
     ) -> None:
         self._app = app
         given = {"host": "localhost", **headers, **({"last-event-id": last_event_id} if last_event_id else {})}
         sent = [(name.encode(), value.encode()) for name, value in given.items()]
-        self._scope = {"type": "http", "method": "GET", "path": "/bo/events", "query_string": b"", "headers": sent}
+        self._scope = {"type": "http", "method": "GET", "path": "/bo/events"}
+        self._scope |= {"query_string": query.encode(), "headers": sent}
         self._sender, self._receiver = anyio.create_memory_object_stream[Message](1000)
         self._gone = anyio.Event()
         self._lines = ""
@@ -85,9 +90,9 @@ def listening(app: FastAPI) -> Open:
     """`async with listening() as stream`: connected at the begin, gone at the end."""
 
     @asynccontextmanager
-    async def connected(last_event_id: str | None = None) -> AsyncIterator[Stream]:
-        stream = Stream(app, last_event_id)
-        with anyio.fail_after(10):
+    async def connected(last_event_id: str | None = None, query: str = "") -> AsyncIterator[Stream]:
+        stream = Stream(app, last_event_id, query=query)
+        with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(stream.run)
                 assert await stream.opened() == 200
@@ -116,14 +121,17 @@ async def test_a_new_listener_sees_only_what_happens_from_now_on(log: Log, liste
         assert (await stream.next())[2]["text"] == "after"
 
 
-async def test_a_listener_that_was_away_gets_just_what_it_missed(log: Log, listening: Open) -> None:
+@pytest.mark.parametrize("told", [lambda place: {"last_event_id": place}, lambda place: {"query": f"after={place}"}])
+async def test_a_listener_that_was_away_gets_just_what_it_missed(
+    log: Log, listening: Open, told: Callable[[str], dict[str, str]]
+) -> None:
     async with listening() as stream:
         await log("c", "one")
         await stream.next()
         _, last_seen, _ = await stream.next()
     await log("c", "two", start="2025-09-29T15:00")
     await log("c", "three", start="2025-09-29T16:00")
-    async with listening(last_seen) as stream:
+    async with listening(**told(last_seen)) as stream:
         missed = [await stream.next() for _ in range(4)]
         assert [item["text"] for kind, _, item in missed if kind == "message"] == ["two", "three"]
         assert [item["operation"] for kind, _, item in missed if kind == "execution"] == ["conversation_log"] * 2

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 import uvicorn
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, Page, async_playwright, expect
 
 from backoffice.app import create_app
 from cli.connect.connections import connections_from
@@ -23,6 +23,8 @@ from tests.conformance.node import Unavailable
 from tests.pages.axe import axe_script
 from tests.pages.seeds import seed
 from tests.seeded import Seeded, SeededFiles
+
+expect.set_options(timeout=20_000)  # a test must not depend on a quick machine
 
 # The one without a window does the same at a third of the other's cost.
 CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
@@ -125,7 +127,7 @@ async def window(browser: Browser) -> AsyncIterator[Page]:
     problems: list[str] = []
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("console", lambda line: problems.append(line.text) if "Content Security" in line.text else None)
-    page.set_default_timeout(10_000)
+    page.set_default_timeout(30_000)
     yield page
     await context.close()
     assert not problems

@@ -43,7 +43,7 @@ async def last_extract(server: str) -> str:
 
 
 async def test_a_run_comes_in_while_one_watches_and_waits_while_paused(server: str, page: Page) -> None:
-    async with page.expect_request("**/bo/events"):
+    async with page.expect_request("**/bo/events*"):
         await page.goto(f"{server}/flow")
     rows = page.locator("[data-id]")
     before = await rows.count()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from tests.pages.seeds import FIBONACCI
 
@@ -19,8 +19,15 @@ async def say(server: str, channel: str, text: str) -> None:
 
 
 async def test_a_list_and_a_conversation_grow_while_one_reads_and_nothing_moves(server: str, page: Page) -> None:
-    await page.goto(server)
+    # What is said before the page listens comes in as well.
+    held: list[Route] = []
+    await page.route("**/bo/events*", lambda route: held.append(route))
+    async with page.expect_request("**/bo/events*"):
+        await page.goto(server)
     await say(server, "brand_new", "Something new")
+    for route in held:
+        await route.continue_()
+    await page.unroute("**/bo/events*")
     await expect(page.locator(".channel.arrived")).to_contain_text("Something new")
     await expect(page.locator(".channel").first).to_contain_text("Something new")
 
@@ -40,10 +47,10 @@ async def test_a_list_and_a_conversation_grow_while_one_reads_and_nothing_moves(
 
 
 async def test_a_lost_connection_is_told_and_made_up_for(server: str, page: Page) -> None:
-    await page.route("**/bo/events", lambda route: route.abort())
+    await page.route("**/bo/events*", lambda route: route.abort())
     await page.goto(f"{server}/channels/{FIBONACCI}")
     await expect(page.locator("#notice")).to_contain_text("Connection lost")
     await say(server, FIBONACCI, "Said while nobody listened.")
-    await page.unroute("**/bo/events")
+    await page.unroute("**/bo/events*")
     await expect(page.locator(".from-here + .message")).to_contain_text("Said while nobody listened.")
     await expect(page.locator("#notice")).to_be_empty()

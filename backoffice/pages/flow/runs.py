@@ -20,11 +20,13 @@ from orchestrator.evaluation import JUDGED
 from orchestrator.operation_names import READING, Operation
 from registry.domain import new_id
 from registry.errors import ErrorCode, InvalidRequest
+from registry.storage.change_feed import newest_place
 from registry.storage.database import ReadTransaction
 from registry.storage.executions import get_execution, list_executions
 from registry.storage.facets import sources
 from registry.storage.kept import list_views
 from registry.storage.ratings import rate_execution, rating_of
+from registry.storage.safety.sealing import seal_of
 
 router = APIRouter(prefix="/flow", default_response_class=HTMLResponse)
 
@@ -43,7 +45,9 @@ async def executions_page(request: Request, registry: Stored, client: Asking) ->
     query = given_query(request, ExecutionsQuery, limit=ROWS)
 
     def work(tx: ReadTransaction) -> dict[str, Any]:
+        place = newest_place(tx).shown(seal_of(tx))  # before all that is shown
         return {
+            "place": place,
             "found": list_executions(tx, query.wanted, query.page),
             "sources": sorted({*sources(tx), SOURCE}),
             "views": list_views(tx),

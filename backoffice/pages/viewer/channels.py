@@ -19,6 +19,7 @@ from backoffice.queries import ChannelsQuery
 from orchestrator.refusals import invalid_request
 from registry.errors import RegistryError
 from registry.monitor.activity import channels_since
+from registry.storage.change_feed import newest_place
 from registry.storage.channels import list_channels
 from registry.storage.database import ReadTransaction
 from registry.storage.executions import get_execution
@@ -27,6 +28,7 @@ from registry.storage.facets import projects_like, sources, tags_like
 from registry.storage.kept import list_views, pinned_channels
 from registry.storage.messages import get_message
 from registry.storage.references import resolve_session
+from registry.storage.safety.sealing import seal_of
 
 router = APIRouter(default_response_class=HTMLResponse)
 
@@ -74,9 +76,11 @@ async def channels_page(request: Request, registry: Stored, client: Asking) -> R
     is_narrowed = any(given.values()) or bool(query.cursor)
 
     def work(tx: ReadTransaction) -> dict[str, Any]:
+        place = newest_place(tx).shown(seal_of(tx))  # before all that is shown
         found = {} if query.q else list_channels(tx, query.wanted, query.page)
         news = channels_since(tx, here.before) if here.before else 0
         return {
+            "place": place,
             "found": found,
             "news": news,
             "sources": sources(tx)[:SHOWN_SOURCES],

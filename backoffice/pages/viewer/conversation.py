@@ -29,6 +29,7 @@ from registry.domain import format_time, preview_of
 from registry.errors import ErrorCode, NotFound
 from registry.registry import Registry
 from registry.storage.aliases import links_of
+from registry.storage.change_feed import newest_place
 from registry.storage.channels import ChannelRow, channel_item, find_channel, get_channel, model_facts, tags_of
 from registry.storage.database import ReadTransaction
 from registry.storage.extract_results import deliveries_of
@@ -74,9 +75,11 @@ async def conversation_page(request: Request, registry: Stored, client: Asking, 
     query = given_query(request, ConversationQuery)
 
     def work(tx: ReadTransaction) -> dict[str, Any]:
+        place = newest_place(tx).shown(seal_of(tx))  # before all that is shown
         row = _channel(tx, channel, query)
         window = _window(tx, row, query)
         return {
+            "place": place,
             "channel": channel_item(row, tags_of(tx, [row.number])[row.number]),
             "maybe_same_as": links_of(tx, row.number),
             "model": model_facts(row),
