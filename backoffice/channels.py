@@ -13,7 +13,7 @@ from backoffice.schemas import CHANNEL, ChannelItem, DeletedChannel, ItemPage, S
 from orchestrator.field_types import ChannelName
 from orchestrator.operations.history import other_names
 from orchestrator.queries import TagQuery
-from registry.storage.channels import channel_item, get_channel, list_channels, tags_of
+from registry.storage.conversations.channels import channel_item, get_channel, list_channels, tags_of
 from registry.storage.database import ReadTransaction
 
 router = APIRouter(prefix="/bo/channels", tags=["channels"])

@@ -21,9 +21,9 @@ from backoffice.queries import (
 from backoffice.schemas import MESSAGE_ID, ChangesPage, FoundMessage, ItemPage, Logged, MessageItem, ResultItem
 from orchestrator.calls import as_request, log_result
 from orchestrator.refusals import invalid_request
-from registry.storage.change_feed import Changes, changes_after
-from registry.storage.extract_results import list_results
-from registry.storage.messages import get_message, list_messages, message_item
+from registry.storage.conversations.messages import get_message, list_messages, message_item
+from registry.storage.exchange.change_feed import Changes, changes_after
+from registry.storage.records.extract_results import list_results
 
 router = APIRouter(prefix="/bo", tags=["conversations"])
 

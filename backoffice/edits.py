@@ -11,7 +11,7 @@ from backoffice.queries import ChangesQuery
 from backoffice.schemas import EditsBody, EditsDone, EditsPage
 from orchestrator.remote.carrying_out import carry_out
 from registry.domain import parse_time
-from registry.storage.edits import Edit, edits_after
+from registry.storage.exchange.edits import Edit, edits_after
 
 router = APIRouter(prefix="/bo", tags=["conversations"])
 

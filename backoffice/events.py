@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from backoffice.dependencies import Stored
 from registry.errors import StorageError
 from registry.registry import Registry
-from registry.storage.change_feed import Event, Listener, Place, newest_place
+from registry.storage.exchange.change_feed import Event, Listener, Place, newest_place
 from registry.storage.safety.sealing import Seal, seal_of
 
 logger = logging.getLogger(__name__)

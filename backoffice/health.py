@@ -20,8 +20,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from backoffice.dependencies import SOURCE, Stored, for_everything
 from backoffice.schemas import State
-from registry.storage.change_feed import newest_place
-from registry.storage.executions import Execution
+from registry.storage.exchange.change_feed import newest_place
+from registry.storage.records.executions import Execution
 from sources.clients import CLIENTS
 
 NAME = "context-registry"

@@ -22,8 +22,8 @@ from orchestrator.sync.sync import Ongoing, sync
 from registry.domain import format_time, now
 from registry.errors import InternalError, InvalidRequest, RegistryError
 from registry.storage.client_stores import conversations_read, list_stores
+from registry.storage.conversations.facets import latest_projects
 from registry.storage.database import ReadTransaction
-from registry.storage.facets import latest_projects
 from sources.base import Places, is_drift
 from sources.cursor.client import CURSOR
 from sources.purging import gone

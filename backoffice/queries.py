@@ -11,10 +11,10 @@ from orchestrator.field_types import ChannelName, EndInstant, Instant, Limit, Ro
 from orchestrator.operation_names import ALIASES, Operation, full_name
 from registry.domain import storable
 from registry.errors import ErrorCode
-from registry.storage.channels import ChannelFilter
-from registry.storage.executions import ExecutionFilter
-from registry.storage.messages import MessageFilter
+from registry.storage.conversations.channels import ChannelFilter
+from registry.storage.conversations.messages import MessageFilter
 from registry.storage.paging import Order, Page
+from registry.storage.records.executions import ExecutionFilter
 
 _BUCKETS = {"minute": 60, "hour": 3600, "day": 86_400}
 _OPERATIONS = [*Operation, *ALIASES, "unknown"]

@@ -29,7 +29,7 @@ from registry.settings import Settings, read_settings
 
 if TYPE_CHECKING:
     from orchestrator.service import Orchestrator
-    from registry.storage.executions import Execution
+    from registry.storage.records.executions import Execution
 
 _ORDINAL = re.compile(r"\d{1,5}")
 _ERRORS: dict[str, type[RegistryError]] = {

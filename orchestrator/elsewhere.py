@@ -15,8 +15,8 @@ from registry.domain import Project, format_time, parse_time
 from registry.errors import InvalidRequest
 from registry.search.scope import Scope
 from registry.search.sessions import nearest_times
+from registry.storage.conversations.facets import known_names, sources, tags_like
 from registry.storage.database import ReadTransaction
-from registry.storage.facets import known_names, sources, tags_like
 from sources.clients import CLIENTS
 
 Asked = TypeVar("Asked", bound=Request)

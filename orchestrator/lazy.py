@@ -19,7 +19,7 @@ from registry.errors import RegistryError
 if TYPE_CHECKING:
     from orchestrator.service import Orchestrator
     from registry.settings import Settings
-    from registry.storage.executions import Door
+    from registry.storage.records.executions import Door
 
 Opener = Callable[["Settings"], AbstractAsyncContextManager["Orchestrator"]]
 RunOperation = Callable[[Mapping[str, Any] | Request | Refusal, str | None], Awaitable[dict[str, Any]]]

@@ -26,7 +26,7 @@ from orchestrator.recording.recorder import result_summary
 from orchestrator.requests import HookRequest, ImportRequest, Request
 from orchestrator.state import Run, State, Steps
 from registry.storage.database import WriteTransaction
-from registry.storage.executions import save_execution
+from registry.storage.records.executions import save_execution
 from registry.storage.safety.sight import admit, check_seen
 
 OPERATIONS: dict[Operation, Steps[Any, Any]] = {

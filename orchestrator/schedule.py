@@ -16,7 +16,7 @@ from orchestrator.sync.sync import sync
 from registry.domain import now
 from registry.errors import InvalidRequest
 from registry.settings import McpServerSettings, Settings
-from registry.storage.schedule import claim, last_claimed
+from registry.storage.records.schedule import claim, last_claimed
 from sources.base import Places
 
 if TYPE_CHECKING:

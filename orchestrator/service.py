@@ -29,7 +29,7 @@ from registry.domain import DEEPEST, is_too_deep, storable
 from registry.errors import ErrorCode, InternalError, InvalidRequest, NotFound, OperationTimeout, RegistryError
 from registry.log import EXECUTION, RUNS
 from registry.registry import Registry
-from registry.storage.executions import Door, Execution
+from registry.storage.records.executions import Door, Execution
 from registry.storage.safety.masking import holds_secret
 from registry.tracing import span
 

@@ -9,9 +9,9 @@ from typing import Any
 from registry.domain import Message, now
 from registry.ingest.from_tool import ingest_from_tool
 from registry.ingest.let_in import Keeping
-from registry.storage.channels import find_channel
+from registry.storage.conversations.channels import find_channel
+from registry.storage.conversations.messages import delete_message, message_item, messages_of
 from registry.storage.database import UNLIMITED, Database, Limits, ReadTransaction, WriteTransaction, storage_errors
-from registry.storage.messages import delete_message, message_item, messages_of
 from registry.storage.migrate import migrate_engine
 from registry.storage.safety.forgetting import Wanted, affected_by, forget
 from registry.storage.safety.masking import find_key, key_of, masked

@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from benchmarks.retrieval.product import Product
 from registry.registry import Registry
-from registry.storage.executions import get_execution
+from registry.storage.records.executions import get_execution
 from registry.storage.tables import conversation
 
 ELSEWHERE = "another channel came first"

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from cli.output import display_width, printable, wrap
-from registry.storage.executions import Execution
+from registry.storage.records.executions import Execution
 
 INDENT = "  "
 

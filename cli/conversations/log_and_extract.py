@@ -18,7 +18,7 @@ from registry.errors import InvalidRequest
 from registry.text.times.time_words import parse_span
 
 if TYPE_CHECKING:
-    from registry.storage.executions import Execution
+    from registry.storage.records.executions import Execution
 
 
 @click.command()

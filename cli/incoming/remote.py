@@ -113,7 +113,7 @@ async def _exchanged(settings: Settings, way: str) -> Exchanged:
     from orchestrator.opening import open_orchestrator
     from orchestrator.remote import exchange
     from orchestrator.remote.client import RemoteRegistry, Unreachable
-    from registry.storage.edits import tell_again
+    from registry.storage.exchange.edits import tell_again
 
     done = exchange.Exchanged()
     go: Exchange = exchange.push if way == "push" else exchange.pull
@@ -132,7 +132,7 @@ async def _exchanged(settings: Settings, way: str) -> Exchanged:
 
 async def _waiting(url: str, registry: Database) -> dict[str, Any]:
     from orchestrator.remote.keeping_up import copy_of
-    from registry.storage.remote import waiting_for
+    from registry.storage.exchange.remote import waiting_for
 
     waiting = (await registry.read(lambda tx: waiting_for(tx, url))).as_dict()
     return {**waiting, "local_copy": await copy_of(registry, url) is not None}

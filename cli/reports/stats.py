@@ -30,7 +30,7 @@ def stats(as_json: bool) -> None:
 async def _figures(orchestrator: Orchestrator) -> dict[str, Any]:
     from registry.monitor.problems import recurring_problems
     from registry.monitor.recalls import recall_figures
-    from registry.storage.facets import registry_totals
+    from registry.storage.conversations.facets import registry_totals
 
     days = last_days(datetime.now())
     return await orchestrator.registry.read(

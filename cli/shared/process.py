@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from orchestrator.lazy import GrownChannels, RunOperation
     from orchestrator.refusals import Refusal
     from orchestrator.requests import Request
-    from registry.storage.executions import Door
+    from registry.storage.records.executions import Door
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from typing import Any
 from orchestrator.answer.size import within
 from registry.domain import Role, format_time, preview_of
 from registry.ingest.from_tool import CLAIMED
-from registry.storage.messages import MessageRow
+from registry.storage.conversations.messages import MessageRow
 
 Turn = tuple[int, int]
 """A turn's identity: channel number, seq of its first message."""

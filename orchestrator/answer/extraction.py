@@ -10,7 +10,7 @@ from orchestrator.answer.delivery import Turn
 from orchestrator.answer.relevance import Judged
 from orchestrator.answer.selection import MessageDict
 from registry.search.retrieval import SearchResult
-from registry.storage.channels import ChannelRow
+from registry.storage.conversations.channels import ChannelRow
 from registry.storage.safety.sealing import Seal
 from registry.text.ranking.confidence import Confidence
 from registry.text.request.understanding import Understood

@@ -12,8 +12,8 @@ from orchestrator.state import Run
 from registry.domain import format_time, now
 from registry.search.retrieval import SearchResult, find_messages
 from registry.search.scope import Scope, asking_channels, narrow
+from registry.storage.conversations.facets import known_names
 from registry.storage.database import ReadTransaction
-from registry.storage.facets import known_names
 from registry.text.ranking.similar import SimilarMessages
 from registry.text.request.query import parse_query
 from registry.text.request.understanding import Known, Understood, understand

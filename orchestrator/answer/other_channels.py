@@ -9,9 +9,9 @@ from orchestrator.answer.delivery import cut_text
 from registry.domain import format_time, is_within, preview_of
 from registry.search.retrieval import SearchResult
 from registry.search.scope import Scope
-from registry.storage.channels import ChannelRow
+from registry.storage.conversations.channels import ChannelRow
+from registry.storage.conversations.messages import MessageRow, by_numbers, messages_of
 from registry.storage.database import ReadTransaction
-from registry.storage.messages import MessageRow, by_numbers, messages_of
 from registry.text.ranking.confidence import Confidence
 from registry.text.ranking.snippets import snippet
 

@@ -17,9 +17,9 @@ from registry.errors import NotFound
 from registry.search.retrieval import SearchResult
 from registry.search.scope import Scope
 from registry.search.sessions import nearest_times
-from registry.storage.channels import ChannelRow, channels_by_number
+from registry.storage.conversations.channels import ChannelRow, channels_by_number
+from registry.storage.conversations.messages import MessageRow, by_numbers
 from registry.storage.database import ReadTransaction
-from registry.storage.messages import MessageRow, by_numbers
 from registry.text.ranking.snippets import snippet
 from registry.text.request.understanding import Understood
 

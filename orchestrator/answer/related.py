@@ -7,7 +7,7 @@ from typing import Any
 from registry.domain import format_time
 from registry.search.retrieval import find_messages
 from registry.search.scope import Scope
-from registry.storage.channels import ChannelRow, channels_by_number
+from registry.storage.conversations.channels import ChannelRow, channels_by_number
 from registry.storage.database import ReadTransaction
 
 MOST = 3

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from orchestrator.answer.relevance import Judged
 from registry.search.retrieval import SearchResult, Wording
+from registry.storage.conversations.messages import MessageRow, by_numbers
 from registry.storage.database import ReadTransaction
-from registry.storage.messages import MessageRow, by_numbers
 from registry.text.analysis.analyzer import analyze
 from registry.text.ranking.scores import Candidate, weight_of
 

@@ -14,9 +14,9 @@ from orchestrator.answer.delivery import message_dict
 from orchestrator.answer.size import tokens_in, within
 from orchestrator.answer.where_it_stands import where_it_stands
 from registry.domain import preview_of
-from registry.storage.channels import ChannelFilter, numbers_of, some_channels
+from registry.storage.conversations.channels import ChannelFilter, numbers_of, some_channels
+from registry.storage.conversations.messages import messages_of
 from registry.storage.database import ReadTransaction
-from registry.storage.messages import messages_of
 
 STANDING = 2
 """Of so many it is told where they stand ..."""

@@ -10,7 +10,7 @@ from orchestrator.answer.size import within
 from orchestrator.answer.summary import WRITER, summary_of
 from orchestrator.state import Run
 from registry.domain import preview_of
-from registry.storage.channels import (
+from registry.storage.conversations.channels import (
     CLIENT,
     ChannelRow,
     MadeSummary,
@@ -18,8 +18,8 @@ from registry.storage.channels import (
     content_state,
     numbers_of,
 )
+from registry.storage.conversations.messages import MessageRow, both_ends
 from registry.storage.database import ReadTransaction
-from registry.storage.messages import MessageRow, both_ends
 
 TOKENS = 200
 """A session's summary is no longer."""

@@ -23,10 +23,10 @@ from orchestrator.queries import BlameQuery
 from orchestrator.requests import BlameRequest
 from orchestrator.state import Run, Steps
 from registry.errors import InvalidRequest, NotFound
-from registry.storage.channels import ChannelRow, channel_item, channels_by_number, tags_of
+from registry.storage.conversations.channels import ChannelRow, channel_item, channels_by_number, tags_of
+from registry.storage.conversations.messages import MessageRow, messages_between, messages_of
+from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction
-from registry.storage.messages import MessageRow, messages_between, messages_of
-from registry.storage.references import resolve_session
 
 MOST_MESSAGES = 400
 """Of each conversation, the last ones before a commit."""

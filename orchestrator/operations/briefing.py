@@ -16,10 +16,10 @@ from orchestrator.state import OUTSIDE_ATTEMPTS, ExternalAction, Run, State, Ste
 from registry.domain import new_id, now, preview_of
 from registry.errors import NotFound
 from registry.ingest.save import SNAPSHOT
-from registry.storage.channels import channels_by_number
+from registry.storage.conversations.channels import channels_by_number
+from registry.storage.conversations.messages import MessageRow, messages_between
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.extract_results import find_briefing, save_result, set_metadata
-from registry.storage.messages import MessageRow, messages_between
+from registry.storage.records.extract_results import find_briefing, save_result, set_metadata
 
 MOST_OF_CHANNEL = 1000
 """Of a channel that says more in a day, the last so many messages."""

@@ -45,12 +45,12 @@ from registry.search.candidates import CANDIDATES
 from registry.search.retrieval import SearchResult
 from registry.search.scope import Scope
 from registry.search.sessions import latest_sessions
-from registry.storage.channels import ChannelRow, channels_by_number, get_channel, recent_channels
+from registry.storage.conversations.channels import ChannelRow, channels_by_number, get_channel, recent_channels
+from registry.storage.conversations.messages import MessageRow, messages_of, seqs_of, turns_of
+from registry.storage.conversations.references import existing_channel
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.extract_results import get_result, save_result
-from registry.storage.messages import MessageRow, messages_of, seqs_of, turns_of
 from registry.storage.paging import decode_cursor, place_of
-from registry.storage.references import existing_channel
+from registry.storage.records.extract_results import get_result, save_result
 from registry.storage.safety.sealing import seal_of
 from registry.text.ranking.confidence import Confidence
 from registry.text.request.understanding import Understood

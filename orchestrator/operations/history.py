@@ -22,8 +22,8 @@ from registry.domain import format_time, parse_time, preview_of
 from registry.errors import InvalidRequest, NotFound
 from registry.search.retrieval import SearchResult
 from registry.search.scope import Scope
-from registry.storage.aliases import aliases_of, links_of
-from registry.storage.channels import (
+from registry.storage.conversations.aliases import aliases_of, links_of
+from registry.storage.conversations.channels import (
     ChannelFilter,
     ChannelRow,
     channel_item,
@@ -33,11 +33,18 @@ from registry.storage.channels import (
     some_channels,
     tags_of,
 )
+from registry.storage.conversations.messages import (
+    MessageRow,
+    by_numbers,
+    get_message,
+    message_place,
+    messages_of,
+    messages_onward,
+)
+from registry.storage.conversations.nicknames import all_nicknames
+from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction
-from registry.storage.messages import MessageRow, by_numbers, get_message, message_place, messages_of, messages_onward
-from registry.storage.nicknames import all_nicknames
 from registry.storage.paging import Page, cursor_of, decode_cursor, encode_cursor
-from registry.storage.references import resolve_session
 from registry.storage.safety.sealing import seal_of
 
 EVERYTHING = 1_000_000

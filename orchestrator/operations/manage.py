@@ -11,11 +11,9 @@ from orchestrator.queries import TagQuery
 from orchestrator.requests import DeleteRequest, RestoreRequest, TagRequest
 from orchestrator.state import Run, State, Steps
 from registry.errors import InvalidRequest
-from registry.storage.channels import channel_item, edit_channel, find_channel, get_channel, tags_of
-from registry.storage.database import WriteTransaction
-from registry.storage.edits import DELETED, NICKNAME, TAGGED, TITLE, nickname_of_later, standing
-from registry.storage.kept import set_pin
-from registry.storage.messages import (
+from registry.storage.conversations.channels import channel_item, edit_channel, find_channel, get_channel, tags_of
+from registry.storage.conversations.kept import set_pin
+from registry.storage.conversations.messages import (
     delete_channel,
     delete_message,
     get_message,
@@ -23,7 +21,9 @@ from registry.storage.messages import (
     restore_channel,
     restore_message,
 )
-from registry.storage.references import latest_channel, resolve_session
+from registry.storage.conversations.references import latest_channel, resolve_session
+from registry.storage.database import WriteTransaction
+from registry.storage.exchange.edits import DELETED, NICKNAME, TAGGED, TITLE, nickname_of_later, standing
 from registry.storage.safety.forgetting import Affected, Wanted, affected_by, dry_receipt, forget, wipe
 from registry.storage.safety.masking import masked
 

@@ -10,15 +10,15 @@ from orchestrator.requests import MigrateRequest
 from orchestrator.state import Run, State, Steps
 from registry.domain import Project, now
 from registry.errors import InvalidRequest, NotFound
-from registry.storage.channels import (
+from registry.storage.conversations.channels import (
     ChannelRow,
     channels_of_project,
     find_channel,
     move_channel,
     project_paths,
 )
+from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.references import resolve_session
 from sources.cursor.copying import plan_copy
 from sources.cursor.journal import Step, apply, refuse_while_running, undo
 from sources.cursor.moving import plan, target_of

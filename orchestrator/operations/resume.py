@@ -20,12 +20,12 @@ from orchestrator.requests import ResumeRequest
 from orchestrator.state import Run, State, Steps
 from registry.domain import new_id, now, preview_of
 from registry.errors import InvalidRequest, NotFound, StorageError
-from registry.storage.aliases import add_alias, drop_alias
-from registry.storage.channels import ChannelRow
+from registry.storage.conversations.aliases import add_alias, drop_alias
+from registry.storage.conversations.channels import ChannelRow
+from registry.storage.conversations.messages import messages_of
+from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.extract_results import drop_result, latest_result, save_result
-from registry.storage.messages import messages_of
-from registry.storage.references import resolve_session
+from registry.storage.records.extract_results import drop_result, latest_result, save_result
 from sources.base import Places
 from sources.clients import CLIENTS
 from sources.writers import WRITERS

@@ -22,11 +22,11 @@ from registry.errors import NotFound
 from registry.search.retrieval import SearchResult, Wording
 from registry.search.scope import Scope
 from registry.search.sessions import latest_sessions, messages_in, surroundings
-from registry.storage.channels import channel_item, channels_by_number, get_channel, tags_of
+from registry.storage.conversations.channels import channel_item, channels_by_number, get_channel, tags_of
+from registry.storage.conversations.messages import MessageFilter, MessageRow, by_numbers, list_messages
+from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction
-from registry.storage.messages import MessageFilter, MessageRow, by_numbers, list_messages
 from registry.storage.paging import Order, Page, decode_cursor, encode_cursor
-from registry.storage.references import resolve_session
 from registry.text.ranking.confidence import Confidence
 from registry.text.ranking.matching import matched_words
 from registry.text.ranking.snippets import snippet

@@ -12,8 +12,8 @@ from typing import Any
 from orchestrator.requests import DeleteRequest, HookRequest, ImportRequest, LogRequest, Request
 from registry.domain import format_time, new_id, now, preview_of
 from registry.errors import ErrorCode, RegistryError
-from registry.storage.channels import MadeSummary
-from registry.storage.executions import Door, Execution, asked_of
+from registry.storage.conversations.channels import MadeSummary
+from registry.storage.records.executions import Door, Execution, asked_of
 from registry.storage.safety.masking import holds_secret
 from registry.tracing import span
 

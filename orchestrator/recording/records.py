@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from registry.errors import RegistryError
 from registry.registry import Registry
-from registry.storage.channels import MadeSummary, keep_summaries
+from registry.storage.conversations.channels import MadeSummary, keep_summaries
 from registry.storage.database import WriteTransaction
-from registry.storage.executions import Execution, save_execution
+from registry.storage.records.executions import Execution, save_execution
 
 logger = logging.getLogger(__name__)
 

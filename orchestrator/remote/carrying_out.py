@@ -6,9 +6,17 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from registry.domain import format_time
+from registry.storage.conversations.messages import place_of_message
 from registry.storage.database import Database, ReadTransaction
-from registry.storage.edits import DELETED, FORGOTTEN, TAGGED, Edit, channel_meant, channels_of_messages, is_known
-from registry.storage.messages import place_of_message
+from registry.storage.exchange.edits import (
+    DELETED,
+    FORGOTTEN,
+    TAGGED,
+    Edit,
+    channel_meant,
+    channels_of_messages,
+    is_known,
+)
 
 Ask = Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]
 """Runs an operation."""

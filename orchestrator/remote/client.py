@@ -13,7 +13,7 @@ from urllib.parse import quote
 import httpx
 
 from registry.domain import parse_time
-from registry.storage.edits import Edit, Edits
+from registry.storage.exchange.edits import Edit, Edits
 
 REQUEST_S = 30.0
 COMPRESSED_FROM = 500

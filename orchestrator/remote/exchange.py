@@ -19,9 +19,10 @@ from orchestrator.remote.carrying_out import carry_out
 from orchestrator.remote.client import Refused, RemoteRegistry
 from registry.domain import now
 from registry.errors import OperationTimeout, StorageError
-from registry.storage.channels import find_channel
+from registry.storage.conversations.channels import find_channel
+from registry.storage.conversations.messages import MessageRow, message_item
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.edits import (
+from registry.storage.exchange.edits import (
     DELETED,
     FORGOTTEN,
     Edit,
@@ -30,8 +31,7 @@ from registry.storage.edits import (
     note_edits_sent,
     unsent_edits,
 )
-from registry.storage.messages import MessageRow, message_item
-from registry.storage.remote import (
+from registry.storage.exchange.remote import (
     CONTEXT,
     Unsent,
     ids_here,

@@ -18,8 +18,8 @@ from registry.errors import RegistryError
 from registry.registry import Registry
 from registry.settings import Settings
 from registry.storage.database import Database
-from registry.storage.remote import answered_at
-from registry.storage.schedule import hold, let_go
+from registry.storage.exchange.remote import answered_at
+from registry.storage.records.schedule import hold, let_go
 
 if TYPE_CHECKING:
     from orchestrator.service import Orchestrator

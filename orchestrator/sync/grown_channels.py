@@ -9,7 +9,7 @@ from datetime import datetime
 
 from registry.errors import StorageError
 from registry.registry import Registry
-from registry.storage.change_feed import UpdatedChannels
+from registry.storage.exchange.change_feed import UpdatedChannels
 
 logger = logging.getLogger(__name__)
 

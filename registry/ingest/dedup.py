@@ -22,9 +22,9 @@ from registry.ingest.paraphrase import (
     recognise_shortened_resend,
 )
 from registry.ingest.turn_alignment import Texts, Transcript
-from registry.storage.channels import ChannelRow
+from registry.storage.conversations.channels import ChannelRow
+from registry.storage.conversations.messages import MessageRow, in_turns
 from registry.storage.database import ReadTransaction
-from registry.storage.messages import MessageRow, in_turns
 from registry.storage.tables import conversation
 
 _COLUMNS = (

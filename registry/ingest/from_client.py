@@ -21,9 +21,9 @@ from registry.ingest.own_calls import NOTE
 from registry.ingest.same_conversation_lookup import Circumstances
 from registry.ingest.save import COPY, READER, Saved, save_messages
 from registry.ingest.session_channel import bring_together, channel_for, describing, open_for
-from registry.storage.channels import ChannelRow, recount_channel
+from registry.storage.conversations.channels import ChannelRow, recount_channel
+from registry.storage.conversations.messages import MessageRow, remove, revise
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.messages import MessageRow, remove, revise
 from registry.storage.tables import channel, conversation
 
 PREFIX = "copy:"

@@ -27,10 +27,16 @@ from registry.ingest.same_conversation_lookup import (
 )
 from registry.ingest.save import TOOL, Saved, save_messages
 from registry.ingest.session_channel import channel_of_session
-from registry.storage.aliases import add_alias, drop_link, find_settled_channel, linked_sessions, set_links
-from registry.storage.channels import ChannelRow, find_channel, lock_channel, open_channel
+from registry.storage.conversations.aliases import (
+    add_alias,
+    drop_link,
+    find_settled_channel,
+    linked_sessions,
+    set_links,
+)
+from registry.storage.conversations.channels import ChannelRow, find_channel, lock_channel, open_channel
+from registry.storage.conversations.messages import current_ids
 from registry.storage.database import WriteTransaction
-from registry.storage.messages import current_ids
 from registry.storage.tables import conversation
 
 CLAIMED = "claimed"

@@ -11,8 +11,8 @@ from registry.domain import Message, Role
 from registry.ingest.dedup import Known, Recognised, Sent, known_by_turns
 from registry.ingest.paraphrase import SHORTENED, accept_from_model, agreement
 from registry.ingest.save import unindex_questions
-from registry.storage.aliases import add_alias
-from registry.storage.channels import (
+from registry.storage.conversations.aliases import add_alias
+from registry.storage.conversations.channels import (
     ChannelRow,
     lock_channel,
     recount_channel,
@@ -20,11 +20,11 @@ from registry.storage.channels import (
     tags_of,
     unindex_title,
 )
+from registry.storage.conversations.kept import has_pin, set_pin
+from registry.storage.conversations.messages import MessageRow, delete_softly, in_turns, replace_messages, revise
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.edits import move_edits
+from registry.storage.exchange.edits import move_edits
 from registry.storage.index.index_entries import RECALL, UNINDEXED
-from registry.storage.kept import has_pin, set_pin
-from registry.storage.messages import MessageRow, delete_softly, in_turns, replace_messages, revise
 from registry.storage.safety.forgetting import forget_messages
 from registry.storage.tables import channel, channel_alias, conversation, execution, extract_result, store_session, tag
 

@@ -13,10 +13,10 @@ from sqlalchemy import Table, delete, func, select, update
 
 from registry.domain import Role, digest_of
 from registry.ingest.let_in import keeping_of
-from registry.storage.channels import recount_channel, reindex_title
+from registry.storage.conversations.channels import recount_channel, reindex_title
+from registry.storage.conversations.messages import MessageRow, revise
 from registry.storage.database import Database, WriteTransaction
-from registry.storage.executions import beginning_of
-from registry.storage.messages import MessageRow, revise
+from registry.storage.records.executions import beginning_of
 from registry.storage.safety.forgetting import wipe
 from registry.storage.safety.masking import key_of, mask_value
 from registry.storage.tables import channel, conversation, execution, extract_result, message_vector

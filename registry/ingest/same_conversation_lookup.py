@@ -21,10 +21,10 @@ from registry.ingest.dedup import Sent, stored_texts
 from registry.ingest.same_conversation import Evidence, Verdict, compare
 from registry.ingest.save import TOOL
 from registry.ingest.turn_alignment import Transcript
-from registry.storage.aliases import aliases_of
-from registry.storage.channels import ChannelRow
+from registry.storage.conversations.aliases import aliases_of
+from registry.storage.conversations.channels import ChannelRow
+from registry.storage.conversations.messages import in_turns
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.messages import in_turns
 from registry.storage.tables import channel, conversation
 
 NEAR = timedelta(hours=36)

@@ -13,11 +13,11 @@ from sqlalchemy import bindparam, insert, select, text, update
 from registry.domain import Message, Role, new_id, preview_of, storable
 from registry.ingest.dedup import Known, Recognised, Sent, all_new, recognise_stored
 from registry.ingest.own_calls import LONGEST_QUESTION, QUESTION, as_kept, is_recall
-from registry.storage.channels import ChannelRow, describe_channel, recount_channel
+from registry.storage.conversations.channels import ChannelRow, describe_channel, recount_channel
+from registry.storage.conversations.messages import LATEST_FIRST, MessageRow, revise
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import UNINDEXED, message_entry, searched_tokens
-from registry.storage.messages import LATEST_FIRST, MessageRow, revise
 from registry.storage.tables import channel, conversation
 from registry.text.analysis.analyzer import ANALYZER_VERSION
 

@@ -21,8 +21,8 @@ from registry.ingest.same_conversation_lookup import (
     transcript_of,
 )
 from registry.ingest.save import Saved
-from registry.storage.aliases import set_links
-from registry.storage.channels import ChannelRow, find_channel, make_channel, open_channel
+from registry.storage.conversations.aliases import set_links
+from registry.storage.conversations.channels import ChannelRow, find_channel, make_channel, open_channel
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.tables import channel, conversation
 

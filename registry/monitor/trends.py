@@ -16,7 +16,7 @@ from registry.domain import format_time
 from registry.monitor.rollup import Cell
 from registry.monitor.statistics import bucket_of, figures_of, percentiles
 from registry.storage.database import ReadTransaction
-from registry.storage.executions import ExecutionFilter, execution_conditions
+from registry.storage.records.executions import ExecutionFilter, execution_conditions
 from registry.storage.tables import execution
 
 MOST = 100_000

@@ -22,7 +22,7 @@ from registry.search.scope import (
     message_conditions,
     time_conditions,
 )
-from registry.storage.conditions import given_conditions, is_in
+from registry.storage.conversations.conditions import given_conditions, is_in
 from registry.storage.database import ReadTransaction
 from registry.storage.index.index_entries import channel_token, month_tokens, role_token, source_token
 from registry.storage.index.message_index import COLUMNS, Groups, MessageIndex

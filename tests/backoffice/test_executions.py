@@ -11,7 +11,7 @@ import pytest
 from orchestrator.service import Orchestrator
 from registry.domain import new_id
 from registry.storage.database import WriteTransaction
-from registry.storage.executions import Execution, save_execution
+from registry.storage.records.executions import Execution, save_execution
 from tests.backoffice.conftest import Log
 
 pytestmark = pytest.mark.anyio

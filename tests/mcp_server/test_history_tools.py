@@ -13,8 +13,8 @@ from mcp.types import CallToolResult, Implementation
 from mcp_server.server import create_server
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
-from registry.storage.executions import ExecutionFilter, list_executions
 from registry.storage.paging import Page
+from registry.storage.records.executions import ExecutionFilter, list_executions
 from tests.seeded import Seeded
 
 pytestmark = pytest.mark.anyio

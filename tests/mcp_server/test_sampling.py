@@ -11,8 +11,8 @@ from mcp.types import CreateMessageResult, ErrorData, TextContent
 
 from mcp_server.server import create_server
 from orchestrator.service import Orchestrator
-from registry.storage.executions import ExecutionFilter, get_execution, list_executions
 from registry.storage.paging import Page
+from registry.storage.records.executions import ExecutionFilter, get_execution, list_executions
 
 pytestmark = pytest.mark.anyio
 

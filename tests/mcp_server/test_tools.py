@@ -15,8 +15,8 @@ from mcp.types import CallToolResult, Implementation
 from mcp_server.server import SWITCHED_ON, create_server
 from orchestrator.calls import EXAMPLES, utc_offset_minutes
 from orchestrator.service import Orchestrator
-from registry.storage.executions import ExecutionFilter, list_executions
 from registry.storage.paging import Page
+from registry.storage.records.executions import ExecutionFilter, list_executions
 
 pytestmark = pytest.mark.anyio
 

@@ -13,8 +13,8 @@ from orchestrator.recording import records
 from orchestrator.service import Orchestrator
 from registry.errors import StorageError
 from registry.registry import Registry
-from registry.storage.executions import ExecutionFilter, get_execution, list_executions
 from registry.storage.paging import Page
+from registry.storage.records.executions import ExecutionFilter, get_execution, list_executions
 
 pytestmark = pytest.mark.anyio
 

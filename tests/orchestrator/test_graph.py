@@ -11,8 +11,8 @@ import pytest
 from orchestrator.graph import describe_graph
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
-from registry.storage.executions import ExecutionFilter, get_execution, list_executions
 from registry.storage.paging import Page
+from registry.storage.records.executions import ExecutionFilter, get_execution, list_executions
 
 pytestmark = pytest.mark.anyio
 

@@ -21,9 +21,9 @@ from registry.ingest.merge_channels import merge_channels
 from registry.ingest.own_calls import OTHERS, RECALLS
 from registry.search.retrieval import find_messages
 from registry.search.scope import Scope
-from registry.storage.channels import ChannelFilter, channels_by_number, list_channels
+from registry.storage.conversations.channels import ChannelFilter, channels_by_number, list_channels
+from registry.storage.conversations.messages import by_numbers
 from registry.storage.index.rebuild_index import reindex
-from registry.storage.messages import by_numbers
 from registry.storage.paging import Page
 from registry.text.times.spans import Span
 from sources.base import Places

@@ -8,7 +8,7 @@ from typing import Any
 from orchestrator.service import Orchestrator
 from registry.domain import Message, Role
 from registry.ingest.save import save_messages
-from registry.storage.channels import open_channel
+from registry.storage.conversations.channels import open_channel
 
 FIBONACCI = "cursor_session_1759156215"
 LOGIN = "claude_session_1759242615"

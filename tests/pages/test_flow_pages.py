@@ -16,7 +16,7 @@ from orchestrator.graph import describe_graph
 from orchestrator.operation_names import READING
 from orchestrator.service import Orchestrator
 from registry.storage.database import WriteTransaction
-from registry.storage.executions import get_execution
+from registry.storage.records.executions import get_execution
 from registry.storage.tables import execution
 from tests.pages.seeds import FIBONACCI
 

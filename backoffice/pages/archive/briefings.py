@@ -13,7 +13,7 @@ from backoffice.pages.rendering import address, render
 from backoffice.pages.viewer.markdown import html_of
 from backoffice.pages.zone import reader_now, utc_offset_minutes
 from backoffice.queries import Word
-from registry.storage.extract_results import latest_briefings
+from registry.storage.records.extract_results import latest_briefings
 
 router = APIRouter(prefix="/briefings", default_response_class=HTMLResponse)
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from backoffice.pages.flow.run import RunView
 from backoffice.pages.flow.verdicts import DELIVERED, WITH_QUESTION
 from registry.domain import preview_of
+from registry.storage.conversations.messages import get_message
 from registry.storage.database import ReadTransaction
-from registry.storage.messages import get_message
 from registry.text.ranking.matching import matched_words
 from registry.text.request.query import parse_query
 

@@ -11,9 +11,9 @@ from backoffice.pages.flow.verdicts import Judgement, Lookup, Missed
 from orchestrator.nodes import NODES
 from orchestrator.recording.recorder import KEPT_ITEMS
 from registry.domain import format_time, names_message, parse_time, preview_of
+from registry.storage.conversations.messages import MessageRow, by_ids, by_numbers
 from registry.storage.database import ReadTransaction
-from registry.storage.executions import get_execution
-from registry.storage.messages import MessageRow, by_ids, by_numbers
+from registry.storage.records.executions import get_execution
 
 PREVIEW = 160
 

@@ -20,12 +20,12 @@ from orchestrator.evaluation import JUDGED
 from orchestrator.operation_names import READING, Operation
 from registry.domain import new_id
 from registry.errors import ErrorCode, InvalidRequest
-from registry.storage.change_feed import newest_place
+from registry.storage.conversations.facets import sources
+from registry.storage.conversations.kept import list_views
 from registry.storage.database import ReadTransaction
-from registry.storage.executions import get_execution, list_executions
-from registry.storage.facets import sources
-from registry.storage.kept import list_views
-from registry.storage.ratings import rate_execution, rating_of
+from registry.storage.exchange.change_feed import newest_place
+from registry.storage.records.executions import get_execution, list_executions
+from registry.storage.records.ratings import rate_execution, rating_of
 from registry.storage.safety.sealing import seal_of
 
 router = APIRouter(prefix="/flow", default_response_class=HTMLResponse)

@@ -27,8 +27,8 @@ from registry.monitor.statistics import (
     slowest_executions,
 )
 from registry.storage.database import ReadTransaction
-from registry.storage.executions import ExecutionFilter
-from registry.storage.ratings import ratings
+from registry.storage.records.executions import ExecutionFilter
+from registry.storage.records.ratings import ratings
 
 router = APIRouter(prefix="/flow", default_response_class=HTMLResponse)
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from orchestrator.operation_names import Operation
 from orchestrator.operations.search import LEAST_COVERAGE
-from registry.storage.messages import MessageRow
+from registry.storage.conversations.messages import MessageRow
 from registry.text.ranking.matching import matched_by, matched_words
 from registry.text.ranking.term_weights import Term
 from registry.text.request.query import ParsedQuery, QueryWord, parse_query

@@ -18,10 +18,10 @@ from backoffice.pages.viewer.messages import shown
 from backoffice.queries import PageQuery
 from orchestrator.field_types import ChannelName
 from registry.errors import InvalidRequest
-from registry.storage.channels import ChannelFilter, channel_item, get_channel, list_channels, tags_of
+from registry.storage.conversations.channels import ChannelFilter, channel_item, get_channel, list_channels, tags_of
+from registry.storage.conversations.message_windows import read_window
+from registry.storage.conversations.messages import get_message, message_item
 from registry.storage.database import ReadTransaction
-from registry.storage.message_windows import read_window
-from registry.storage.messages import get_message, message_item
 from registry.storage.paging import Page
 
 router = APIRouter(default_response_class=HTMLResponse)

@@ -19,15 +19,15 @@ from backoffice.queries import ChannelsQuery
 from orchestrator.refusals import invalid_request
 from registry.errors import RegistryError
 from registry.monitor.activity import channels_since
-from registry.storage.change_feed import newest_place
-from registry.storage.channels import list_channels
+from registry.storage.conversations.channels import list_channels
+from registry.storage.conversations.facets import projects_like, sources, tags_like
+from registry.storage.conversations.kept import list_views, pinned_channels
+from registry.storage.conversations.messages import get_message
+from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction
-from registry.storage.executions import get_execution
-from registry.storage.extract_results import get_result
-from registry.storage.facets import projects_like, sources, tags_like
-from registry.storage.kept import list_views, pinned_channels
-from registry.storage.messages import get_message
-from registry.storage.references import resolve_session
+from registry.storage.exchange.change_feed import newest_place
+from registry.storage.records.executions import get_execution
+from registry.storage.records.extract_results import get_result
 from registry.storage.safety.sealing import seal_of
 
 router = APIRouter(default_response_class=HTMLResponse)

@@ -28,15 +28,28 @@ from orchestrator.answer.related import related_sessions
 from registry.domain import format_time, preview_of
 from registry.errors import ErrorCode, NotFound
 from registry.registry import Registry
-from registry.storage.aliases import links_of
-from registry.storage.change_feed import newest_place
-from registry.storage.channels import ChannelRow, channel_item, find_channel, get_channel, model_facts, tags_of
+from registry.storage.conversations.aliases import links_of
+from registry.storage.conversations.channels import (
+    ChannelRow,
+    channel_item,
+    find_channel,
+    get_channel,
+    model_facts,
+    tags_of,
+)
+from registry.storage.conversations.kept import has_pin
+from registry.storage.conversations.message_windows import (
+    Window,
+    numbers_containing,
+    questions_of,
+    read_window,
+    window_around,
+)
+from registry.storage.conversations.messages import MessageRow, by_ids, by_numbers, get_message
 from registry.storage.database import ReadTransaction
-from registry.storage.extract_results import deliveries_of
-from registry.storage.kept import has_pin
-from registry.storage.message_windows import Window, numbers_containing, questions_of, read_window, window_around
-from registry.storage.messages import MessageRow, by_ids, by_numbers, get_message
+from registry.storage.exchange.change_feed import newest_place
 from registry.storage.paging import Page, cursor_of
+from registry.storage.records.extract_results import deliveries_of
 from registry.storage.safety.sealing import seal_of
 from sources.clients import CLIENTS
 from sources.writers import WRITERS

@@ -13,7 +13,7 @@ from typing import Any
 from markupsafe import Markup
 
 from backoffice.pages.viewer.markdown import code_html, html_of, with_images_by_number
-from registry.storage.messages import MessageRow, message_item
+from registry.storage.conversations.messages import MessageRow, message_item
 
 LONGEST_SHOWN = {"tool": 4_000, "thinking": 8_000, "system": 4_000}
 """Characters shown at once; the rest comes when it is asked for."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import Row, bindparam, func, inspect, select, text, update
 
-from registry.storage.channels import title_entry
+from registry.storage.conversations.channels import title_entry
 from registry.storage.database import Database, ReadTransaction, WriteTransaction, in_parts
 from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import COMPLETE, MARK, Entry, message_entry, searched_tokens

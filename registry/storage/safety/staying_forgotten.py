@@ -8,10 +8,10 @@ from datetime import datetime
 
 from sqlalchemy import select
 
-from registry.storage.aliases import aliases_of
-from registry.storage.channels import ChannelRow
+from registry.storage.conversations.aliases import aliases_of
+from registry.storage.conversations.channels import ChannelRow
+from registry.storage.conversations.messages import MessageRow
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.messages import MessageRow
 from registry.storage.safety.forgetting import CHANNEL, SESSION, Affected, forget, keyed, note_forgotten
 from registry.storage.safety.masking import forget_key, key_of
 from registry.storage.tables import channel, conversation, forgotten

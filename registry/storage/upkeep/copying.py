@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import Engine, Table, and_, delete, func, or_, select, update
 
 from registry.errors import InvalidRequest, StorageError
-from registry.storage.channels import title_entry
+from registry.storage.conversations.channels import title_entry
 from registry.storage.database import (
     ReadTransaction,
     WriteTransaction,

@@ -15,7 +15,7 @@ import pytest
 
 from registry.domain import format_time, now
 from registry.registry import Registry
-from registry.storage.schedule import claim, last_claimed
+from registry.storage.records.schedule import claim, last_claimed
 from tests.cli.conftest import program
 from tests.cli.running.test_serve import wait_for
 from tests.conformance.servers import free_port

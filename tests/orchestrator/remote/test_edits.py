@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.remote.client import Unreachable
 from orchestrator.service import Orchestrator
-from registry.storage.remote import waiting_for
+from registry.storage.exchange.remote import waiting_for
 from tests.orchestrator.remote.laptops import URL, Laptop, said
 
 pytestmark = pytest.mark.anyio

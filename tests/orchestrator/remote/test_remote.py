@@ -14,7 +14,7 @@ from orchestrator.remote.client import Unreachable
 from orchestrator.service import Orchestrator
 from orchestrator.sync.sync import sync
 from registry.errors import StorageError
-from registry.storage.remote import waiting_for
+from registry.storage.exchange.remote import waiting_for
 from sources.base import Places
 from sources.readers import READERS
 from tests.orchestrator.remote.laptops import URL, Laptop, Line, body_of, said

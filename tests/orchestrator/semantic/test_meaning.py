@@ -19,7 +19,7 @@ from orchestrator.semantic.meaning import FIRST_PAUSE_S, Meaning
 from orchestrator.service import Orchestrator
 from registry.domain import Message, Role, Session
 from registry.registry import Registry
-from registry.storage.executions import Execution
+from registry.storage.records.executions import Execution
 from registry.storage.tables import embedding_model, message_vector
 from sources.base import FoundSession
 from tests.embedding_server import EmbeddingServer

@@ -15,9 +15,9 @@ from orchestrator.service import Orchestrator
 from orchestrator.sync import spool
 from orchestrator.sync.drain import Drained, drain, sessions_of
 from orchestrator.sync.sync import sync
-from registry.storage.channels import ChannelFilter, list_channels
-from registry.storage.executions import ExecutionFilter, list_executions
+from registry.storage.conversations.channels import ChannelFilter, list_channels
 from registry.storage.paging import Page
+from registry.storage.records.executions import ExecutionFilter, list_executions
 from sources.base import Places
 from sources.readers import READERS
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write

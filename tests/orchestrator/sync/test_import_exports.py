@@ -11,9 +11,9 @@ import pytest
 from orchestrator.service import Orchestrator
 from orchestrator.sync.store_report import StoreReport
 from orchestrator.sync.sync import sync
-from registry.storage.channels import ChannelFilter, list_channels
-from registry.storage.executions import ExecutionFilter, list_executions
+from registry.storage.conversations.channels import ChannelFilter, list_channels
 from registry.storage.paging import Page
+from registry.storage.records.executions import ExecutionFilter, list_executions
 from sources.base import Places
 from sources.exports.reader import exports_in
 from tests.sources.exports.export_files import (

@@ -12,10 +12,10 @@ import pytest
 from orchestrator.service import Orchestrator
 from orchestrator.sync.store_report import StoreReport
 from orchestrator.sync.sync import sync
-from registry.storage.channels import ChannelFilter, list_channels
 from registry.storage.client_stores import list_stores
-from registry.storage.executions import ExecutionFilter, list_executions
+from registry.storage.conversations.channels import ChannelFilter, list_channels
 from registry.storage.paging import Page
+from registry.storage.records.executions import ExecutionFilter, list_executions
 from sources.base import Places
 from sources.readers import READERS
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, working_session, write, write_agent

@@ -12,7 +12,7 @@ from orchestrator.sync.drain import drain
 from orchestrator.sync.spool import append
 from orchestrator.sync.store_report import StoreReport
 from orchestrator.sync.sync import sync
-from registry.storage.channels import ChannelFilter, list_channels
+from registry.storage.conversations.channels import ChannelFilter, list_channels
 from registry.storage.paging import Page
 from sources.base import Places
 from sources.readers import READERS

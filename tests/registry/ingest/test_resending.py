@@ -12,7 +12,7 @@ from sqlalchemy import Engine, select
 
 from registry.domain import Message, Role, now
 from registry.ingest.save import save_messages
-from registry.storage.channels import open_channel
+from registry.storage.conversations.channels import open_channel
 from registry.storage.database import ReadTransaction, WriteTransaction, create_database_engine
 from registry.storage.migrate import migrate_engine
 from registry.storage.tables import conversation

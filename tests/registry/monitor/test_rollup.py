@@ -15,9 +15,9 @@ from registry.domain import now
 from registry.monitor.rollup import roll_up
 from registry.registry import Registry
 from registry.storage.database import WriteTransaction
-from registry.storage.executions import Execution, ExecutionFilter, list_executions
-from registry.storage.extract_results import list_results
 from registry.storage.paging import Page
+from registry.storage.records.executions import Execution, ExecutionFilter, list_executions
+from registry.storage.records.extract_results import list_results
 from tests.registry.monitor.test_statistics import START, record, registry, runs, statistics
 
 __all__ = ["registry"]

@@ -14,7 +14,7 @@ from registry.monitor import statistics as figures
 from registry.monitor.statistics import busiest_channels, execution_statistics, newest_executions, slowest_executions
 from registry.registry import Registry
 from registry.storage.database import WriteTransaction
-from registry.storage.executions import Execution, ExecutionFilter, save_execution
+from registry.storage.records.executions import Execution, ExecutionFilter, save_execution
 
 pytestmark = pytest.mark.anyio
 START = datetime(2025, 9, 29, 12, 0, 30, tzinfo=UTC)

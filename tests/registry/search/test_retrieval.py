@@ -15,10 +15,10 @@ from registry.search.retrieval import SearchResult, corpus_of, find_messages
 from registry.search.scope import Scope, narrow
 from registry.search.sessions import latest_sessions, surroundings
 from registry.search.spelling import correct
-from registry.storage.channels import edit_channel, get_channel
+from registry.storage.conversations.channels import edit_channel, get_channel
+from registry.storage.conversations.messages import delete_channel
 from registry.storage.database import ReadTransaction
 from registry.storage.index.engines import index_of
-from registry.storage.messages import delete_channel
 from registry.text.analysis.analyzer import analyze
 from registry.text.ranking.confidence import Confidence, confidence_of
 from registry.text.request.query import parse_query

@@ -8,9 +8,9 @@ import pytest
 
 from registry.domain import Message, Role, now
 from registry.ingest.save import save_messages
-from registry.storage.change_feed import Listener, newest_place
-from registry.storage.channels import open_channel
+from registry.storage.conversations.channels import open_channel
 from registry.storage.database import ReadTransaction, WriteTransaction, create_database_engine
+from registry.storage.exchange.change_feed import Listener, newest_place
 
 
 @pytest.fixture

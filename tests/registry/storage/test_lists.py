@@ -12,14 +12,14 @@ from sqlalchemy import func, select
 
 from registry.domain import now
 from registry.registry import Registry
-from registry.storage.change_feed import UpdatedChannels
-from registry.storage.channels import edit_channel, get_channel
+from registry.storage.conversations.channels import edit_channel, get_channel
+from registry.storage.conversations.facets import latest_projects, projects_like, registry_totals, sources, tags_like
+from registry.storage.conversations.message_windows import numbers_containing, read_window, window_around
+from registry.storage.conversations.messages import MessageFilter, delete_channel, get_message, list_messages
 from registry.storage.database import WriteTransaction
-from registry.storage.extract_results import list_results, save_result
-from registry.storage.facets import latest_projects, projects_like, registry_totals, sources, tags_like
-from registry.storage.message_windows import numbers_containing, read_window, window_around
-from registry.storage.messages import MessageFilter, delete_channel, get_message, list_messages
+from registry.storage.exchange.change_feed import UpdatedChannels
 from registry.storage.paging import Order, Page
+from registry.storage.records.extract_results import list_results, save_result
 from registry.storage.tables import conversation
 
 pytestmark = pytest.mark.anyio

@@ -12,12 +12,12 @@ from sqlalchemy import update
 from registry.registry import Registry
 from registry.search.retrieval import find_messages
 from registry.search.scope import Scope
+from registry.storage.conversations.messages import delete_message, restore_message
 from registry.storage.index import index_entries as entries
 from registry.storage.index import rebuild_index as rebuilding
 from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import COMPLETE, MARK, Entry
 from registry.storage.index.rebuild_index import reindex
-from registry.storage.messages import delete_message, restore_message
 from registry.storage.tables import conversation
 from registry.text.analysis.analyzer import ANALYZER_VERSION
 

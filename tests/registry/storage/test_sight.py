@@ -8,9 +8,9 @@ from orchestrator.service import Orchestrator
 from registry.access import Access, Level
 from registry.errors import InternalError
 from registry.registry import Registry
-from registry.storage.channels import ChannelFilter, list_channels
-from registry.storage.executions import ExecutionFilter, list_executions
+from registry.storage.conversations.channels import ChannelFilter, list_channels
 from registry.storage.paging import Page
+from registry.storage.records.executions import ExecutionFilter, list_executions
 from registry.storage.safety.sight import FREE, ROWS, restricted
 from registry.storage.tables import metadata
 from tests.seeded import Seeded

@@ -13,9 +13,15 @@ from sqlalchemy import ColumnElement, Delete, Row, Update, bindparam, delete, fu
 
 from registry.domain import Role, format_time
 from registry.errors import NotFound
-from registry.storage.aliases import canonical_name
-from registry.storage.channels import ChannelRow, find_channel, get_channel, recount_channel, unindex_title
-from registry.storage.conditions import given_conditions, is_in
+from registry.storage.conversations.aliases import canonical_name
+from registry.storage.conversations.channels import (
+    ChannelRow,
+    find_channel,
+    get_channel,
+    recount_channel,
+    unindex_title,
+)
+from registry.storage.conversations.conditions import given_conditions, is_in
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import message_entry, searched_tokens

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from sqlalchemy import Integer, cast, func, insert, select, update
 
 from registry.domain import now
-from registry.storage.conditions import given_conditions
+from registry.storage.conversations.conditions import given_conditions
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.executions import get_execution
+from registry.storage.records.executions import get_execution
 from registry.storage.tables import rating
 
 

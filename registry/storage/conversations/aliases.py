@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 
 from sqlalchemy import delete, insert, or_, select
 
-from registry.storage.channels import ChannelRow, find_channel
+from registry.storage.conversations.channels import ChannelRow, find_channel
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.tables import channel, channel_alias, channel_link
 

@@ -15,8 +15,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, delete, func, insert, select, update
 
 from registry.domain import format_time, now
-from registry.storage.aliases import aliases_by_channel
-from registry.storage.channels import ChannelRow, find_channel
+from registry.storage.conversations.aliases import aliases_by_channel
+from registry.storage.conversations.channels import ChannelRow, find_channel
 from registry.storage.database import ReadTransaction, WriteTransaction, in_parts
 from registry.storage.safety.sealing import seal_of
 from registry.storage.tables import channel, conversation, edit, remote_edit, remote_message

@@ -9,9 +9,9 @@ from difflib import get_close_matches
 from sqlalchemy import ColumnElement, or_, select
 
 from registry.errors import InvalidRequest, NotFound
-from registry.storage.channels import ChannelRow, get_channel, recent_channels
+from registry.storage.conversations.channels import ChannelRow, get_channel, recent_channels
+from registry.storage.conversations.nicknames import numbers_called
 from registry.storage.database import ReadTransaction
-from registry.storage.nicknames import numbers_called
 from registry.storage.tables import channel, channel_alias
 
 SHORTEST_PREFIX = 6

@@ -13,12 +13,12 @@ from sqlalchemy import ColumnElement, Executable, Row, bindparam, delete, func, 
 
 from registry.domain import Project, Role, format_time, preview_of, storable
 from registry.errors import NotFound
-from registry.storage.conditions import given_conditions, is_of_project, is_tagged
+from registry.storage.conversations.conditions import given_conditions, is_of_project, is_tagged
+from registry.storage.conversations.nicknames import check_nickname
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
 from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import Entry
 from registry.storage.index.message_index import TITLE
-from registry.storage.nicknames import check_nickname
 from registry.storage.paging import Page, read_page
 from registry.storage.safety.masking import masked
 from registry.storage.tables import channel, channel_alias, conversation, tag

@@ -11,8 +11,8 @@ from sqlalchemy import delete, insert, select
 
 from registry.domain import new_id, now, preview_of, storable
 from registry.errors import NotFound
+from registry.storage.conversations.messages import get_message
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.messages import get_message
 from registry.storage.tables import conversation, expectation
 
 

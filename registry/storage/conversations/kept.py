@@ -9,7 +9,7 @@ from sqlalchemy import delete, insert, select, update
 
 from registry.domain import new_id, now, storable
 from registry.errors import NotFound
-from registry.storage.channels import channel_item, tags_of
+from registry.storage.conversations.channels import channel_item, tags_of
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.tables import channel, pin, saved_view
 

@@ -10,9 +10,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, func, insert, select, update
 
 from registry.domain import Role, digest_of, format_time, now
-from registry.storage.channels import ChannelRow
+from registry.storage.conversations.channels import ChannelRow
+from registry.storage.conversations.messages import MessageRow
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.messages import MessageRow
 from registry.storage.tables import channel, conversation, edit, remote, remote_edit, remote_message
 
 SETTLED = timedelta(minutes=1)

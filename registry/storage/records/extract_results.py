@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from registry.domain import format_time
 from registry.errors import NotFound
-from registry.storage.aliases import canonical_name
+from registry.storage.conversations.aliases import canonical_name
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.paging import Page, read_page
 from registry.storage.safety.masking import masked
