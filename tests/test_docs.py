@@ -56,7 +56,7 @@ LONGEST_ROADS = {
     "search_sessions": (54, 12),
     "sync": (57, 19),
     "hook": (51, 18),
-    "a page": (28, 0),
+    "a page": (29, 0),
     "a page with words": (63, 13),
 }
 """The files that each road enters, and of these the operation's own. Who makes one shorter lowers its figures."""

@@ -43,8 +43,8 @@ class Stream:
         self._app = app
         given = {"host": "localhost", **headers, **({"last-event-id": last_event_id} if last_event_id else {})}
         sent = [(name.encode(), value.encode()) for name, value in given.items()]
-        self._scope = {"type": "http", "method": "GET", "path": "/bo/events"}
-        self._scope |= {"query_string": query.encode(), "headers": sent}
+        self._scope: dict[str, Any] = {"type": "http", "method": "GET", "path": "/bo/events", "headers": sent}
+        self._scope["query_string"] = query.encode()
         self._sender, self._receiver = anyio.create_memory_object_stream[Message](1000)
         self._gone = anyio.Event()
         self._lines = ""

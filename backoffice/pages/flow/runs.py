@@ -23,10 +23,9 @@ from registry.errors import ErrorCode, InvalidRequest
 from registry.storage.conversations.facets import sources
 from registry.storage.conversations.kept import list_views
 from registry.storage.database import ReadTransaction
-from registry.storage.exchange.change_feed import newest_place
+from registry.storage.exchange.change_feed import shown_place
 from registry.storage.records.executions import get_execution, list_executions
 from registry.storage.records.ratings import rate_execution, rating_of
-from registry.storage.safety.sealing import seal_of
 
 router = APIRouter(prefix="/flow", default_response_class=HTMLResponse)
 
@@ -45,7 +44,7 @@ async def executions_page(request: Request, registry: Stored, client: Asking) ->
     query = given_query(request, ExecutionsQuery, limit=ROWS)
 
     def work(tx: ReadTransaction) -> dict[str, Any]:
-        place = newest_place(tx).shown(seal_of(tx))  # before all that is shown
+        place = shown_place(tx)
         return {
             "place": place,
             "found": list_executions(tx, query.wanted, query.page),

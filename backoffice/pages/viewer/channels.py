@@ -25,10 +25,9 @@ from registry.storage.conversations.kept import list_views, pinned_channels
 from registry.storage.conversations.messages import get_message
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction
-from registry.storage.exchange.change_feed import newest_place
+from registry.storage.exchange.change_feed import shown_place
 from registry.storage.records.executions import get_execution
 from registry.storage.records.extract_results import get_result
-from registry.storage.safety.sealing import seal_of
 
 router = APIRouter(default_response_class=HTMLResponse)
 
@@ -75,8 +74,10 @@ async def channels_page(request: Request, registry: Stored, client: Asking) -> R
     given = {name: request.query_params.get(name, "") for name in FILTERS}
     is_narrowed = any(given.values()) or bool(query.cursor)
 
+    is_newest = not (query.q or query.cursor)
+
     def work(tx: ReadTransaction) -> dict[str, Any]:
-        place = newest_place(tx).shown(seal_of(tx))  # before all that is shown
+        place = shown_place(tx) if is_newest else None
         found = {} if query.q else list_channels(tx, query.wanted, query.page)
         news = channels_since(tx, here.before) if here.before else 0
         return {
@@ -106,7 +107,7 @@ async def channels_page(request: Request, registry: Stored, client: Asking) -> R
         named_days=named_days(request),
         is_home=not is_narrowed,
         address_here=address("/", **given),
-        is_newest=not (query.q or query.cursor),
+        is_newest=is_newest,
         looked=since(here.before),
         can_sync=registry.takes_in,
         chips=chips(query.q or "", shown["understood"]),

@@ -47,7 +47,7 @@ from registry.storage.conversations.message_windows import (
 )
 from registry.storage.conversations.messages import MessageRow, by_ids, by_numbers, get_message
 from registry.storage.database import ReadTransaction
-from registry.storage.exchange.change_feed import newest_place
+from registry.storage.exchange.change_feed import shown_place
 from registry.storage.paging import Page, cursor_of
 from registry.storage.records.extract_results import deliveries_of
 from registry.storage.safety.sealing import seal_of
@@ -88,7 +88,7 @@ async def conversation_page(request: Request, registry: Stored, client: Asking, 
     query = given_query(request, ConversationQuery)
 
     def work(tx: ReadTransaction) -> dict[str, Any]:
-        place = newest_place(tx).shown(seal_of(tx))  # before all that is shown
+        place = shown_place(tx)
         row = _channel(tx, channel, query)
         window = _window(tx, row, query)
         return {

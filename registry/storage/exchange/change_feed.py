@@ -61,6 +61,11 @@ def newest_place(tx: ReadTransaction) -> Place:
     return Place(*last)
 
 
+def shown_place(tx: ReadTransaction) -> str:
+    """The same as one word: a page that is read after it misses nothing from there on."""
+    return newest_place(tx).shown(seal_of(tx))
+
+
 class Listener:
     """One listener's way through the feed.
 
