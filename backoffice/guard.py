@@ -113,7 +113,7 @@ ENDLESS = ("/bo/events", "/mcp")
 
 
 class Answers:
-    """Adds `nosniff` to every answer, and answers HEAD as GET without the body."""
+    """Adds to every answer `nosniff` and that bodies may come as gzip; answers HEAD as GET without the body."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -127,7 +127,9 @@ class Answers:
 
         async def answering(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message)["X-Content-Type-Options"] = "nosniff"
+                headers = MutableHeaders(scope=message)
+                headers["X-Content-Type-Options"] = "nosniff"
+                headers["Accept-Encoding"] = "gzip"  # so may bodies come: RFC 7694
             elif is_head:
                 message = {**message, "body": b""}
             await send(message)

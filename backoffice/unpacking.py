@@ -1,10 +1,10 @@
-"""Request bodies that come compressed, and every answer saying that they may (RFC 7694)."""
+"""Request bodies that come compressed."""
 
 from __future__ import annotations
 
 import zlib
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -26,14 +26,8 @@ class Unpacking:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-
-        async def answering(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                MutableHeaders(scope=message)["Accept-Encoding"] = "gzip"
-            await send(message)
-
         is_packed = Headers(scope=scope).get("content-encoding", "").lower() == "gzip"
-        await self._app(scope, _unpacked(receive) if is_packed else receive, answering)
+        await self._app(scope, _unpacked(receive) if is_packed else receive, send)
 
 
 def _unpacked(receive: Receive) -> Receive:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Literal
 
 from mcp.server import MCPServer
@@ -29,8 +30,6 @@ ADDING = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempoten
 REPLACING = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
 
 BackupPath = Annotated[str, Field(min_length=1, description="its path, or its name in the folder of backups")]
-
-
 Folder = Annotated[str, Field(min_length=1, description="a folder's full path")]
 InCursor = Annotated[bool, Field(description="also inside Cursor's own database; what changes is noted, to undo it")]
 DryRun = Annotated[bool, Field(description="only say what would move")]
@@ -85,70 +84,48 @@ class Migrated(BaseModel):
     in_cursor: dict[str, Any] | None = None
 
 
-def add_archive_tools(server: MCPServer[Any], run: RunOperation, *, is_local: bool) -> None:
-    """Publish the tools. Not `is_local`: others may not choose the files that are written or read here."""
+class ArchiveTools:
+    """What each tool does. Not `is_local`: others may not choose the files that are written or read here."""
 
-    @server.tool(
-        title="Back up all conversations",
-        annotations=ADDING,
-        description="Write a backup of the whole registry and of the clients' own histories into one file. Use it "
-        "when the user asks for a backup, or before something risky.",
-    )
+    def __init__(self, run: RunOperation, *, is_local: bool) -> None:
+        self._run, self._is_local = run, is_local
+
     async def create_backup(
+        self,
         ctx: Context[Any, Any],
         path: Annotated[str | None, Field(min_length=1, description="a new .zip file")] = None,
         stores: Annotated[bool, Field(description="also the clients' own histories, which may be large")] = True,
     ) -> Annotated[CallToolResult, Envelope[BackupMade]]:
-        if path and not is_local:
-            return await _refused("create_backup", path, ctx)
+        if path and not self._is_local:
+            return await self._refused("create_backup", path, ctx)
         request = CreateBackupRequest(query=CreateBackupQuery(path=path, stores=stores), source=_source(ctx))
-        return await _answered("create_backup", request, ctx)
+        return await self._answered("create_backup", request, ctx)
 
-    @server.tool(
-        title="List backups",
-        annotations=READING,
-        description="The backups there are, newest first, each with when it was made and how much it holds.",
-    )
-    async def list_backups(ctx: Context[Any, Any]) -> Annotated[CallToolResult, Envelope[Backups]]:
-        return await _answered("list_backups", ListBackupsRequest(source=_source(ctx)), ctx)
+    async def list_backups(self, ctx: Context[Any, Any]) -> Annotated[CallToolResult, Envelope[Backups]]:
+        return await self._answered("list_backups", ListBackupsRequest(source=_source(ctx)), ctx)
 
-    @server.tool(
-        title="Check a backup",
-        annotations=READING,
-        description="Read every part of a backup and compare it with its SHA-256. Damaged parts are named.",
-    )
     async def validate_backup(
-        ctx: Context[Any, Any], path: BackupPath
+        self, ctx: Context[Any, Any], path: BackupPath
     ) -> Annotated[CallToolResult, Envelope[BackupChecked]]:
-        if _is_outside(path) and not is_local:
-            return await _refused("validate_backup", path, ctx)
+        if self._is_out_of_reach(path):
+            return await self._refused("validate_backup", path, ctx)
         request = ValidateBackupRequest(query=ValidateBackupQuery(path=path), source=_source(ctx))
-        return await _answered("validate_backup", request, ctx)
+        return await self._answered("validate_backup", request, ctx)
 
-    @server.tool(
-        title="Restore a backup",
-        annotations=REPLACING,
-        description="Put a backup in the place of everything the registry holds, only when the user asks for exactly "
-        "that. What is there now is backed up first. Try it with dry_run before.",
-    )
     async def restore_backup(
+        self,
         ctx: Context[Any, Any],
         path: BackupPath,
         rest: Annotated[bool, Field(description="of a damaged backup, what is left")] = False,
         dry_run: Annotated[bool, Field(description="only say what would come back")] = False,
     ) -> Annotated[CallToolResult, Envelope[BackupRestored]]:
-        if _is_outside(path) and not is_local:
-            return await _refused("restore_backup", path, ctx)
+        if self._is_out_of_reach(path):
+            return await self._refused("restore_backup", path, ctx)
         query = RestoreBackupQuery(path=path, rest=rest, dry_run=dry_run)
-        return await _answered("restore_backup", RestoreBackupRequest(query=query, source=_source(ctx)), ctx)
+        return await self._answered("restore_backup", RestoreBackupRequest(query=query, source=_source(ctx)), ctx)
 
-    @server.tool(
-        title="Move a session to another project",
-        annotations=REPLACING,
-        description="Let one past session belong to another project folder, in this registry and, with in_cursor, in "
-        "Cursor's own list, while Cursor does not run. Only when the user asks for it; try it with dry_run before.",
-    )
     async def migrate_session(
+        self,
         ctx: Context[Any, Any],
         session_id: SessionId,
         to: Folder,
@@ -157,18 +134,11 @@ def add_archive_tools(server: MCPServer[Any], run: RunOperation, *, is_local: bo
         mode: Mode = "move",
     ) -> Annotated[CallToolResult, Envelope[Migrated]]:
         query = MigrateQuery(to=to, dry_run=dry_run, in_cursor=in_cursor, mode=mode)
-        return await _answered(
-            "migrate_session", MigrateRequest(channel=session_id, query=query, source=_source(ctx)), ctx
-        )
+        request = MigrateRequest(channel=session_id, query=query, source=_source(ctx))
+        return await self._answered("migrate_session", request, ctx)
 
-    @server.tool(
-        title="Move a project's sessions",
-        annotations=REPLACING,
-        description="Let all past sessions of a folder that was renamed or moved belong to where it is now, in this "
-        "registry and, with in_cursor, in Cursor's own list, while Cursor does not run. Only when the user asks for "
-        "it; try it with dry_run before.",
-    )
     async def migrate_workspace(
+        self,
         ctx: Context[Any, Any],
         workspace: Folder,
         to: Folder,
@@ -177,22 +147,75 @@ def add_archive_tools(server: MCPServer[Any], run: RunOperation, *, is_local: bo
         mode: Mode = "move",
     ) -> Annotated[CallToolResult, Envelope[Migrated]]:
         query = MigrateQuery(workspace=workspace, to=to, dry_run=dry_run, in_cursor=in_cursor, mode=mode)
-        return await _answered("migrate_workspace", MigrateRequest(query=query, source=_source(ctx)), ctx)
+        request = MigrateRequest(query=query, source=_source(ctx))
+        return await self._answered("migrate_workspace", request, ctx)
 
-    async def _answered(tool: str, request: Request, ctx: Context[Any, Any]) -> CallToolResult:
-        return reply(tool, await run(request, client_name(ctx)))
+    async def _answered(self, tool: str, request: Request, ctx: Context[Any, Any]) -> CallToolResult:
+        return reply(tool, await self._run(request, client_name(ctx)))
 
-    async def _refused(tool: str, path: str, ctx: Context[Any, Any]) -> CallToolResult:
+    def _is_out_of_reach(self, path: str) -> bool:
+        return not self._is_local and ("/" in path or "\\" in path)
+
+    async def _refused(self, tool: str, path: str, ctx: Context[Any, Any]) -> CallToolResult:
         error = InvalidRequest(
             "This server reads and writes no files for others.",
             f"path: given {path!r}; allowed over HTTP: a backup's name as list_backups gives it, or none",
         )
         client = client_name(ctx)
-        return reply(tool, await run(refusal(tool, error, client), client))
+        return reply(tool, await self._run(refusal(tool, error, client), client))
+
+    def declared(self) -> Iterable[tuple[Callable[..., Any], str, ToolAnnotations, str]]:
+        """Each tool with its title, its hints, and what an AI is told of it."""
+        return (
+            (
+                self.create_backup,
+                "Back up all conversations",
+                ADDING,
+                "Write a backup of the whole registry and of the clients' own histories into one file. Use it "
+                "when the user asks for a backup, or before something risky.",
+            ),
+            (
+                self.list_backups,
+                "List backups",
+                READING,
+                "The backups there are, newest first, each with when it was made and how much it holds.",
+            ),
+            (
+                self.validate_backup,
+                "Check a backup",
+                READING,
+                "Read every part of a backup and compare it with its SHA-256. Damaged parts are named.",
+            ),
+            (
+                self.restore_backup,
+                "Restore a backup",
+                REPLACING,
+                "Put a backup in the place of everything the registry holds, only when the user asks for exactly "
+                "that. What is there now is backed up first. Try it with dry_run before.",
+            ),
+            (
+                self.migrate_session,
+                "Move a session to another project",
+                REPLACING,
+                "Let one past session belong to another project folder, in this registry and, with in_cursor, in "
+                "Cursor's own list, while Cursor does not run. Only when the user asks for it; try it with dry_run "
+                "before.",
+            ),
+            (
+                self.migrate_workspace,
+                "Move a project's sessions",
+                REPLACING,
+                "Let all past sessions of a folder that was renamed or moved belong to where it is now, in this "
+                "registry and, with in_cursor, in Cursor's own list, while Cursor does not run. Only when the user "
+                "asks for it; try it with dry_run before.",
+            ),
+        )
 
 
-def _is_outside(path: str) -> bool:
-    return "/" in path or "\\" in path
+def add_archive_tools(server: MCPServer[Any], run: RunOperation, *, is_local: bool) -> None:
+    """Publish the tools, each as the table says."""
+    for tool, title, hints, description in ArchiveTools(run, is_local=is_local).declared():
+        server.add_tool(tool, title=title, annotations=hints, description=description)
 
 
 def _source(ctx: Context[Any, Any]) -> str:
