@@ -5,8 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
 from typing import TYPE_CHECKING, Any
 
 import langsmith
@@ -42,6 +49,8 @@ runs = logging.getLogger(RUNS)
 
 ASKING = 8
 """So many questions are worked on at a time; what is to be stored comes between them."""
+GIVING_WAY_S = 0.5
+"""What nobody waits for goes on after so long, however much is asked."""
 
 
 class Orchestrator:
@@ -70,6 +79,9 @@ class Orchestrator:
         self._resends = Resends()
         self._asking = asyncio.Semaphore(ASKING)
         self._asked_at = float("-inf")
+        self._waiting = 0
+        self._is_quiet = asyncio.Event()
+        self._is_quiet.set()
         self._running: dict[str, Recorder] = {}
         self.observers: list[Callable[[Execution], None]] = []
         """Told of every run when it has ended, for the counts of this process."""
@@ -104,7 +116,7 @@ class Orchestrator:
         self._running[recorder.id] = recorder
         current = EXECUTION.set(recorder.id)
         try:
-            with span(
+            with self._waited_for(0 if isinstance(given, ImportRequest) else 1), span(
                 f"invoke_workflow {recorder.operation}",
                 gen_ai__operation__name="invoke_workflow",
                 gen_ai__workflow__name=recorder.operation,
@@ -147,10 +159,38 @@ class Orchestrator:
         """The runs of this process that have not ended, the latest first, as lists show runs (docs/interface.md)."""
         return [recorder.as_item() for recorder in reversed(self._running.values())]
 
-    async def _refresh(self) -> None:
+    def _before_reading(self, access: Access | None) -> Callable[[], Awaitable[Syncing | None]] | None:
+        if not self.before_reading:
+            return None
+        return self._bring_up_to_date_silently if access and access.is_restricted else self._bring_up_to_date
+
+    async def _bring_up_to_date(self) -> Syncing | None:
+        """What comes before reading; who waits for a sync is not who it has to give way to."""
+        with self._waited_for(-1):
+            return await self.before_reading() if self.before_reading else None
+
+    async def _bring_up_to_date_silently(self) -> None:
         """Bring the registry up to date, without telling how much there was to read: it is of others."""
-        if self.before_reading:
-            await self.before_reading()
+        await self._bring_up_to_date()
+
+    @contextmanager
+    def _waited_for(self, by: int) -> Iterator[None]:
+        """Meanwhile so many more wait for an answer."""
+        self._count_waiting(by)
+        try:
+            yield
+        finally:
+            self._count_waiting(-by)
+
+    def _count_waiting(self, by: int) -> None:
+        self._waiting += by
+        (self._is_quiet.clear if self._waiting else self._is_quiet.set)()
+
+    async def give_way(self) -> None:
+        """Wait until nobody waits for an answer, but not for ever: for work that nobody waits for."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(GIVING_WAY_S):
+                await self._is_quiet.wait()
 
     def _turn(self, request: Request) -> AbstractAsyncContextManager[None]:
         return self._asking if request.operation in READING else nullcontext()
@@ -198,7 +238,7 @@ class Orchestrator:
             search_budget=self._search_budget,
             answer_characters=self._answer_characters,
             actions=self._actions,
-            before_reading=self._refresh if access and access.is_restricted else self.before_reading,
+            before_reading=self._before_reading(access),
             meaning=self.meaning,
             writer=self._writer,
             shelf=self._shelf,

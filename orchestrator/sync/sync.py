@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-BATCH_MESSAGES, SHARED_BATCH_MESSAGES = 1000, 50
+BATCH_MESSAGES, SHARED_BATCH_MESSAGES = 1000, 20
 """About so many messages are stored in one transaction, and while others ask something: they wait for its end."""
 OTHERS_S = 10.0
 """Who asked something may ask again, for so long."""
@@ -109,7 +109,7 @@ async def _sync_store(
     read_again: set[str] = set()
     tell = await _teller(reader, store, report, progress)
     batches = _batches(_findings(reader, store, seen, report), report, orchestrator)
-    while (batch := await asyncio.to_thread(next, batches, None)) is not None:
+    while (batch := await _next(batches, orchestrator)) is not None:
         for stored, new_count in await _stored(orchestrator, batch, report):
             read_again.update(one.key for one in stored)
             report.new_messages += new_count
@@ -129,6 +129,14 @@ async def _sync_store(
     report.has_news = report.parsed > 0 or any(one not in left_skipped for one in state.skipped)
     if report.has_news or state.stamp != left_stamp or not report.is_as_left(left_skipped):
         await orchestrator.registry.write(lambda tx: save_store(tx, state))
+
+
+async def _next(batches: Iterator[list[FoundSession]], orchestrator: Orchestrator) -> list[FoundSession] | None:
+    """The next batch, read and to be stored while nobody waits for something else, if that can be."""
+    await orchestrator.give_way()
+    batch = await asyncio.to_thread(next, batches, None)
+    await orchestrator.give_way()
+    return batch
 
 
 async def _stored(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,6 +42,9 @@ async def run_sync(orchestrator: Orchestrator, home: Path) -> dict[str, StoreRep
 async def channels(orchestrator: Orchestrator) -> list[dict[str, Any]]:
     page = await orchestrator.registry.read(lambda tx: list_channels(tx, ChannelFilter(), Page(limit=100)))
     return list(page["items"])
+
+
+HELLO = [{"role": "user", "text": "Hello."}, {"role": "assistant", "text": "Hello, what is it?"}]
 
 
 async def texts(orchestrator: Orchestrator, channel: str, *roles: str) -> list[str]:
@@ -240,6 +245,62 @@ async def test_while_somebody_asks_a_sync_stores_little_at_a_time(
     await run_sync(orchestrator, empty_home)
     runs = await orchestrator.registry.read(lambda tx: list_executions(tx, ExecutionFilter(operation="import"), Page()))
     assert runs["total"] == batches
+
+
+async def test_a_sync_gives_way_to_those_who_wait_for_an_answer(
+    orchestrator: Orchestrator, empty_home: Path, claude: Path
+) -> None:
+    write(claude, two_turns())
+    asked, answered = asyncio.Event(), asyncio.Event()
+
+    async def slow() -> None:
+        asked.set()
+        await answered.wait()
+
+    orchestrator.before_reading = slow
+    waiting = asyncio.create_task(orchestrator.run({"operation": "list", "query": {}}))
+    await asked.wait()
+    await asyncio.wait_for(orchestrator.give_way(), 60)  # who asked waits for the sync itself
+    answered.set()
+    await waiting
+    orchestrator.before_reading = None
+
+    holding, let_go = threading.Event(), threading.Event()
+
+    def hold(_: object) -> None:
+        holding.set()
+        let_go.wait(60)
+
+    writer = asyncio.create_task(orchestrator.registry.write(hold))
+    await asyncio.to_thread(holding.wait, 60)
+    logging = asyncio.create_task(
+        orchestrator.run({"operation": "conversation_log", "channel": "c", "source": "cursor", "messages": HELLO})
+    )
+    await asyncio.sleep(0)
+    giving_way = asyncio.create_task(orchestrator.give_way())
+    await asyncio.sleep(0)
+    assert not giving_way.done()
+    let_go.set()
+    assert (await logging)["success"]
+    await asyncio.gather(giving_way, writer)
+
+
+async def test_a_sync_begins_to_read_when_it_may(
+    orchestrator: Orchestrator, empty_home: Path, claude: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(claude, two_turns())
+    called, quiet = asyncio.Event(), asyncio.Event()
+
+    async def give_way() -> None:
+        called.set()
+        await quiet.wait()
+
+    monkeypatch.setattr(orchestrator, "give_way", give_way)
+    syncing = asyncio.create_task(run_sync(orchestrator, empty_home))
+    await asyncio.wait_for(called.wait(), 60)
+    assert await channels(orchestrator) == []
+    quiet.set()
+    assert (await syncing)["claude-code"].new_messages == 4
 
 
 async def test_two_sub_agents_with_the_same_short_id_stay_two_and_both_can_be_opened(
