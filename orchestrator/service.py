@@ -116,13 +116,16 @@ class Orchestrator:
         self._running[recorder.id] = recorder
         current = EXECUTION.set(recorder.id)
         try:
-            with self._waited_for(0 if isinstance(given, ImportRequest) else 1), span(
-                f"invoke_workflow {recorder.operation}",
-                gen_ai__operation__name="invoke_workflow",
-                gen_ai__workflow__name=recorder.operation,
-                ctxr__execution__id=recorder.id,
-                ctxr__door=door,
-            ) as failed:
+            with (
+                self._waited_for(0 if isinstance(given, ImportRequest) else 1),
+                span(
+                    f"invoke_workflow {recorder.operation}",
+                    gen_ai__operation__name="invoke_workflow",
+                    gen_ai__workflow__name=recorder.operation,
+                    ctxr__execution__id=recorder.id,
+                    ctxr__door=door,
+                ) as failed,
+            ):
                 answer = await self._recorded(given, recorder, access)
                 if not (answer["success"] or answer["error"]["code"] == ErrorCode.NOT_FOUND):
                     failed(answer["error"]["code"])

@@ -17,6 +17,7 @@ from orchestrator.sync.store_report import StoreReport
 from registry.domain import now
 from registry.errors import RegistryError
 from registry.storage.client_stores import StoreState, save_store, seen_sessions, store_as_left
+from registry.text.analysis.analyzer import forget_analyzed
 from sources.base import Counts, FoundSession, Places, Skipped, Source
 
 if TYPE_CHECKING:
@@ -108,7 +109,8 @@ async def _sync_store(
         return
     read_again: set[str] = set()
     tell = await _teller(reader, store, report, progress)
-    batches = _batches(_findings(reader, store, seen, report), report, orchestrator)
+    sessions = _sessions(reader, store, seen, is_new=left_stamp is None)
+    batches = _batches(_findings(sessions, report), report, orchestrator)
     while (batch := await _next(batches, orchestrator)) is not None:
         for stored, new_count in await _stored(orchestrator, batch, report):
             read_again.update(one.key for one in stored)
@@ -116,6 +118,7 @@ async def _sync_store(
             report.parsed += len(stored)
             report.seen += sum(one.key not in seen for one in stored)
         tell()
+    forget_analyzed()
     report.keep(left_skipped, read_again)
     state = StoreState(
         report.source,
@@ -197,19 +200,30 @@ def _left(
     return store_as_left(tx, report.source, report.path), seen_sessions(tx, report.source, report.path)
 
 
-def _findings(
-    reader: Source, store: Path, seen: Mapping[str, str], report: StoreReport
+def _sessions(
+    reader: Source, store: Path, seen: Mapping[str, str], *, is_new: bool
 ) -> Iterator[FoundSession | Skipped]:
-    """What the reader finds; a store that cannot be read as a whole is one more thing passed over."""
+    """What the reader finds, as soon as it is asked for; a big store that was never read is read ahead."""
+    if is_new and not seen:
+        from orchestrator.sync.reading_ahead import is_worth_it, read_ahead  # once in a store's life
+
+        if is_worth_it(reader, store):
+            yield from read_ahead(reader, store)
+            return
+    yield from reader.sessions(store, seen)
+
+
+def _findings(sessions: Iterator[FoundSession | Skipped], report: StoreReport) -> Iterator[FoundSession | Skipped]:
+    """What is found; a store that cannot be read as a whole is one more thing passed over."""
     try:
-        yield from reader.sessions(store, seen)
+        yield from sessions
     except RegistryError as exc:
         report.is_complete = False
-        yield Skipped(str(store), f"{exc.message} {exc.details}".strip())
+        yield Skipped(report.path, f"{exc.message} {exc.details}".strip())
     except Exception as exc:  # a reader's mistake must not hide the other stores
-        logger.exception("Reading %s failed", store)
+        logger.exception("Reading %s failed", report.path)
         report.is_complete = False
-        yield Skipped(str(store), f"the reader failed: {type(exc).__name__}: {exc}")
+        yield Skipped(report.path, f"the reader failed: {type(exc).__name__}: {exc}")
 
 
 def _batches(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from secrets import token_bytes
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -13,8 +13,8 @@ from registry.storage.database import ReadTransaction, WriteTransaction, insert_
 from registry.storage.tables import registry_key
 
 _KEYS: WeakKeyDictionary[Engine, bytes] = WeakKeyDictionary()
-_CLEAN: dict[bytes, set[int]] = {}
-"""By key, the hashes of texts in which nothing was found: a chat that is sent again is not looked through again."""
+_CLEAN: set[int] = set()
+"""The hashes of texts in which nothing was found: a chat that is sent again is not looked through again."""
 _MOST_CLEAN = 200_000
 
 
@@ -79,8 +79,7 @@ def _mask_item(name: object, value: Any, key: bytes) -> Any:
 def _mask_text(text: str, key: bytes) -> str:
     if len(text) < _SHORTEST:
         return text
-    clean = _CLEAN.setdefault(key, set())
-    if hash(text) in clean:
+    if hash(text) in _CLEAN:
         return text
     from registry.text.privacy.secrets import (
         mask_secrets,  # its patterns are needed where something is stored, and only there
@@ -88,10 +87,15 @@ def _mask_text(text: str, key: bytes) -> str:
 
     found = mask_secrets(text, key)
     if found == text:
-        if len(clean) >= _MOST_CLEAN:
-            clean.clear()
-        clean.add(hash(text))
+        note_clean([text])
     return found
+
+
+def note_clean(texts: Iterable[str]) -> None:
+    """In these no secret was found."""
+    if len(_CLEAN) >= _MOST_CLEAN:
+        _CLEAN.clear()
+    _CLEAN.update(map(hash, texts))
 
 
 _SHORTEST = 8

@@ -6,7 +6,7 @@ from by analysing the stored text again.
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from functools import lru_cache
 from itertools import chain
@@ -77,7 +77,26 @@ def analyze(text: str) -> list[str]:
     A token has 1 to 64 lower-case letters and digits (Unicode L*, N*), nothing else: FTS5's unicode61 and
     PostgreSQL's tsvector both take it as one word.
     """
+    known = _ANALYZED.pop(text, None)
+    if known is not None:
+        return known.split()
     return list(dict.fromkeys(chain.from_iterable(map(word_tokens, dict.fromkeys(_raw_words(text))))))
+
+
+def note_analyzed(tokens: Mapping[str, str]) -> None:
+    """What another process has found of some texts, so that `analyze` need not, once. A space parts the tokens."""
+    _ANALYZED.update(tokens)
+    for text in list(_ANALYZED)[:-_MOST_ANALYZED]:  # nobody has asked for these
+        _ANALYZED.pop(text, None)
+
+
+def forget_analyzed() -> None:
+    """Drop what nobody has asked for."""
+    _ANALYZED.clear()
+
+
+_ANALYZED: dict[str, str] = {}
+_MOST_ANALYZED = 2000
 
 
 def words(text: str) -> list[Word]:
