@@ -145,6 +145,8 @@ def storable(value: Any) -> Any:
             return str(value)
         case str():
             return _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", value)
+        case None | int() | float():  # to ask whether they are mappings takes longest
+            return value
         case Mapping():
             return {storable(str(key)): storable(item) for key, item in value.items()}
         case list() | tuple():

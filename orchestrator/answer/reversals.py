@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from functools import cache, partial
 from typing import NamedTuple
 
 from orchestrator.answer.relevance import Judged
@@ -77,7 +78,7 @@ def second_thoughts(
 ) -> dict[str, MessageRow]:
     """For the ids of the best messages, later ones in these channels that take them back."""
     taken: dict[str, MessageRow] = {}
-    for one in best[:HITS]:
+    for one in best[:HITS] if among else ():
         shared = _sharing(found, one.ranked.candidate, among)
         numbers = sorted(shared, key=lambda number: (-shared[number][0], -number))[:LATER]
         rows = by_numbers(tx, [one.ranked.candidate.number, *numbers]) if numbers else []
@@ -88,21 +89,27 @@ def second_thoughts(
     return taken
 
 
-def _sharing(found: SearchResult, hit: Candidate, among: Collection[int]) -> dict[int, tuple[float, frozenset[str]]]:
-    """The messages that share enough of a wording with a hit: how much, and by which tokens."""
-    sharing: dict[int, tuple[float, frozenset[str]]] = {}
+Shared = tuple[float, frozenset[str]]
+"""How much of a wording two messages share, and by which tokens."""
+
+
+def _sharing(found: SearchResult, hit: Candidate, among: Collection[int]) -> dict[int, Shared]:
+    """The messages that share enough of a wording with a hit, by their numbers."""
+    sharing: dict[int, Shared] = {}
     for wording in found.wordings:
         own = wording.candidates.get(hit.number)
+        shared = cache(partial(_shared, wording, wording.weights))  # thousands of messages hold the same few terms
         for other in wording.candidates.values() if own else ():
-            held = own.held & other.held if own else 0
-            share = weight_of(held, wording.weights) / wording.full if other.channel_id in among else 0.0
-            if other.number != hit.number and share >= max(SHARE, sharing.get(other.number, (0.0,))[0]):
-                sharing[other.number] = share, _tokens(wording, held)
+            if own and other.channel_id in among and other.number != hit.number:
+                held = shared(own.held & other.held)
+                if held[0] >= max(SHARE, sharing.get(other.number, held)[0]):
+                    sharing[other.number] = held
     return sharing
 
 
-def _tokens(wording: Wording, held: int) -> frozenset[str]:
-    return frozenset(term.token for place, term in enumerate(wording.terms) if held >> place & 1)
+def _shared(wording: Wording, weights: Sequence[float], held: int) -> Shared:
+    tokens = frozenset(term.token for place, term in enumerate(wording.terms) if held >> place & 1)
+    return weight_of(held, weights) / wording.full, tokens
 
 
 def _is_later(row: MessageRow, earlier: MessageRow) -> bool:

@@ -133,7 +133,7 @@ def seqs_of(tx: ReadTransaction, channel_number: int, roles: Sequence[str]) -> l
         conversation.c.role.in_(roles),
         conversation.c.deleted.is_(False),
     )
-    return list(tx.execute(query.order_by(conversation.c.timestamp, conversation.c.number)).scalars())
+    return list(tx.execute(query.order_by(conversation.c.timestamp, conversation.c.number)).scalars().all())
 
 
 def _in_order(rows: Sequence[MessageRow]) -> list[MessageRow]:

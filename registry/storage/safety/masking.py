@@ -55,6 +55,8 @@ def mask_value(value: Any, key: bytes) -> Any:
     match value:
         case str():
             return _mask_text(value, key)
+        case None | int() | float():  # most of a record; to ask whether they are mappings takes longest
+            return value
         case Mapping():
             return {mask_value(name, key): _mask_item(name, held, key) for name, held in value.items()}
         case list() | tuple():

@@ -17,6 +17,8 @@ def visible_in(value: Any) -> Any:
     match value:
         case str():
             return visible(value)
+        case None | int() | float():  # to ask whether they are mappings takes longest
+            return value
         case Mapping():
             return {name: visible_in(item) for name, item in value.items()}
         case list() | tuple():
@@ -55,6 +57,8 @@ def shown(value: Any) -> Any:
     match value:
         case str():
             return visible(value)
+        case None | int() | float():  # to ask whether they are mappings takes longest
+            return value
         case Mapping():
             return {name: shown(item) for name, item in value.items() if item is not None}
         case list() | tuple():

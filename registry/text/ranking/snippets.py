@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 from registry.text.analysis.analyzer import IDENTIFIER_PREFIX, KEY_PREFIX, Kind, analyze, identifier_part_spans, words
@@ -63,19 +64,25 @@ def _word_hits(line: str, query: ParsedQuery) -> Iterator[Range]:
 
 def _piece_hits(piece: str, tokens: frozenset[str]) -> Iterator[Range]:
     """A Korean word is hit where its bigrams are, an identifier in its parts or as a whole."""
-    found = tokens & frozenset(analyze(piece))
+    found = tokens & _tokens_of(piece)
     if not found:
         return
     kinds = {word.kind for word in words(piece)}
     if kinds <= {Kind.IDENTIFIER} and piece.isascii() and not any(map(_is_whole, found)):
         for start, end in identifier_part_spans(piece):
-            if tokens & frozenset(analyze(piece[start:end])):
+            if tokens & _tokens_of(piece[start:end]):
                 yield start, end
     elif kinds <= {Kind.HANGUL, Kind.SPACELESS} and not any(token.startswith(KEY_PREFIX) for token in found):
         yield from ((at, at + 2) for at in range(len(piece) - 1) if piece[at : at + 2] in found)
         yield from ((at, at + 1) for at in range(len(piece)) if len(piece) == 1 and piece in found)
     else:
         yield 0, len(piece)
+
+
+@lru_cache(5_000)
+def _tokens_of(piece: str) -> frozenset[str]:
+    """Of some thousand pieces that one search looks at most stand in several messages."""
+    return frozenset(analyze(piece))
 
 
 def _is_whole(token: str) -> bool:
