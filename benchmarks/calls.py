@@ -16,8 +16,8 @@ from benchmarks.figures import Comparison, Spread
 from benchmarks.setup import servers
 from benchmarks.setup.conversations import Message, conversation, questions
 
-CALLS = 200
-WARM_UP = 20
+CALLS = 100
+WARM_UP = 10
 STORED = 100  # messages of a conversation before the measured turn
 CHANNEL_SIZE = 10_000
 SEND_AT_ONCE = 500

@@ -28,9 +28,9 @@ from benchmarks.sync import SYNC, at_home
 
 SESSIONS = {"claude-code": 1500, "codex": 750}
 MESSAGES = MESSAGES_EACH * sum(SESSIONS.values())
-ROUNDS = 3
-IDLE_ROUNDS = 10
-SEARCHES = 20
+ROUNDS = 1
+IDLE_ROUNDS = 5
+SEARCHES = 10
 
 HEADS = ("medians", "fast-resume", "ctxr")
 

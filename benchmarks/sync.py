@@ -17,6 +17,7 @@ from typing import Any
 import httpx
 from mcp import Client
 
+from benchmarks.breakdown import EXECUTIONS
 from benchmarks.figures import Spread
 from benchmarks.setup import servers
 from benchmarks.setup.conversations import conversation
@@ -24,6 +25,7 @@ from benchmarks.setup.homes import write_home
 
 SESSIONS = {"claude-code": 1500, "codex": 750, "cursor": 750}
 TURN = 6  # messages of a call that logs a conversation meanwhile
+QUIET = 100  # such calls when all is in
 
 HEADS = ("sync of three clients' stores", "sessions", "messages", "seconds", "CPU s", "messages/s", "peak MB")
 SYNC = (sys.executable, "-m", "cli.entry", "sync", "--json")
@@ -76,7 +78,22 @@ def at_home(home: Path) -> Mapping[str, str]:
     return inherited | {"CTXR_HOME": str(home / "registry"), "HOME": str(home)}
 
 
-async def meanwhile() -> Spread:
+@dataclass(frozen=True)
+class Meanwhile:
+    """What a client waits that logs a turn while a server brings in histories, and when all is in."""
+
+    during: Spread
+    quiet: Spread
+    longest_import: float
+    """Milliseconds of the longest of the imports that were recorded last: who logs waits for its end."""
+
+    def __str__(self) -> str:
+        ratios = f"{self.during.p50 / self.quiet.p50:.1f} / {self.during.p95 / self.quiet.p95:.1f}"
+        longest = f"longest import at a time {self.longest_import:.0f}"
+        return f"{self.during}, when all is in {self.quiet}, ratio {ratios}; {longest}"
+
+
+async def meanwhile() -> Meanwhile:
     """How long a client waits that logs a turn while a server brings in these stores for the first time."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
@@ -84,18 +101,26 @@ async def meanwhile() -> Spread:
         registry = home / "registry"
         registry.mkdir()
         with servers.http(servers.PRODUCT_HTTP, registry, at_home(home)) as address:
-            return Spread.of(await _log_until_all_is_in(address))
+            async with Client(f"{address}/mcp") as client, httpx.AsyncClient(base_url=address) as browser:
+                return await _log_until_all_is_in(client, browser)
 
 
-async def _log_until_all_is_in(address: str) -> list[float]:
-    waited: list[float] = []
-    async with Client(f"{address}/mcp") as client, httpx.AsyncClient(base_url=address) as browser:
-        while True:
-            turn = {"channel": f"meanwhile_{len(waited)}", "messages": conversation(len(waited), TURN)}
-            started = time.perf_counter()
-            answer = await client.call_tool("conversation_log", turn)
-            waited.append(time.perf_counter() - started)
-            assert not answer.is_error, answer.content
-            channels = (await browser.get("/bo/channels", params={"limit": 1})).json()["total"]
-            if channels >= sum(SESSIONS.values()) + len(waited):
-                return waited
+async def _log_until_all_is_in(client: Client, browser: httpx.AsyncClient) -> Meanwhile:
+    during: list[float] = []
+    channels = 0
+    while channels < sum(SESSIONS.values()) + len(during):
+        during.append(await _log(client, len(during)))
+        channels = (await browser.get("/bo/channels", params={"limit": 1})).json()["total"]
+    imports = await browser.get(EXECUTIONS, params={"operation": "import", "limit": 50})
+    newest = imports.raise_for_status().json()["items"]
+    quiet = [await _log(client, len(during) + more) for more in range(QUIET)]
+    return Meanwhile(Spread.of(during), Spread.of(quiet), max(one["duration_ms"] for one in newest))
+
+
+async def _log(client: Client, number: int) -> float:
+    turn = {"channel": f"meanwhile_{number}", "messages": conversation(number, TURN)}
+    started = time.perf_counter()
+    answer = await client.call_tool("conversation_log", turn)
+    took = time.perf_counter() - started
+    assert not answer.is_error, answer.content
+    return took

@@ -79,9 +79,10 @@ def _chunks_of(name: str, store: Path) -> Iterator[Chunk]:
 
 def _next_chunk(told: IO[bytes]) -> Chunk | None:
     try:
-        return pickle.load(told)  # noqa: S301, our own process
-    except Exception as exc:
+        chunk: Chunk | None = pickle.load(told)  # noqa: S301, our own process
+    except Exception as exc:  # nothing is said of what comes out of half an answer, or of another version's
         raise _Failed from exc
+    return chunk
 
 
 @contextmanager
