@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from orchestrator.answer.delivery import cut_text
-from registry.domain import format_time, is_within, preview_of
-from registry.search.retrieval import SearchResult
+from registry.domain import Role, format_time, is_within, preview_of
+from registry.search.retrieval import LOOKED_AT, SearchResult
 from registry.search.scope import Scope
-from registry.storage.conversations.channels import ChannelRow
+from registry.storage.conversations.channels import ChannelRow, channels_by_number
 from registry.storage.conversations.messages import MessageRow, by_numbers, messages_of
 from registry.storage.database import ReadTransaction
 from registry.text.ranking.confidence import Confidence
 from registry.text.ranking.snippets import snippet
+from registry.text.request.understanding import asks_to_go_on
+from registry.text.times.spans import Span
 
 CLOSE = 0.85
 """A channel that scores so much of the best one may as well be meant: its best passages are given, too."""
@@ -25,28 +27,82 @@ EVIDENCE = 160
 """Characters of the line that speaks for a candidate."""
 
 
-def own_first(
-    candidates: Sequence[tuple[ChannelRow, float]], folder: str | None, found: SearchResult
+def most_likely_first(
+    tx: ReadTransaction,
+    scores: Sequence[tuple[int, float]],
+    found: SearchResult,
+    dates: Sequence[Span] = (),
+    folder: str | None = None,
 ) -> list[tuple[ChannelRow, float]]:
-    """The same, but one of the folder that is worked in comes before those that it is close to: in score, or where it
-    holds as much of the request as the best and only the lengths of messages tell them apart."""
-    if folder is None or not candidates:
-        return list(candidates)
+    """The channels of these scores; of close ones those of a date in the request come first, and of the asking folder.
+
+    One that was found only because another was asked for in it stands behind the first that speaks of it itself.
+    """
+    known = channels_by_number(tx, [number for number, _ in scores])
+    best = [(known[number], score) for number, score in scores if number in known]
+    if folder is not None:
+        best = _preferred(best, found, lambda row: _is_in(row.project_path, folder))
+    if dates:
+        best = _preferred(best, found, lambda row: any(_is_of(row, span) for span in dates))
+    return _asking_ones_behind(tx, best, found)
+
+
+def _preferred(
+    candidates: Sequence[tuple[ChannelRow, float]], found: SearchResult, is_meant: Callable[[ChannelRow], bool]
+) -> list[tuple[ChannelRow, float]]:
+    """The same, but one that is meant comes before those that it is close to: in score, or where it holds as much of
+    the request as the best and only the lengths of messages tell them apart."""
+    if not candidates:
+        return []
     first, best = candidates[0]
     held = found.words_in(first.number)
 
     def gained(row: ChannelRow, score: float) -> float:
-        if not _is_in(row.project_path, folder):
+        if not is_meant(row):
             return score
         holds_as_much = score >= COMPARABLE * best and found.words_in(row.number) >= held
         return max(score / CLOSE, best if holds_as_much else 0.0)
 
     scored = [(row, gained(row, score)) for row, score in candidates]
-    return sorted(scored, key=lambda one: (-one[1], not _is_in(one[0].project_path, folder)))
+    return sorted(scored, key=lambda one: (-one[1], not is_meant(one[0])))
 
 
 def _is_in(path: str | None, folder: str) -> bool:
     return path is not None and is_within(path, folder)
+
+
+def _is_of(row: ChannelRow, span: Span) -> bool:
+    return bool(span.start and span.end and row.created_at <= span.end and row.updated_at >= span.start)
+
+
+def _asking_ones_behind(
+    tx: ReadTransaction, candidates: list[tuple[ChannelRow, float]], found: SearchResult
+) -> list[tuple[ChannelRow, float]]:
+    asking = 0
+    while asking < len(candidates) and _only_asks(tx, candidates[asking][0], found):
+        asking += 1
+    held = max((found.words_in(row.number) for row, _ in candidates[:asking]), default=0)
+    speaking = next((at for at, (row, _) in enumerate(candidates) if at >= asking and _holds(row, found, held)), None)
+    if not asking or speaking is None:
+        return candidates
+    meant = candidates[speaking]
+    rest = [one for one in candidates if one is not meant]
+    return [(meant[0], rest[0][1]), *rest]
+
+
+def _holds(row: ChannelRow, found: SearchResult, words: int) -> bool:
+    return found.words_in(row.number) >= max(words, 1)
+
+
+def _only_asks(tx: ReadTransaction, row: ChannelRow, found: SearchResult) -> bool:
+    """Whether the words stand in nothing of a channel but requests to go on with another conversation."""
+    inside = [
+        one.candidate.number
+        for one in found.ranked
+        if one.candidate.channel_id == row.number and one.candidate.number in found.matched
+    ]
+    said = by_numbers(tx, inside[:LOOKED_AT])
+    return bool(said) and all(one.role == Role.USER and asks_to_go_on(one.text) for one in said)
 
 
 def beside(

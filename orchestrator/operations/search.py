@@ -10,6 +10,7 @@ from typing import Any
 from orchestrator.answer.delivery import delivered, message_dict
 from orchestrator.answer.fitting import as_many_as_fit, fitted, tokens_for
 from orchestrator.answer.looking_up import ask, find, local_time, understood, without_the_asking_chat
+from orchestrator.answer.other_channels import most_likely_first
 from orchestrator.answer.other_times import About, nearest_about
 from orchestrator.answer.relevance import Judged, best_channels, confidence_in, explanation, guess, judge, outcome
 from orchestrator.answer.size import fits
@@ -36,6 +37,8 @@ from registry.text.request.understanding import Understood, understand
 
 MATCHES = 3
 """How many matches of a session are shown."""
+HEAD = 6
+"""So many of the best sessions are looked at for what else speaks for them than their scores."""
 
 
 LEAST_COVERAGE = 0.2
@@ -251,7 +254,7 @@ def _latest(tx: ReadTransaction, run: Run, data: SessionsFound) -> tuple[list[di
 def _best_sessions(
     tx: ReadTransaction, run: Run, query: SessionsQuery, found: Found
 ) -> tuple[list[dict[str, Any]], int]:
-    scores = best_channels(found.result, found.verdicts)
+    scores = _most_likely_first(tx, best_channels(found.result, found.verdicts), found)
     page = scores[query.offset : query.offset + query.limit]
     items = _session_items(tx, run, [number for number, _ in page])
     run.recorder.explain(
@@ -274,6 +277,14 @@ def _best_sessions(
         for number, score in page
         if number in items
     ], len(scores)
+
+
+def _most_likely_first(
+    tx: ReadTransaction, scores: Sequence[tuple[int, float]], found: Found
+) -> list[tuple[int, float]]:
+    """The same, the first of them in the order of `extract`."""
+    head = most_likely_first(tx, scores[:HEAD], found.result, found.read.dates)
+    return [*((row.number, score) for row, score in head), *scores[HEAD:]]
 
 
 def _by_channel(verdicts: Iterable[Judged], most: int | None = None) -> dict[int, list[Judged]]:
