@@ -125,7 +125,10 @@ def beside(
         others = (line for line in lines[number] if line["id"] != row.id)
         lines[number] = [_line(row, snippet(row.text, found.query)), *others]
     least = CLOSE * candidates[0][1]
-    close = [row for row, score in further if score >= least and sure is not Confidence.LOW][:PASSAGES_OF]
+    is_guess = sure is Confidence.LOW
+    held = found.words_in(candidates[0][0].number)
+    close = [row for row, score in further if score >= least and (not is_guess or _holds(row, found, held))]
+    close = close[:PASSAGES_OF]
     close = [row for row, _ in further if row in close or row.number in taking_back]
     return {
         "candidates": [candidate(row, score, lines[row.number]) for row, score in further],

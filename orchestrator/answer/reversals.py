@@ -68,6 +68,8 @@ HITS = 3
 """So many of the best messages are asked whether they still hold."""
 SHARE = 0.3
 """So much of a wording must stand in both messages."""
+SHARE_OF_ALL = 0.2
+"""Of a request that is mostly words nobody used: the other message holds all of it that the hit does."""
 LATER = 12
 """So many of the later messages that share most are read."""
 SPOKEN = ("user", "assistant")
@@ -97,7 +99,8 @@ def _sharing(found: SearchResult, hit: Candidate, among: Collection[int]) -> dic
         for other in wording.candidates.values() if own else ():
             held = own.held & other.held if own else 0
             share = weight_of(held, wording.weights) / wording.full if other.channel_id in among else 0.0
-            if other.number != hit.number and share >= max(SHARE, sharing.get(other.number, (0.0,))[0]):
+            least = SHARE_OF_ALL if own and held == own.held else SHARE
+            if other.number != hit.number and share >= max(least, sharing.get(other.number, (0.0,))[0]):
                 sharing[other.number] = share, _tokens(wording, held)
     return sharing
 
