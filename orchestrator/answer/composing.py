@@ -102,6 +102,7 @@ def _marked(data: Extraction, messages: list[MessageDict]) -> list[MessageDict]:
             (message["timestamp"], message["number"]),
             message["text"],
             frozenset().union(*(matching_tokens(one.query, message["text"]) for one in data.result.wordings)),
+            (message["channel_number"], message["turn"]),
         )
         for message in messages
     ]

@@ -38,12 +38,14 @@ _SENTENCES = re.compile(r"(?<=[.!?。])\s+|\n")
 
 
 class Said(NamedTuple):
-    """A message found: its id, its place in time, its text, and the significant tokens of the request it holds."""
+    """A message found: its id, its place in time, its text, the significant tokens of the request it holds, and the
+    turn that it belongs to."""
 
     id: str
     place: tuple[str, int]
     text: str
     tokens: Collection[str]
+    turn: tuple[int, int] | None = None
 
 
 def sentences_that_take_back(text: str) -> list[str]:
@@ -59,7 +61,8 @@ def taken_back(messages: Sequence[Said]) -> dict[str, str]:
         if not _TAKES_BACK.search(later.text):
             continue
         for earlier in ordered[:at]:
-            if len(set(earlier.tokens) & set(later.tokens)) >= SHARED:
+            answers_it = earlier.turn is not None and earlier.turn == later.turn
+            if not answers_it and len(set(earlier.tokens) & set(later.tokens)) >= SHARED:
                 found[earlier.id] = later.id
     return found
 
@@ -110,7 +113,9 @@ def _tokens(wording: Wording, held: int) -> frozenset[str]:
 
 
 def _is_later(row: MessageRow, earlier: MessageRow) -> bool:
-    return row.role in SPOKEN and (row.timestamp, row.number) > (earlier.timestamp, earlier.number)
+    """What answers a question does not take it back."""
+    is_answer = (row.channel_number, row.turn) == (earlier.channel_number, earlier.turn)
+    return row.role in SPOKEN and not is_answer and (row.timestamp, row.number) > (earlier.timestamp, earlier.number)
 
 
 def _speaks_of(row: MessageRow, tokens: frozenset[str]) -> bool:

@@ -173,7 +173,7 @@ def _read(
         result=found,
         verdicts=verdicts,
         confidence=sure,
-        taken_back={earlier: one.id for earlier, one in (meanwhile | later).items()},
+        taken_back={earlier: one.id for earlier, one in _latest_of(meanwhile, later).items()},
         **beside(tx, candidates, found, sure, meanwhile.values()),
     )
 
@@ -190,6 +190,12 @@ def _with_later(turns: Sequence[Turn], later: Mapping[str, MessageRow]) -> list[
     """The turns, and right behind the best one those that take something of the best back."""
     newer = [(row.channel_number, row.turn) for row in later.values()]
     return list(dict.fromkeys([*turns[:1], *newer, *turns[1:]]))
+
+
+def _latest_of(some: Mapping[str, MessageRow], others: Mapping[str, MessageRow]) -> dict[str, MessageRow]:
+    """Of what takes the same message back the latest."""
+    given = sorted([*some.items(), *others.items()], key=lambda one: (one[1].timestamp, one[1].number))
+    return dict(given)
 
 
 def _plausible(found: SearchResult, verdicts: Sequence[Judged]) -> list[Judged]:
