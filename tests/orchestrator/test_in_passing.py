@@ -13,14 +13,14 @@ pytestmark = pytest.mark.anyio
 NOW = datetime(2026, 11, 22, 9, tzinfo=UTC)
 
 
-async def log(orchestrator: Orchestrator, channel: str, day: str, *texts: str) -> None:
+async def log(orchestrator: Orchestrator, channel: str, day: str, *texts: str, **meta: str) -> None:
     at = datetime.fromisoformat(f"{day}T08:00:00+00:00")
     messages = [
         {"role": role, "text": text, "timestamp": (at + timedelta(minutes=place)).isoformat()}
         for place, (role, text) in enumerate(zip(("user", "assistant") * len(texts), texts, strict=False))
     ]
     saved = await orchestrator.run(
-        {"operation": "save", "channel": channel, "messages": messages, "source": "claude", "metadata": {}}
+        {"operation": "save", "channel": channel, "messages": messages, "source": "claude", "metadata": meta}
     )
     assert saved["success"], saved
 
@@ -79,3 +79,22 @@ async def test_a_step_back_elsewhere_is_told_and_what_carries_a_decision_out_is_
     assert "뺐습니다" in newer[0]["text"]
     marked = {message["text"]: message.get("superseded_by") for message in answer["messages"]}
     assert marked["좋아, Dramatiq로 가자."] == newer[0]["id"]
+
+
+async def test_who_goes_on_may_name_a_time_in_passing_at_every_door(
+    orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestrator.answer.looking_up.now", lambda: NOW)
+    await log(orchestrator, "meant", "2026-10-02", "The reconcile script throws serialization failures", "Retry it.")
+    await log(orchestrator, "then", "2026-11-21", "Which tea is good?", "Green.")
+    assert await first_found(orchestrator, "continue the reconcile script, it failed again yesterday") == "meant"
+
+
+async def test_a_folder_that_has_only_guesses_says_that_another_has_more(orchestrator: Orchestrator) -> None:
+    projects = {"/work/app": ["The token list is long", "Page it."], "/work/phone": ["Push token lost", "Refresh it."]}
+    for at, (path, said) in enumerate(projects.items()):
+        await log(orchestrator, f"c{at}", "2026-11-01", *said, project=path)
+    asked = {"operation": "search_sessions", "query": {"text": "push token refreshing on reinstall"}}
+    for path, has_more in {"/work/app": True, "/work/phone": False}.items():
+        found = await orchestrator.run({**asked, "query": {**asked["query"], "project": path}})  # type: ignore[dict-item]
+        assert bool(found.get("elsewhere")) is has_more, found
