@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from orchestrator.answer.delivery import cut_text
@@ -13,8 +13,9 @@ from registry.storage.conversations.channels import ChannelRow, channels_by_numb
 from registry.storage.conversations.messages import MessageRow, by_numbers, messages_of
 from registry.storage.database import ReadTransaction
 from registry.text.ranking.confidence import Confidence
+from registry.text.ranking.scores import Candidate
 from registry.text.ranking.snippets import snippet
-from registry.text.request.understanding import asks_to_go_on
+from registry.text.request.understanding import Understood, asks_to_go_on
 from registry.text.times.spans import Span
 
 CLOSE = 0.85
@@ -31,78 +32,82 @@ def most_likely_first(
     tx: ReadTransaction,
     scores: Sequence[tuple[int, float]],
     found: SearchResult,
-    dates: Sequence[Span] = (),
+    read: Understood,
     folder: str | None = None,
-) -> list[tuple[ChannelRow, float]]:
-    """The channels of these scores; of close ones those of a date in the request come first, and of the asking folder.
+) -> list[tuple[int, float]]:
+    """Channels with their scores; of close ones those of a date in the request come first, and of the asking folder.
 
-    One that was found only because another was asked for in it stands behind the first that speaks of it itself.
+    For who goes on one that was found only because another was asked for in it stands behind the first that speaks of
+    it itself.
     """
-    known = channels_by_number(tx, [number for number, _ in scores])
-    best = [(known[number], score) for number, score in scores if number in known]
+    best = list(scores)
+    known = channels_by_number(tx, [number for number, _ in scores]) if read.dates or folder else {}
     if folder is not None:
-        best = _preferred(best, found, lambda row: _is_in(row.project_path, folder))
-    if dates:
-        best = _preferred(best, found, lambda row: any(_is_of(row, span) for span in dates))
-    return _asking_ones_behind(tx, best, found)
+        best = _preferred(best, found, {number for number, row in known.items() if _is_in(row.project_path, folder)})
+    if read.dates:
+        best = _preferred(best, found, {number for number, row in known.items() if _is_of(row, read.dates)})
+    return _asking_ones_behind(tx, best, found) if read.goes_on else best
 
 
 def _preferred(
-    candidates: Sequence[tuple[ChannelRow, float]], found: SearchResult, is_meant: Callable[[ChannelRow], bool]
-) -> list[tuple[ChannelRow, float]]:
+    scores: Sequence[tuple[int, float]], found: SearchResult, meant: Collection[int]
+) -> list[tuple[int, float]]:
     """The same, but one that is meant comes before those that it is close to: in score, or where it holds as much of
     the request as the best and only the lengths of messages tell them apart."""
-    if not candidates:
+    if not scores:
         return []
-    first, best = candidates[0]
-    held = found.words_in(first.number)
+    first, best = scores[0]
+    held = found.words_in(first)
 
-    def gained(row: ChannelRow, score: float) -> float:
-        if not is_meant(row):
+    def gained(number: int, score: float) -> float:
+        if number not in meant:
             return score
-        holds_as_much = score >= COMPARABLE * best and found.words_in(row.number) >= held
+        holds_as_much = score >= COMPARABLE * best and found.words_in(number) >= held
         return max(score / CLOSE, best if holds_as_much else 0.0)
 
-    scored = [(row, gained(row, score)) for row, score in candidates]
-    return sorted(scored, key=lambda one: (-one[1], not is_meant(one[0])))
+    scored = [(number, gained(number, score)) for number, score in scores]
+    return sorted(scored, key=lambda one: (-one[1], one[0] not in meant))
 
 
 def _is_in(path: str | None, folder: str) -> bool:
     return path is not None and is_within(path, folder)
 
 
-def _is_of(row: ChannelRow, span: Span) -> bool:
-    return bool(span.start and span.end and row.created_at <= span.end and row.updated_at >= span.start)
+def _is_of(row: ChannelRow, spans: Sequence[Span]) -> bool:
+    return any(at.start and at.end and row.created_at <= at.end and row.updated_at >= at.start for at in spans)
 
 
 def _asking_ones_behind(
-    tx: ReadTransaction, candidates: list[tuple[ChannelRow, float]], found: SearchResult
-) -> list[tuple[ChannelRow, float]]:
-    asking = 0
-    while asking < len(candidates) and _only_asks(tx, candidates[asking][0], found):
-        asking += 1
-    held = max((found.words_in(row.number) for row, _ in candidates[:asking]), default=0)
-    speaking = next((at for at, (row, _) in enumerate(candidates) if at >= asking and _holds(row, found, held)), None)
+    tx: ReadTransaction, scores: list[tuple[int, float]], found: SearchResult
+) -> list[tuple[int, float]]:
+    only_ask = _only_asking(tx, [number for number, _ in scores], found)
+    asking = next((at for at, (number, _) in enumerate(scores) if number not in only_ask), len(scores))
+    held = max((found.words_in(number) for number, _ in scores[:asking]), default=0)
+    speaking = next((one for one in scores[asking:] if _holds(one[0], found, held)), None)
     if not asking or speaking is None:
-        return candidates
-    meant = candidates[speaking]
-    rest = [one for one in candidates if one is not meant]
-    return [(meant[0], rest[0][1]), *rest]
+        return scores
+    rest = [one for one in scores if one is not speaking]
+    return [(speaking[0], rest[0][1]), *rest]
 
 
-def _holds(row: ChannelRow, found: SearchResult, words: int) -> bool:
-    return found.words_in(row.number) >= max(words, 1)
+def _holds(number: int, found: SearchResult, words: int) -> bool:
+    return found.words_in(number) >= max(words, 1)
 
 
-def _only_asks(tx: ReadTransaction, row: ChannelRow, found: SearchResult) -> bool:
-    """Whether the words stand in nothing of a channel but requests to go on with another conversation."""
-    inside = [
-        one.candidate.number
-        for one in found.ranked
-        if one.candidate.channel_id == row.number and one.candidate.number in found.matched
-    ]
-    said = by_numbers(tx, inside[:LOOKED_AT])
-    return bool(said) and all(one.role == Role.USER and asks_to_go_on(one.text) for one in said)
+def _only_asking(tx: ReadTransaction, channels: Sequence[int], found: SearchResult) -> set[int]:
+    """The channels in which the words stand in nothing but requests to go on with another conversation; none of them
+    where that does not hold for the first."""
+    matched = found.matched
+    inside: dict[int, list[Candidate]] = {number: [] for number in channels}
+    for one in found.ranked:
+        of_channel = inside.get(one.candidate.channel_id)
+        if of_channel is not None and one.candidate.number in matched and len(of_channel) < LOOKED_AT:
+            of_channel.append(one.candidate)
+    asked = {channel for channel, some in inside.items() if some and all(one.role == Role.USER for one in some)}
+    if not channels or channels[0] not in asked:
+        return set()
+    rows = by_numbers(tx, [one.number for channel in asked for one in inside[channel]])
+    return asked - {row.channel_number for row in rows if not asks_to_go_on(row.text)}
 
 
 def beside(
@@ -127,7 +132,7 @@ def beside(
     least = CLOSE * candidates[0][1]
     is_guess = sure is Confidence.LOW
     held = found.words_in(candidates[0][0].number)
-    close = [row for row, score in further if score >= least and (not is_guess or _holds(row, found, held))]
+    close = [row for row, score in further if score >= least and (not is_guess or _holds(row.number, found, held))]
     close = close[:PASSAGES_OF]
     close = [row for row, _ in further if row in close or row.number in taking_back]
     return {

@@ -54,7 +54,6 @@ from registry.storage.records.extract_results import get_result, save_result
 from registry.storage.safety.sealing import seal_of
 from registry.text.ranking.confidence import Confidence
 from registry.text.request.understanding import Understood
-from registry.text.times.spans import Span
 
 OTHER_CHANNELS = 5
 """How many further channels are offered where one had to be chosen."""
@@ -129,10 +128,10 @@ def _read(
     candidates: list[tuple[ChannelRow, float]] = []
     is_guess = False
     if row is None:
-        candidates = _best_channels(tx, run, found, verdicts, said.dates, request.folder)
+        candidates = _best_channels(tx, run, found, verdicts, said, request.folder)
         if not candidates and (may_guess or (found.similar and not said.search.when_words)):
             is_guess, verdicts = True, guessed(found, verdicts)
-            candidates = _best_channels(tx, run, found, verdicts, said.dates, request.folder)
+            candidates = _best_channels(tx, run, found, verdicts, said, request.folder)
         if candidates and is_guess and said.is_narrowed:
             candidates += _further(candidates, _latest(tx, run, query, said, scope, relaxed="words"))
         if not candidates:
@@ -209,12 +208,14 @@ def _best_channels(
     run: Run,
     found: SearchResult,
     verdicts: Sequence[Judged],
-    dates: Sequence[Span],
+    said: Understood,
     folder: str | None,
 ) -> list[tuple[ChannelRow, float]]:
     """The channels that fit the request, best first, with their scores."""
     scores = best_channels(found, verdicts)[: OTHER_CHANNELS + 1]
-    best = most_likely_first(tx, scores, found, dates, folder)
+    scores = most_likely_first(tx, scores, found, said, folder)
+    known = channels_by_number(tx, [number for number, _ in scores])
+    best = [(known[number], score) for number, score in scores if number in known]
     run.recorder.explain(channels=[{"channel": row.name, "score": round(score, 3)} for row, score in best])
     return best
 

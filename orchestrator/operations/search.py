@@ -304,8 +304,7 @@ def _most_likely_first(
     tx: ReadTransaction, scores: Sequence[tuple[int, float]], found: Found
 ) -> list[tuple[int, float]]:
     """The same, the first of them in the order of `extract`."""
-    head = most_likely_first(tx, scores[:HEAD], found.result, found.read.dates)
-    return [*((row.number, score) for row, score in head), *scores[HEAD:]]
+    return [*most_likely_first(tx, scores[:HEAD], found.result, found.read), *scores[HEAD:]]
 
 
 def _by_channel(verdicts: Iterable[Judged], most: int | None = None) -> dict[int, list[Judged]]:

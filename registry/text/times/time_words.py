@@ -459,7 +459,8 @@ def _korean_ranges(text: str, now: datetime) -> Iterator[TimeWord]:
 
 def _ranges_of_dates(text: str, now: datetime) -> Iterator[TimeWord]:
     for match in _DATES_TO.finditer(text):
-        span = _from_to(*(re.sub(rf"^{_BARE_DATE}$", r"\g<0>에", match[side]) for side in ("first", "last")), now)
+        first, last = (re.sub(rf"^{_BARE_DATE}$", r"\g<0>에", match[side]) for side in ("first", "last"))
+        span = _from_to(first, last, now)
         if span:
             yield TimeWord(span, match.start(), match.end(), is_date=True)
 
