@@ -37,22 +37,58 @@ def as_request(tool: str, arguments: Mapping[str, Any], client: str | None = Non
 
 
 _OF_A_QUERY = [field.alias or name for name, field in ExtractQuery.model_fields.items()]
+_ALSO_CALLED: Mapping[str, Mapping[str, str]] = {
+    "extract": {"q": "text"},
+    "search_sessions": {"q": "query", "text": "query"},
+    **{
+        tool: {"id": "session_id", "channel": "session_id"}
+        for tool in ("fetch_session_by_id", "get_session_detail", "export_session", "tag_current_session")
+    },
+}
+"""By tool: what models call an argument, and its name."""
 
 
 def as_meant(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The arguments as the tool names them, where a model has put the parts of a query beside it, or the reverse."""
-    query = arguments.get("query")
+    """The arguments as the tool names them, where a model gives one another name, puts the parts of a query beside it
+    or the reverse, or writes nothing into what it could have left out."""
+    if tool == "conversation_log":
+        return arguments
+    given = _named(tool, _said(arguments))
+    query = given.get("query")
     if tool == "extract":
-        beside = {name: arguments[name] for name in _OF_A_QUERY if name in arguments}
-        inside = {"text": query} if isinstance(query, str) else query or {}
-        if beside and isinstance(inside, dict):
-            rest = {name: value for name, value in arguments.items() if name not in beside}
-            return {**rest, "query": {**beside, **inside}}
+        beside = {name: given[name] for name in _OF_A_QUERY if name in given}
+        inside = _as_query(query)
+        if isinstance(inside, dict) and (beside or inside != query):
+            rest = {name: value for name, value in given.items() if name not in (*beside, "query")}
+            asked = {**beside, **inside}
+            return {**rest, "query": asked} if asked else rest
     if tool == "search_sessions" and isinstance(query, dict) and isinstance(query.get("text"), str):
-        return {**arguments, **{name: value for name, value in query.items() if name != "text"}, "query": query["text"]}
-    if tool == "search_sessions" and query is None and isinstance(arguments.get("text"), str):
-        return {"query" if name == "text" else name: value for name, value in arguments.items()}
-    return arguments
+        return {**given, **{name: value for name, value in query.items() if name != "text"}, "query": query["text"]}
+    return given
+
+
+def _said(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """What is null or empty was not given."""
+    return {name: value for name, value in arguments.items() if value is not None and value != ""}
+
+
+def _named(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Each argument under its own name, unless that one is there too."""
+    names = {other: own for other, own in _ALSO_CALLED.get(tool, {}).items() if own not in arguments}
+    return {names.get(name, name): value for name, value in arguments.items()}
+
+
+def _as_query(query: object) -> object:
+    """What is asked of `extract`, if it can be told: its `text` may stand alone, or be called `query` or `q`."""
+    if query is None or isinstance(query, str):
+        return {"text": query} if query else {}
+    if not isinstance(query, dict):
+        return query
+    inside = _said(query)
+    for other in ("query", "q"):
+        if other in inside and "text" not in inside:
+            inside["text"] = inside.pop(other)
+    return inside
 
 
 def refusal(

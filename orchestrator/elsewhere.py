@@ -48,10 +48,15 @@ def _known_source(tx: ReadTransaction, given: str) -> str:
 
 
 async def elsewhere(run: Run, request: Request, result: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
-    """Where there are such sessions, as nothing was found: in other folders, at other times. Empty if nowhere."""
+    """Where there are such sessions, as nothing was found: in other folders, at other times. Empty if nowhere.
+
+    Where there are guesses: in which other folders it is none.
+    """
     query = request.query if isinstance(request, ListRequest | SessionsRequest) else None
     if query is None:
         return {}
+    if "guess" in result:
+        return await _in_other_folders(run, request, query, answer, but_guesses=True)
     read = result.get("understood", {})
     nearest = await run.registry.read(lambda tx: {**_nearest(tx, query, read), **_known_tags(tx, query, read)})
     return {**nearest, **await _in_other_folders(run, request, query, answer)}
@@ -74,7 +79,7 @@ def _known_tags(tx: ReadTransaction, query: ListQuery | SessionsQuery, read: Map
 
 
 async def _in_other_folders(
-    run: Run, request: Request, query: ListQuery | SessionsQuery, answer: Answer
+    run: Run, request: Request, query: ListQuery | SessionsQuery, answer: Answer, *, but_guesses: bool = False
 ) -> dict[str, Any]:
     """How many there are in all, in a folder of the same name, and which folders are called nearly so."""
     if query.project is None:
@@ -86,7 +91,7 @@ async def _in_other_folders(
         wider = query.model_copy(update={"project": project, "limit": 1, "offset": 0})
         with recorder.step("elsewhere"):
             found = await answer(aside, request.model_copy(update={"query": wider}))
-        total = found["pagination"]["total"]
+        total = 0 if but_guesses and "guess" in found else found["pagination"]["total"]
         return total, found["sessions"][0].get("project_path") if found["sessions"] else None
 
     total, _ = await sessions(None)

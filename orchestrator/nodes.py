@@ -87,8 +87,8 @@ async def _read(run: Run, request: Request) -> Any:
 async def filter_(state: State, run: Run) -> State:
     """Keep what answers the request; where there is no such session, say where and when there are some."""
     result = await KEEP[state["query"].operation](run, state["query"], state["data"])
-    is_empty = "sessions" in result and not result["pagination"]["total"]
-    if is_empty and (others := await elsewhere(run, state["query"], result, _once_more)):
+    is_wanting = "sessions" in result and (not result["pagination"]["total"] or "guess" in result)
+    if is_wanting and (others := await elsewhere(run, state["query"], result, _once_more)):
         result["elsewhere"] = others | result.get("elsewhere", {})
     return {"result": result}
 

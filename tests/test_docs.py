@@ -52,12 +52,12 @@ def test_a_document_shows_what_the_program_prints(document: str) -> None:
 
 LONGEST_ROADS = {
     "conversation_log": (38, 9),
-    "extract": (60, 17),
-    "search_sessions": (54, 12),
+    "extract": (59, 16),
+    "search_sessions": (55, 13),
     "sync": (57, 19),
     "hook": (51, 18),
     "a page": (29, 0),
-    "a page with words": (63, 13),
+    "a page with words": (64, 14),
 }
 """The files that each road enters, and of these the operation's own. Who makes one shorter lowers its figures."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from orchestrator.answer.delivery import delivered
@@ -21,6 +22,8 @@ from registry.storage.paging import cursor_of, encode_cursor
 from registry.text.ranking.confidence import Confidence
 from registry.text.ranking.matching import matching_tokens
 
+SMALL = 0.25
+"""A conversation that takes no more of the tokens is given whole."""
 GUESS_TOKENS = 1_200
 """A guess is short."""
 GUESS = "A guess: little of what was asked stands in this conversation. Say so, or ask which one is meant (candidates)."
@@ -51,7 +54,7 @@ def _as_shown(result: dict[str, Any]) -> dict[str, Any]:
 def _answer(query: ExtractQuery, data: Extraction, tokens: int) -> dict[str, Any]:
     budget = Budget(query.limit, tokens)
     goes_on = data.read.goes_on or (not data.ranked and not data.kept)
-    everything = whole(data.end, budget) if goes_on and len(data.seqs) <= sum(map(len, data.end)) else None
+    everything = _everything(query, data, budget, goes_on=goes_on)
     if everything is not None:
         selection = Selection(everything, len(data.turns))
     else:
@@ -62,6 +65,17 @@ def _answer(query: ExtractQuery, data: Extraction, tokens: int) -> dict[str, Any
     result = _result(data, shown)
     _say_what_is_left(result, data, selection, shown, goes_on=goes_on)
     return result
+
+
+def _everything(query: ExtractQuery, data: Extraction, budget: Budget, *, goes_on: bool) -> list[MessageDict] | None:
+    """All of the conversation, where somebody wants to go on with it, or it is too small to be worth gaps; None where
+    that does not fit, or only a time of it is wanted."""
+    if data.kept or len(data.seqs) > sum(map(len, data.end)):
+        return None
+    if goes_on:
+        return whole(data.end, budget)
+    is_of_a_time = data.read.search.when_words or query.from_ or query.to
+    return None if is_of_a_time else whole(data.end, replace(budget, tokens=int(SMALL * budget.tokens)))
 
 
 def _weigher(data: Extraction) -> Weigh:
@@ -88,6 +102,7 @@ def _marked(data: Extraction, messages: list[MessageDict]) -> list[MessageDict]:
             (message["timestamp"], message["number"]),
             message["text"],
             frozenset().union(*(matching_tokens(one.query, message["text"]) for one in data.result.wordings)),
+            (message["channel_number"], message["turn"]),
         )
         for message in messages
     ]

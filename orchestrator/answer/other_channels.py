@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from orchestrator.answer.delivery import cut_text
-from registry.domain import format_time, is_within, preview_of
-from registry.search.retrieval import SearchResult
+from registry.domain import Role, format_time, is_within, preview_of
+from registry.search.retrieval import LOOKED_AT, SearchResult
 from registry.search.scope import Scope
-from registry.storage.conversations.channels import ChannelRow
+from registry.storage.conversations.channels import ChannelRow, channels_by_number
 from registry.storage.conversations.messages import MessageRow, by_numbers, messages_of
 from registry.storage.database import ReadTransaction
 from registry.text.ranking.confidence import Confidence
+from registry.text.ranking.scores import Candidate
 from registry.text.ranking.snippets import snippet
+from registry.text.request.understanding import Understood, asks_to_go_on
+from registry.text.times.spans import Span
 
 CLOSE = 0.85
 """A channel that scores so much of the best one may as well be meant: its best passages are given, too."""
@@ -25,28 +28,86 @@ EVIDENCE = 160
 """Characters of the line that speaks for a candidate."""
 
 
-def own_first(
-    candidates: Sequence[tuple[ChannelRow, float]], folder: str | None, found: SearchResult
-) -> list[tuple[ChannelRow, float]]:
-    """The same, but one of the folder that is worked in comes before those that it is close to: in score, or where it
-    holds as much of the request as the best and only the lengths of messages tell them apart."""
-    if folder is None or not candidates:
-        return list(candidates)
-    first, best = candidates[0]
-    held = found.words_in(first.number)
+def most_likely_first(
+    tx: ReadTransaction,
+    scores: Sequence[tuple[int, float]],
+    found: SearchResult,
+    read: Understood,
+    folder: str | None = None,
+) -> list[tuple[int, float]]:
+    """Channels with their scores; of close ones those of a date in the request come first, and of the asking folder.
 
-    def gained(row: ChannelRow, score: float) -> float:
-        if not _is_in(row.project_path, folder):
+    For who goes on one that was found only because another was asked for in it stands behind the first that speaks of
+    it itself.
+    """
+    best = list(scores)
+    known = channels_by_number(tx, [number for number, _ in scores]) if read.dates or folder else {}
+    if folder is not None:
+        best = _preferred(best, found, {number for number, row in known.items() if _is_in(row.project_path, folder)})
+    if read.dates:
+        best = _preferred(best, found, {number for number, row in known.items() if _is_of(row, read.dates)})
+    return _asking_ones_behind(tx, best, found) if read.goes_on else best
+
+
+def _preferred(
+    scores: Sequence[tuple[int, float]], found: SearchResult, meant: Collection[int]
+) -> list[tuple[int, float]]:
+    """The same, but one that is meant comes before those that it is close to: in score, or where it holds as much of
+    the request as the best and only the lengths of messages tell them apart."""
+    if not scores:
+        return []
+    first, best = scores[0]
+    held = found.words_in(first)
+
+    def gained(number: int, score: float) -> float:
+        if number not in meant:
             return score
-        holds_as_much = score >= COMPARABLE * best and found.words_in(row.number) >= held
+        holds_as_much = score >= COMPARABLE * best and found.words_in(number) >= held
         return max(score / CLOSE, best if holds_as_much else 0.0)
 
-    scored = [(row, gained(row, score)) for row, score in candidates]
-    return sorted(scored, key=lambda one: (-one[1], not _is_in(one[0].project_path, folder)))
+    scored = [(number, gained(number, score)) for number, score in scores]
+    return sorted(scored, key=lambda one: (-one[1], one[0] not in meant))
 
 
 def _is_in(path: str | None, folder: str) -> bool:
     return path is not None and is_within(path, folder)
+
+
+def _is_of(row: ChannelRow, spans: Sequence[Span]) -> bool:
+    return any(at.start and at.end and row.created_at <= at.end and row.updated_at >= at.start for at in spans)
+
+
+def _asking_ones_behind(
+    tx: ReadTransaction, scores: list[tuple[int, float]], found: SearchResult
+) -> list[tuple[int, float]]:
+    only_ask = _only_asking(tx, [number for number, _ in scores], found)
+    asking = next((at for at, (number, _) in enumerate(scores) if number not in only_ask), len(scores))
+    held = max((found.words_in(number) for number, _ in scores[:asking]), default=0)
+    speaking = next((one for one in scores[asking:] if _holds(one[0], found, held)), None)
+    if not asking or speaking is None:
+        return scores
+    rest = [one for one in scores if one is not speaking]
+    return [(speaking[0], rest[0][1]), *rest]
+
+
+def _holds(number: int, found: SearchResult, words: int) -> bool:
+    return found.words_in(number) >= max(words, 1)
+
+
+def _only_asking(tx: ReadTransaction, channels: Sequence[int], found: SearchResult) -> set[int]:
+    """The channels in which the words stand in nothing but requests to go on with another conversation; none of them
+    where that does not hold for the first."""
+    matched = found.matched
+    inside: dict[int, list[Candidate]] = {number: [] for number in channels}
+    for one in found.ranked:
+        of_channel = inside.get(one.candidate.channel_id)
+        if of_channel is not None and one.candidate.number in matched and len(of_channel) < LOOKED_AT:
+            of_channel.append(one.candidate)
+    asked = {channel for channel, some in inside.items() if some and all(one.role == Role.USER for one in some)}
+    if not channels or channels[0] not in asked:
+        return set()
+    rows = by_numbers(tx, [one.number for channel in asked for one in inside[channel]])
+    return asked - {row.channel_number for row in rows if not asks_to_go_on(row.text)}
 
 
 def beside(
@@ -69,7 +130,10 @@ def beside(
         others = (line for line in lines[number] if line["id"] != row.id)
         lines[number] = [_line(row, snippet(row.text, found.query)), *others]
     least = CLOSE * candidates[0][1]
-    close = [row for row, score in further if score >= least and sure is not Confidence.LOW][:PASSAGES_OF]
+    is_guess = sure is Confidence.LOW
+    held = found.words_in(candidates[0][0].number)
+    close = [row for row, score in further if score >= least and (not is_guess or _holds(row.number, found, held))]
+    close = close[:PASSAGES_OF]
     close = [row for row, _ in further if row in close or row.number in taking_back]
     return {
         "candidates": [candidate(row, score, lines[row.number]) for row, score in further],

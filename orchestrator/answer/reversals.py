@@ -27,6 +27,7 @@ _TAKES_BACK = re.compile(
         |drop(?:ped|ping)?\ (?:the|that)|forget\ (?:the|that|about)|rather\ than|reconsider(?:ed)?|replac(?:e|ed|ing)
         |called?\ (?:it\ )?off|cancel(?:led|ed|ling)?|undo|turn(?:s|ed)\ out|wrong\ about|you\ were\ right|correction)\b
       | 대신|말고|바꾸|바꿨|바꿔|바꿀|변경하|취소|철회|되돌|번복|안\ ?하기로|않기로|없던
+      | 돌아가자|돌아가기로|돌아갔|다시\ .{0,20}?(?:로|으로)\ ?돌[아려렸]
       | 결국|접고|접었|버리고|버렸|걷어내
       | 옮기|옮겼|옮긴|미루|미뤘|미룬|전환하|전환했|갈아타|갈아탔
       | 다시\ 생각|생각해\ ?보니|사실은|알고\ ?보니|그만두|포기|접기로|물렀""",
@@ -38,12 +39,14 @@ _SENTENCES = re.compile(r"(?<=[.!?。])\s+|\n")
 
 
 class Said(NamedTuple):
-    """A message found: its id, its place in time, its text, and the significant tokens of the request it holds."""
+    """A message found: its id, its place in time, its text, the significant tokens of the request it holds, and the
+    turn that it belongs to."""
 
     id: str
     place: tuple[str, int]
     text: str
     tokens: Collection[str]
+    turn: tuple[int, int] | None = None
 
 
 def sentences_that_take_back(text: str) -> list[str]:
@@ -59,7 +62,8 @@ def taken_back(messages: Sequence[Said]) -> dict[str, str]:
         if not _TAKES_BACK.search(later.text):
             continue
         for earlier in ordered[:at]:
-            if len(set(earlier.tokens) & set(later.tokens)) >= SHARED:
+            answers_it = earlier.turn is not None and earlier.turn == later.turn
+            if not answers_it and len(set(earlier.tokens) & set(later.tokens)) >= SHARED:
                 found[earlier.id] = later.id
     return found
 
@@ -68,6 +72,8 @@ HITS = 3
 """So many of the best messages are asked whether they still hold."""
 SHARE = 0.3
 """So much of a wording must stand in both messages."""
+SHARE_OF_ALL = 0.2
+"""Of a request that is mostly words nobody used: the other message holds all of it that the hit does."""
 LATER = 12
 """So many of the later messages that share most are read."""
 SPOKEN = ("user", "assistant")
@@ -101,9 +107,11 @@ def _sharing(found: SearchResult, hit: Candidate, among: Collection[int]) -> dic
         shared = cache(partial(_shared, wording, wording.weights))  # thousands of messages hold the same few terms
         for other in wording.candidates.values() if own else ():
             if own and other.channel_id in among and other.number != hit.number:
-                held = shared(own.held & other.held)
-                if held[0] >= max(SHARE, sharing.get(other.number, held)[0]):
-                    sharing[other.number] = held
+                held = own.held & other.held
+                least = SHARE_OF_ALL if held == own.held else SHARE
+                both = shared(held)
+                if both[0] >= max(least, sharing.get(other.number, both)[0]):
+                    sharing[other.number] = both
     return sharing
 
 
@@ -113,7 +121,9 @@ def _shared(wording: Wording, weights: Sequence[float], held: int) -> Shared:
 
 
 def _is_later(row: MessageRow, earlier: MessageRow) -> bool:
-    return row.role in SPOKEN and (row.timestamp, row.number) > (earlier.timestamp, earlier.number)
+    """What answers a question does not take it back."""
+    is_answer = (row.channel_number, row.turn) == (earlier.channel_number, earlier.turn)
+    return row.role in SPOKEN and not is_answer and (row.timestamp, row.number) > (earlier.timestamp, earlier.number)
 
 
 def _speaks_of(row: MessageRow, tokens: frozenset[str]) -> bool:

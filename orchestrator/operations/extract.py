@@ -10,7 +10,7 @@ from orchestrator.answer.composing import composed
 from orchestrator.answer.delivery import Turn, delivered, message_dict
 from orchestrator.answer.extraction import Extraction, KeptRanking
 from orchestrator.answer.looking_up import ask, find, understood, without_the_asking_chat
-from orchestrator.answer.other_channels import beside, beside_in_time, own_first
+from orchestrator.answer.other_channels import beside, beside_in_time, most_likely_first
 from orchestrator.answer.other_times import (
     at_any_time,
     nearest_about,
@@ -126,11 +126,14 @@ def _read(
     verdicts = held_to(found, judge(found), query.least_coverage)
     may_guess = not said.is_narrowed and query.least_coverage is None
     candidates: list[tuple[ChannelRow, float]] = []
+    is_guess = False
     if row is None:
-        candidates = _best_channels(tx, run, found, verdicts, request.folder)
-        if not candidates and may_guess:
-            verdicts = guessed(found, verdicts)
-            candidates = _best_channels(tx, run, found, verdicts, request.folder)
+        candidates = _best_channels(tx, run, found, verdicts, said, request.folder)
+        if not candidates and (may_guess or (found.similar and not said.search.when_words)):
+            is_guess, verdicts = True, guessed(found, verdicts)
+            candidates = _best_channels(tx, run, found, verdicts, said, request.folder)
+        if candidates and is_guess and said.is_narrowed:
+            candidates += _further(candidates, _latest(tx, run, query, said, scope, relaxed="words"))
         if not candidates:
             run.recorder.explain(**outcome(verdicts))
             return _without_words(tx, run, query, said, scope, None, relaxed="words")
@@ -144,7 +147,9 @@ def _read(
     kept = [one for one in verdicts if one.reason is None]
     if not kept and may_guess:
         kept = _plausible(found, verdicts)
-    sure = confidence_in(found, row.number, [score for _, score in candidates], is_narrowed=said.is_narrowed)
+    sure = confidence_in(
+        found, row.number, [score for _, score in candidates], is_narrowed=said.is_narrowed and not is_guess
+    )
     if not kept:
         run.recorder.explain(**outcome(verdicts))
     is_named = said.search.when_words or said.sources or candidates or said.goes_on
@@ -167,15 +172,29 @@ def _read(
         result=found,
         verdicts=verdicts,
         confidence=sure,
-        taken_back={earlier: one.id for earlier, one in (meanwhile | later).items()},
+        taken_back={earlier: one.id for earlier, one in _latest_of(meanwhile, later).items()},
         **beside(tx, candidates, found, sure, meanwhile.values()),
     )
+
+
+def _further(
+    candidates: Sequence[tuple[ChannelRow, float]], latest: Sequence[ChannelRow]
+) -> list[tuple[ChannelRow, float]]:
+    """Any of a place that was named may be meant where only meaning speaks for one."""
+    known = {row.number for row, _ in candidates}
+    return [(row, 0.0) for row in latest if row.number not in known][: OTHER_CHANNELS + 1 - len(candidates)]
 
 
 def _with_later(turns: Sequence[Turn], later: Mapping[str, MessageRow]) -> list[Turn]:
     """The turns, and right behind the best one those that take something of the best back."""
     newer = [(row.channel_number, row.turn) for row in later.values()]
     return list(dict.fromkeys([*turns[:1], *newer, *turns[1:]]))
+
+
+def _latest_of(some: Mapping[str, MessageRow], others: Mapping[str, MessageRow]) -> dict[str, MessageRow]:
+    """Of what takes the same message back the latest."""
+    given = sorted([*some.items(), *others.items()], key=lambda one: (one[1].timestamp, one[1].number))
+    return dict(given)
 
 
 def _plausible(found: SearchResult, verdicts: Sequence[Judged]) -> list[Judged]:
@@ -185,12 +204,18 @@ def _plausible(found: SearchResult, verdicts: Sequence[Judged]) -> list[Judged]:
 
 
 def _best_channels(
-    tx: ReadTransaction, run: Run, found: SearchResult, verdicts: Sequence[Judged], folder: str | None
+    tx: ReadTransaction,
+    run: Run,
+    found: SearchResult,
+    verdicts: Sequence[Judged],
+    said: Understood,
+    folder: str | None,
 ) -> list[tuple[ChannelRow, float]]:
-    """The channels that fit the request, best first, with their scores; of close ones those of the asking folder."""
+    """The channels that fit the request, best first, with their scores."""
     scores = best_channels(found, verdicts)[: OTHER_CHANNELS + 1]
+    scores = most_likely_first(tx, scores, found, said, folder)
     known = channels_by_number(tx, [number for number, _ in scores])
-    best = own_first([(known[number], score) for number, score in scores if number in known], folder, found)
+    best = [(known[number], score) for number, score in scores if number in known]
     run.recorder.explain(channels=[{"channel": row.name, "score": round(score, 3)} for row, score in best])
     return best
 

@@ -10,7 +10,8 @@ from typing import Any
 from orchestrator.answer.delivery import delivered, message_dict
 from orchestrator.answer.fitting import as_many_as_fit, fitted, tokens_for
 from orchestrator.answer.looking_up import ask, find, local_time, understood, without_the_asking_chat
-from orchestrator.answer.other_times import About, nearest_about
+from orchestrator.answer.other_channels import most_likely_first
+from orchestrator.answer.other_times import About, at_any_time, nearest_about
 from orchestrator.answer.relevance import Judged, best_channels, confidence_in, explanation, guess, judge, outcome
 from orchestrator.answer.size import fits
 from orchestrator.answer.summaries import FOUND, add_summaries
@@ -36,6 +37,8 @@ from registry.text.request.understanding import Understood, understand
 
 MATCHES = 3
 """How many matches of a session are shown."""
+HEAD = 6
+"""So many of the best sessions are looked at for what else speaks for them than their scores."""
 
 
 LEAST_COVERAGE = 0.2
@@ -155,7 +158,8 @@ class SessionsFound:
 
     found: Found
     relaxed: str = ""
-    """`words` where these were given up, because nothing in the time or place that was named has to do with them."""
+    """`words` where these were given up, because nothing in the time or place that was named has to do with them;
+    `time` where that was, because somebody wants to go on with what was said at another."""
     about: About | None = None
     """The session of another time that has to do with them, where a time was named."""
     latest: Mapping[int, int] = field(default_factory=dict)
@@ -181,6 +185,10 @@ def find_sessions(tx: ReadTransaction, run: Run, request: SessionsRequest) -> Se
     scope = without_the_asking_chat(tx, run, request.source, query.text, scope)
     result = find(tx, run, read, scope, query.also)
     data = SessionsFound(Found(read, result, judge(result), _least(run, query)))
+    if read.goes_on and read.search.when_words and read.has_words and not _is_sure(data.found):
+        anywhen = _at_any_time(tx, run, query, read, scope)
+        if _is_sure(anywhen.found) or (anywhen.found.kept and not data.found.kept):
+            return anywhen
     has_named = bool(read.search.when_words or read.sources)
     is_about_something = _is_about_something(read, result)
     if not is_about_something or (has_named and not data.found.kept):
@@ -191,6 +199,22 @@ def find_sessions(tx: ReadTransaction, run: Run, request: SessionsRequest) -> Se
             data = replace(data, about=nearest_about(tx, run, query, read, scope))
     run.recorder.explain(**explanation(result), understood=_understood(data))
     return data
+
+
+def _at_any_time(tx: ReadTransaction, run: Run, query: SessionsQuery, read: Understood, scope: Scope) -> SessionsFound:
+    """Who wants to go on may name a time in passing: here it is given up, as `extract` does."""
+    read, scope = at_any_time(read, scope, query.from_, query.to)
+    result = find(tx, run, read, scope, query.also)
+    data = SessionsFound(Found(read, result, judge(result), _least(run, query)), relaxed="time")
+    run.recorder.explain(**explanation(result), understood=_understood(data))
+    return data
+
+
+def _is_sure(found: Found) -> bool:
+    """Whether its best session is no guess, also without what narrows it."""
+    best = best_channels(found.result, found.verdicts) if found.kept else []
+    scores = [score for _, score in best]
+    return bool(best) and confidence_in(found.result, best[0][0], scores) is not Confidence.LOW
 
 
 SPOKEN = ["user", "assistant"]
@@ -251,7 +275,7 @@ def _latest(tx: ReadTransaction, run: Run, data: SessionsFound) -> tuple[list[di
 def _best_sessions(
     tx: ReadTransaction, run: Run, query: SessionsQuery, found: Found
 ) -> tuple[list[dict[str, Any]], int]:
-    scores = best_channels(found.result, found.verdicts)
+    scores = _most_likely_first(tx, best_channels(found.result, found.verdicts), found)
     page = scores[query.offset : query.offset + query.limit]
     items = _session_items(tx, run, [number for number, _ in page])
     run.recorder.explain(
@@ -274,6 +298,13 @@ def _best_sessions(
         for number, score in page
         if number in items
     ], len(scores)
+
+
+def _most_likely_first(
+    tx: ReadTransaction, scores: Sequence[tuple[int, float]], found: Found
+) -> list[tuple[int, float]]:
+    """The same, the first of them in the order of `extract`."""
+    return [*most_likely_first(tx, scores[:HEAD], found.result, found.read), *scores[HEAD:]]
 
 
 def _by_channel(verdicts: Iterable[Judged], most: int | None = None) -> dict[int, list[Judged]]:

@@ -14,7 +14,7 @@ from functools import partial
 
 from orchestrator.semantic.calibration import VERSION, Calibration, calibrate, texts
 from orchestrator.semantic.embedders import Embedder, Refused, Unavailable, Vectors
-from orchestrator.semantic.meaning import Pause
+from orchestrator.semantic.meaning import Beat, Pause
 from orchestrator.semantic.passages import passages
 from registry.domain import new_id, now
 from registry.registry import Registry
@@ -193,13 +193,14 @@ async def embed_all(
     return done, found
 
 
-async def keep_embedding(registry: Registry, embedder: Embedder) -> None:
-    """Embed what comes, for as long as nobody cancels it."""
+async def keep_embedding(registry: Registry, embedder: Embedder, beat: Beat) -> None:
+    """Embed what comes, for as long as nobody cancels it: every few seconds, and at once where a search waits."""
     work = Embedding(registry, embedder)
     pause, above, all_at = Pause(), 0, 0.0
     clock = asyncio.get_running_loop().time
     while True:
-        wait_s = EVERY_S
+        wait_s = 0.0
+        waiting = beat.begin()
         try:
             if clock() >= all_at:
                 above, all_at = 0, clock() + ALL_EVERY_S
@@ -207,11 +208,14 @@ async def keep_embedding(registry: Registry, embedder: Embedder) -> None:
             while await work.step(model, above):
                 pause.end()
             if not await registry.read(partial(unembedded, model=model, above=above, limit=1)):
-                above = newest
+                above = beat.embedded_to = newest
         except Unavailable as exc:
             wait_s = pause.begin()
             logger.warning("Messages are not embedded for %.0f s: %s", wait_s, exc)
         except Exception:  # the server goes on, whatever is wrong here
             wait_s = pause.begin()
             logger.exception("Messages are not embedded for %.0f s", wait_s)
-        await asyncio.sleep(wait_s)
+        for one in waiting:
+            if not one.done():
+                one.set_result(None)
+        await (asyncio.sleep(wait_s) if wait_s else beat.rest(EVERY_S))

@@ -16,7 +16,7 @@ from orchestrator.semantic.embedders import Embedder, Refused, Unavailable, Vect
 from orchestrator.semantic.models import embedder_for
 from registry.errors import RegistryError
 from registry.extras import install_command
-from registry.search.vectors import EmbeddingModel, find_model
+from registry.search.vectors import EmbeddingModel, find_model, newest_message
 from registry.text.ranking.scores import OTHER_WORDING
 from registry.text.request.query import parse_query
 
@@ -28,6 +28,10 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 5.0, 300.0
 """After a failure no search asks for so long; each further failure doubles it."""
 WARMING_S = 1.0
 """A search that comes while the model is being loaded waits so long, then goes by words."""
+CATCHING_UP_S = 0.3
+"""A search that comes when something was just logged waits so long for its vectors."""
+FEW = 64
+"""For more new messages than these no search waits: histories are being read."""
 NO_NUMPY = f"numpy is not installed: {install_command('meaning')}"
 
 
@@ -63,6 +67,36 @@ class Pause:
         self._until, self._next = 0.0, FIRST_PAUSE_S
 
 
+class Beat:
+    """Between the task that embeds and the searches that wait until it has looked for what is new."""
+
+    def __init__(self) -> None:
+        self.embedded_to = 0
+        """The newest message up to which all are embedded; 0 as long as there are older ones that are not."""
+        self._wanted = asyncio.Event()
+        self._waiting: list[asyncio.Future[None]] = []
+
+    async def caught_up(self, newest: int) -> None:
+        """The few messages up to that one are embedded, or the time for it is over."""
+        if 0 < newest - self.embedded_to <= FEW and self.embedded_to:
+            done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(done)
+            self._wanted.set()
+            await asyncio.wait([done], timeout=CATCHING_UP_S)
+
+    def begin(self) -> list[asyncio.Future[None]]:
+        """It is looked for what is new: for those who wait now."""
+        self._wanted.clear()
+        waiting, self._waiting = self._waiting, []
+        return waiting
+
+    async def rest(self, for_s: float) -> None:
+        """Until somebody waits, or so many seconds."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(for_s):
+                await self._wanted.wait()
+
+
 class Meaning:
     """The configured model, as searches use it."""
 
@@ -71,6 +105,7 @@ class Meaning:
         self._pause = Pause(clock)
         self._why = ""
         self._warming: asyncio.Task[None] | None = None
+        self.beat: Beat | None = None
 
     async def of(self, text: str, also: Sequence[str] = ()) -> Meant | None:
         """What a request means, as it was asked and in other wordings; None if it has no subject.
@@ -88,6 +123,8 @@ class Meaning:
             return Meant(note=f"{self._why}; not asked again for {self._pause.left_s:.0f} s")
         if self._warming and not (await asyncio.wait([self._warming], timeout=WARMING_S))[0]:
             return Meant(note=f"{self.embedder.name} is being loaded")
+        if self.beat:
+            await self.beat.caught_up(await self.registry.read(newest_message))
         return await self._ask(model, [text, *also])
 
     async def _ask(self, model: EmbeddingModel, wordings: Sequence[str]) -> Meant:
@@ -116,11 +153,12 @@ class Meaning:
         if not find_spec("numpy"):
             yield
             return
-        self._warming = asyncio.create_task(self._warm_up())
-        task = asyncio.create_task(self._embed())
+        self._warming, self.beat = asyncio.create_task(self._warm_up()), Beat()
+        task = asyncio.create_task(self._embed(self.beat))
         try:
             yield
         finally:
+            self.beat = None
             for one in (self._warming, task):
                 one.cancel()
             await asyncio.wait([self._warming, task])
@@ -134,11 +172,11 @@ class Meaning:
                 module = await asyncio.to_thread(import_module, "registry.search.meaning")
                 await self.registry.read(lambda tx: module.hold_vectors(tx, model))
 
-    async def _embed(self) -> None:
+    async def _embed(self, beat: Beat) -> None:
         module = await asyncio.to_thread(
             import_module, "orchestrator.semantic.embedding"
         )  # with numpy, which takes a moment
-        await module.keep_embedding(self.registry, self.embedder)
+        await module.keep_embedding(self.registry, self.embedder, beat)
 
     async def close(self) -> None:
         """Let go of the model."""

@@ -240,7 +240,12 @@ async def test_a_plain_string_is_the_text_of_a_query() -> None:
         ("search_sessions", {"text": "fibonacci"}),
         ("search_sessions", {"query": {"text": "fibonacci", "also": ["memoization"]}}),
         ("search_sessions", {"query": "fibonacci", "also": "memoization"}),
+        ("extract", {"q": "fibonacci", "channel": "", "meta": None}),
+        ("extract", {"query": {"query": "fibonacci", "limit": None, "cursor": ""}}),
+        ("search_sessions", {"q": "fibonacci", "source": "", "limit": None}),
         ("fetch_session_by_id", {"session_id": 1}),
+        ("fetch_session_by_id", {"id": CHANNEL}),
+        ("get_session_detail", {"channel": CHANNEL}),
         ("tag_current_session", {"session_id": CHANNEL, "tags": "maths"}),
     ],
 )

@@ -155,7 +155,14 @@ def understand(text: str, now: datetime, known: Known = NOTHING_KNOWN) -> Unders
     if (named or sources or project) and is_only_asking(search.words):
         search = replace(search, words="", without_time="")
     goes_on = bool(_GOES_ON.search(text))
+    if goes_on and search.project is None and (path := _alone(search.words, known.projects)):
+        search = replace(search, words="", without_time="", project=path)
     return Understood(search, (search.source,) if search.source else sources, dates, goes_on)
+
+
+def asks_to_go_on(text: str) -> bool:
+    """Whether somebody wants to go on with a conversation."""
+    return bool(_GOES_ON.search(text))
 
 
 def asks_for_another(text: str) -> bool:
@@ -179,6 +186,13 @@ def _without_project(words: str, projects: Collection[tuple[str, str]]) -> tuple
         if match := _in_project(name).search(words):
             return _cut(words, match.start(), match.end()), path
     return words, None
+
+
+def _alone(words: str, projects: Collection[tuple[str, str]]) -> str | None:
+    """The path of the project whose name is all that is said."""
+    said = [word.text.casefold() for word in parse_query(words).words]
+    names = ((path, [word.text.casefold() for word in parse_query(name).words]) for name, path in projects)
+    return next((path for path, name in names if said and said == name), None)
 
 
 def _in_project(name: str) -> re.Pattern[str]:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from registry.text.times.spans import Span, day_of, month_of, week_of, year_of
+from registry.text.times.spans import TICK, Span, day_of, month_of, week_of, year_of
 
 _NAMES = (
     *("january", "february", "march", "april", "may", "june", "july"),
@@ -125,12 +125,39 @@ def _week_number(now: datetime, match: re.Match[str]) -> Span:
     return _latest(now, _year_named(now, match), of)
 
 
+_WEEKS = {
+    **dict.fromkeys(("first", "1st", "첫", "첫째", "첫 번째", "첫번째", "1"), 1),
+    **dict.fromkeys(("second", "2nd", "둘째", "두 번째", "두번째", "2"), 2),
+    **dict.fromkeys(("third", "3rd", "셋째", "세 번째", "세번째", "3"), 3),
+    **dict.fromkeys(("fourth", "4th", "넷째", "네 번째", "네번째", "4"), 4),
+    **dict.fromkeys(("last", "마지막", "다섯째", "5"), 5),
+}
+_WEEK = rf"(?P<week>{'|'.join(sorted(_WEEKS, key=len, reverse=True))})"
+
+
+def _week_of_month(now: datetime, match: re.Match[str]) -> Span:
+    """Counted from the first day or from the first Monday: two days to each side belong to it, too."""
+    whole, week = _in_month(now, match), _WEEKS[match["week"].lower()]
+    if whole.start is None or whole.end is None:
+        return whole
+    start = min(whole.start + timedelta(days=7 * week - 9), whole.end - timedelta(days=9))
+    return Span(max(whole.start, start), min(whole.end, start + timedelta(days=11) - TICK))
+
+
+def _week_with(now: datetime, match: re.Match[str]) -> Span:
+    day = _on_day(now, match).start
+    return week_of(day) if day else Span(None, None)
+
+
 _ON, _IN = r"(?:on |from |since |of )?(?:the )?", r"(?:in|during|from|since|of|back in|until|till|before|after) "
 _SPOKE = "(?:에|에는|날)? ?(?:우리|한 |했|하던|나눈|얘기|이야기|대화|논의|물어|작업|세션|채팅)"
 """What follows 11.12 where it is a day, and no version or section."""
 _ALONE = "january|february|april|june|july|august|september|october|november|december"
 """Months by whose name alone nothing else is meant."""
 DATE_RULES: tuple[tuple[str, Reading, str], ...] = (
+    (rf"(?:in |during )?(?:the )?{_WEEK} week (?:of|in) {_MONTH}(?:,? {_YEAR})?", _week_of_month, "en"),
+    (rf"(?:in |during )?(?:the )?week of {_MONTH} {_DAY}(?:,? {_YEAR})?", _week_with, "en"),
+    (rf"(?:{_KOREAN_YEAR} ?)?(?P<month>1[0-2]|[1-9])월 ?{_WEEK} ?주", _week_of_month, "ko"),
     (rf"{_ON}{_MONTH} {_DAY}(?:,? {_YEAR})?", _on_day, "en"),
     (rf"{_ON}{_DAY} (?:of )?{_MONTH}(?:,? {_YEAR})?", _on_day, "en"),
     (rf"(?:in |from |of )?(?:the )?{_PART} ?{_MONTH}(?:,? {_YEAR})?", _in_month, "en"),

@@ -74,9 +74,49 @@ def _about_weeks_ago(now: datetime, count: int, week: Span) -> Span:
 
 
 def _some_ago(now: datetime, match: re.Match[str]) -> Span:
-    """ "a few weeks ago": two to six of them back."""
+    """ "a few weeks ago": two to six of them back; a couple are one to three."""
     span_of = _SPANS[_UNITS[match["unit"]]]
-    return Span(span_of(now, 6).start, span_of(now, 2).end)
+    most, least = (3, 1) if match.groupdict().get("some", "").startswith("couple") else (6, 2)
+    return Span(span_of(now, most).start, span_of(now, least).end)
+
+
+def _half_a_year_ago(now: datetime, _: re.Match[str]) -> Span:
+    return Span(month_of(now, 7).start, month_of(now, 5).end)
+
+
+def _yesterday_or_before(now: datetime, _: re.Match[str]) -> Span:
+    return Span(day_of(now, 2).start, day_of(now, 1).end)
+
+
+_SEASONS = {"spring": 3, "봄": 3, "summer": 6, "여름": 6, "fall": 9, "autumn": 9, "가을": 9, "winter": 12, "겨울": 12}
+"""Their first months."""
+
+
+def _season(now: datetime, match: re.Match[str]) -> Span:
+    """Three months: of the year that is named; of "last summer" the latest that is over, of "this" one the latest."""
+    which = match["which"].lower().replace(" ", "")
+    first = _SEASONS[match["season"].lower()]
+    if which in _YEARS_BACK:
+        return _months(now.year - _YEARS_BACK[which], first, now)
+    latest = _months(now.year, first, now)
+    is_this = which in ("this", "이번")
+    while latest.start and latest.end and (latest.start > now or (latest.end >= now and not is_this)):
+        latest = _months(latest.start.year - 1, first, now)
+    return latest
+
+
+def _quarter(now: datetime, match: re.Match[str]) -> Span:
+    first = 3 * ((now.month - 1) // 3) + 1
+    if match["which"].lower() in ("this", "이번"):
+        return _months(now.year, first, now)
+    return _months(now.year - (first == 1), (first - 4) % 12 + 1, now)
+
+
+def _months(year: int, first: int, now: datetime) -> Span:
+    """Three months from that one on."""
+    start = month_of(now.replace(year=year, month=first, day=1)).start
+    last = now.replace(year=year + (first + 1) // 12, month=(first + 1) % 12 + 1, day=1)
+    return Span(start, month_of(last).end)
 
 
 _OTHER = {"week": 28}
@@ -134,7 +174,8 @@ def _korean_weekday(now: datetime, match: re.Match[str]) -> Span:
     wanted, which = _KOREAN_WEEKDAYS.index(match["day"]), match["which"]
     if match["week"]:
         return day_of(now, now.weekday() + 7 * _KOREAN_BACK[which] - wanted)
-    return day_of(now, (now.weekday() - wanted) % 7 or (0 if which == "이번" else 7))
+    latest = (now.weekday() - wanted) % 7 or (0 if which == "이번" else 7)
+    return day_of(now, latest + 7 * max(_KOREAN_BACK[which] - 1, 0))
 
 
 def _bare_korean_weekday(now: datetime, match: re.Match[str]) -> Span:
@@ -159,9 +200,11 @@ _ENGLISH_PART = r"(?:,? (?:(?:in the|at) )?(?P<hours>morning|afternoon|evening|n
 _ENGLISH_END = rf"{_ENGLISH_PART}(?:['’]s)?{_AFTER}"
 _KOREAN_PART = r"(?: ?(?P<hours>아침|오전|점심|낮|오후|저녁|밤|새벽))?"
 _KOREAN_END = (
-    rf"{_KOREAN_PART}(?:에|의|은|는|도|부터|에는|에도|쯤|쯤에|까지|까지는| ?이후|이후로|이후에| ?이전|이전에)?{_AFTER}"
+    rf"{_KOREAN_PART}(?:에|의|은|는|도|부터|에는|에도|쯤|쯤에|까지|까지는| ?이후(?:로|에)?| ?이전(?:에)?)?{_AFTER}"
 )
 _NUMBER = r"(?P<count>\d{1,3}|an?|one|two|three|four|five|six|seven)"
+_ABOUT = "(?:(?:about|around|roughly|some) )?"
+_KOREAN_ABOUT, _KOREAN_NEARLY = "(?:(?:약|대략|한) )?", "(?: ?(?:쯤|정도))?"
 _KOREAN_COUNT = r"(?P<count>\d{1,3}|한|두|세|네|다섯) ?(?P<unit>분|시간|일|주일|주|달|개월|년)"
 _UNIT = "(?P<unit>minute|hour|day|week|month|year)s?"
 _DAYS = "|".join(_WEEKDAYS)
@@ -175,8 +218,17 @@ _RULES: tuple[tuple[str, Callable[[datetime, re.Match[str]], Span]], ...] = (
     (rf"(?:earlier )?today{_ENGLISH_END}", _named("day", 0)),
     (rf"(?:earlier )?this (?P<hours>morning|afternoon|evening){_AFTER}", _named("day", 0)),
     (rf"last night{_AFTER}", lambda now, _: hours_of(day_of(now, 1), *HOURS["night"])),
-    (rf"{_NUMBER} {_UNIT} ago{_AFTER}", _ago),
-    (rf"(?:a few|few|a couple of|several|some) {_UNIT} ago{_AFTER}", _some_ago),
+    (rf"{_ABOUT}{_NUMBER} {_UNIT} ago{_AFTER}", _ago),
+    (rf"{_ABOUT}a fortnight ago{_AFTER}", lambda now, _: _about_weeks_ago(now, 2, week_of(now, 2))),
+    (rf"(?:a )?(?P<some>few|couple of|several|some) {_UNIT} ago{_AFTER}", _some_ago),
+    (rf"{_ABOUT}half a year ago{_AFTER}", _half_a_year_ago),
+    (rf"반년{_KOREAN_NEARLY} ?전{_KOREAN_END}", _half_a_year_ago),
+    (rf"yesterday (?:or|and) (?:the )?day before(?: (?:that|yesterday))?{_AFTER}", _yesterday_or_before),
+    (rf"어제(?:나|랑|하고|와) ?(?:그저께|그제|엊그제){_KOREAN_END}", _yesterday_or_before),
+    (rf"(?:in |over |during )?(?P<which>this|last|past) (?P<season>spring|summer|fall|autumn|winter){_AFTER}", _season),
+    (rf"(?P<which>작년|지난 ?해|재작년|올해|지난|이번) ?(?P<season>봄|여름|가을|겨울){_KOREAN_END}", _season),
+    (rf"(?:in |over |during )?(?P<which>this|last|previous|past) quarter{_AFTER}", _quarter),
+    (rf"(?P<which>지난|저번|이번) ?분기{_KOREAN_END}", _quarter),
     (rf"(?:(?:in|over|within|during|from|for) )?(?:the )?(?:last|past) {_NUMBER} {_UNIT}{_AFTER}", _past),
     (rf"(?:(?:in|over|within|during|from|for) )?(?:the )?(?:last|past) (?P<some>few|several|couple)(?: of)? {_UNIT}"
      rf"{_AFTER}", _past_few),
@@ -216,7 +268,7 @@ _RULES: tuple[tuple[str, Callable[[datetime, re.Match[str]], Span]], ...] = (
      _this_day_then),
     (rf"(?P<year>작년|지난 ?해|재작년|올해)(?: ?(?P<part>초|말))?{_KOREAN_END}",
      lambda now, match: _part_of_year(now, match)),
-    (rf"{_KOREAN_COUNT} ?전{_KOREAN_END}", _ago),
+    (rf"{_KOREAN_ABOUT}{_KOREAN_COUNT}{_KOREAN_NEARLY} ?전{_KOREAN_END}", _ago),
     (rf"며칠 ?전{_KOREAN_END}", lambda now, _: Span(day_of(now, 7).start, day_of(now, 2).end)),
     (rf"몇 ?(?P<unit>주|달|개월|년) ?전{_KOREAN_END}", _some_ago),
     (rf"(?P<count>이틀|사흘|나흘|닷새|엿새|이레|여드레|아흐레|열흘|보름) ?전{_KOREAN_END}",
@@ -318,14 +370,34 @@ def _single(text: str, now: datetime) -> list[TimeWord]:
             span = _read(span_of, now, match)
             if span is not None:
                 clocked = narrowed_by_clock(text, span, match.start(), match.end())
-                found.append(_bounded(text, TimeWord(*clocked, is_date), now))
+                word = _bounded(text, TimeWord(*clocked, is_date), now)
+                found.append(_nearly(text, word) if is_date else word)
     return found
+
+
+_NEARLY_BEFORE = re.compile(r"(?:^|\s)(?:about|around|circa|sometime|언젠가) (?:the )?$", re.IGNORECASE)
+_NEARLY_AFTER = re.compile(r" ?(?:쯤(?:에)?|전후(?:로|에)?|무렵(?:에)?|경에?|즈음(?:에)?)(?!\w)")
+NEARLY = timedelta(days=3)
+
+
+def _nearly(text: str, word: TimeWord) -> TimeWord:
+    """A day that is only about right may be some days to each side: "around 15 September", 9월 15일쯤."""
+    begin, end = word.begin, word.end
+    if before := _NEARLY_BEFORE.search(text[:begin]):
+        begin = before.start() + text[before.start()].isspace()
+    after = _NEARLY_AFTER.match(text, end)
+    end = after.end() if after else end
+    is_near = (begin, end) != (word.begin, word.end) or text[:end].endswith(("쯤", "쯤에"))
+    start, last = word.span
+    if is_near and start and last and last - start < timedelta(days=1):
+        return word._replace(span=Span(start - NEARLY, last + NEARLY), begin=begin, end=end)
+    return word._replace(begin=begin, end=end)
 
 
 _BOUND = re.compile(rf"(?:^|\s)(?P<word>{_BOUNDED}) (?:the )?$", re.IGNORECASE)
 _FROM_THEN = ("since", "after", "부터", "이후", "이후로", "이후에", "から")
 _UP_TO = ("until", "till", "까지", "까지는", "まで", "までの")
-_EARLIER = ("before", "이전", "이전에")
+_EARLIER = ("이전", "이전에")
 
 
 def _bounded(text: str, word: TimeWord, now: datetime) -> TimeWord:
@@ -339,7 +411,7 @@ def _bounded(text: str, word: TimeWord, now: datetime) -> TimeWord:
         return word._replace(span=Span(end + TICK if named == "after" and end else start, max(now, start)), begin=begin)
     if named in _UP_TO or said.endswith(_UP_TO):
         return word._replace(span=Span(None, end), begin=begin)
-    if (named in _EARLIER or said.endswith(_EARLIER)) and start:
+    if (named == "before" or said.endswith(_EARLIER)) and start:
         return word._replace(span=Span(None, start - TICK), begin=begin)
     return word
 
@@ -347,12 +419,16 @@ def _bounded(text: str, word: TimeWord, now: datetime) -> TimeWord:
 _BETWEEN = re.compile(r"(?<![\w./@#-])(?:between|from) (?=\S)", re.IGNORECASE)
 _AND = re.compile(r" (?:and|to|until|till|through) ", re.IGNORECASE)
 _FROM_TO = re.compile(r"(?P<first>\S[^,.?!]{0,20}?)부터 ?(?P<last>[^,.?!]{1,20}?)까지(?:는|의|에)?(?![\w])")
+_DATE_SIDE = r"\d{1,2}/\d{1,2}|\d{1,2}월 ?\d{1,2}일|\d{4}[-./]\d{1,2}[-./]\d{1,2}"
+_DATES_TO = re.compile(
+    rf"(?<![\w./-])(?P<first>{_DATE_SIDE}) ?[~～〜] ?(?P<last>{_DATE_SIDE}|\d{{1,2}}일)(?:에|까지|의)?(?![\w/])"
+)
 _LONGEST_SIDE = 40
 
 
 def _ranges(text: str, now: datetime) -> list[TimeWord]:
-    """From one time to another: "between Monday and Wednesday", "from 3 to 7 November", 3일부터 7일까지."""
-    return [*_english_ranges(text, now), *_korean_ranges(text, now)]
+    """From one time to another: "between Monday and Wednesday", "from 3 to 7 November", 3일부터 7일까지, 11/3~11/7."""
+    return [*_english_ranges(text, now), *_korean_ranges(text, now), *_ranges_of_dates(text, now)]
 
 
 def _english_ranges(text: str, now: datetime) -> Iterator[TimeWord]:
@@ -379,6 +455,14 @@ def _korean_ranges(text: str, now: datetime) -> Iterator[TimeWord]:
             if span:
                 yield TimeWord(span, match.end("first") - len(first), match.end(), is_date=True)
                 break
+
+
+def _ranges_of_dates(text: str, now: datetime) -> Iterator[TimeWord]:
+    for match in _DATES_TO.finditer(text):
+        first, last = (re.sub(rf"^{_BARE_DATE}$", r"\g<0>에", match[side]) for side in ("first", "last"))
+        span = _from_to(first, last, now)
+        if span:
+            yield TimeWord(span, match.start(), match.end(), is_date=True)
 
 
 def _from_to(first: str, last: str, now: datetime) -> Span | None:

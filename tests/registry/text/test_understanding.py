@@ -150,6 +150,25 @@ def days(first: str, last: str = "") -> tuple[str, str]:
         ("3日前の会議で話した", days("2026-03-15")),
         ("昨日までの作業", ("", "2026-03-17 23")),
         ("去年の12月に話した", days("2025-12-01", "2025-12-31")),
+        ("한 달쯤 전에 고친 API", days("2026-02-01", "2026-02-28")),
+        ("about a month ago we fixed the API", days("2026-02-01", "2026-02-28")),
+        ("약 2주 정도 전에 한 일", days("2026-03-02", "2026-03-08")),
+        ("a fortnight ago", days("2026-03-02", "2026-03-08")),
+        ("a couple of weeks ago", days("2026-02-23", "2026-03-15")),
+        ("반년 전에 한 얘기", days("2025-08-01", "2025-10-31")),
+        ("지지난 화요일", days("2026-03-10")),
+        ("어제나 그제 한 거", days("2026-03-16", "2026-03-17")),
+        ("yesterday or the day before", days("2026-03-16", "2026-03-17")),
+        ("10월 이전에 한 얘기", ("", "2025-09-30 23")),
+        ("first week of March", days("2026-03-01", "2026-03-09")),
+        ("3월 첫째 주에 한 얘기", days("2026-03-01", "2026-03-09")),
+        ("the week of March 4", days("2026-03-02", "2026-03-08")),
+        ("작년 여름에 한 얘기", days("2025-06-01", "2025-08-31")),
+        ("last winter", days("2025-12-01", "2026-02-28")),
+        ("지난 분기에 한 일", days("2025-10-01", "2025-12-31")),
+        ("3/2~3/4에 한 거", days("2026-03-02", "2026-03-04")),
+        ("around March 5 we talked", days("2026-03-02", "2026-03-08")),
+        ("3월 5일쯤 한 얘기", days("2026-03-02", "2026-03-08")),
     ],
 )
 def test_a_time_that_was_said_narrows(text: str, expected: tuple[str, str]) -> None:
@@ -447,3 +466,14 @@ def test_a_pasted_text_is_looked_for_and_narrows_nothing() -> None:
 )
 def test_nothing_one_may_type_breaks_it(text: str) -> None:
     read(text)
+
+
+@pytest.mark.parametrize("text", ["shop 이어서 하자", "let's continue shop", "continue working on shop"])
+def test_a_project_s_name_alone_says_where_to_go_on(text: str) -> None:
+    found = read(text)
+    assert (found.search.project, found.has_words, found.goes_on) == ("/home/me/shop", False, True)
+
+
+@pytest.mark.parametrize("text", ["shop", "shop checkout 이어서 하자", "continue the shop window conversation"])
+def test_a_project_s_name_beside_a_subject_is_a_word_of_it(text: str) -> None:
+    assert read(text).search.project is None

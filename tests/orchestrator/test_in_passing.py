@@ -1,0 +1,100 @@
+"""What a request says in passing decides between conversations that would answer as well; every door alike."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from orchestrator.service import Orchestrator
+
+pytestmark = pytest.mark.anyio
+
+NOW = datetime(2026, 11, 22, 9, tzinfo=UTC)
+
+
+async def log(orchestrator: Orchestrator, channel: str, day: str, *texts: str, **meta: str) -> None:
+    at = datetime.fromisoformat(f"{day}T08:00:00+00:00")
+    messages = [
+        {"role": role, "text": text, "timestamp": (at + timedelta(minutes=place)).isoformat()}
+        for place, (role, text) in enumerate(zip(("user", "assistant") * len(texts), texts, strict=False))
+    ]
+    saved = await orchestrator.run(
+        {"operation": "save", "channel": channel, "messages": messages, "source": "claude", "metadata": meta}
+    )
+    assert saved["success"], saved
+
+
+async def first_found(orchestrator: Orchestrator, text: str) -> str:
+    """By `extract` and by `search_sessions`, which agree."""
+    one = await orchestrator.run({"operation": "extract", "query": {"text": text}})
+    several = await orchestrator.run({"operation": "search_sessions", "query": {"text": text}})
+    assert one["channel"] == several["sessions"][0]["channel"]
+    return str(one["channel"])
+
+
+@pytest.mark.parametrize("text", ["in October about the NAS", "10월에 NAS", "the NAS thing from October"])
+async def test_of_conversations_that_hold_as_much_the_one_of_the_date_comes_first(
+    orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setattr("orchestrator.answer.looking_up.now", lambda: NOW)
+    long = "I want one at home for photos and backups with four bays, quiet, and not too dear: a NAS, which one?"
+    await log(orchestrator, "bought", "2026-10-01", long, "Take the one with the slow fan and sixteen gigabytes.")
+    await log(orchestrator, "used", "2026-11-14", "the NAS?", "NAS.")
+    assert await first_found(orchestrator, text) == "bought"
+
+
+async def test_a_chat_that_only_asked_for_another_does_not_come_before_it(orchestrator: Orchestrator) -> None:
+    long = "Few people open the text messages that we send about their appointments; let us use alimtalk, which costs"
+    await log(orchestrator, "meant", "2026-09-15", f"{long} a little more?", "Solapi sends it, and falls back to SMS.")
+    await log(orchestrator, "asking", "2026-11-16", "let's continue alimtalk, alimtalk", "I know nothing of it.")
+    assert await first_found(orchestrator, "continue alimtalk") == "meant"
+
+
+async def test_a_small_conversation_comes_whole(orchestrator: Orchestrator) -> None:
+    texts = ["The NAS is here. Which layout?", "A mirror.", "And the disks?", "Two of them.", "How loud?", "Not very."]
+    texts += ["The pool is called dune.", "Scrub it monthly.", "ok", "Bye."]
+    await log(orchestrator, "small", "2026-10-03", *texts)
+    request = {"operation": "extract", "channel": "small", "query": {"text": "what is the pool called"}}
+    answer = await orchestrator.run(request)
+    assert [message["text"] for message in answer["messages"]] == texts
+    assert "left_out" not in answer["metadata"]
+    assert not any("gap_before" in message for message in answer["messages"])
+
+
+async def test_a_step_back_elsewhere_is_told_and_what_carries_a_decision_out_is_none(
+    orchestrator: Orchestrator,
+) -> None:
+    decided = [
+        "Dramatiq로 바꿀까?",
+        "네, 설정이 단순합니다.",
+        "좋아, Dramatiq로 가자.",
+        "작업을 Dramatiq로 옮겼습니다.",
+    ]
+    await log(orchestrator, "then", "2026-08-19", *decided)
+    later = "작업 11개를 다시 Celery task로 돌렸고 dramatiq는 뺐습니다."
+    await log(orchestrator, "later", "2026-10-06", "Dramatiq에 주기 작업이 없어서 불편하다.", later)
+    answer = await orchestrator.run({"operation": "extract", "query": {"text": "Dramatiq로 가기로 한 결정"}})
+    newer = [message for other in answer["others"] for message in other["messages"]]
+    assert "뺐습니다" in newer[0]["text"]
+    marked = {message["text"]: message.get("superseded_by") for message in answer["messages"]}
+    assert marked["좋아, Dramatiq로 가자."] == newer[0]["id"]
+
+
+async def test_who_goes_on_may_name_a_time_in_passing_at_every_door(
+    orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestrator.answer.looking_up.now", lambda: NOW)
+    await log(orchestrator, "meant", "2026-10-02", "The reconcile script throws serialization failures", "Retry it.")
+    await log(orchestrator, "then", "2026-11-21", "Which tea is good?", "Green.")
+    assert await first_found(orchestrator, "continue the reconcile script, it failed again yesterday") == "meant"
+
+
+async def test_a_folder_that_has_only_guesses_says_that_another_has_more(orchestrator: Orchestrator) -> None:
+    projects = {"/work/app": ["The token list is long", "Page it."], "/work/phone": ["Push token lost", "Refresh it."]}
+    for at, (path, said) in enumerate(projects.items()):
+        await log(orchestrator, f"c{at}", "2026-11-01", *said, project=path)
+    asked = {"operation": "search_sessions", "query": {"text": "push token refreshing on reinstall"}}
+    for path, has_more in {"/work/app": True, "/work/phone": False}.items():
+        found = await orchestrator.run({**asked, "query": {**asked["query"], "project": path}})  # type: ignore[dict-item]
+        assert bool(found.get("elsewhere")) is has_more, found
