@@ -24,7 +24,7 @@ TIMES = """() => new Promise((done) => {
   };
   told();
 })"""
-LOADED = '() => !document.querySelector(".htmx-request, [hx-trigger=load]")'
+LOADED = '() => !document.querySelector(".htmx-request, .activity[hx-get]")'
 
 
 @dataclass(frozen=True)
