@@ -208,7 +208,6 @@ VALUES: Mapping[str, Mapping[str, str]] = {
         "time and words": "the time and the words",
     },
     "data_types": {"conversation_summaries": "conversations", "notion_snapshots": "Notion pages"},
-    "kind": "kind",
     "language": {"en": "English", "ko": "Korean"},
     "summary_by": {"extractive": "the program"},
     "project": {"General": "General"},
@@ -217,9 +216,6 @@ VALUES: Mapping[str, Mapping[str, str]] = {
     "changed": FIELDS,
 }
 """By field; what is not here is data, and stays as it is."""
-
-OPAQUE = ("cursor", "next_cursor")
-"""Whether it is there is all that a reader can make of it."""
 
 
 def field(name: str) -> str:
