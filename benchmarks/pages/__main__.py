@@ -57,9 +57,11 @@ async def in_browser(options: argparse.Namespace, folder: Path) -> None:
                 visits = [visit.row() async for visit in speed.measure(browser, server, addresses)]
                 print(table(speed.HEADS, visits), end="\n\n", flush=True)
             if "access" in options.only:
-                seen = [one async for one in access.findings(browser, server.url, addresses)]
-                wrong = [f"{view}: {one}" for view, found in seen for one in found]
-                print(f"axe-core: {len(seen)} views of {len(addresses)} pages, {len(wrong)} findings", *wrong, sep="\n")
+                views = wrong = 0
+                async for view, found in access.findings(browser, server.url, addresses):
+                    views, wrong = views + 1, wrong + len(found)
+                    print(*(f"{view}: {one}" for one in found), sep="\n", end="\n" if found else "", flush=True)
+                print(f"axe-core: {views} views of {len(addresses)} pages, {wrong} findings")
         await browser.close()
 
 

@@ -1,6 +1,7 @@
 """A registry of years in minutes: the texts of the question sets and runs of the program, copied into its own tables.
 
-The first channel is long, and every hundredth of the others is deleted. Times are counted back from now.
+The first channel is long, and every hundredth of the others is deleted. Times are counted back from now,
+and rows lie in their order, as they come in life.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def _channel_rows(count: int, dice: random.Random) -> Iterator[dict[str, Any]]:
     for number in range(1, count + 1):
         like = sessions[number % len(sessions)]
         said = min(len(like.messages), MOST_MESSAGES) if number > 1 else LONG
-        started = until - timedelta(days=DAYS * dice.random(), minutes=said)
+        started = until - timedelta(days=DAYS * (1 - number / count), minutes=said + 1000 * dice.random())
         project = like.project and f"{like.project}-{number % 7}"
         yield {
             "number": number,
@@ -198,7 +199,7 @@ def _execution_rows(
     until = now()
     for number in range(count):
         like = templates[number % len(templates)]
-        started = until - timedelta(days=DAYS / 4 * dice.random() ** 2)
+        started = until - timedelta(days=DAYS / 4 * (1 - number / count) ** 2)
         yield {
             **like,
             **(FAILURE if number % FAILED_EACH == 0 else {}),

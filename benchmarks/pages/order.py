@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from html import unescape
-from urllib.parse import quote
 
 import httpx
 
@@ -45,7 +44,7 @@ async def places(asked: QuestionSet) -> Places:
             transport=transport,
             base_url="http://127.0.0.1:8765",
             headers={"Accept": "text/html"},
-            cookies={"zone": quote(asked.zone, safe="")},
+            cookies={"zone": asked.zone},
             timeout=120,
         ) as http:
             for question in (one for one in asked.questions if one.sessions and one.is_answerable):

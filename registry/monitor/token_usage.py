@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import BigInteger, ColumnElement, cast, func, select
 
 from registry.monitor.activity import day_of_message, said_within
-from registry.storage.database import ReadTransaction
+from registry.storage.database import ReadTransaction, in_parts
 from registry.storage.tables import channel, conversation
 
 KINDS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
@@ -42,20 +42,33 @@ class UsageRow(NamedTuple):
 
 def usage_rows(tx: ReadTransaction, start: datetime, end: datetime | None, utc_offset_minutes: int) -> list[UsageRow]:
     """What was used in a period; the days are those of a clock so far from UTC."""
-    usage = conversation.c.payload["usage"]
     day = day_of_message(tx, utc_offset_minutes).label("day")
     model = conversation.c.payload["model"].as_string().label("model")
-    sums = [func.coalesce(func.sum(_number(usage[kind])), 0) for kind in KINDS]
-    columns = day, conversation.c.source, channel.c.project_path, model
+    sums = [func.coalesce(func.sum(cast(_noted(kind), BigInteger)), 0) for kind in KINDS]
+    # By channel, not by its project's path: a number is sorted sooner, and no message is joined.
+    columns = day, conversation.c.source, conversation.c.channel_number, model
     query = select(*columns, func.count(), *sums)
-    query = query.join_from(conversation, channel, channel.c.number == conversation.c.channel_number)
-    query = query.where(*said_within(start, end), usage["output_tokens"].as_string().is_not(None))
-    found = tx.execute(query.group_by(*columns))
-    return [UsageRow(str(day), source, path, by, Usage(*map(int, counts))) for day, source, path, by, *counts in found]
+    query = query.where(*said_within(start, end), _noted("output_tokens").is_not(None)).group_by(*columns)
+    found = tx.execute(query).all()
+    paths = _project_paths(tx, list({number for _, _, number, *_ in found}))
+    return [
+        UsageRow(str(day), source, paths.get(number), by, Usage(*map(int, counts)))
+        for day, source, number, by, *counts in found
+    ]
 
 
-def _number(value: Any) -> ColumnElement[int]:
-    return cast(value.as_string(), BigInteger)
+def _project_paths(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, str | None]:
+    """Of these channels, by number."""
+    columns = select(channel.c.number, channel.c.project_path)
+    return {
+        number: path
+        for some in in_parts(numbers, 10_000)
+        for number, path in tx.execute(columns.where(channel.c.number.in_(some)))
+    }
+
+
+def _noted(kind: str) -> ColumnElement[str]:
+    return conversation.c.payload["usage", kind].as_string()
 
 
 def total(rows: Iterable[UsageRow]) -> Usage:
