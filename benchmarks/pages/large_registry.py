@@ -119,7 +119,7 @@ def _store(tx: WriteTransaction, rows: list[dict[str, Any]]) -> None:
     _insert(tx, conversation, messages)
     numbers = [one["number"] for one in rows]
     stored = tx.execute(select(conversation).where(conversation.c.channel_number.in_(numbers))).mappings()
-    said = [message_entry(one, _tokens(one["text"])) for one in stored if not one["deleted"]]
+    said = [message_entry(dict(one), _tokens(one["text"])) for one in stored if not one["deleted"]]
     kept = tx.execute(select(channel).where(channel.c.number.in_(numbers), channel.c.deleted.is_(False)))
     index_of(tx).add(tx, [*said, *(title_entry(one, {}) for one in kept)])
 
@@ -172,7 +172,7 @@ async def _runs(registry: Registry) -> list[dict[str, Any]]:
     orchestrator = Orchestrator(registry)
     asked = [one.text for one in questions[::60]]
     said = [{"role": Role.USER.value, "text": text} for text in asked]
-    requests = [
+    requests: list[dict[str, Any]] = [
         *(
             {"operation": "conversation_log", "channel": f"told_{at}", "messages": said[:at]}
             for at in range(1, len(said))

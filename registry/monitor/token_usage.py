@@ -65,7 +65,8 @@ def _answers(tx: ReadTransaction, start: datetime, end: datetime | None, utc_off
 
 
 def _noted(kind: str) -> ColumnElement[str]:
-    return conversation.c.payload["usage", kind].as_string()
+    told: ColumnElement[str] = conversation.c.payload["usage", kind].as_string()
+    return told
 
 
 def total(rows: Iterable[tuple[str | None, Usage]]) -> Usage:

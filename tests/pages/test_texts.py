@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from fastapi import Request
@@ -49,7 +49,7 @@ def test_what_a_record_holds_is_called_by_words_in_both_languages() -> None:
 
 def asked_fields() -> set[str]:
     """What may stand in the record of a request: its fields, and those of its query."""
-    shapes = [*REQUESTS.values()]
+    shapes: list[Any] = [*REQUESTS.values()]
     queries = [shape.model_fields["query"].annotation for shape in shapes if "query" in shape.model_fields]
     fields = {field.alias or name for shape in [*shapes, *queries] for name, field in shape.model_fields.items()}
     return fields - {"query", "session"}
