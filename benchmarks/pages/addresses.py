@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import quote, urlencode
 
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import Column, ColumnElement, select
 
 from registry.registry import Registry
 from registry.storage.tables import channel, conversation, execution
@@ -14,11 +14,16 @@ WORDS = {"words": "postgres connection pool", "korean words": "배포 실패 원
 
 
 def pages(registry: Registry) -> Mapping[str, str]:
-    """The address of each page by its name. Raises LookupError where the registry has nothing to show on one."""
+    """The address of each page by its name. Raises LookupError where the registry has nothing to show on one.
 
-    def first(column: ColumnElement[str], *conditions: ColumnElement[bool]) -> str:
+    The oldest of each kind: of runs those that the program itself recorded, with steps at their own times.
+    """
+
+    def first(column: Column[str], *conditions: ColumnElement[bool]) -> str:
         with registry.engine.connect() as connection:
-            found = connection.execute(select(column).where(*conditions).limit(1)).scalar()
+            found = connection.execute(
+                select(column).where(*conditions).order_by(column.table.c.number).limit(1)
+            ).scalar()
         if found is None:
             raise LookupError(f"The registry has no {column} where {' and '.join(map(str, conditions))}")
         return quote(found, safe="")
