@@ -13,6 +13,7 @@ from backoffice.errors import OperationFailed
 from backoffice.machine import Machine
 from orchestrator.refusals import Refusal
 from orchestrator.service import Orchestrator
+from orchestrator.state import LocalCopy
 from registry.access import Access, Level
 from registry.registry import Registry
 
@@ -82,6 +83,19 @@ async def _machine(request: Request) -> Machine:
     return machine
 
 
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """The registry of which this one is a copy; `copy` says of when, while it does not answer."""
+
+    url: str
+    copy: LocalCopy | None
+
+
+async def _elsewhere(request: Request) -> Elsewhere | None:
+    orchestrator: Orchestrator = request.app.state.orchestrator
+    return Elsewhere(orchestrator.elsewhere, await orchestrator.copy_of()) if orchestrator.copy_of else None
+
+
 async def _everything(request: Request) -> None:
     """Refuse a token that is for some channels only."""
     access = _access(request)
@@ -106,5 +120,6 @@ Asked = Annotated[Registry, Depends(_asked)]
 Writable = Annotated[Registry, Depends(_writable)]
 """For what is kept beside conversations and is no operation: a read-only token changes none of it."""
 Local = Annotated[Machine, Depends(_machine)]
+CopyOf = Annotated[Elsewhere | None, Depends(_elsewhere)]
 without_parameters = Depends(_no_parameters)
 for_everything = Depends(_everything)

@@ -75,6 +75,7 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
         # An HTTP client that only who asked for it needs.
         from orchestrator.remote.keeping_up import copy_of, exchanging
 
+        orchestrator.elsewhere = settings.remote_url
         orchestrator.copy_of = partial(copy_of, registry, settings.remote_url)
         orchestrator.background.append(partial(exchanging, orchestrator, settings))
     try:

@@ -91,6 +91,8 @@ class Orchestrator:
         """What brings the registry up to date before it is asked."""
         self.copy_of: Callable[[], Awaitable[LocalCopy | None]] | None = None
         """What to say with an answer while the registry elsewhere, of which this one is a copy, does not answer."""
+        self.elsewhere = ""
+        """The address of that registry."""
         self.background: list[Callable[[], AbstractAsyncContextManager[None]]] = []
         """What goes on beside the requests, in a process that lives for a while."""
 

@@ -7,9 +7,11 @@ exact.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
+from itertools import accumulate
 from operator import add, ge, le
 from typing import Any
 
@@ -111,13 +113,12 @@ def _outcomes(count: int, not_found: int, failed: int) -> dict[str, Any]:
 
 def percentiles(durations: Iterable[tuple[float, int]], count: int) -> dict[str, float | None]:
     """By nearest rank: the smallest duration that `share` per cent do not exceed."""
-    found: dict[str, float | None] = {f"p{share}_ms": None for share in PERCENTILES}
+    if not count:
+        return {f"p{share}_ms": None for share in PERCENTILES}
+    ordered = sorted(durations)
+    passed = list(accumulate(runs for _, runs in ordered))
     ranks = {f"p{share}_ms": max(-(-count * share // 100), 1) for share in PERCENTILES}
-    passed = 0
-    for duration_ms, runs in sorted(durations):
-        found |= {name: duration_ms for name, rank in ranks.items() if passed < rank <= passed + runs}
-        passed += runs
-    return found
+    return {name: ordered[bisect_left(passed, rank)][0] for name, rank in ranks.items()}
 
 
 def _errors(cells: Iterable[Cell]) -> dict[str, int]:
@@ -171,7 +172,7 @@ def bucket_of(tx: ReadTransaction, bucket_s: int) -> ColumnElement[int]:
         seconds = cast(func.floor(func.extract("epoch", execution.c.started_at)), Integer)
     else:
         seconds = cast(func.strftime("%s", execution.c.started_at), Integer)
-    return (seconds - seconds % bucket_s).label("bucket")
+    return (seconds // bucket_s * bucket_s).label("bucket")
 
 
 def _series(points: Sequence[Point]) -> list[dict[str, Any]]:

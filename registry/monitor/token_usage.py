@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from sqlalchemy import BigInteger, ColumnElement, cast, func, select
+from sqlalchemy import CTE, BigInteger, ColumnElement, FromClause, String, cast, func, literal, select, union_all
 
 from registry.monitor.activity import day_of_message, said_within
 from registry.storage.database import ReadTransaction
@@ -30,45 +29,49 @@ class Usage(NamedTuple):
         return Usage(*map(sum, zip(self, other, strict=True)))
 
 
-class UsageRow(NamedTuple):
-    """The tokens of a day, client, project (its path) and model; None: not known."""
-
-    day: str
-    source: str
-    project: str | None
-    model: str | None
-    usage: Usage
+Summed = Mapping[str, Sequence[tuple[str | None, Usage]]]
+"""By `day`, `source`, `project` (its path) and `model`: each name (None: not known) with its tokens."""
 
 
-def usage_rows(tx: ReadTransaction, start: datetime, end: datetime | None, utc_offset_minutes: int) -> list[UsageRow]:
-    """What was used in a period; the days are those of a clock so far from UTC."""
-    usage = conversation.c.payload["usage"]
+def usage_by(tx: ReadTransaction, start: datetime, end: datetime | None, utc_offset_minutes: int) -> Summed:
+    """What was used in a period, most output first; the days are those of a clock so far from UTC."""
+    answers = _answers(tx, start, end, utc_offset_minutes)
+    projects = answers.join(channel, channel.c.number == answers.c.channel_number)
+    groups: tuple[tuple[str, ColumnElement[str], FromClause], ...] = (
+        ("day", cast(answers.c.day, String), answers),
+        ("source", answers.c.source, answers),
+        ("project", channel.c.project_path, projects),
+        ("model", answers.c.model, answers),
+    )
+    sums = [func.sum(answers.c[kind]) for kind in KINDS]
+    queries = (
+        select(literal(name).label("by"), column.label("name"), func.count().label("answers"), *sums)
+        .select_from(rows)
+        .group_by(column)
+        for name, column, rows in groups
+    )
+    found: dict[str, list[tuple[str | None, Usage]]] = {name: [] for name, *_ in groups}
+    for by, name, *counts in tx.execute(union_all(*queries)):  # in one statement, that the answers are read once
+        found[by].append((name, Usage(*map(int, counts))))
+    return {by: sorted(some, key=lambda one: (-one[1].output, str(one[0]))) for by, some in found.items()}
+
+
+def _answers(tx: ReadTransaction, start: datetime, end: datetime | None, utc_offset_minutes: int) -> CTE:
+    tokens = [func.coalesce(cast(_noted(kind), BigInteger), 0).label(kind) for kind in KINDS]
     day = day_of_message(tx, utc_offset_minutes).label("day")
     model = conversation.c.payload["model"].as_string().label("model")
-    sums = [func.coalesce(func.sum(_number(usage[kind])), 0) for kind in KINDS]
-    columns = day, conversation.c.source, channel.c.project_path, model
-    query = select(*columns, func.count(), *sums)
-    query = query.join_from(conversation, channel, channel.c.number == conversation.c.channel_number)
-    query = query.where(*said_within(start, end), usage["output_tokens"].as_string().is_not(None))
-    found = tx.execute(query.group_by(*columns))
-    return [UsageRow(str(day), source, path, by, Usage(*map(int, counts))) for day, source, path, by, *counts in found]
+    query = select(day, conversation.c.source, conversation.c.channel_number, model, *tokens)
+    return query.where(*said_within(start, end), _noted("output_tokens").is_not(None)).cte("answers")
 
 
-def _number(value: Any) -> ColumnElement[int]:
-    return cast(value.as_string(), BigInteger)
+def _noted(kind: str) -> ColumnElement[str]:
+    told: ColumnElement[str] = conversation.c.payload["usage", kind].as_string()
+    return told
 
 
-def total(rows: Iterable[UsageRow]) -> Usage:
+def total(rows: Iterable[tuple[str | None, Usage]]) -> Usage:
     """All of them together."""
     summed = Usage()
-    for row in rows:
-        summed = summed.plus(row.usage)
+    for _, usage in rows:
+        summed = summed.plus(usage)
     return summed
-
-
-def by(rows: Iterable[UsageRow], key: Callable[[UsageRow], str | None]) -> Sequence[tuple[str | None, Usage]]:
-    """Summed up by something, the most output first."""
-    groups: dict[str | None, Usage] = defaultdict(Usage)
-    for row in rows:
-        groups[key(row)] = groups[key(row)].plus(row.usage)
-    return sorted(groups.items(), key=lambda one: (-one[1].output, str(one[0])))

@@ -32,14 +32,13 @@ def is_countable(tx: ReadTransaction, wanted: ExecutionFilter) -> bool:
 
 def latencies(tx: ReadTransaction, wanted: ExecutionFilter, bucket_s: int) -> dict[str, dict[str, float | None]]:
     """p50, p95 and p99 in ms of each bucket in which something ran, by its beginning."""
-    bucket = bucket_of(tx, bucket_s)
-    columns = bucket, execution.c.duration_rounded, func.count()
-    query = select(*columns).where(*execution_conditions(wanted)).group_by(bucket, execution.c.duration_rounded)
-    durations: dict[int, list[tuple[float, int]]] = defaultdict(list)
-    for at, duration_ms, runs in tx.execute(query):
-        durations[at].append((duration_ms, runs))
+    # Run by run, out of the index by time alone: to group them is to sort them.
+    query = select(bucket_of(tx, bucket_s), execution.c.duration_ms).where(*execution_conditions(wanted))
+    durations: dict[int, list[float]] = defaultdict(list)
+    for at, duration_ms in tx.execute(query.order_by(execution.c.started_at)):
+        durations[at].append(duration_ms)
     return {
-        format_time(datetime.fromtimestamp(at, UTC)): percentiles(some, sum(runs for _, runs in some))
+        format_time(datetime.fromtimestamp(at, UTC)): percentiles(((one, 1) for one in some), len(some))
         for at, some in durations.items()
     }
 
@@ -70,7 +69,7 @@ class Volumes(NamedTuple):
 def volumes(tx: ReadTransaction, wanted: ExecutionFilter) -> Volumes:
     """Summed up from what the runs answered."""
     result = execution.c.result
-    parts = result["new_count"], result["duplicate_count"], result["metadata"]["filtered_count"]
+    parts = result["new_count"], result["duplicate_count"], result["metadata", "filtered_count"]
     sums = (func.coalesce(func.sum(cast(part.as_string(), Integer)), 0) for part in parts)
     return Volumes(*map(int, tx.execute(select(*sums).where(*execution_conditions(wanted))).one()))
 

@@ -24,7 +24,7 @@ from tests.pages.axe import axe_script
 from tests.pages.seeds import seed
 from tests.seeded import Seeded, SeededFiles
 
-expect.set_options(timeout=20_000)  # a test must not depend on a quick machine
+expect.set_options(timeout=60_000)  # a test must not depend on a quick machine
 
 # The one without a window does the same at a third of the other's cost.
 CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
@@ -48,7 +48,7 @@ def serving(database_url: str) -> Iterator[str]:
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
-        assert started.wait(20), "the server did not start"
+        assert started.wait(60), "the server did not start"
         port = server.servers[0].sockets[0].getsockname()[1]
         yield f"http://127.0.0.1:{port}"
     finally:
@@ -116,21 +116,33 @@ async def browser() -> AsyncIterator[Browser]:
 
 @asynccontextmanager
 async def window(browser: Browser) -> AsyncIterator[Page]:
-    """A fresh browser window: English, UTC+9, no cookies. What goes wrong in it fails the test."""
+    """A browser window: English, UTC+9 and the server knows it. What goes wrong in it fails the test.
+
+    A page that tells its zone for the first time loads itself again, and what is done meanwhile is lost.
+    """
     context = await browser.new_context(
         locale="en-US",
         timezone_id="Asia/Seoul",
         viewport={"width": 1280, "height": 800},
         permissions=["clipboard-read", "clipboard-write"],
     )
+    await context.add_cookies([{"name": "zone", "value": "Asia/Seoul", "domain": "127.0.0.1", "path": "/"}])
     page = await context.new_page()
     problems: list[str] = []
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("console", lambda line: problems.append(line.text) if "Content Security" in line.text else None)
-    page.set_default_timeout(30_000)
+    page.set_default_timeout(60_000)
     yield page
     await context.close()
     assert not problems
+
+
+async def copied(page: Page, beginning: str) -> str:
+    """What the clipboard holds, as soon as it begins so."""
+    await page.wait_for_function(
+        "async (text) => (await navigator.clipboard.readText()).startsWith(text)", arg=beginning
+    )
+    return str(await page.evaluate("navigator.clipboard.readText()"))
 
 
 @pytest.fixture

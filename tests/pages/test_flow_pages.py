@@ -313,7 +313,11 @@ async def test_errors_that_read_alike_are_one_row_with_when_they_were_seen(
         await orchestrator.run({"operation": "search", "query": {"text": "a", "limit": limit}}, "cursor-vscode 1.7")
     await orchestrator.run({"operation": "extract", "channel": "nobody"}, "cursor-vscode 1.8")
     shown = await text_of(http, "/flow/statistics")
-    rows = re.findall(r'error_code=INVALID_REQUEST&amp;operation=search">INVALID_REQUEST</a>.*?</tr>', shown, re.DOTALL)
+    rows = re.findall(
+        r'error_code=INVALID_REQUEST&amp;operation=search"><span title="INVALID_REQUEST">Not valid</span>.*?</tr>',
+        shown,
+        re.DOTALL,
+    )
     assert len(rows) == 1
     assert re.search(r'data-label="Runs">3</td>', rows[0])
     assert rows[0].count("<time") == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from datetime import timedelta
+from typing import Any
 
 import httpx
 import pytest
@@ -196,3 +197,39 @@ async def test_a_conversation_is_carried_away_as_a_page(http: httpx.AsyncClient)
     page = await http.get(f"/exports/{FIBONACCI}", params={"kind": "html"})
     assert page.headers["Content-Disposition"].startswith("attachment")
     assert "피보나치" in page.text
+
+
+ELSEWHERE = "https://registry.example"
+
+
+@pytest.mark.parametrize(
+    ("copy", "said"),
+    [
+        (None, f"Kept in step with <bdi>{ELSEWHERE}</bdi>"),
+        ({"of": ELSEWHERE, "as_of": None}, "This is the copy on this machine."),
+        ({"of": ELSEWHERE, "as_of": "2026-01-02T03:04:05Z"}, "has not answered since"),
+    ],
+)
+async def test_a_copy_of_a_registry_elsewhere_says_so(
+    http: httpx.AsyncClient, orchestrator: Orchestrator, copy: Any, said: str
+) -> None:
+    assert "copy-of" not in (await http.get("/")).text
+
+    async def copy_of() -> Any:
+        return copy
+
+    orchestrator.elsewhere, orchestrator.copy_of = ELSEWHERE, copy_of
+    for address in ("/", "/flow/sources"):
+        assert said in (await http.get(address)).text
+
+
+async def test_what_was_asked_stands_there_in_words(http: httpx.AsyncClient) -> None:
+    run = await newest(http, "extract")
+    for language, told in (
+        ("en", ("the messages themselves", "You, Assistant")),
+        ("ko", ("메시지 원문", "나, 어시스턴트")),
+    ):
+        page = (await http.get(f"/flow/{run}", headers={"Accept-Language": language})).text
+        asked = page.partition('id="asked"')[2].partition("</section>")[0]
+        assert all(words in asked for words in told)
+        assert not re.search(r"<d[td]>(raw|roles?|query|user.*|mode|limit|utc_offset_minutes)</d[td]>", asked)

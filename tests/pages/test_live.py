@@ -12,7 +12,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def say(server: str, channel: str, text: str) -> None:
-    async with httpx.AsyncClient() as http:
+    async with httpx.AsyncClient(timeout=60) as http:
         message = {"role": "user", "text": text}
         answer = await http.post(f"{server}/bo/conversations", json={"channel": channel, "messages": [message]})
     assert answer.status_code == 201

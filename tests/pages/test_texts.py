@@ -5,12 +5,19 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 from fastapi import Request
 
+from backoffice.pages.flow.words import ERRORS as ERROR_WORDS
+from backoffice.pages.flow.words import FIELDS, VALUES
 from backoffice.pages.language import LANGUAGES, counter, language_of, teller, texts, translator
 from orchestrator.answer.relevance import REASONS
+from orchestrator.field_types import Mode
+from orchestrator.requests import REQUESTS
+from registry.domain import Role
+from registry.errors import ErrorCode
 
 ROOT = Path(__file__).parents[2]
 BACKOFFICE = ROOT / "backoffice"
@@ -20,7 +27,7 @@ COUNTED = re.compile(r"""\btn\(\s*"[^"]*",\s*"([^"]*)\"""")
 
 def said() -> set[str]:
     """Every text that a page may show."""
-    files = [*BACKOFFICE.glob("templates/**/*.html"), *BACKOFFICE.glob("pages/*.py")]
+    files = [*BACKOFFICE.glob("templates/**/*.html"), *BACKOFFICE.glob("pages/**/*.py")]
     sources = [file.read_text(encoding="utf-8") for file in files if file.name != "language.py"]
     return {text for source in sources for _, text in SINGLE.findall(source)} | {
         text for source in sources for text in COUNTED.findall(source)
@@ -29,6 +36,30 @@ def said() -> set[str]:
 
 def test_every_text_has_a_korean_one() -> None:
     assert said() - texts("ko").keys() == set()
+
+
+def words_of_records() -> set[str]:
+    return {*FIELDS.values(), *(word for words in VALUES.values() for word in words.values()), *ERROR_WORDS.values()}
+
+
+def test_what_a_record_holds_is_called_by_words_in_both_languages() -> None:
+    assert words_of_records() - texts("ko").keys() == set()
+    assert not [word for word in words_of_records() if "_" in word]
+
+
+def asked_fields() -> set[str]:
+    """What may stand in the record of a request: its fields, and those of its query."""
+    shapes: list[Any] = [*REQUESTS.values()]
+    queries = [shape.model_fields["query"].annotation for shape in shapes if "query" in shape.model_fields]
+    fields = {field.alias or name for shape in [*shapes, *queries] for name, field in shape.model_fields.items()}
+    return fields - {"query", "session"}
+
+
+def test_every_field_of_a_request_has_a_name_for_people() -> None:
+    assert asked_fields() - FIELDS.keys() == set()
+    assert set(get_args(Mode)) <= VALUES["mode"].keys()
+    assert {role.value for role in Role} <= VALUES["roles"].keys()
+    assert set(ErrorCode) == ERROR_WORDS.keys()
 
 
 ERRORS = {"InvalidRequest", "NotFound", "StorageError", "OperationTimeout", "Unauthorized"}

@@ -12,7 +12,7 @@ from playwright.async_api import Browser, Page, expect
 from registry.errors import StorageError
 from registry.storage.database import Database
 from tests.pages.axe import violations
-from tests.pages.conftest import window
+from tests.pages.conftest import copied, window
 from tests.pages.seeds import AGENT, FIBONACCI, HOSTILE, LOGIN, LONG
 
 pytestmark = pytest.mark.anyio
@@ -47,6 +47,7 @@ async def test_a_conversation_is_opened_and_walked_through_by_keys(server: str, 
     await page.keyboard.press("j")
     await page.keyboard.press("Enter")
     await expect(page.locator("h1")).to_have_text("Refresh tokens")
+    await page.wait_for_load_state()
     await page.keyboard.press("j")
     await expect(page.locator(".message").first).to_be_focused()
     await page.keyboard.press("?")
@@ -69,21 +70,21 @@ async def test_a_block_of_code_is_copied(server: str, page: Page) -> None:
     block = page.locator(".code").first
     await block.hover()
     await block.locator(".copy").click()
-    await expect(block.locator(".copy")).to_have_text("Copied")
-    assert (await page.evaluate("navigator.clipboard.readText()")).startswith("def fib(n):\n    if n < 2:")
+    await copied(page, "def fib(n):\n    if n < 2:")
 
 
 async def test_the_prompt_for_another_ai_is_copied(server: str, page: Page) -> None:
     await page.goto(f"{server}/channels/{LOGIN}")
     await page.click("text=Continue elsewhere")
     await page.click(".panel[open] .primary")
-    prompt = await page.evaluate("navigator.clipboard.readText()")
+    shown = str(await page.locator("#prompt").text_content())
+    prompt = await copied(page, shown[:40])
     assert f'{{"channel": "{LOGIN}", "query": {{"limit": 50}}}}' in prompt
     link = await page.get_attribute("text=Open Cursor", "href") or ""
     assert link.startswith("cursor://anysphere.cursor-deeplink/prompt?text=")
     assert unquote(link.partition("text=")[2]) == prompt
     await page.click("[aria-label='Copy the command for Codex']")
-    assert await page.evaluate("navigator.clipboard.readText()") == f"ctxr resume {LOGIN} --in codex --run"
+    assert await copied(page, "ctxr resume") == f"ctxr resume {LOGIN} --in codex --run"
 
 
 async def test_hostile_texts_are_only_texts(server: str, page: Page) -> None:
@@ -100,12 +101,11 @@ async def test_hostile_texts_are_only_texts(server: str, page: Page) -> None:
 async def test_a_long_conversation_is_scrolled_from_end_to_end(server: str, page: Page) -> None:
     await page.goto(f"{server}/channels/{LONG}")
     await expect(page.locator(".message").first).to_be_visible()
-    for _ in range(40):
-        if await page.locator(".message").count() == 300:
-            break
+    messages = page.locator(".message")
+    while (shown := await messages.count()) < 300:
         await page.keyboard.press("End")
-        await page.wait_for_timeout(50)
-    await expect(page.locator(".message")).to_have_count(300)
+        await expect(messages.nth(shown)).to_be_attached()
+    await expect(messages).to_have_count(300)
     await expect(page.locator(".message").last).to_contain_text("step 299")
 
 
@@ -116,12 +116,12 @@ async def test_one_jumps_to_a_hit_and_reads_on_in_both_directions(server: str, p
     target = page.locator(".message:target")
     await expect(target).to_contain_text("step 150")
     await expect(target).to_be_in_viewport()
-    assert await page.evaluate("CSS.highlights.get('words').size") > 0
+    await page.wait_for_function("CSS.highlights.get('words')?.size > 0")
     before = await page.locator(".message").count()
     await page.click(".more.earlier")
     await expect(page.locator(".message").first).to_contain_text("step 104")
-    assert await page.locator(".message").count() >= before + 40
-    assert await page.locator(".more.earlier").count() == 1
+    await expect(page.locator(".message").nth(before + 39)).to_be_attached()
+    await expect(page.locator(".more.earlier")).to_have_count(1)
 
 
 async def test_a_deleted_message_is_brought_back(server: str, page: Page) -> None:
@@ -212,7 +212,9 @@ async def test_language_and_light_are_kept(server: str, page: Page) -> None:
     await page.goto(server)
     await page.click("text=한국어")
     await expect(page.locator("html")).to_have_attribute("lang", "ko")
+    await page.wait_for_load_state()
     await page.click("[data-theme-switch]")
+    await expect(page.locator("html")).to_have_attribute("data-theme", "dark")
     await page.goto(f"{server}/channels/{LOGIN}")
     await expect(page.locator("html")).to_have_attribute("lang", "ko")
     await expect(page.locator("html")).to_have_attribute("data-theme", "dark")
@@ -230,6 +232,7 @@ async def test_a_day_chosen_is_a_day_where_the_reader_is(server: str, page: Page
 
 
 async def test_a_first_visit_to_a_period_is_shown_in_the_readers_time_too(server: str, page: Page) -> None:
+    await page.context.clear_cookies()
     await page.goto(f"{server}/flow/statistics?from=2025-09-30T15:00:00Z")
     await expect(page.locator("input[name=from]")).to_have_value("2025-10-01T00:00")
 

@@ -30,7 +30,7 @@ async def briefings_page(
     shown = next((one for one in found if one["id"] == briefing), found[0] if found else None)
     html = Markup(html_of(shown["text"])) if shown else None  # noqa: S704, sanitised by `markdown`
     today = reader_now(request).date().isoformat()
-    return render(request, "briefings.html", section="registry", found=found, shown=shown, html=html, today=today)
+    return render(request, "briefings.html", section="briefings", found=found, shown=shown, html=html, today=today)
 
 
 @router.post("")

@@ -9,6 +9,7 @@ from typing import Any
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 
+from backoffice.pages.flow.words import ERRORS, ROLES, asked, field, value
 from backoffice.pages.rendering import environment, render
 from registry.text.analysis.analyzer import HANGUL_KEY_PREFIX, IDENTIFIER_PREFIX, KEY_PREFIX, LATIN_KEY_PREFIX
 
@@ -31,27 +32,6 @@ def duration(ms: float | None) -> str:
 def bar(ms: float) -> int:
     """The width of a duration's bar, logarithmic: one millisecond and half a minute can be told apart from others."""
     return max(2, min(WIDTH, round(WIDTH * log10(1 + ms) / log10(1 + LONGEST_MS))))
-
-
-LABELS = {
-    "by": "looked up by",
-    "also": "other wordings",
-    "total_count": "in all",
-    "filtered_count": "delivered",
-    "max_tokens": "most tokens",
-    "utc_offset_minutes": "minutes from UTC",
-    "is_folded": "folded",
-    "stands_at": "where it stands",
-    "taken_for_typos": "taken for typos",
-    "terms_beyond_budget": "index terms not looked up",
-    "message_limit": "most messages",
-    "least_coverage": "least share of the request",
-}
-
-
-def label(name: str) -> str:
-    """What a record's field is called in English."""
-    return LABELS.get(name, name.replace("_", " "))
 
 
 def token(given: str) -> str:
@@ -81,12 +61,15 @@ def render_flow(request: Request, template: str, **context: Any) -> HTMLResponse
     return render(request, f"flow/{template}", **{"section": "flow", **context})
 
 
+environment.globals |= {"roles_in_words": ROLES, "errors_in_words": ERRORS}
 environment.tests["instant"] = is_instant
 environment.filters |= {
     "duration": duration,
     "bar": bar,
     "share": share,
-    "label": label,
+    "field": field,
+    "value": value,
+    "asked": asked,
     "token": token,
     "is_sound": is_sound,
 }

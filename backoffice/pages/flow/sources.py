@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from backoffice.dependencies import Local, without_parameters
+from backoffice.dependencies import CopyOf, Local, without_parameters
 from backoffice.pages.flow.rendering import render_flow
 from sources.exports.client import CHATGPT, CLAUDE
 from sources.purging import LONG
@@ -19,7 +19,7 @@ SHOWN_REASONS = 20
 
 
 @router.get("/sources", dependencies=[without_parameters])
-async def sources_page(request: Request, machine: Local) -> HTMLResponse:
+async def sources_page(request: Request, machine: Local, elsewhere: CopyOf) -> HTMLResponse:
     """Stores with what was read of them and what was not; clients with what is installed and how to install it."""
     seen = await machine.look()
     return render_flow(
@@ -31,6 +31,7 @@ async def sources_page(request: Request, machine: Local) -> HTMLResponse:
         absent=[client["client"] for client in seen["clients"] if not client["is_here"]],
         is_shared=seen["is_shared"],
         sync=seen["sync"],
+        elsewhere=elsewhere,
         most=SHOWN_REASONS,
         long=LONG,
         imported=(CLAUDE.source, CHATGPT.source),

@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import BaseModel, Field, ValidationError
 
 from backoffice.channels import page_of_channels
-from backoffice.dependencies import SOURCE, Asking, Client, Stored
+from backoffice.dependencies import SOURCE, Asking, Client, CopyOf, Stored
 from backoffice.pages.rendering import address, channel_url, render
 from backoffice.pages.viewer.finding import IDENTIFIER, best_hits, chips, newest_hits
 from backoffice.pages.viewer.today import day_of, named_days, since, visit
@@ -62,7 +62,7 @@ class RegistryQuery(ChannelsQuery):
 
 
 @router.get("/", response_model=None)
-async def channels_page(request: Request, registry: Stored, client: Asking) -> Response:
+async def channels_page(request: Request, registry: Stored, client: Asking, elsewhere: CopyOf) -> Response:
     """The channels by last activity; with words, those that speak of it or are called so, the best first."""
     query = given_query(request, RegistryQuery, limit=ROWS)
     if query.q and IDENTIFIER.fullmatch(query.q.strip()):
@@ -110,6 +110,7 @@ async def channels_page(request: Request, registry: Stored, client: Asking) -> R
         is_newest=is_newest,
         looked=since(here.before),
         can_sync=registry.takes_in,
+        elsewhere=elsewhere,
         chips=chips(query.q or "", shown["understood"]),
         narrowed={name: given[name] for name in NARROWING if given[name]},
         **shown,

@@ -12,7 +12,7 @@ from backoffice.dependencies import Stored
 from backoffice.pages.rendering import render
 from backoffice.pages.viewer.channels import given_query
 from backoffice.pages.zone import reader_now, utc_offset_minutes
-from registry.monitor.token_usage import by, total, usage_rows
+from registry.monitor.token_usage import total, usage_by
 
 router = APIRouter(default_response_class=HTMLResponse)
 
@@ -36,7 +36,7 @@ async def usage_page(request: Request, registry: Stored) -> HTMLResponse:
     midnight = reader_now(request).replace(hour=0, minute=0, second=0, microsecond=0)
     start = midnight - timedelta(days=query.days - 1)
     offset = utc_offset_minutes(request)
-    rows = await registry.read(lambda tx: usage_rows(tx, start.astimezone(UTC), None, offset))
+    summed = await registry.read(lambda tx: usage_by(tx, start.astimezone(UTC), None, offset))
     return render(
         request,
         "usage.html",
@@ -44,9 +44,9 @@ async def usage_page(request: Request, registry: Stored) -> HTMLResponse:
         days=query.days,
         spans=SPANS,
         start=start.date().isoformat(),
-        total=total(rows),
-        by_day=sorted(by(rows, lambda row: row.day), reverse=True),
-        by_source=by(rows, lambda row: row.source)[:SHOWN],
-        by_project=by(rows, lambda row: row.project)[:SHOWN],
-        by_model=by(rows, lambda row: row.model)[:SHOWN],
+        total=total(summed["source"]),
+        by_day=sorted(summed["day"], reverse=True),
+        by_source=summed["source"][:SHOWN],
+        by_project=summed["project"][:SHOWN],
+        by_model=summed["model"][:SHOWN],
     )

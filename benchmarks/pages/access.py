@@ -1,0 +1,36 @@
+"""What axe-core finds wrong with each page, in both languages and themes, at three widths."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from itertools import product
+from typing import Literal
+
+from playwright.async_api import Browser
+
+from tests.pages.axe import axe_script, violations
+
+LOCALES = ("en-US", "ko-KR")
+THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+WIDTHS = (390, 800, 1440)
+OPEN = "document.querySelectorAll('details:not(.about)').forEach((one) => one.open = true)"
+
+
+async def findings(browser: Browser, url: str, addresses: Mapping[str, str]) -> AsyncIterator[tuple[str, list[str]]]:
+    """Each view, and what is wrong with it; what does not fit its width is wrong, too."""
+    script = axe_script()
+    for locale, theme, width in product(LOCALES, THEMES, WIDTHS):
+        context = await browser.new_context(
+            locale=locale, color_scheme=theme, viewport={"width": width, "height": 900}, timezone_id="Asia/Seoul"
+        )
+        page = await context.new_page()
+        page.set_default_timeout(120_000)
+        for name, address in addresses.items():
+            await page.goto(url + address)
+            await page.evaluate(OPEN)
+            found = await violations(page, script)
+            wide = await page.evaluate("document.documentElement.scrollWidth")
+            if wide > width:
+                found.append(f"wider than its window: {wide}")
+            yield f"{name}, {locale[:2]}, {theme}, {width}", found
+        await context.close()

@@ -1,0 +1,76 @@
+"""Every page of a registry that is filled: what it is called here, and where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import quote, urlencode
+
+from sqlalchemy import Column, ColumnElement, select
+
+from registry.registry import Registry
+from registry.storage.tables import channel, conversation, execution
+
+WORDS = {"words": "postgres connection pool", "korean words": "배포 실패 원인", "nothing": "quokkaxyzzy"}
+
+
+def pages(registry: Registry) -> Mapping[str, str]:
+    """The address of each page by its name. Raises LookupError where the registry has nothing to show on one.
+
+    The oldest of each kind: of runs those that the program itself recorded, with steps at their own times.
+    """
+
+    def first(column: Column[str], *conditions: ColumnElement[bool]) -> str:
+        with registry.engine.connect() as connection:
+            found = connection.execute(
+                select(column).where(*conditions).order_by(column.table.c.number).limit(1)
+            ).scalar()
+        if found is None:
+            raise LookupError(f"The registry has no {column} where {' and '.join(map(str, conditions))}")
+        return quote(found, safe="")
+
+    def run(operation: str, status: str) -> str:
+        return first(execution.c.id, execution.c.operation == operation, execution.c.status == status)
+
+    long = first(channel.c.name, channel.c.message_count > 100)
+    gone = first(channel.c.name, channel.c.deleted)
+    message = first(conversation.c.id, conversation.c.channel_number == 1, conversation.c.seq == 100)
+    project = first(channel.c.project_path, channel.c.project_path.is_not(None))
+    found, missed = run("extract", "succeeded"), run("extract", "not_found")
+    return {
+        "home": "/",
+        "yesterday": "/?from=yesterday&to=yesterday",
+        "a client's": "/?source=cursor",
+        "a project's": f"/?project={project}",
+        **{f"search: {name}": f"/?{urlencode({'q': words})}" for name, words in WORDS.items()},
+        "search: newest first": f"/?{urlencode({'q': WORDS['words'], 'sort': 'newest'})}",
+        "activity": "/activity",
+        "long conversation": f"/channels/{long}",
+        "its end": f"/channels/{long}?at=latest",
+        "inside it": f"/channels/{long}?at={message}",
+        "searched": f"/channels/{long}?q=postgres",
+        "deleted one": f"/channels/{gone}?deleted=1",
+        "deleted": "/deleted",
+        "problems": "/problems",
+        "usage": "/usage",
+        "usage of a year": "/usage?days=365",
+        "briefings": "/briefings",
+        "backups": "/backups",
+        "forgetting": "/forget",
+        "runs": "/flow",
+        "runs: failed": "/flow?status=failed",
+        "runs: words": f"/flow?{urlencode({'q': 'quokka'})}",
+        "runs: a client's": "/flow?client=cursor",
+        "runs: slow": "/flow?slower_ms=1000",
+        "runs: of one": f"/flow?channel={long}",
+        "found run": f"/flow/{found}",
+        "not-found run": f"/flow/{missed}",
+        "compared": f"/flow/{found}?beside={missed}",
+        "statistics": "/flow/statistics",
+        "statistics: 30 days": "/flow/statistics?last=30d",
+        "statistics: all": "/flow/statistics?last=all",
+        "playground": f"/flow/try?run={found}",
+        "cases": "/flow/cases",
+        "sources": "/flow/sources",
+        "login": "/login",
+        "not there": "/nowhere",
+    }

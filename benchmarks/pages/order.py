@@ -1,0 +1,74 @@
+"""Whether words find on a page what they find for an AI: the right conversation's place on `/?q=` and in the tool."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from html import unescape
+
+import httpx
+
+from backoffice.app import create_app_over
+from benchmarks.retrieval.product import product_with
+from benchmarks.retrieval.question_sets import QuestionSet
+from orchestrator.service import Orchestrator
+
+HEADS = ("set", "questions", "same place", "first on the page", "first in search_sessions")
+SHOWN = 50
+ROW = re.compile(r'<article class="channel"[^>]* data-id="([^"]*)"')
+
+
+@dataclass
+class Places:
+    """How often the right conversation stands where."""
+
+    name: str
+    asked: int = 0
+    same: int = 0
+    first: int = 0
+    first_in_tool: int = 0
+    differ: list[str] = field(default_factory=list)
+
+    def row(self) -> tuple[str, ...]:
+        """The set as a line of a table."""
+        return (self.name, *map(str, (self.asked, self.same, self.first, self.first_in_tool)))
+
+
+async def places(asked: QuestionSet) -> Places:
+    """Ask every question that one conversation answers, both ways."""
+    found = Places(asked.name)
+    async with product_with(asked) as product:
+        app = create_app_over(Orchestrator(product.registry))
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(
+            transport=transport,
+            base_url="http://127.0.0.1:8765",
+            headers={"Accept": "text/html"},
+            cookies={"zone": asked.zone},
+            timeout=120,
+        ) as http:
+            for question in (one for one in asked.questions if one.sessions and one.is_answerable):
+                page = (await http.get("/", params={"q": question.text})).raise_for_status().text
+                answer = await http.post("/bo/ao/run", json=_request(question.text, asked))
+                shown = [unescape(name) for name in ROW.findall(page)]
+                told = [one["channel"] for one in answer.raise_for_status().json()["sessions"]]
+                wanted = product.channels[question.sessions[0]]
+                here, there = _place(shown, wanted), _place(told, wanted)
+                found.asked += 1
+                found.same += here == there and shown == told
+                found.first += here == 1
+                found.first_in_tool += there == 1
+                if shown != told:
+                    found.differ.append(question.text)
+    return found
+
+
+def _request(text: str, asked: QuestionSet) -> dict[str, object]:
+    offset = asked.now.utcoffset()
+    minutes = int(offset.total_seconds() // 60) if offset else 0
+    query = {"text": text, "limit": SHOWN, "utc_offset_minutes": minutes}
+    return {"operation": "search_sessions", "query": query, "source": "backoffice"}
+
+
+def _place(channels: list[str], wanted: str) -> int | None:
+    return channels.index(wanted) + 1 if wanted in channels else None
