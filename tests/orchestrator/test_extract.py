@@ -131,6 +131,19 @@ async def test_nothing_relevant_is_said_to_be_nothing(orchestrator: Orchestrator
         }
 
 
+@pytest.mark.parametrize("asked", ["how do the containers see each other?", "컨테이너끼리 어떻게 통신하기로 했지?"])
+async def test_a_question_in_other_words_gets_the_end_of_its_channel_as_a_guess(
+    orchestrator: Orchestrator, asked: str
+) -> None:
+    await log(orchestrator, "fib", FIBONACCI)
+    answer = await extract(orchestrator, "fib", text=asked)
+    assert is_in(FIBONACCI[2], answer)
+    assert (answer["confidence"], answer["note"].partition(":")[0]) == ("low", "A guess")
+    assert code(await extract(orchestrator, text=asked)) == "NOT_FOUND"
+    assert code(await extract(orchestrator, "fib", text=f'{asked} "helm chart"')) == "NOT_FOUND"
+    assert code(await extract(orchestrator, "fib", text=asked, **{"from": "2027-01-01"})) == "NOT_FOUND"
+
+
 async def test_an_unknown_channel_is_not_found(orchestrator: Orchestrator) -> None:
     assert code(await extract(orchestrator, "nope")) == "NOT_FOUND"
     assert code(await extract(orchestrator)) == "NOT_FOUND"
