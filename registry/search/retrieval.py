@@ -229,7 +229,9 @@ def ranked_by(
     known.update((one.number, one) for one in messages_numbered(tx, [number for number in own if number not in known]))
     if not found.is_strict:
         best = sorted(own, key=lambda number: (-own[number], -number))[:SPREADING]
-        known.update((one.number, one) for one in neighbours(tx, [known[number] for number in best], known, scope))
+        read = [one.candidate for one in found.ranked]
+        beside = neighbours(tx, [known[number] for number in best], known.values(), read, scope)
+        known.update((one.number, one) for one in beside)
     ranked = rank(own, known.values())
     numbers = {one.candidate.channel_id for one in ranked}.union(*(wording.titles for wording in found.wordings))
     found = replace(found, ranked=ranked, lengths=channel_lengths(tx, numbers))
