@@ -320,4 +320,5 @@ async def test_a_conversation_called_just_so_is_no_guess(cursor: Client) -> None
     assert found["channel"] == "cursor_session_cors"
     assert found["confidence"] != "low"
     searched = await ask(cursor, "search_sessions", query="gateway architecture", project="all")
-    assert (channels(searched)[0], searched["confidence"]) == ("cors", "medium")
+    assert channels(searched)[0] == "cors"
+    assert searched["confidence"] != "low"
