@@ -125,16 +125,17 @@ def beside(
         return {}
     further = candidates[1:]
     lines = _best_lines(tx, [row.number for row, _ in further], found)
-    taking_back = {row.channel_number: row for row in newer}
-    for number, row in taking_back.items():
-        others = (line for line in lines[number] if line["id"] != row.id)
-        lines[number] = [_line(row, snippet(row.text, found.query)), *others]
+    taking_back = list({row.id: row for row in newer}.values())
+    for row in reversed(taking_back):  # what takes back the best comes first
+        others = (line for line in lines[row.channel_number] if line["id"] != row.id)
+        lines[row.channel_number] = [_line(row, snippet(row.text, found.query)), *others]
     least = CLOSE * candidates[0][1]
     is_guess = sure is Confidence.LOW
     held = found.words_in(candidates[0][0].number)
     close = [row for row, score in further if score >= least and (not is_guess or _holds(row.number, found, held))]
+    changed = {row.channel_number for row in taking_back}
     close = close[:PASSAGES_OF]
-    close = [row for row, _ in further if row in close or row.number in taking_back]
+    close = [row for row, _ in further if row in close or row.number in changed]
     return {
         "candidates": [candidate(row, score, lines[row.number]) for row, score in further],
         "others": [

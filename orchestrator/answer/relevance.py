@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from orchestrator.answer.delivery import Turn
 from orchestrator.recording.recorder import KEPT_ITEMS
 from registry.search.retrieval import SearchResult, Wording
-from registry.text.ranking.confidence import Confidence, confidence_of
+from registry.text.ranking.confidence import Confidence, confidence_of, lead_of
 from registry.text.ranking.scores import Ranked
 from registry.text.ranking.similar import SimilarMessages
 from registry.text.ranking.term_weights import coverage
@@ -170,11 +170,11 @@ def confidence_in(
     found: SearchResult, channel_number: int, scores: Sequence[float] = (), *, is_narrowed: bool = False
 ) -> Confidence:
     """How sure it is that a channel answers. `scores`: those of the best channels, where it was chosen as the first."""
-    lead = 1.0 - sum(scores[1:2]) / scores[0] if scores else None
     return confidence_of(
         found.evidence(channel_number),
+        size=found.size(channel_number),
         near=found.near(channel_number),
-        lead=lead,
+        lead=lead_of(scores),
         is_narrowed=is_narrowed or found.is_called(channel_number),
     )
 

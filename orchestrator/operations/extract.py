@@ -53,6 +53,7 @@ from registry.storage.paging import decode_cursor, place_of
 from registry.storage.records.extract_results import get_result, save_result
 from registry.storage.safety.sealing import seal_of
 from registry.text.ranking.confidence import Confidence
+from registry.text.request.query import is_sentence
 from registry.text.request.understanding import Understood
 
 OTHER_CHANNELS = 5
@@ -152,7 +153,9 @@ def _read(
     )
     if not kept:
         run.recorder.explain(**outcome(verdicts))
-    is_named = said.search.when_words or said.sources or candidates or said.goes_on
+    # A question may say in other words what its channel says: the channel's end, as a guess, is more than nothing.
+    is_asked = is_sentence(query.text or "") and not found.is_strict
+    is_named = said.search.when_words or said.sources or candidates or said.goes_on or is_asked
     if not kept and is_named and query.least_coverage is None:
         ended = _without_words(tx, run, query, said, scope, row, relaxed="words", is_chosen=bool(candidates))
         return ended if said.is_narrowed else replace(ended, confidence=sure)

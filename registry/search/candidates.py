@@ -5,7 +5,7 @@ What ranking does not get to see cannot be found, and what it sees it must pay f
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -206,18 +206,23 @@ _CHUNK = 400
 """So many values go into one statement."""
 
 
-def neighbours(tx: ReadTransaction, best: Sequence[Candidate], known: Collection[int], scope: Scope) -> list[Candidate]:
-    """The messages in scope that stand up to `FARTHEST` places from these in their channels, without those known."""
-    taken = {(one.channel_id, one.seq) for one in best}
+def neighbours(
+    tx: ReadTransaction, best: Sequence[Candidate], known: Iterable[Candidate], read: Iterable[Candidate], scope: Scope
+) -> list[Candidate]:
+    """The messages in scope that stand up to `FARTHEST` places from these in their channels, without those known.
+
+    What was `read` before is taken from there.
+    """
     steps = [step for step in range(-FARTHEST, FARTHEST + 1) if step]
     beside = {(one.channel_id, one.seq + step) for one in best for step in steps if one.seq + step >= 0}
-    places = sorted(beside - taken)
+    beside -= {(one.channel_id, one.seq) for one in known}
+    found = [one for one in read if (one.channel_id, one.seq) in beside]
+    places = sorted(beside - {(one.channel_id, one.seq) for one in found})
     conditions = [*message_conditions(scope), conversation.c.deleted.is_(False)]
-    found: list[Candidate] = []
     for start in range(0, len(places), _CHUNK):
         here = _PLACE.in_(places[start : start + _CHUNK])
         found += [candidate_of(row) for row in tx.execute(select(*COLUMNS).where(here, *conditions))]
-    return [one for one in found if one.number not in known]
+    return found
 
 
 _PLACE = tuple_(conversation.c.channel_number, conversation.c.seq)

@@ -93,7 +93,7 @@ class SearchResult:
     """What a search found: messages and channels, best first, and the wordings by which they were.
 
     `is_strict`: something must stand in each message, or must not. `similar` is what an embedding model adds, where
-    one is asked.
+    one is asked. `lengths` are the channels' tokens.
     """
 
     wordings: Sequence[Wording]
@@ -104,6 +104,7 @@ class SearchResult:
     average_length: float
     is_strict: bool = False
     similar: SimilarMessages | None = None
+    lengths: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def query(self) -> ParsedQuery:
@@ -151,6 +152,10 @@ class SearchResult:
             return None
         inside = (one.candidate.number for one in self.ranked if one.candidate.channel_id == channel_number)
         return self.similar.beyond_chance(inside)
+
+    def size(self, channel_number: int) -> float:
+        """How many messages of mean length a channel's text would be."""
+        return self.lengths.get(channel_number, 0) / max(self.average_length, 1.0)
 
     def evidence(self, channel_number: int) -> list[Evidence]:
         """What a channel holds of each wording, all of it and in its best place."""
@@ -224,9 +229,13 @@ def ranked_by(
     known.update((one.number, one) for one in messages_numbered(tx, [number for number in own if number not in known]))
     if not found.is_strict:
         best = sorted(own, key=lambda number: (-own[number], -number))[:SPREADING]
-        known.update((one.number, one) for one in neighbours(tx, [known[number] for number in best], known, scope))
+        read = [one.candidate for one in found.ranked]
+        beside = neighbours(tx, [known[number] for number in best], known.values(), read, scope)
+        known.update((one.number, one) for one in beside)
     ranked = rank(own, known.values())
-    return replace(found, ranked=ranked, channels=_channels(tx, found, ranked))
+    numbers = {one.candidate.channel_id for one in ranked}.union(*(wording.titles for wording in found.wordings))
+    found = replace(found, ranked=ranked, lengths=channel_lengths(tx, numbers))
+    return replace(found, channels=_channels(found))
 
 
 def _dated(tx: ReadTransaction, own: dict[int, float], scope: Scope, dates: Sequence[Span]) -> dict[int, Candidate]:
@@ -240,32 +249,30 @@ def _dated(tx: ReadTransaction, own: dict[int, float], scope: Scope, dates: Sequ
     return said
 
 
-def _channels(tx: ReadTransaction, found: SearchResult, ranked: Sequence[Ranked]) -> list[RankedChannel]:
-    numbers = {one.candidate.channel_id for one in ranked}
-    lengths = channel_lengths(tx, numbers)
-    average = sum(lengths.values()) / max(len(lengths), 1)
+def _channels(found: SearchResult) -> list[RankedChannel]:
+    average = sum(found.lengths.values()) / max(len(found.lengths), 1)
     wholes, titles = [], dict[int, float]()
     for wording in found.wordings:
         some = wording.candidates.values()
-        wholes.append(whole_scores(some, wording.weights, wording.claim, found.average_length, lengths, average))
+        wholes.append(whole_scores(some, wording.weights, wording.claim, found.average_length, found.lengths, average))
         for number, share in wording.titles.items():
             titles[number] = max(titles.get(number, 0.0), TITLE * share)
     for number, gained in (found.similar.channels if found.similar else {}).items():
         titles[number] = titles.get(number, 0.0) + gained
-    return rank_channels(_within_claim(found, ranked), wholes, titles)
+    return rank_channels(_within_claim(found), wholes, titles)
 
 
-def _within_claim(found: SearchResult, ranked: Sequence[Ranked]) -> Sequence[Ranked]:
+def _within_claim(found: SearchResult) -> Sequence[Ranked]:
     """What was ranked, with no more for its words than one message may claim."""
     told = [(list(each.candidates.values()), each.claim) for each in found.wordings]
     full = [own_scores(some, found.average_length) for some, _ in told]
     cut = [own_scores(cut_to_claim(some, claim), found.average_length) for some, claim in told]
     if not any(cut):
-        return ranked
+        return found.ranked
     before, after = combined(full), combined([whole | less for whole, less in zip(full, cut, strict=True)])
     changed = {number: after[number] - score for number, score in before.items()}
-    own = {one.candidate.number: one.own + changed.get(one.candidate.number, 0.0) for one in ranked}
-    return rank(own, [one.candidate for one in ranked])
+    own = {one.candidate.number: one.own + changed.get(one.candidate.number, 0.0) for one in found.ranked}
+    return rank(own, [one.candidate for one in found.ranked])
 
 
 DATED = 0.5

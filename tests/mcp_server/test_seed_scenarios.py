@@ -317,6 +317,8 @@ async def test_a_conversation_called_just_so_is_no_guess(cursor: Client) -> None
     assert (await ask(cursor, "extract", **asked))["confidence"] == "low"
     await ask(cursor, "tag_current_session", nickname="gateway-architecture", session_id="cursor_session_cors")
     found = await ask(cursor, "extract", **asked)
-    assert (found["channel"], found["confidence"]) == ("cursor_session_cors", "medium")
+    assert found["channel"] == "cursor_session_cors"
+    assert found["confidence"] != "low"
     searched = await ask(cursor, "search_sessions", query="gateway architecture", project="all")
-    assert (channels(searched)[0], searched["confidence"]) == ("cors", "medium")
+    assert channels(searched)[0] == "cors"
+    assert searched["confidence"] != "low"

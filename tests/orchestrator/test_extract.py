@@ -131,6 +131,19 @@ async def test_nothing_relevant_is_said_to_be_nothing(orchestrator: Orchestrator
         }
 
 
+@pytest.mark.parametrize("asked", ["how do the containers see each other?", "컨테이너끼리 어떻게 통신하기로 했지?"])
+async def test_a_question_in_other_words_gets_the_end_of_its_channel_as_a_guess(
+    orchestrator: Orchestrator, asked: str
+) -> None:
+    await log(orchestrator, "fib", FIBONACCI)
+    answer = await extract(orchestrator, "fib", text=asked)
+    assert is_in(FIBONACCI[2], answer)
+    assert (answer["confidence"], answer["note"].partition(":")[0]) == ("low", "A guess")
+    assert code(await extract(orchestrator, text=asked)) == "NOT_FOUND"
+    assert code(await extract(orchestrator, "fib", text=f'{asked} "helm chart"')) == "NOT_FOUND"
+    assert code(await extract(orchestrator, "fib", text=asked, **{"from": "2027-01-01"})) == "NOT_FOUND"
+
+
 async def test_an_unknown_channel_is_not_found(orchestrator: Orchestrator) -> None:
     assert code(await extract(orchestrator, "nope")) == "NOT_FOUND"
     assert code(await extract(orchestrator)) == "NOT_FOUND"
@@ -316,3 +329,21 @@ async def test_what_another_conversation_took_back_is_named_beside_it(orchestrat
     said = {message["text"]: message for message in answer["messages"]}
     [named] = [message for other in answer["others"] for message in other["messages"] if "Kick" in message["text"]]
     assert said["Where does the checkout keep its draft?"]["superseded_by"] == named["id"]
+
+
+async def test_all_that_another_conversation_took_back_is_named_beside_it(orchestrator: Orchestrator) -> None:
+    asked = ("Where does the checkout keep its draft: zustand?", "Zustand, the checkout draft is small.")
+    await log(orchestrator, "old", [asked, ("Why zustand?", "It is small.")], title="Checkout draft in zustand")
+    talk = [
+        ("The draft of the checkout is lost on reload.", "Look at the checkout draft and its zustand store."),
+        ("Kick out zustand.", "Kicked out: the checkout has its draft on the server."),
+    ]
+    turns = [
+        {"role": role, "text": text} for turn in talk for role, text in zip(("user", "assistant"), turn, strict=True)
+    ]
+    messages = [{**one, "timestamp": f"2026-02-05T12:00:0{at}Z"} for at, one in enumerate(turns)]
+    await orchestrator.run({"operation": "save", "channel": "new", "source": "cursor", "messages": messages})
+    answer = await extract(orchestrator, text="checkout draft zustand")
+    assert answer["channel"] == "old"
+    beside = [message["text"].replace("**", "") for other in answer["others"] for message in other["messages"]]
+    assert {talk[1][0], talk[1][1]} <= set(beside)

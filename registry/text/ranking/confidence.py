@@ -2,15 +2,17 @@
 
 No threshold on single messages works (the best of many always holds something), but figures of a conversation do:
 the share of the request that all of it holds, and how much one place of it holds in words as telling as the rarest
-(with other wordings of the request the two best of all count); how far beyond chance its most similar message lies;
-and its lead over the next conversation. The coefficients are logistic regressions on questions of four sets, against
-questions of other people's lives (`docs/decisions/0010-what-answers.md`). Pure.
+(with other wordings of the request the two best of all count); how long it is, for a long one holds more of anything;
+how far beyond chance its most similar message lies; and its lead over the next conversations. The coefficients are
+logistic regressions on questions of four sets, against questions of other people's lives
+(`docs/decisions/0010-what-answers.md`). Pure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
+from math import log
 from typing import NamedTuple
 
 
@@ -31,69 +33,68 @@ class Evidence(NamedTuple):
 
 
 class _Line(NamedTuple):
+    """What each figure counts, and from which sum on it is medium or high."""
+
     covered: float
     told: float
-    constant: float
-
-
-_ONE_WORDING = _Line(2.6, 1.15, -2.95)
-_SEVERAL = _Line(6.55, 1.5, -6.35)
-
-
-class _Least(NamedTuple):
-    """Of the three figures what each counts, and from which sum on it is medium or high."""
-
-    words: float
+    size: float
     near: float
     lead: float
     medium: float
     high: float
 
 
-_LEAST = {
-    (False, False, False): _Least(1.04, 0.0, 0.0, -0.36, 0.94),
-    (False, False, True): _Least(0.68, 0.89, 0.0, -0.07, 1.08),
-    (False, True, False): _Least(1.19, 0.0, 1.17, 1.85, 2.8),
-    (False, True, True): _Least(0.82, 0.66, 1.24, 1.45, 2.7),
-    (True, False, False): _Least(0.68, 0.0, 0.0, -0.06, 1.04),
-    (True, False, True): _Least(0.6, 0.29, 0.0, 0.2, 1.2),
-    (True, True, False): _Least(0.58, 0.0, 2.37, 2.48, 3.4),
-    (True, True, True): _Least(0.47, 0.28, 3.2, 2.82, 3.75),
+_LINES = {
+    (False, False, False): _Line(4.5, 2.34, -1.3, 0.0, 0.0, 0.1, 2.0),
+    (False, False, True): _Line(2.32, 1.68, -1.0, 0.95, 0.0, -0.3, 0.9),
+    (False, True, False): _Line(5.12, 1.07, -0.51, 0.0, 2.88, 6.15, 7.3),
+    (False, True, True): _Line(3.59, 0.79, -0.44, 0.65, 1.53, 3.8, 5.15),
+    (True, False, False): _Line(6.41, 1.74, -0.92, 0.0, 0.0, 2.5, 4.2),
+    (True, False, True): _Line(5.02, 1.59, -0.9, 0.6, 0.0, 1.8, 3.25),
+    (True, True, False): _Line(7.33, 0.79, -0.43, 0.0, 1.73, 7.3, 8.5),
+    (True, True, True): _Line(5.8, 0.65, -0.5, 0.57, 2.39, 6.75, 8.1),
 }
 """By whether there are several wordings, whether the conversation is the best of many, and whether a model was asked:
 each way of asking has its line, drawn where some 5 % of the questions of another life are medium or more."""
-NOTHING = -6.0
-"""What no word of the request counts as."""
 _BEST = 2
-
-
-def logit(evidence: Sequence[Evidence]) -> float:
-    """What the words of all wordings say, as one figure; 0 is as likely as not."""
-    if not evidence:
-        return NOTHING
-    best = min(_BEST, len(evidence))
-    covered = sum(sorted((one.covered for one in evidence), reverse=True)[:best]) / best
-    told = sum(sorted((one.told for one in evidence), reverse=True)[:best]) / best
-    line = _SEVERAL if len(evidence) > 1 else _ONE_WORDING
-    return line.covered * covered + line.told * told + line.constant
+_SMALLEST, _LARGEST = 8.0, 130.0
+"""Conversations of fewer or more messages took no part in the fit: they count as these."""
 
 
 def confidence_of(
     evidence: Sequence[Evidence],
     *,
+    size: float = _SMALLEST,
     near: float | None = None,
     lead: float | None = None,
     is_narrowed: bool = False,
 ) -> Confidence:
     """The word for it.
 
+    `size`: how many messages of mean length the conversation is; a longer one holds more by chance.
     `near`: how many deviations the most similar message lies beyond what chance gives; None where no model was asked.
-    `lead`: the share of its score by which the conversation leads the next of many, and the best of many holds more
-    by chance; None for one that was named.
+    `lead`: the share of its score by which the conversation leads the next of many (`lead_of`), and the best of many
+    holds more by chance; None for one that was named.
     `is_narrowed`: the request names its time, client or project, and they are right: that is evidence, too.
     """
-    least = _LEAST[len(evidence) > 1, lead is not None, near is not None]
-    figure = least.words * logit(evidence) + least.near * (near or 0.0) + least.lead * (lead or 0.0)
-    if figure >= least.high:
+    line = _LINES[len(evidence) > 1, lead is not None, near is not None]
+    words = line.covered * _best([one.covered for one in evidence]) + line.told * _best([one.told for one in evidence])
+    chance = line.size * log(min(max(size, _SMALLEST), _LARGEST))
+    figure = words + chance + line.near * (near or 0.0) + line.lead * (lead or 0.0)
+    if evidence and figure >= line.high:
         return Confidence.HIGH
-    return Confidence.MEDIUM if figure >= least.medium or is_narrowed else Confidence.LOW
+    return Confidence.MEDIUM if is_narrowed or (evidence and figure >= line.medium) else Confidence.LOW
+
+
+def _best(figures: Sequence[float]) -> float:
+    """The mean of the two best of all wordings."""
+    best = sorted(figures, reverse=True)[:_BEST]
+    return sum(best) / max(len(best), 1)
+
+
+_NEXT = 5
+
+
+def lead_of(scores: Sequence[float]) -> float | None:
+    """How far the first of some scores, best first, leads the five next, as a share of it; those missing score 0."""
+    return 1.0 - sum(scores[1 : 1 + _NEXT]) / _NEXT / scores[0] if scores and scores[0] > 0 else None

@@ -73,6 +73,11 @@ def parse_query(text: str) -> ParsedQuery:
     return ParsedQuery(tuple(found.values()))
 
 
+def is_sentence(text: str) -> bool:
+    """Whether somebody asks in a sentence ("how do people get in?"), and not by key words alone."""
+    return any(_is_request(word) for word in words(text))
+
+
 def is_only_asking(text: str) -> bool:
     """Whether a request has words, and none of a subject: "my work", "a summary", "what happened"."""
     said = [word.text.lower() for word in parse_query(text).words]
