@@ -288,7 +288,8 @@ def _is_named(nickname: ColumnElement[Any], _wanted: bool) -> ColumnElement[bool
 
 def channel_item(row: ChannelRow, tags: Sequence[str]) -> dict[str, Any]:
     """A channel as the outside sees it: the fields of a session (docs/interface.md)."""
-    return {
+    times = {"time": INFERRED} if row.meta.get(TIMES) == INFERRED else {}
+    return times | {
         "session_id": row.session_id or row.name,
         "channel": row.name,
         "source": row.source,
@@ -305,6 +306,10 @@ def channel_item(row: ChannelRow, tags: Sequence[str]) -> dict[str, Any]:
         "summary": row.summary or made_summary(row),
         "summary_by": summary_writer(row),
     }
+
+
+TIMES, INFERRED, KNOWN = "times", "inferred", "known"
+"""In a channel's `meta`: whether anybody told when anything was said in it; where it is not there, somebody did."""
 
 
 def model_facts(row: ChannelRow) -> dict[str, str]:
