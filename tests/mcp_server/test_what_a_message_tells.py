@@ -160,6 +160,16 @@ async def test_a_list_suggests_nicknames_and_says_what_number_names_a_session(cl
     ]
 
 
+async def test_a_list_of_some_sessions_has_the_numbers_that_they_have_among_all(client: Client) -> None:
+    for channel, project in (("one", "/a"), ("two", "/b"), ("three", "/a")):
+        said = [{"role": "user", "text": f"about {channel}"}]
+        await result(client, "conversation_log", channel=channel, messages=said, meta={"project": project})
+    sessions = (await result(client, "list_sessions", project="/a"))["sessions"]
+    assert [(one["channel"], one["index"]) for one in sessions] == [("three", 1), ("one", 3)]
+    third = (await result(client, "fetch_session_by_id", session_id="#3"))["session"]
+    assert third["channel"] == "one"
+
+
 async def test_a_session_knows_when_it_was_last_recalled(client: Client) -> None:
     await result(client, "conversation_log", channel=CHANNEL, messages=TURN)
     [session] = (await result(client, "list_sessions", project="all"))["sessions"]
