@@ -80,7 +80,8 @@ class QuickLook:
         """A folder's last channels, as `some_channels` of `channels` finds them."""
         query = """
             SELECT number, name, source, coalesce(session_id, name), title, first_message_preview,
-            date(updated_at) FROM channel WHERE deleted = 0 AND project_path = ? ORDER BY updated_at DESC, number DESC LIMIT ?"""
+            date(updated_at) FROM channel WHERE deleted = 0 AND project_path = ?
+            ORDER BY updated_at DESC, number DESC LIMIT ?"""
         with _errors():
             return [ChannelAsRead(*row) for row in self._connection.execute(query, (folder, most))]
 
