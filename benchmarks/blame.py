@@ -2,7 +2,8 @@
 
 The code of the answers in this repository's sets is committed into a repository, each block as a file of its own: soon
 after it was said, or three days and other conversations later; as it was said, or reworked: indented anew, with other
-numbers, half of its lines gone. All conversations of a set work in that repository. Asked are the commit, the file and three lines.
+numbers, half of its lines gone. All conversations of a set work in that repository. Asked are the commit, the file and
+three lines.
 """
 
 from __future__ import annotations
