@@ -62,11 +62,11 @@ class Antigravity:
 def _conversations(store: Path) -> Iterator[_Kept | Skipped]:
     for folder in folders_in(store_entries(store / _BRAIN)):
         found = (file_at(os.path.join(folder, _LOGS, name)) for name in _KEPT)
-        best = next(filter(None, found), None)
-        if isinstance(best, Skipped):
-            yield best
-        elif best:
+        best = next((file for file in found if file), None)
+        if isinstance(best, File):
             yield _Kept(best, os.path.basename(folder))
+        elif best:
+            yield best
 
 
 def _worked_in(store: Path) -> dict[str, str]:

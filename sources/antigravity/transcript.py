@@ -59,8 +59,9 @@ class Transcript:
     def read(self, step: Record) -> None:
         """Take in one step. One that ends late is written late, perhaps for the second time: the last one is whole."""
         number = step.get("step_index")
-        is_numbered = isinstance(number, int) and not isinstance(number, bool)
-        self._steps[number if is_numbered else max(self._steps, default=-1) + 1] = step
+        if not isinstance(number, int) or isinstance(number, bool):
+            number = max(self._steps, default=-1) + 1
+        self._steps[number] = step
 
     def session(self) -> Session:
         """The session that the steps make; what is not understood is counted in `unknown`."""
