@@ -85,6 +85,7 @@ class ChannelItem(BaseModel):
     message_count: int
     created_at: str
     updated_at: str
+    time: str | None = Field(None, description='"inferred" where its client stored no times')
     last_accessed: str | None = Field(None, description="when it was last given to somebody who asked for it")
     first_message_preview: str | None
     summary: str | None

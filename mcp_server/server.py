@@ -102,7 +102,7 @@ class RegistryServer(MCPServer[Any]):
         asks_client: bool = False,
     ) -> None:
         self.asks_client = asks_client
-        """Whether the client's own model is asked for other wordings, where it can be."""
+        """Whether the client's own model is asked for other wordings and summaries, where it can be."""
         bus = ChannelBus(grown) if grown else None
         super().__init__(
             NAME,
@@ -112,7 +112,7 @@ class RegistryServer(MCPServer[Any]):
             log_level="WARNING",
             subscriptions=bus or False,
         )
-        self._run = run
+        self.run_operation = run
         self._unlisted = frozenset(RESULTS).difference(*(TOOLSETS[toolset] for toolset in toolsets))
         self._kept_back: dict[str, Callable[[], None]] = {}
         add_channel_tools(self, run, project)
@@ -174,7 +174,7 @@ class RegistryServer(MCPServer[Any]):
             refuse_too_many(arguments.get("messages"))
         except InvalidRequest as exc:
             client = client_name(context)
-            return reply(name, await self._run(refusal(name, exc, client), client))
+            return reply(name, await self.run_operation(refusal(name, exc, client), client))
         try:
             with _telling(context):
                 return await super().call_tool(name, arguments, context)
@@ -194,7 +194,9 @@ class RegistryServer(MCPServer[Any]):
     ) -> CallToolResult:
         """The orchestrator refuses, so that this is recorded too."""
         client = client_name(context)
-        return reply(name, await self._run(refusal(name, invalid_request(problems), client, arguments), client))
+        return reply(
+            name, await self.run_operation(refusal(name, invalid_request(problems), client, arguments), client)
+        )
 
     async def get_prompt(
         self, name: str, arguments: dict[str, Any] | None = None, context: Context[Any, Any] | None = None
@@ -250,7 +252,7 @@ def create_server(
     `toolsets`: which of TOOLSETS to publish. `project`: the folder that `current` means, where it is known.
     `is_local`: only this machine's user can call it, as over stdio; others may not have files written here.
     `grown`: tells which channels grow; without it nobody can subscribe to them.
-    `asks_client`: whether the client's own model is asked for other wordings of a question that came without.
+    `asks_client`: whether the client's own model is asked for other wordings of a question, and for summaries.
     """
     return RegistryServer(run, toolsets, project, is_local=is_local, grown=grown, asks_client=asks_client)
 

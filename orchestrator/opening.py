@@ -71,6 +71,10 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
         logger.warning("The registry is read only: nothing new is stored, and nothing is recorded.")
     if meaning and not registry.is_read_only:
         orchestrator.background.append(meaning.embedding)
+    if writer and not registry.is_read_only:
+        from orchestrator.outside.sessions_by_model import summing_up
+
+        orchestrator.background.append(partial(summing_up, registry, writer))
     if settings.remote_url and not registry.is_read_only:
         # An HTTP client that only who asked for it needs.
         from orchestrator.remote.keeping_up import copy_of, exchanging

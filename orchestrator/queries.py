@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import (
     BaseModel,
@@ -33,6 +33,13 @@ from orchestrator.field_types import (
 )
 
 
+class Written(NamedTuple):
+    """A summary of what is asked for that was written elsewhere, and by which model."""
+
+    text: str
+    by: str
+
+
 class ExtractQuery(BaseModel):
     """The part that is wanted. A plain string is its `text`."""
 
@@ -50,6 +57,7 @@ class ExtractQuery(BaseModel):
     max_tokens: int | None = Field(None, ge=1, description="of all texts together")
     utc_offset_minutes: SkipJsonSchema[UtcOffset | None] = None
     least_coverage: LeastCoverage = None
+    written: SkipJsonSchema[Written | None] = Field(None, exclude=True)
 
     @model_validator(mode="before")
     @classmethod

@@ -15,6 +15,9 @@ from pathlib import PurePosixPath, PureWindowsPath
 from secrets import randbits
 from typing import Any
 
+CLAIMED = "claimed"
+"""In a message's payload: what its caller said of it that only the client's own store can know. The key is stored."""
+
 
 class Role(StrEnum):
     """Who speaks: the three of every chat, and what a client's own history adds."""

@@ -127,8 +127,8 @@ class Settings(BaseSettings):
     )
     sampling: bool = Field(
         default=False,
-        description="Whether a question that comes without other wordings is first put to the client's own model for"
-        " some, where the client offers that (MCP sampling).",
+        description="Whether the client's own model is asked, where the client offers that (MCP sampling): for other"
+        " wordings of a question that comes without some, and to write the summaries that are asked for.",
     )
     search_budget: int = Field(
         default=0,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sources.aider.client import AIDER
+from sources.antigravity.client import ANTIGRAVITY
 from sources.claude_code.client import CLAUDE_CODE
 from sources.client import Client
 from sources.cline.client import CLINE
@@ -29,6 +30,7 @@ CLIENTS: tuple[Client, ...] = (
     COPILOT_CLI,
     CODEX,
     GEMINI_CLI,
+    ANTIGRAVITY,
     OPENCODE,
     QWEN_CODE,
     CLINE,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sources.aider.reader import Aider
+from sources.antigravity.reader import Antigravity
 from sources.base import Source
 from sources.claude_code.reader import ClaudeCode
 from sources.cline.reader import Cline
@@ -25,6 +26,7 @@ READERS: tuple[Source, ...] = (
     CursorAgent(),
     Codex(),
     GeminiCli(),
+    Antigravity(),
     CopilotCli(),
     CopilotVscode(),
     OpenCode(),

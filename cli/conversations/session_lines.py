@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cli.conversations.transcript import ROLE_COLOURS
+from cli.conversations.transcript import INFERRED, ROLE_COLOURS
 from cli.output import cut, display_width, local_time, one_line, pad, printable, wrap
 
 Session = Mapping[str, Any]
@@ -38,7 +38,7 @@ def session_entry(session: Session, width: int, place: str = "") -> Iterator[str
     yield f"{pad(place, margin)}{time}{GAP}{click.style(title, bold=True)}{GAP}{project}".rstrip()
     name = printable(session.get("nickname") or session["session_id"])
     count = [f"{session['message_count']} messages"] if "message_count" in session else []
-    facts = ", ".join([*count, *session.get("tags", ())])
+    facts = ", ".join([*count, *_doubt(session), *session.get("tags", ())])
     left = " " * margin + pad(session["source"], TIME) + GAP + name + GAP
     yield click.style((left + cut(one_line(facts), max(width - display_width(left), 0))).rstrip(), dim=True)
 
@@ -74,11 +74,15 @@ def session_page(page: Mapping[str, Any], width: int, before: int | None, *, is_
     yield rule
 
 
+def _doubt(session: Session) -> list[str]:
+    return ["time inferred"] if session.get("time") == INFERRED else []
+
+
 def _head(session: Session, width: int) -> Iterator[str]:
     begun, ended = local_time(session["created_at"]), local_time(session["updated_at"])
     facts = {
         "Session": title_of(session),
-        "Date": begun if begun == ended else f"{begun} to {ended}",
+        "Date": ", ".join([begun if begun == ended else f"{begun} to {ended}", *_doubt(session)]),
         "Source": session["source"],
         "Project": session["project_path"] or session["project_name"],
         "Id": session["session_id"],

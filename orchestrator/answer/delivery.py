@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orchestrator.answer.size import within
-from registry.domain import Role, format_time, preview_of
-from registry.ingest.from_tool import CLAIMED
-from registry.storage.conversations.messages import MessageRow
+from registry.domain import CLAIMED, Role, format_time, preview_of
+
+if TYPE_CHECKING:
+    from registry.storage.conversations.messages import MessageRow
 
 Turn = tuple[int, int]
 """A turn's identity: channel number, seq of its first message."""
@@ -30,17 +31,20 @@ def message_dict(row: MessageRow) -> MessageDict:
         "role": row.role,
         "text": row.text,
         "timestamp": format_time(row.timestamp),
-        "context": row.payload.get("context") or _where_it_was_asked(row),
+        "context": context_of(row.role, row.payload),
         "tool": row.payload.get("tool"),
         "time": row.payload.get("time"),
         "payload": row.payload,
     }
 
 
-def _where_it_was_asked(row: MessageRow) -> dict[str, Any] | None:
-    """Of a question, the file and place that its call told of the moment."""
-    meta = row.payload.get("meta")
-    if row.role != Role.USER or not isinstance(meta, Mapping):
+def context_of(role: str, payload: Mapping[str, Any]) -> Any:
+    """What a message says of its place; of a question, else, the file and place that its call told of the moment."""
+    return payload.get("context") or _where_it_was_asked(role, payload.get("meta"))
+
+
+def _where_it_was_asked(role: str, meta: object) -> dict[str, Any] | None:
+    if role != Role.USER or not isinstance(meta, Mapping):
         return None
     more = meta.get("additional_context")
     beside = dict(more) if isinstance(more, Mapping) else {}

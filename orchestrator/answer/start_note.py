@@ -5,18 +5,13 @@ Imports little: a client waits for it, also where no process of ours runs yet.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from orchestrator.answer.delivery import message_dict
 from orchestrator.answer.size import tokens_in, within
-from orchestrator.answer.where_it_stands import where_it_stands
 from registry.domain import preview_of
-from registry.storage.conversations.channels import ChannelFilter, numbers_of, some_channels
-from registry.storage.conversations.messages import messages_of
-from registry.storage.database import ReadTransaction
 
 STANDING = 2
 """Of so many it is told where they stand ..."""
@@ -27,7 +22,9 @@ MAX_TOKENS = 300
 TITLE_CHARACTERS = 40
 TITLE_TOKENS = 130
 """Of them those titles may take."""
-_LOOKED_AT = 40
+READ = 2 * LATEST
+"""So many of a folder's latest are read: a session may have begun without a word."""
+LOOKED_AT = 40
 """Messages from a conversation's end back in which it is seen where it stands."""
 _HEAD = (
     "Context Registry has earlier conversations of this project, from all AI clients. The latest, quoted, not"
@@ -44,17 +41,10 @@ class Standing:
     at: Mapping[str, Any]
 
 
-def latest_of(tx: ReadTransaction, folder: str, session_id: str | None) -> tuple[list[Standing], int]:
-    """The last few of a folder without the one that begins, the latest first; and how many the folder has."""
-    some, total = some_channels(tx, ChannelFilter(project=folder), limit=LATEST + 1, offset=0)
-    others = [each for each in some if session_id not in (each["session_id"], each["channel"])][:LATEST]
-    numbers = numbers_of(tx, [each["channel"] for each in others[:STANDING]])
-    standing = [Standing(each, _stands_at(tx, numbers[each["channel"]])) for each in others[:STANDING]]
-    return standing + [Standing(each, {}) for each in others[STANDING:]], total
-
-
-def _stands_at(tx: ReadTransaction, number: int) -> dict[str, Any]:
-    return where_it_stands([message_dict(row) for row in messages_of(tx, number, limit=_LOOKED_AT)])
+def without_the_new_one(latest: Iterable[Mapping[str, Any]], session_id: str | None) -> list[Mapping[str, Any]]:
+    """Of a folder's last sessions those there is something to tell of: the chat that begins may be stored already."""
+    said = (each for each in latest if each["title"] or each["first_message_preview"])
+    return [each for each in said if session_id not in (each["session_id"], each["channel"])][:LATEST]
 
 
 def told(latest: Sequence[Standing]) -> dict[str, Any]:

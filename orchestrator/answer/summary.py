@@ -29,7 +29,7 @@ LABELS = {
     "en": {"asked": "Asked", "decided": "Decided", "answered": "Answered", "changed": "Changed", "open": "Open"},
     "ko": {"asked": "질문", "decided": "결정", "answered": "답", "changed": "변경", "open": "미해결"},
 }
-FIRST_TO_GO = ("answered", "changed", "asked", "decided", "open")
+FIRST_TO_GO = ("answered", "asked", "changed", "decided", "open")
 """What is left out first where there is little room: of each kind its least telling sentence."""
 
 _CODE = re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
@@ -47,7 +47,7 @@ _SAYS_NOTHING = re.compile(
 _DECIDES = re.compile(
     r"\b(?:decid(?:ed?|ing)|decision|let'?s (?:go|use|keep|do|drop|switch|make)"
     r"|we(?:'ll| will| should) (?:use|go|keep|do)"
-    r"|go(?:ing)? with|agreed?|settled|chose|choose|root cause|recommend(?:ed)?|the fix (?:is|was)|"
+    r"|go(?:ing)? with|agreed?|settled|(?:we|I) chose|root cause|recommend(?:ed)?|the fix (?:is|was)|"
     r"the (?:problem|cause) (?:is|was)|turned out)\b"
     r"|\b(?:use|using|go|going|with|take|switch\w*|keep\w*)\b.{0,60}\binstead of\b"
     r"|결정|하기로|(?:^|\s)정했|쓰기로|채택|선택(?:했|하)|합의|결론"
@@ -58,14 +58,17 @@ _DECIDES = re.compile(
 _SETTLES = re.compile(
     r"\b(?:I['’]ll|I will|we['’]ll|let['’]?s|keeping|you['’]?re right|going for)\b"
     r"|^(?:ok(?:ay)?|then|so)\b[,. ]+\S+ \S+"
-    r"|(?:할게|할래|갈게|살게|쓸게|(?:하|가|주|드리|쓰|사|두|먹)자)(?:요)?[\s.!~ㅎㅋ]*$|^그럼\s.+(?:로|고|먼저|게)\b",
+    r"|^(?:go|take|keep|drop|skip|use|stick with) \S+(?: \S+){0,6}[.!]?$"
+    r"|(?:할게|할래|갈게|살게|쓸게|[루기꾸리치우추들내하가쓰두보르누빼넣놓받찾먹사주드끄켜]자)(?:요)?[\s.!~ㅎㅋ]*$|^그럼\s.+(?:로|고|먼저|게)\b",
     re.IGNORECASE,
 )
 """How a user settles something; an assistant who says so only offers it."""
 _CHANGES = re.compile(
     r"\b(?:I(?:'ve| have)?|we(?:'ve| have)?|now) (?:\w+ )?(?:added|changed|fixed|implemented|created|updated|removed|"
-    r"refactored|moved|renamed|wrote|replaced|migrated|deployed)\b|\b(?:tests? (?:now )?pass|all green)\b"
-    r"|추가했|수정했|변경했|고쳤|구현했|만들었|삭제했|바꿨|적용했|옮겼|교체했|배포했|통과",
+    r"refactored|moved|renamed|wrote|replaced|migrated|deployed|switched|patched|bumped|uploaded)\b"
+    r"|\b(?:tests? (?:now )?pass|all green)\b|^done\b[:,]|\bworks\b|^no (?:more )?(?:crash|error)"
+    r"|추가했|추가해 두었|수정했|변경했|고쳤|구현했|만들었|만들어 두었|삭제했|바꿨|적용했|옮겼|교체했|배포했"
+    r"|패치했|넣었|맞췄|통과|줄었|완료|안정적",
     re.IGNORECASE,
 )
 _OPEN = re.compile(
@@ -125,11 +128,16 @@ def points_of(messages: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
     found = {
         "asked": _asked(said, used),
         "decided": _best(_decisions(said), used, "decided", latest=True),
-        "changed": [*_best(said, used, "changed", _CHANGES), *_by_tools(messages)],
+        "changed": [*_best(_telling_of(said), used, "changed", _CHANGES), *_by_tools(messages)],
     }
     found["answered"] = _best([one for one in said if one.role == "assistant"], used, "answered")
     found["open"] = opened
     return {kind: lines for kind, lines in found.items() if lines}
+
+
+def _telling_of(said: Sequence[_Sentence]) -> list[_Sentence]:
+    """Those that name something: "ok, passed" alone tells of nothing."""
+    return [one for one in said if len(one.tokens) > 1]
 
 
 def _decisions(said: Sequence[_Sentence]) -> list[_Sentence]:
@@ -137,7 +145,7 @@ def _decisions(said: Sequence[_Sentence]) -> list[_Sentence]:
     found = [one for one in said if _DECIDES.search(one.text)]
     for place, group in groupby((one for one in said if one.role == "user" and one.place), key=lambda one: one.place):
         told = [one for one in group if not one.text.endswith(("?", "？"))]
-        if any(_SETTLES.search(one.text) for one in told):
+        if any(_SETTLES.search(one.text) or _DECIDES.search(one.text) for one in told):
             found = [one for one in found if one.place != place] + [_as_one(told)]
     return found
 

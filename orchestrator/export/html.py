@@ -70,9 +70,15 @@ def facts_of(session: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield label, str(shown)
 
 
+def said_at(message: Mapping[str, Any]) -> str:
+    """When a message was said, and whether anybody told so."""
+    at = f"{message['timestamp'][:16].replace('T', ' ')} UTC"
+    return f"{at} (inferred)" if message.get("time") == "inferred" else at
+
+
 def _message(message: Mapping[str, Any]) -> str:
     role, text = message["role"], message["text"]
-    time = f'<time datetime="{message["timestamp"]}">{message["timestamp"][:16].replace("T", " ")} UTC</time>'
+    time = f'<time datetime="{message["timestamp"]}">{said_at(message)}</time>'
     body = "\n".join(_passages(text))
     if role in FOLDED:
         body = f"<details><summary>{escape(preview_of(text, 80))}</summary>\n{body}\n</details>"

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from orchestrator.export.html import facts_of
+from orchestrator.export.html import facts_of, said_at
 from registry.domain import preview_of
 from registry.errors import InvalidRequest
 from registry.extras import install_command
@@ -46,8 +46,7 @@ def _message(message: Mapping[str, Any]) -> Node:
     text = message["text"]
     folded = message["role"] in FOLDED
     said = [{"is": "block", "text": _breakable(preview_of(text, FOLDED_WIDTH))}] if folded else nodes_of(text)
-    time = f"{message['timestamp'][:16].replace('T', ' ')} UTC"
-    return {"role": message["role"], "time": time, "said": said}
+    return {"role": message["role"], "time": said_at(message), "said": said}
 
 
 def _breakable(text: str) -> str:

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import Any, Literal
 
 from orchestrator.export.code_fences import closed, fence_for
-from orchestrator.export.html import FOLDED, as_html
+from orchestrator.export.html import FOLDED, as_html, said_at
 from registry.domain import preview_of
 
 ExportFormat = Literal["markdown", "json", "html", "pdf"]
@@ -31,6 +31,7 @@ HEAD = (
     "message_count",
     "created_at",
     "updated_at",
+    "time",
 )
 
 
@@ -68,14 +69,14 @@ def as_markdown(session: Item, messages: Sequence[Item]) -> str:
     for message in messages:
         if message["role"] == "user" or turn == 0:
             turn += 1
-            parts.append(f"## {turn} · {message['timestamp'][:16].replace('T', ' ')} UTC")
+            parts.append(f"## {turn} · {said_at(message)}")
         parts.append(_folded(message) if message["role"] in FOLDED else _said(message))
     return "\n\n".join(parts) + "\n"
 
 
 def _head(session: Item) -> str:
     """JSON values are YAML values."""
-    known = [f"{name}: {json.dumps(session[name], ensure_ascii=False)}" for name in HEAD if session[name]]
+    known = [f"{name}: {json.dumps(session[name], ensure_ascii=False)}" for name in HEAD if session.get(name)]
     return "\n".join(["---", *known, "---"])
 
 

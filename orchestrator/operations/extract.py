@@ -33,7 +33,7 @@ from orchestrator.answer.relevance import (
 )
 from orchestrator.answer.reversals import second_thoughts
 from orchestrator.answer.selection import MessageDict
-from orchestrator.answer.size import room_for, tokens_in
+from orchestrator.answer.size import room_for, tokens_in, within
 from orchestrator.answer.summary import SHORT_TOKENS, WRITER, digest_of, read_for, summary_of
 from orchestrator.outside.writing import SUMMARY, transcript
 from orchestrator.queries import ExtractQuery
@@ -368,8 +368,9 @@ async def shorten(run: Run, request: ExtractRequest, state: State) -> State:
     run.recorder.explain(messages=len(result["messages"]), max_tokens=tokens)
     if request.query.mode == "digest":
         return {"result": {**result, "messages": digest_of(result["messages"], tokens)}}
-    summary, by = "", WRITER
-    if run.writer:
+    summary, by = request.query.written or ("", WRITER)
+    summary = within(summary, tokens)
+    if run.writer and not summary:
         summary = await run.writer.write(run.recorder, SUMMARY, transcript(result["messages"]), tokens)
         by = run.writer.model.name if summary else WRITER
     if not summary:

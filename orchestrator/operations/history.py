@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +30,7 @@ from registry.storage.conversations.channels import (
     list_channels,
     model_facts,
     numbers_of,
+    places_among_recent,
     some_channels,
     tags_of,
 )
@@ -50,6 +51,8 @@ from registry.storage.safety.sealing import seal_of
 EVERYTHING = 1_000_000
 AT_ONCE = 200
 """Messages that are read for one page; most pages hold fewer."""
+NUMBERED = 1000
+"""Of a list of some sessions, those among so many of the latest have a number."""
 FOLDED_ROLES = ("tool", "thinking")
 FOLDED_WIDTH = 200
 
@@ -72,9 +75,7 @@ def list_sessions(tx: ReadTransaction, run: Run, request: ListRequest) -> Listed
     items, total = some_channels(tx, _filter(query), limit=query.limit, offset=query.offset)
     add_summaries(tx, run, items, LISTED)
     _suggest_nicknames(tx, items)
-    if not _is_filtered(query):
-        for place, one in enumerate(items, query.offset + 1):
-            one["index"] = place
+    _number(tx, query, items)
     run.recorder.explain(by="the channels' last activity", candidates=total)
     said = {"from": query.since, "to": query.until}
     span = {name: format_time(at) for name, at in said.items() if at}
@@ -88,6 +89,18 @@ def _suggest_nicknames(tx: ReadTransaction, items: list[dict[str, Any]]) -> None
     for one in lacking:
         one["suggested_nickname"] = suggest_nickname(one["title"] or one["first_message_preview"] or "", taken)
         taken.add(one["suggested_nickname"])
+
+
+def _number(tx: ReadTransaction, query: ListQuery, items: Iterable[dict[str, Any]]) -> None:
+    """Say what number names a session: its place among all, also where the list is of some."""
+    if not _is_filtered(query):
+        for place, one in enumerate(items, query.offset + 1):
+            one["index"] = place
+        return
+    places = places_among_recent(tx, NUMBERED)
+    for one in items:
+        if one["channel"] in places:
+            one["index"] = places[one["channel"]]
 
 
 def _is_filtered(query: ListQuery) -> bool:

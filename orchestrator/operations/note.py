@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from orchestrator.answer.start_note import Standing, latest_of, told
+from orchestrator.answer.delivery import message_dict
+from orchestrator.answer.start_note import LOOKED_AT, READ, STANDING, Standing, told, without_the_new_one
+from orchestrator.answer.where_it_stands import where_it_stands
 from orchestrator.requests import NoteRequest
 from orchestrator.state import Run, Steps
+from registry.storage.conversations.channels import ChannelFilter, numbers_of, some_channels
+from registry.storage.conversations.messages import messages_of
 from registry.storage.database import ReadTransaction
 
 
@@ -15,6 +19,19 @@ def latest_conversations(tx: ReadTransaction, run: Run, request: NoteRequest) ->
     latest, total = latest_of(tx, request.query.folder, request.query.session_id)
     run.recorder.explain(by="the folder's last activity", candidates=total)
     return latest
+
+
+def latest_of(tx: ReadTransaction, folder: str, session_id: str | None) -> tuple[list[Standing], int]:
+    """The last few of a folder without the one that begins, the latest first; and how many the folder has."""
+    some, total = some_channels(tx, ChannelFilter(project=folder), limit=READ, offset=0)
+    others = without_the_new_one(some, session_id)
+    numbers = numbers_of(tx, [each["channel"] for each in others[:STANDING]])
+    standing = [Standing(each, _stands_at(tx, numbers[each["channel"]])) for each in others[:STANDING]]
+    return standing + [Standing(each, {}) for each in others[STANDING:]], total
+
+
+def _stands_at(tx: ReadTransaction, number: int) -> dict[str, Any]:
+    return where_it_stands([message_dict(row) for row in messages_of(tx, number, limit=LOOKED_AT)])
 
 
 async def make_note(run: Run, request: NoteRequest, data: list[Standing]) -> dict[str, Any]:

@@ -351,7 +351,8 @@ def _matches_at(places: Sequence[int], rows: Sequence[Any], query: SessionsQuery
 
 
 def _line(row: Any) -> dict[str, Any]:
-    return {"role": row.role, "sequence": row.seq + 1, "timestamp": format_time(row.timestamp)}
+    line = {"role": row.role, "sequence": row.seq + 1, "timestamp": format_time(row.timestamp)}
+    return line | ({"time": row.time} if row.time else {})
 
 
 def pagination(total: int, limit: int, offset: int, shown: int) -> dict[str, Any]:

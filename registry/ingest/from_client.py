@@ -21,7 +21,7 @@ from registry.ingest.own_calls import NOTE
 from registry.ingest.same_conversation_lookup import Circumstances
 from registry.ingest.save import COPY, READER, Saved, save_messages
 from registry.ingest.session_channel import bring_together, channel_for, describing, open_for
-from registry.storage.conversations.channels import ChannelRow, recount_channel
+from registry.storage.conversations.channels import INFERRED, KNOWN, TIMES, ChannelRow, recount_channel
 from registry.storage.conversations.messages import MessageRow, remove, revise
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.tables import channel, conversation
@@ -56,10 +56,17 @@ def ingest_from_client(tx: WriteTransaction, source: str, session: Session) -> S
         _replace_copies(tx, known, messages, source)
         take_store_ids(tx, known.number, messages)
     into = open_for(tx, source, session, known)
-    metadata = describing(session)
+    metadata = describing(session) | _whose_times(session, known)
     saved = save_messages(tx, into, messages, source=source, metadata=metadata, actor=READER, received_at=now())
     bring_together(tx, Circumstances.of(source, into, session), saved, found)
     return saved
+
+
+def _whose_times(session: Session, known: ChannelRow | None) -> dict[str, str]:
+    """What is to be noted where the client told no time at all, or tells some by now."""
+    if session.messages and all(message.more.get("time") == INFERRED for message in session.messages):
+        return {TIMES: INFERRED}
+    return {TIMES: KNOWN} if known and TIMES in known.meta else {}
 
 
 def _ingest_end(tx: WriteTransaction, source: str, session: Session, known: ChannelRow) -> Saved:

@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from registry.domain import Message
+from registry.domain import CLAIMED, Message
 from registry.ingest.let_in import FORGOTTEN, LetIn, is_forgotten, let_in, with_sound_times
 from registry.ingest.merge_channels import merge_channels
 from registry.ingest.same_conversation import Verdict
@@ -39,8 +39,6 @@ from registry.storage.conversations.messages import current_ids
 from registry.storage.database import WriteTransaction
 from registry.storage.tables import conversation
 
-CLAIMED = "claimed"
-"""In a message's payload: what its caller said of it that only the client's own store can know. The key is stored."""
 _OF_THE_SESSION = ("session_id", "title", "project", "summary", "parent", "relation")
 """What a session knows of itself, and a tool does not change."""
 

@@ -24,6 +24,7 @@ _SHOWN = (
     conversation.c.role,
     conversation.c.text,
     conversation.c.timestamp,
+    conversation.c.payload["time"].as_string().label("time"),
 )
 
 

@@ -1,7 +1,8 @@
-"""What the registry's file says of the clients' stores, read without the database layer.
+"""What the registry's file says, read without the database layer, where somebody waits.
 
-Half a second of imports stands between a command and `client_stores`; most syncs find nothing new and are over in
-less. Only reading, only these two tables, and only an embedded registry: for the rest there is `client_stores`.
+Half a second of imports stands between a command and the rest of this package. Most syncs find nothing new and are over
+in less, and a client waits for what its new chat is told. Only reading, only these few columns, and only an embedded
+registry.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from registry.errors import StorageError
 
@@ -25,6 +26,26 @@ class StoreAsRead(NamedTuple):
 
     stamp: str
     skipped: list[dict[str, str]]
+
+
+class ChannelAsRead(NamedTuple):
+    """A channel's columns; `session_id` and `updated_at` as `channel_item` has them, the latter by its day."""
+
+    number: int
+    channel: str
+    source: str
+    session_id: str
+    title: str | None
+    first_message_preview: str | None
+    updated_at: str
+
+
+class MessageAsRead(NamedTuple):
+    """A message's columns."""
+
+    role: str
+    text: str
+    payload: dict[str, Any]
 
 
 class QuickLook:
@@ -55,6 +76,24 @@ class QuickLook:
         with _errors():
             return dict(self._connection.execute(query, (source, path)))
 
+    def latest_channels(self, folder: str, most: int) -> list[ChannelAsRead]:
+        """A folder's last channels, as `some_channels` of `channels` finds them."""
+        query = """
+            SELECT number, name, source, coalesce(session_id, name), title, first_message_preview,
+            date(updated_at) FROM channel WHERE deleted = 0 AND project_path = ?
+            ORDER BY updated_at DESC, number DESC LIMIT ?"""
+        with _errors():
+            return [ChannelAsRead(*row) for row in self._connection.execute(query, (folder, most))]
+
+    def end_of(self, channel_number: int, most: int) -> list[MessageAsRead]:
+        """A channel's last messages in order, as `messages_of` of `messages` finds them."""
+        query = """
+            SELECT role, text, payload FROM conversation WHERE channel_number = ? AND deleted = 0
+            ORDER BY timestamp DESC, number DESC LIMIT ?"""
+        with _errors():
+            rows = self._connection.execute(query, (channel_number, most)).fetchall()
+            return [MessageAsRead(role, text, json.loads(payload)) for role, text, payload in reversed(rows)]
+
 
 @contextmanager
 def _errors() -> Iterator[None]:
@@ -66,8 +105,13 @@ def _errors() -> Iterator[None]:
 
 def embedded_file(home: Path, environment: Mapping[str, str]) -> Path | None:
     """The file of an embedded registry, as `Settings` would find it; None where the settings name another database."""
-    named = any(name.upper() == "CTXR_DATABASE_URL" and value for name, value in environment.items())
+    return None if setting(home, environment, "database_url") else home / "registry.db"
+
+
+def setting(home: Path, environment: Mapping[str, str], name: str) -> str:
+    """What a setting of text says, as `Settings` would find it; "" where nothing is said. ValueError for bad TOML."""
+    said = next((value for key, value in environment.items() if key.upper() == f"CTXR_{name.upper()}" and value), "")
     config: Mapping[str, object] = {}
     with suppress(FileNotFoundError), open(home / "config.toml", "rb") as file:
         config = tomllib.load(file)
-    return None if named or config.get("database_url") else home / "registry.db"
+    return said or str(config.get(name) or "")

@@ -114,6 +114,39 @@ async def test_a_time_that_nobody_told_is_called_inferred(orchestrator: Orchestr
         assert ("time" in asked, call["time"]) == (False, "inferred"), tool
 
 
+async def test_a_search_tells_of_each_line_whether_its_time_is_inferred(
+    orchestrator: Orchestrator, client: Client
+) -> None:
+    await with_a_tool_call(orchestrator)
+    [session] = (await result(client, "search_sessions", query="run the tests", project="all"))["sessions"]
+    [match] = session["matches"]
+    assert "time" not in match
+    assert [line["time"] for line in match["context"]] == ["inferred"]
+    assert "time" not in session
+
+
+async def test_a_session_of_which_nobody_told_a_time_says_so_until_somebody_does(
+    orchestrator: Orchestrator, client: Client
+) -> None:
+    at = parse_time("2026-01-01T12:00:00Z")
+    guessed = Message(Role.USER, "run the tests", at, more={"native_id": "a", "time": "inferred"})
+    told = Message(Role.ASSISTANT, "all pass", at, more={"native_id": "b"})
+    for messages, expected in (((guessed,), "inferred"), ((guessed, told), None)):
+        found = FoundSession("s", str(len(messages)), Session("5e550000-bbbb", messages))
+        assert (await orchestrator.run(ImportRequest(store="here", found=[found], source="codex")))["success"]
+        [listed] = (await result(client, "list_sessions", project="all"))["sessions"]
+        fetched = (await result(client, "get_session_detail", session_id="5e550000-bbbb"))["session"]
+        [sought] = (await result(client, "search_sessions", query="run the tests", project="all"))["sessions"]
+        assert [one.get("time") for one in (listed, fetched, sought)] == [expected] * 3
+
+
+async def test_an_export_says_of_each_time_whether_it_is_inferred(orchestrator: Orchestrator, client: Client) -> None:
+    await with_a_tool_call(orchestrator)
+    for to, told in (("markdown", "## 1 · 2026-01-01 12:00 UTC\n"), ("html", "12:00 UTC (inferred)</time>")):
+        exported = await result(client, "export_session", session_id="5e550000-aaaa", format=to)
+        assert told in exported["text"]
+
+
 async def test_a_list_suggests_nicknames_and_says_what_number_names_a_session(client: Client) -> None:
     for channel in ("one", "two"):
         await result(
@@ -125,6 +158,16 @@ async def test_a_list_suggests_nicknames_and_says_what_number_names_a_session(cl
         ("two", 1, "fix-cors-errors"),
         ("one", 2, None),
     ]
+
+
+async def test_a_list_of_some_sessions_has_the_numbers_that_they_have_among_all(client: Client) -> None:
+    for channel, project in (("one", "/a"), ("two", "/b"), ("three", "/a")):
+        said = [{"role": "user", "text": f"about {channel}"}]
+        await result(client, "conversation_log", channel=channel, messages=said, meta={"project": project})
+    sessions = (await result(client, "list_sessions", project="/a"))["sessions"]
+    assert [(one["channel"], one["index"]) for one in sessions] == [("three", 1), ("one", 3)]
+    third = (await result(client, "fetch_session_by_id", session_id="#3"))["session"]
+    assert third["channel"] == "one"
 
 
 async def test_a_session_knows_when_it_was_last_recalled(client: Client) -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.sources.antigravity.antigravity_fuzz import ANTIGRAVITY
 from tests.sources.anything import ANYTHING, change, check_all
 from tests.sources.claude_code.claude_code_fuzz import CLAUDE_CODE
 from tests.sources.cline.cline_fuzz import CLINE_SESSION, CLINE_TASK
@@ -24,7 +25,7 @@ from tests.sources.zed.zed_fuzz import ZED
 
 FORMATS = (
     *(CLAUDE_CODE, CODEX, COPILOT_CLI, CURSOR, CURSOR_AGENT, CURSOR_TRANSCRIPTS, GEMINI_CLI),
-    *(QWEN_CODE, CLINE_TASK, CLINE_SESSION, CONTINUE, ZED, GOOSE),
+    *(ANTIGRAVITY, QWEN_CODE, CLINE_TASK, CLINE_SESSION, CONTINUE, ZED, GOOSE),
 )
 OF_LINES = [each for each in FORMATS if each.read_bytes]
 

@@ -9,7 +9,7 @@ from functools import cache
 from operator import eq, ge, le
 from typing import Any
 
-from sqlalchemy import ColumnElement, Executable, Row, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Executable, Row, Select, bindparam, delete, func, insert, or_, select, update
 
 from registry.domain import Project, Role, format_time, preview_of, storable
 from registry.errors import NotFound
@@ -104,15 +104,18 @@ def numbers_of(tx: ReadTransaction, names: Sequence[str]) -> dict[str, int]:
 
 def recent_channels(tx: ReadTransaction, limit: int) -> list[ChannelRow]:
     """The channels with the latest activity, newest first."""
+    return list(tx.execute(_latest_first(select(channel)).limit(limit)))
+
+
+def places_among_recent(tx: ReadTransaction, most: int) -> dict[str, int]:
+    """The place of each of the latest channels, by name: `#3` is the third one."""
+    names = tx.execute(_latest_first(select(channel.c.name)).limit(most)).scalars()
+    return {name: place for place, name in enumerate(names, 1)}
+
+
+def _latest_first(query: Select[Any]) -> Select[Any]:
     ordering = channel.c.updated_at.desc(), channel.c.number.desc()
-    return list(
-        tx.execute(
-            select(channel)
-            .where(channel.c.deleted.is_(False), channel.c.message_count > 0)
-            .order_by(*ordering)
-            .limit(limit)
-        )
-    )
+    return query.where(channel.c.deleted.is_(False), channel.c.message_count > 0).order_by(*ordering)
 
 
 def open_channel(tx: WriteTransaction, name: str, source: str, at: datetime) -> ChannelRow:
@@ -288,7 +291,8 @@ def _is_named(nickname: ColumnElement[Any], _wanted: bool) -> ColumnElement[bool
 
 def channel_item(row: ChannelRow, tags: Sequence[str]) -> dict[str, Any]:
     """A channel as the outside sees it: the fields of a session (docs/interface.md)."""
-    return {
+    times = {"time": INFERRED} if row.meta.get(TIMES) == INFERRED else {}
+    return times | {
         "session_id": row.session_id or row.name,
         "channel": row.name,
         "source": row.source,
@@ -305,6 +309,10 @@ def channel_item(row: ChannelRow, tags: Sequence[str]) -> dict[str, Any]:
         "summary": row.summary or made_summary(row),
         "summary_by": summary_writer(row),
     }
+
+
+TIMES, INFERRED, KNOWN = "times", "inferred", "known"
+"""In a channel's `meta`: whether anybody told when anything was said in it; where it is not there, somebody did."""
 
 
 def model_facts(row: ChannelRow) -> dict[str, str]:

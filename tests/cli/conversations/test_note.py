@@ -67,6 +67,30 @@ def test_long_titles_leave_room_for_where_the_latest_stands(empty_home: Path, ct
     assert told["note"].count("last asked: 재시도는 몇 번?") == 2
 
 
+def test_the_note_is_the_same_read_at_once_and_told_by_a_process(
+    empty_home: Path, ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = empty_home / "shop"
+    for number in range(5):
+        logged(ctxr, f"cursor_session_{number}", shop)
+    asked = {"role": "user", "text": "still open?", "timestamp": format_time(now())}
+    context = {"file": "src/retry.py", "additional_context": {"line": 3}}
+    talk = {"channel": "cursor_session_2", "messages": [asked], "meta": context}
+    assert ctxr("log", "-", given=talk).exit_code == 0
+    begun = {
+        "channel": "cursor_session_6",
+        "messages": [{"role": "system", "text": "x"}],
+        "meta": {"project": str(shop)},
+    }
+    assert ctxr("log", "-", given=begun).exit_code == 0
+    read = noted(ctxr, str(shop), "--session", "cursor_session_4")
+    monkeypatch.setattr("cli.conversations.note._read_at_once", lambda *_: None)
+    assert noted(ctxr, str(shop), "--session", "cursor_session_4") == read
+    assert "files: retry.py" in read["note"]
+    assert "cursor_session_6" not in read["told_of"]
+    assert "open: still open?" in read["note"]
+
+
 @pytest.mark.parametrize(
     ("client", "event", "told"),
     [
@@ -115,7 +139,8 @@ def test_the_note_comes_without_a_process_of_ours_and_starts_none(
         [sys.executable, "-c", loaded, "note", str(shop)], capture_output=True, text=True, encoding="utf-8", check=True
     ).stdout
     assert "다섯 번까지." in said
-    assert not {"langgraph", "orchestrator.service", "mcp", "sources.readers"} & set(said.splitlines()[-1].split())
+    heavy = {"langgraph", "orchestrator.service", "mcp", "sources.readers", "sqlalchemy", "pydantic"}
+    assert not heavy & set(said.splitlines()[-1].split())
     monkeypatch.setattr(hook, "NOTE_PATIENCE_S", 60)
     assert "다섯 번까지." in hook.note({"cwd": str(shop)})
     assert not (empty_home / "ctxr" / "local").exists()

@@ -103,6 +103,9 @@ def test_code_is_no_part_of_a_summary() -> None:
             "그럼 잠실 쪽 한정식으로 예약할게. 2월 14일 12시.",
         ),
         ("the glow looks flatter but 4h50. keeping it", "the glow looks flatter but 4h50. keeping it"),
+        ("agreed. PMTiles it is, generate with planetiler", "agreed. PMTiles it is, generate with planetiler"),
+        ("1일은 연휴라 안 돼. 3/8 일요일로 미루자", "1일은 연휴라 안 돼. 3/8 일요일로 미루자"),
+        ("go nullable", "go nullable"),
     ],
 )
 def test_what_the_user_settles_is_a_decision_with_all_that_was_said_of_it(settled: str, line: str) -> None:
@@ -114,3 +117,20 @@ def test_what_the_user_settles_is_a_decision_with_all_that_was_said_of_it(settle
     ]
     [decided] = points_of(talk)["decided"]
     assert decided.endswith(line)
+
+
+def test_a_word_of_success_alone_is_no_change_and_what_came_of_it_is() -> None:
+    talk = [
+        {"role": "user", "text": "도커 빌드가 매번 11분 걸려"},
+        {"role": "assistant", "text": "`COPY` 순서를 바꾸세요."},
+        {"role": "user", "text": "ok 통과. 2분 10초로 줄었다"},
+    ]
+    assert points_of(talk)["changed"] == ["2분 10초로 줄었다"]
+
+
+def test_what_a_user_could_choose_is_not_decided() -> None:
+    talk = [
+        {"role": "user", "text": "One file per park?"},
+        {"role": "assistant", "text": "The cost is that users can't choose an arbitrary area."},
+    ]
+    assert "decided" not in points_of(talk)

@@ -1,0 +1,90 @@
+"""Session summaries by the configured model, behind a running server: of the latest sessions, when they are at rest.
+
+Nothing waits for them: until one is there, the extractive one is shown. A session that grows gets a new one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+
+from orchestrator.answer.delivery import message_dict
+from orchestrator.answer.summaries import BEGINNING, END, TOKENS, as_said, make_summary
+from orchestrator.answer.summary import WRITER
+from orchestrator.outside.writing import SUMMARY, ModelWriter, Unavailable, transcript
+from registry.domain import now
+from registry.registry import Registry
+from registry.storage.conversations.channels import (
+    CLIENT,
+    ChannelRow,
+    MadeSummary,
+    content_state,
+    keep_summaries,
+    made_summary,
+    recent_channels,
+)
+from registry.storage.conversations.messages import MessageRow, both_ends
+from registry.storage.database import ReadTransaction
+
+logger = logging.getLogger(__name__)
+
+LATEST = 50
+"""So many sessions have one by the model: each costs its tokens."""
+AT_REST = timedelta(minutes=2)
+"""So long nobody has said anything in it: a chat is not summed up after every turn."""
+EVERY_S, PAUSE_S = 15.0, 300.0
+"""Between two looks, and after the model did not answer."""
+
+
+@asynccontextmanager
+async def summing_up(registry: Registry, writer: ModelWriter) -> AsyncIterator[None]:
+    """Meanwhile sessions without a summary by the model get one."""
+    task = asyncio.create_task(_keep_summing_up(registry, writer))
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+async def _keep_summing_up(registry: Registry, writer: ModelWriter) -> None:
+    while True:
+        wait_s = EVERY_S
+        try:
+            while await sum_up_one(registry, writer, now()):
+                pass
+        except Unavailable as exc:
+            wait_s = PAUSE_S
+            logger.warning("Sessions are not summed up by %s for %.0f s: %s", writer.model.name, wait_s, exc)
+        except Exception:  # the server goes on, whatever is wrong here
+            wait_s = PAUSE_S
+            logger.exception("Sessions are not summed up for %.0f s", wait_s)
+        await asyncio.sleep(wait_s)
+
+
+async def sum_up_one(registry: Registry, writer: ModelWriter, at: datetime) -> bool:
+    """Write the summary of the latest session that lacks one by the model; False where none does. Unavailable."""
+    found = await registry.read(lambda tx: _lacking(tx, writer.model.name, at))
+    if found is None:
+        return False
+    row, messages = found
+    said = [message_dict(one) for one in messages if as_said(one)["role"] in ("user", "assistant", "tool")]
+    text = await writer.model.write(SUMMARY, transcript(said), TOKENS)
+    made = MadeSummary(row.number, text, writer.model.name, content_state(row))
+    await registry.write(lambda tx: keep_summaries(tx, [made]))
+    return True
+
+
+def _lacking(tx: ReadTransaction, by: str, at: datetime) -> tuple[ChannelRow, list[MessageRow]] | None:
+    for row in recent_channels(tx, LATEST):
+        is_known = row.summary or (row.made_summary_by in (by, CLIENT) and made_summary(row))
+        if is_known or row.updated_at > at - AT_REST:
+            continue
+        messages = both_ends(tx, [row.number], BEGINNING, END)[row.number]
+        made = make_summary(row, messages)
+        if made.text and made.by == WRITER:  # its client has not noted one, and there is something to tell
+            return row, messages
+    return None

@@ -1,0 +1,21 @@
+"""Antigravity: Google's editor, and its command line `agy`, which keeps its conversations in the same way."""
+
+from __future__ import annotations
+
+from sources.client import Client, ServerList
+
+FOLDERS = ("antigravity-cli", "antigravity-ide", "antigravity")
+"""Below `~/.gemini`: the command line's, and the editor's in newer and older versions."""
+
+
+ANTIGRAVITY = Client(
+    source="antigravity",
+    name="Antigravity",
+    handshake=("antigravity", "antigravity-client", "antigravity-cli", "agy"),
+    history="`antigravity`, `antigravity-ide` and `antigravity-cli` in `~/.gemini`; `CTXR_ANTIGRAVITY_DIR`",
+    shown_by=("antigravity",),
+    folder=lambda places: places.home / ".gemini" / "antigravity",
+    servers=ServerList(lambda places: places.home / ".gemini" / "config" / "mcp_config.json"),
+    command="antigravity",
+    then="Start Antigravity anew.",
+)

@@ -1,0 +1,48 @@
+"""Antigravity's format for the tests of `tests/sources/test_fuzz.py`: its steps with any values in them."""
+
+from __future__ import annotations
+
+import io
+
+from hypothesis import strategies as st
+
+from registry.domain import Session
+from sources.antigravity.transcript import Transcript
+from sources.kit.jsonl import Damage, Record, read_lines, records_of
+from tests.sources.antigravity.antigravity_files import working_steps
+from tests.sources.anything import ANYTHING, or_anything
+from tests.sources.fuzzing import Format
+
+CALL = st.fixed_dictionaries({"name": or_anything("view_file")}, optional={"args": ANYTHING, "arguments": ANYTHING})
+STEPS = st.fixed_dictionaries(
+    {
+        "type": or_anything("USER_INPUT", "PLANNER_RESPONSE", "VIEW_FILE", "ERROR_MESSAGE", "CHECKPOINT"),
+    },
+    optional={
+        "step_index": or_anything(0, 1, 2),
+        "source": or_anything("USER_EXPLICIT", "MODEL", "SYSTEM"),
+        "status": or_anything("DONE", "ERROR"),
+        "created_at": ANYTHING,
+        "content": or_anything("<USER_REQUEST>Hi", "Created At: x\n", "<ADDITIONAL_METADATA>"),
+        "thinking": ANYTHING,
+        "tool_calls": ANYTHING | st.lists(CALL, max_size=3),
+        "error": or_anything("invalid tool call"),
+        "exit_code": ANYTHING,
+    },
+)
+
+
+def read(records: list[Record]) -> Session:
+    """The session that steps make."""
+    transcript = Transcript("s")
+    for record in records:
+        transcript.read(record)
+    return transcript.session()
+
+
+def read_file(data: bytes) -> list[Session]:
+    """The session that a file holds."""
+    return [read(list(records_of(read_lines(io.BytesIO(data)), Damage())))]
+
+
+ANTIGRAVITY = Format("antigravity", STEPS, (working_steps().lines,), lambda records: [read(records)], read_file)
