@@ -99,7 +99,7 @@ def service(database: str, disk: str = "") -> Iterator[Service]:
         stack.callback(shutil.rmtree, home, ignore_errors=True)
         if disk:
             subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={disk}", "tmpfs", home], check=True)
-            stack.callback(subprocess.run, ["umount", "--lazy", home], check=True)
+            stack.callback(lambda: subprocess.run(["umount", "--lazy", home], check=True))
         url = ""
         if database == "postgresql":
             server = running_postgres(fsync="on", full_page_writes="on", synchronous_commit="on")
