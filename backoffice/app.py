@@ -10,7 +10,6 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette.middleware.cors import CORSMiddleware
-from starlette.middleware.gzip import GZipMiddleware
 
 from backoffice import channels, conversations, edits, events, executions, health, reference, sources
 from backoffice.admission import ON_LOOPBACK, Admission, Gate, Rules
@@ -23,7 +22,7 @@ from backoffice.machine import Machine
 from backoffice.pages.rendering import add_page_errors
 from backoffice.pages.routes import add_pages
 from backoffice.schemas import Failure
-from backoffice.unpacking import Unpacking
+from backoffice.unpacking import Packing, Unpacking
 from orchestrator.opening import open_orchestrator
 from orchestrator.service import Orchestrator
 from registry.settings import Settings
@@ -32,8 +31,6 @@ FAILURES: dict[int | str, dict[str, Any]] = {
     "4XX": {"model": Failure, "description": "refused: INVALID_REQUEST, UNAUTHORIZED or NOT_FOUND"},
     "5XX": {"model": Failure, "description": "failed: STORAGE_ERROR, TIMEOUT or INTERNAL_ERROR"},
 }
-COMPRESSED_FROM = 1024
-"""Bytes."""
 Beside = Callable[[], AbstractAsyncContextManager[object]]
 
 
@@ -128,7 +125,7 @@ def _assemble(
             allow_headers=("Authorization", "Content-Type", "Last-Event-ID"),
             allow_private_network=True,
         )
-    app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_FROM)
+    app.add_middleware(Packing)
     app.add_middleware(Answers)
     app.add_middleware(Guard, host=host, known_as=rules.known_as, origins=rules.origins)
     app.add_middleware(RequestCounter, metrics=app.state.metrics)

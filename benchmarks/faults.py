@@ -12,14 +12,13 @@ import itertools
 import multiprocessing
 import os
 import random
-import resource
 import shutil
 import subprocess
 import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from functools import partial
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
@@ -48,8 +47,10 @@ def _serve(home: Path, port: int, env: dict[str, str]) -> None:
 
 SETTLED_S = 3.0
 """After the last fault, until the clients stop."""
-ROOM = 400_000
-"""Bytes that a full disk has left."""
+DISK = "64m"
+"""The size of the disk that fills up."""
+A_PAGE = 4096
+WITHOUT_ROOM_S = 10
 
 
 class Service:
@@ -91,11 +92,14 @@ class Service:
 
 
 @contextmanager
-def service(database: str) -> Iterator[Service]:
-    """One over a new registry on `sqlite` or `postgresql`."""
+def service(database: str, disk: str = "") -> Iterator[Service]:
+    """One over a new registry on `sqlite` or `postgresql`; `disk`: in memory, of that size, and its own (root only)."""
     with ExitStack() as stack:
         home = Path(tempfile.mkdtemp(prefix="ctxr-faults-"))
         stack.callback(shutil.rmtree, home, ignore_errors=True)
+        if disk:
+            subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={disk}", "tmpfs", home], check=True)
+            stack.callback(lambda: subprocess.run(["umount", "--lazy", home], check=True))
         url = ""
         if database == "postgresql":
             server = running_postgres(fsync="on", full_page_writes="on", synchronous_commit="on")
@@ -108,11 +112,11 @@ def service(database: str) -> Iterator[Service]:
 Fault = Callable[[Service], Awaitable[None]]
 
 
-async def under_load(what: str, fault: Fault, database: str = "sqlite") -> Outcome:
+async def under_load(what: str, fault: Fault, database: str = "sqlite", disk: str = "") -> Outcome:
     """Clients log while the fault happens, and a little longer; then all is read back."""
     writers = [two_conversations(f"client{number}") for number in range(HTTP_CLIENTS)]
     errors = list[str]()
-    with service(database) as running:
+    with service(database, disk) as running:
         started = time.monotonic()
         async with _writing(running.url, writers, errors):
             await fault(running)
@@ -141,12 +145,21 @@ async def kills(running: Service, count: int) -> None:
 
 
 async def full_disk(running: Service) -> None:
-    """Its files may not grow any more for a while; then there is room again."""
+    """Its disk, which it has for itself, fills up, and stays so for a while once something was refused."""
     await asyncio.sleep(SETTLED_S)
-    limit = max(file.stat().st_size for file in running.home.glob("registry.db*")) + ROOM
-    resource.prlimit(running.pid, resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
-    await asyncio.sleep(10)
-    resource.prlimit(running.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    filler = running.home / "filler"
+    with filler.open("wb", buffering=0) as full, suppress(OSError):
+        while full.write(b"0" * A_PAGE):
+            pass
+    print("  ", shutil.disk_usage(running.home).free, "bytes of room", flush=True)
+    refused = 0
+    async with Client(running.url) as client:
+        while not refused:
+            told = {"channel": "claude_session_full", "messages": [{"role": "user", "text": "x" * A_PAGE}]}
+            refused += (await client.call_tool("conversation_log", told)).is_error
+            await asyncio.sleep(0.1)
+    await asyncio.sleep(WITHOUT_ROOM_S)
+    filler.unlink()
 
 
 FAKETIME = str(next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), "libfaketimeMT.so.1"))
@@ -234,7 +247,8 @@ def main() -> None:
     for name, (fault, databases) in faults(options).items():
         for database in databases:
             if name in (options.only or [name]) and database in (options.on or [database]):
-                print(*asyncio.run(under_load(name, fault, database)).row(), sep=" | ", flush=True)
+                disk = DISK if fault is full_disk else ""
+                print(*asyncio.run(under_load(name, fault, database, disk)).row(), sep=" | ", flush=True)
 
 
 if __name__ == "__main__":

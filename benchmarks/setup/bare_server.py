@@ -10,6 +10,7 @@ from typing import Any
 
 from mcp.server import MCPServer
 
+MAX_BODY = 64 * 1024 * 1024
 server = MCPServer("bare", version="1.0", log_level="WARNING")
 
 
@@ -35,7 +36,7 @@ def serve_http(port: int) -> None:
     """Serve in the product's HTTP mode until killed: no sessions, plain JSON answers."""
     import uvicorn  # only here: the stdio servers are measured from their first import on
 
-    app = server.streamable_http_app(stateless_http=True, json_response=True)
+    app = server.streamable_http_app(stateless_http=True, json_response=True, max_request_body_size=MAX_BODY)
     uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning", http="h11")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from pathlib import Path
@@ -85,22 +86,39 @@ def page_address(settings: Settings, gate: Gate) -> str:
 
 
 def local_secret(home: Path) -> str:
-    """The secret of this machine's user, made if there is none, in a file that nobody else can read."""
-    file = home / SECRET_FILE
+    """The secret of this machine's user, made if there is none, in a file that nobody else can read.
+
+    Who serves a registry that he can only read has one that ends with the process: nothing can be kept there.
+    """
     try:
-        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return _kept_secret(home)
+    except OSError as exc:
+        if exc.errno in _MAY_NOT and (home / "registry.db").is_file():
+            return _new_secret()
+        raise StorageError(
+            "The folder of the registry cannot be used.", f"{home}: {exc.strerror}; CTXR_HOME names another one"
+        ) from exc
+
+
+_MAY_NOT = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+def _kept_secret(home: Path) -> str:
+    file = home / SECRET_FILE
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
         made = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         file.chmod(0o600)
         return file.read_text(encoding="utf-8").strip()
-    except OSError as exc:
-        raise StorageError(
-            "The folder of the registry cannot be used.", f"{home}: {exc.strerror}; CTXR_HOME names another one"
-        ) from exc
-    secret = PREFIX + secrets.token_urlsafe(32)
+    secret = _new_secret()
     with os.fdopen(made, "w", encoding="utf-8") as written:
         written.write(secret)
     return secret
+
+
+def _new_secret() -> str:
+    return PREFIX + secrets.token_urlsafe(32)
 
 
 def _is_secret_wanted(settings: Settings) -> bool:

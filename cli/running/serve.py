@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 import logging
 import os
@@ -11,7 +12,7 @@ import socket
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -54,6 +55,8 @@ GRACE_S = 2
 SWITCH_S = 0.0005
 """So soon a thread that works gives way to one that answers. With Python's own 5 ms, what is logged while histories are
 brought in waits at every step of its way."""
+M_ARENA_MAX, HEAPS = -8, 2
+"""The number of this option in malloc.h, and what it is set to."""
 END_S = 4.5
 """A database or a disk that does not answer holds up the end no longer."""
 
@@ -142,8 +145,16 @@ def _tell_of_purging() -> None:
                 )
 
 
+def _keep_few_heaps() -> None:
+    """glibc gives threads heaps of their own, which only grow: a tenth of all memory in half an hour of questions."""
+    if sys.platform == "linux":
+        with suppress(AttributeError):  # other libraries of C have no such thing
+            ctypes.CDLL(None).mallopt(M_ARENA_MAX, HEAPS)
+
+
 async def _serve(settings: Settings, listener: socket.socket, audience: Audience) -> None:
     sys.setswitchinterval(SWITCH_S)
+    _keep_few_heaps()
     left_open = settings.url.startswith("sqlite") and was_left_open(Path(settings.url.removeprefix("sqlite:///")))
     app = build_app(settings)
     logging.getLogger("uvicorn.error").addFilter(_is_error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,6 +16,7 @@ from registry.access import Level
 from registry.settings import read_settings
 
 if TYPE_CHECKING:
+    from registry.registry import Registry
     from registry.storage.database import WriteTransaction
 
 T = TypeVar("T")
@@ -103,7 +104,7 @@ def list_(as_json: bool) -> None:
     """The tokens that were made: what for, until when, and when they were used last."""
     from registry.storage.safety.tokens import list_tokens
 
-    items = _write(list_tokens)
+    items = _in_registry(lambda registry: registry.read(list_tokens))
     if as_json:
         print_json({"tokens": items})
         return
@@ -137,10 +138,14 @@ def _about(item: dict[str, Any]) -> str:
 
 
 def _write(work: Callable[[WriteTransaction], T]) -> T:
+    return _in_registry(lambda registry: registry.write(work))
+
+
+def _in_registry(work: Callable[[Registry], Coroutine[Any, Any, T]]) -> T:
     from registry.registry import Registry  # SQLAlchemy, which `ctxr -h` does not need
 
     registry = Registry(read_settings().url)
     try:
-        return asyncio.run(registry.write(work))
+        return asyncio.run(work(registry))
     finally:
         registry.close()

@@ -190,6 +190,13 @@ remote_edit = Table(  # what was told to a registry elsewhere; `why` it does not
     Index("ix_remote_edit_number", "number"),
 )
 
+edit_token = Table(  # which restricted tokens are told of what was forgotten: those that let see where it was said
+    "edit_token",
+    metadata,
+    Column("number", Number, ForeignKey("edit.number", ondelete="CASCADE"), primary_key=True),
+    Column("token", Text, primary_key=True),
+)
+
 registry_key = Table(  # what marks of secrets and digests of what was forgotten are made with
     "registry_key",
     metadata,

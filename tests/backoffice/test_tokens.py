@@ -115,6 +115,30 @@ async def test_what_a_token_may_not_touch_is_refused_and_not_changed(
     }
 
 
+@pytest.mark.parametrize("what", ["channel", "message"])
+async def test_what_was_forgotten_is_told_to_tokens_that_let_see_it(
+    http: httpx.AsyncClient, make: Make, log: Log, what: str
+) -> None:
+    said, _ = await log("cursor_1", "hello", "again", project="/home/me/shop")
+    shown = {
+        "all": await make("all", Level.ADMIN),
+        "its channel": await make("a", Level.ADMIN, "cursor_*"),
+        "its project": await make("b", projects=["shop"]),
+        "its channel elsewhere": await make("c", Level.READ, "cursor_*", projects=["/srv/other"]),
+        "another channel": await make("d", Level.READ, "codex_*"),
+        "another project": await make("e", projects=["/srv/other"]),
+        "nothing any more": await make("f", Level.READ, "cursor_*", expires_at=now() - timedelta(days=1)),
+    }
+    address = f"/bo/conversations/{said}" if what == "message" else "/bo/channels/cursor_1"
+    assert (await http.delete(address, params={"soft": False}, headers=shown["all"])).is_success
+    told = {}
+    for who, header in shown.items():
+        edits = (await http.get("/bo/edits", headers=header)).json().get("items", [])
+        told[who] = sum(len(one["value"]["ids"]) for one in edits)
+    count = 1 if what == "message" else 2
+    assert told == dict.fromkeys(shown, 0) | {"all": count, "its channel": count, "its project": count}
+
+
 async def test_a_project_token_writes_into_its_project_alone(http: httpx.AsyncClient, make: Make, log: Log) -> None:
     await log("theirs", "hello", project="/home/me/other")
     shown = await make("a", Level.WRITE, projects=["/home/me/mine"])

@@ -19,7 +19,8 @@ from registry.storage.conversations.aliases import aliases_by_channel
 from registry.storage.conversations.channels import ChannelRow, find_channel
 from registry.storage.database import ReadTransaction, WriteTransaction, in_parts
 from registry.storage.safety.sealing import seal_of
-from registry.storage.tables import channel, conversation, edit, remote_edit, remote_message
+from registry.storage.safety.tokens import tokens_seeing
+from registry.storage.tables import channel, conversation, edit, edit_token, remote_edit, remote_message
 
 DELETED, FORGOTTEN, TITLE, NICKNAME, TAGGED = "deleted", "forgotten", "title", "nickname", "tag:"
 MOST = 200
@@ -96,11 +97,13 @@ def nickname_of_later(tx: WriteTransaction, nickname: str, row: ChannelRow, done
     return nickname
 
 
-def note_forgetting(tx: WriteTransaction, messages: Sequence[Any], *, is_channel: bool) -> None:
-    """Note that messages of one channel, or the whole of it, are about to be forgotten: rows with `number` and `id`.
+def note_forgetting(tx: WriteTransaction, row: ChannelRow, messages: Sequence[Any], *, is_channel: bool) -> None:
+    """Note that messages of a channel, or the whole of it, are about to be forgotten: rows with `number` and `id`.
 
-    What stays are ids: chance and a time. So it is told elsewhere, and tells nothing of what was said.
+    What stays are ids: chance and a time. So it is told elsewhere, and tells nothing of what was said; to restricted
+    tokens only what they let see.
     """
+    told = tokens_seeing(tx, row)
     step = max(1, -(-len(messages) // MOST_IDS)) if is_channel else 1
     for some in in_parts(messages[::step], MOST_IDS):
         numbers = [row.number for row in some]
@@ -111,7 +114,10 @@ def note_forgetting(tx: WriteTransaction, messages: Sequence[Any], *, is_channel
         for url, id_ in tx.execute(noted):
             there.setdefault(url, []).append(id_)
         value = {"is_channel": is_channel, "ids": [row.id for row in some], "there": there}
-        tx.execute(insert(edit), {"field": FORGOTTEN, "value": value, "done_at": now()})
+        said = {"field": FORGOTTEN, "value": value, "done_at": now()}
+        number = tx.execute(insert(edit).values(**said).returning(edit.c.number)).scalar_one()
+        if told:
+            tx.execute(insert(edit_token), [{"number": number, "token": name} for name in told])
 
 
 def move_edits(tx: WriteTransaction, gone: int, into: int) -> None:

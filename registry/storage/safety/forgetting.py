@@ -18,7 +18,13 @@ from sqlalchemy import ColumnElement, Text, cast, delete, func, or_, select, tex
 from registry.domain import format_time, new_id, now
 from registry.errors import NotFound
 from registry.storage.conversations.aliases import aliases_of
-from registry.storage.conversations.channels import ChannelRow, find_channel, recount_channel, reindex_title
+from registry.storage.conversations.channels import (
+    ChannelRow,
+    find_channel,
+    lock_channel,
+    recount_channel,
+    reindex_title,
+)
 from registry.storage.conversations.conditions import is_of_project
 from registry.storage.conversations.messages import MessageRow, delete_channel, get_message, unindex
 from registry.storage.conversations.references import resolve_session
@@ -142,8 +148,8 @@ def forget(tx: WriteTransaction, found: Affected, matching: str | None = None) -
     vectors = _vectors(tx, found)
     records = _records(tx, found, matching)
     cases = _forget_cases(tx, found, matching)
-    for some in _by_channel(found.messages):
-        note_forgetting(tx, some, is_channel=False)
+    for number, some in _by_channel(found.messages):
+        note_forgetting(tx, lock_channel(tx, number), some, is_channel=False)
     messages = len(found.messages) + sum(_forget_channel(tx, row, receipt, at) for row in found.channels)
     forget_messages(tx, found.messages)
     if matching:
@@ -151,9 +157,9 @@ def forget(tx: WriteTransaction, found: Affected, matching: str | None = None) -
     return Receipt(receipt, format_time(at), len(found.channels), messages, vectors, *records, cases)
 
 
-def _by_channel(rows: Sequence[MessageRow]) -> Iterable[Sequence[MessageRow]]:
+def _by_channel(rows: Sequence[MessageRow]) -> Iterable[tuple[int, Sequence[MessageRow]]]:
     ordered = sorted(rows, key=lambda row: (row.channel_number, row.number))
-    return (list(some) for _, some in groupby(ordered, key=lambda row: row.channel_number))
+    return ((number, list(some)) for number, some in groupby(ordered, key=lambda row: row.channel_number))
 
 
 def forget_messages(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
@@ -207,7 +213,7 @@ def _forget_channel(tx: WriteTransaction, row: ChannelRow, receipt: str, at: dat
     kinds = [(digest, CHANNEL) for digest in digests] + [(keyed(key, SAID, bytes(digest)), SAID) for digest in said]
     note_forgotten(tx, kinds, receipt, at)
     ids = select(conversation.c.number, conversation.c.id).where(within).order_by(conversation.c.number)
-    note_forgetting(tx, tx.execute(ids).all(), is_channel=True)
+    note_forgetting(tx, row, tx.execute(ids).all(), is_channel=True)
     delete_channel(tx, row, soft=False)
     return len(said)
 

@@ -22,6 +22,7 @@ OPTION = "access"
 """The execution option of a restricted engine."""
 
 _OF_CHANNEL = "channel_number IN (SELECT number FROM channel)"
+_TOLD = "number IN (SELECT number FROM edit_token)"
 _NOTHING = "1 = 0"
 _OWN = "token = {name}"
 
@@ -34,7 +35,8 @@ ROWS = {
     "message_alias": "number IN (SELECT number FROM conversation)",
     "remote_message": "number IN (SELECT number FROM conversation)",
     "remote": _NOTHING,
-    "edit": f"channel_number IS NULL OR {_OF_CHANNEL}",
+    "edit": f"{_OF_CHANNEL} OR {_TOLD}",
+    "edit_token": _OWN,
     "remote_edit": _NOTHING,
     "extract_result": _OWN,
     "execution": _OWN,

@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 from sqlalchemy import Row, exists, insert, or_, select, update
 
 from registry.access import Access, Level
-from registry.domain import format_time, new_id, now
+from registry.domain import Project, format_time, new_id, now
 from registry.errors import InvalidRequest, NotFound
+from registry.storage.conversations.channels import ChannelRow
 from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.safety.sight import ask_all
 from registry.storage.tables import token
 
 PREFIX = "ctxr_"
@@ -103,6 +105,22 @@ def find_token(tx: ReadTransaction, secret: str) -> Shown | None:
 def get_token(tx: ReadTransaction, number: int) -> Shown | None:
     """The same by its number, for who has shown it before."""
     return _shown(tx.execute(select(token).where(token.c.number == number)).first())
+
+
+def tokens_seeing(tx: ReadTransaction, channel: ChannelRow) -> list[str]:
+    """The names of the restricted tokens that let see a channel."""
+    good = (shown.access for row in ask_all(tx, select(token)) if (shown := _shown(row)))
+    return [access.name for access in good if access.is_restricted and _lets_see(access, channel)]
+
+
+def _lets_see(access: Access, channel: ChannelRow) -> bool:
+    projects = access.projects
+    is_of_one = channel.project_name in projects or channel.project_path in map(_path, projects)
+    return access.may_name(channel.name) and (is_of_one or not projects)
+
+
+def _path(project: str) -> str:
+    return Project.from_path(project).path
 
 
 def note_use(tx: WriteTransaction, number: int) -> None:

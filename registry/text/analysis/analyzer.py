@@ -80,7 +80,8 @@ def analyze(text: str) -> list[str]:
     known = _ANALYZED.pop(text, None)
     if known is not None:
         return known.split()
-    return list(dict.fromkeys(chain.from_iterable(map(word_tokens, dict.fromkeys(_raw_words(text))))))
+    once = " ".join(dict.fromkeys(text.split()))  # no word goes beyond white space, and long texts repeat theirs
+    return list(dict.fromkeys(chain.from_iterable(map(word_tokens, dict.fromkeys(_raw_words(once))))))
 
 
 def note_analyzed(tokens: Mapping[str, str]) -> None:

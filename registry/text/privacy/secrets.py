@@ -263,7 +263,8 @@ def find_secrets(text: str) -> list[Secret]:
 
 def _rules_for(text: str, lowered: str) -> list[Rule]:
     """Those that may find something, in the order of the table."""
-    places = {at for hint in _BY_HINT if hint in text for at in _BY_HINT[hint]}
+    once = " ".join({*text.split()}) if len(text) > _LONG else text
+    places = {at for hint in _BY_HINT if hint in once for at in _BY_HINT[hint]}
     places.update(at for word in _BY_WORD if word in lowered for at in _BY_WORD[word])
     if _DIGITS.search(text):
         places.update(_NUMBERS)
@@ -279,6 +280,8 @@ def _places(of: Callable[[Rule], tuple[str, ...]]) -> dict[str, list[int]]:
     return places
 
 
+_LONG = 10_000
+"""Characters. Longer texts repeat their words, and no hint goes beyond one."""
 _BY_HINT, _BY_WORD = _places(lambda rule: rule.hints), _places(lambda rule: rule.beside)
 _NUMBERS = [at for at, rule in enumerate(RULES) if not rule.hints and not rule.beside]
 

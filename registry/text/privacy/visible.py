@@ -54,6 +54,8 @@ def _named(found: re.Match[str]) -> str:
 
 def shown(value: Any) -> Any:
     """No field that is null, and nothing in its texts that a reader would not see."""
+    if _is_list_of_names(value):
+        return value
     match value:
         case str():
             return visible(value)
@@ -64,3 +66,8 @@ def shown(value: Any) -> Any:
         case list() | tuple():
             return [shown(item) for item in value]
     return value
+
+
+def _is_list_of_names(value: Any) -> bool:
+    """Whether it is a list of plain texts, such as ids, of which there may be thousands."""
+    return type(value) is list and {*map(type, value)} == {str} and _PERHAPS.search("".join(value)) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from cli.running.letting_in import local_secret
+from registry.errors import StorageError
 from registry.registry import Registry
 from registry.storage import database
 from tests.cli.conftest import FIBONACCI, Ctxr
@@ -36,6 +39,7 @@ def test_a_read_only_registry_lists_shows_searches_and_extracts(
     assert len(told(read_only("show", FIBONACCI["channel"], "--json"))["messages"]) == 2
     assert len(told(read_only("search", "피보나치", "--json"))["sessions"]) == 1
     assert len(told(read_only("extract", "피보나치", "--json"))["messages"]) == 2
+    assert told(read_only("token", "list", "--json"))["tokens"] == []
     assert "The registry is read only" in caplog.text
     assert {file.name: file.read_bytes() for file in (empty_home / "ctxr").glob("registry.db*")} == before
 
@@ -61,6 +65,28 @@ async def test_what_somebody_else_writes_meanwhile_is_read(
     writer.close()
     assert len(await reader.get_conversations(FIBONACCI["channel"])) == 3
     reader.close()
+
+
+@pytest.mark.parametrize("code", [errno.EACCES, errno.EROFS])
+def test_who_serves_a_registry_that_he_can_only_read_has_a_secret_for_that_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    (tmp_path / "registry.db").touch()
+    with monkeypatch.context() as refused:
+        refused.setattr(os, "open", raising(OSError(code, "not here")))
+        assert local_secret(tmp_path) != local_secret(tmp_path)
+    assert local_secret(tmp_path) == local_secret(tmp_path)
+    (tmp_path / "local-secret").unlink()
+    monkeypatch.setattr(os, "open", raising(OSError(errno.ENOSPC, "full")))
+    with pytest.raises(StorageError):
+        local_secret(tmp_path)
+
+
+def raising(error: OSError) -> Any:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise error
+
+    return refuse
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everything")

@@ -266,6 +266,10 @@ def common_words_are_sampled(connection: Connection) -> None:
         assert connection.execute(text(target)).scalar() == 500
 
 
+def nobody_was_told_of_forgetting_yet(connection: Connection) -> None:
+    assert connection.execute(text("SELECT count(*) FROM edit_token")).scalar() == 0
+
+
 CHECKS: dict[str, Callable[[Connection], None]] = {
     "0002": durations_are_rounded,
     "0003": its_scope_is_not_taken_for_indexed,
@@ -282,6 +286,7 @@ CHECKS: dict[str, Callable[[Connection], None]] = {
     "0014": what_channels_are_called_is_told_elsewhere,
     "0015": what_was_asked_stands_beside_the_record,
     "0016": common_words_are_sampled,
+    "0017": nobody_was_told_of_forgetting_yet,
 }
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.text.analysis.analyzer import LONGEST_TOKEN, Kind, Word, analyze, stem, words
+from registry.text.analysis.analyzer import LONGEST_TOKEN, Kind, Word, analyze, stem, word_tokens, words
 from registry.text.analysis.particles import strip_particles
 from registry.text.analysis.phonetic import loan_key
 
@@ -177,3 +177,8 @@ def test_tokens_are_distinct(text: str) -> None:
 
 def test_stemming_joins_inflections() -> None:
     assert {stem(word) for word in ("deploy", "deploys", "deployed", "deploying")} == {"deploy"}
+
+
+@given(st.text(st.sampled_from("aZ_.-é가힣ー漢\u0301\u3099\u200b\u2028\xa0\x1f \n\t1"), max_size=60))
+def test_a_text_is_found_by_the_tokens_of_its_words_whatever_stands_between_them(text: str) -> None:
+    assert analyze(text) == list(dict.fromkeys(token for word in words(text) for token in word_tokens(word.text)))
