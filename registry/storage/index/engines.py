@@ -10,11 +10,12 @@ import json
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import ARRAY, BigInteger, ColumnElement, any_, bindparam, column, func, select, text
+from sqlalchemy import ARRAY, BigInteger, ColumnElement, any_, bindparam, column, func, select
 
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.index.index_entries import Entry
 from registry.storage.index.message_index import COLUMNS, TABLE, TITLE, Groups, MessageIndex
+from registry.storage.many_rows import insert_records
 from registry.storage.safety.sight import access_of
 from registry.storage.tables import conversation
 
@@ -103,8 +104,7 @@ class PostgresIndex(MessageIndex):
 
     name = "gin"
 
-    _ADD = "INSERT INTO {0} (number, tokens) VALUES (:number, CAST(:tokens AS tsvector))"
-    _REMOVE = "DELETE FROM {0} WHERE number = :number"
+    _REMOVE = "DELETE FROM {0} WHERE number = ANY(%s)"
     _COUNT = """
     SELECT token, (SELECT count(*) FROM message_index WHERE tokens @@ CAST(quote_literal(token) AS tsquery){seen})
     FROM unnest(CAST(%s AS text[])) AS token
@@ -126,13 +126,11 @@ class PostgresIndex(MessageIndex):
     _MESSAGES = _PRESENT.where(conversation.c.number == any_(bindparam("numbers", type_=ARRAY(BigInteger))))
 
     def add(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
-        tx.execute(
-            text(self._ADD.format(into)),
-            [{"number": entry.number, "tokens": " ".join(f"'{token}'" for token in entry.tokens)} for entry in entries],
-        )
+        if entries:
+            insert_records(tx, into, [{"number": one.number, "tokens": _tsvector(one.tokens)} for one in entries])
 
     def remove(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
-        tx.execute(text(self._REMOVE.format(into)), [{"number": entry.number} for entry in entries])
+        tx.exec_driver_sql(self._REMOVE.format(into), ([entry.number for entry in entries],))
 
     def count(self, tx: ReadTransaction, tokens: Collection[str]) -> dict[str, int]:
         statement = _seen(tx, self._COUNT, _SEEN_ENTRY, "number")
@@ -159,6 +157,10 @@ class PostgresIndex(MessageIndex):
         self, tx: ReadTransaction, numbers: Sequence[int], conditions: Sequence[ColumnElement[bool]]
     ) -> list[Sequence[Any]]:
         return list(tx.execute(self._MESSAGES.where(*conditions), {"numbers": numbers}).all())
+
+
+def _tsvector(tokens: Sequence[str]) -> str:
+    return "'" + "' '".join(tokens) + "'" if tokens else ""
 
 
 def _tsquery(groups: Groups, without: Sequence[str]) -> str:
