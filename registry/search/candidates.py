@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import ColumnElement, exists, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, exists, func, or_, select
 
 from registry.domain import Role
 from registry.search.scope import (
@@ -24,6 +24,8 @@ from registry.search.scope import (
 )
 from registry.storage.conversations.conditions import given_conditions, is_in
 from registry.storage.database import ReadTransaction
+from registry.storage.given_numbers import is_one_of, is_pair_of
+from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import channel_token, month_tokens, role_token, source_token
 from registry.storage.index.message_index import COLUMNS, Groups, MessageIndex
 from registry.storage.tables import channel, conversation
@@ -147,7 +149,8 @@ def find_titles(place: Place, terms: Sequence[Term]) -> dict[int, Title]:
         return {}
     found = {-number: Title(*_weight_and_held(sums[number], len(terms))) for number in sums}
     conditions = [*channel_conditions(scope), *given_conditions((is_in, channel.c.source, scope.sources or None))]
-    query = select(channel.c.number).where(channel.c.number.in_(found), channel.c.deleted.is_(False), *conditions)
+    there = is_one_of(place.tx, channel.c.number, found), channel.c.deleted.is_(False)
+    query = select(channel.c.number).where(*there, *conditions)
     query = query.where(or_(_asked(conversation.c.length > 0), ~_asked()))
     inside = place.tx.execute(query.where(channel.c.name != (scope.exclude_channel or ""))).scalars()
     return {number: found[number] for number in inside}
@@ -202,8 +205,6 @@ def _read(place: Place, sums: dict[int, int], bits: int, most: int) -> list[Cand
 
 SAID_THEN = 500
 """So many of the newest messages of a date are taken."""
-_CHUNK = 400
-"""So many values go into one statement."""
 
 
 def neighbours(tx: ReadTransaction, best: Sequence[Candidate], known: Collection[int], scope: Scope) -> list[Candidate]:
@@ -213,14 +214,9 @@ def neighbours(tx: ReadTransaction, best: Sequence[Candidate], known: Collection
     beside = {(one.channel_id, one.seq + step) for one in best for step in steps if one.seq + step >= 0}
     places = sorted(beside - taken)
     conditions = [*message_conditions(scope), conversation.c.deleted.is_(False)]
-    found: list[Candidate] = []
-    for start in range(0, len(places), _CHUNK):
-        here = _PLACE.in_(places[start : start + _CHUNK])
-        found += [candidate_of(row) for row in tx.execute(select(*COLUMNS).where(here, *conditions))]
+    here = is_pair_of(tx, (conversation.c.channel_number, conversation.c.seq), places)
+    found = map(candidate_of, tx.execute(select(*COLUMNS).where(here, *conditions)))
     return [one for one in found if one.number not in known]
-
-
-_PLACE = tuple_(conversation.c.channel_number, conversation.c.seq)
 
 
 def messages_said(tx: ReadTransaction, scope: Scope) -> list[Candidate]:
@@ -238,23 +234,13 @@ def messages_said(tx: ReadTransaction, scope: Scope) -> list[Candidate]:
 
 def messages_numbered(tx: ReadTransaction, numbers: Sequence[int]) -> list[Candidate]:
     """Messages by their numbers, as far as they are there."""
-    found: list[Candidate] = []
-    for start in range(0, len(numbers), _CHUNK):
-        here = conversation.c.number.in_(numbers[start : start + _CHUNK])
-        rows = tx.execute(select(*COLUMNS).where(here, conversation.c.deleted.is_(False)))
-        found += [candidate_of(row) for row in rows]
-    return found
+    return list(map(candidate_of, index_of(tx).messages(tx, numbers, ()))) if numbers else []
 
 
 def channel_lengths(tx: ReadTransaction, numbers: Collection[int]) -> dict[int, int]:
     """The tokens of some channels."""
-    ordered = sorted(numbers)
-    found: dict[int, int] = {}
-    for start in range(0, len(ordered), _CHUNK):
-        here = channel.c.number.in_(ordered[start : start + _CHUNK])
-        rows = tx.execute(select(channel.c.number, channel.c.token_count).where(here))
-        found.update((number, count) for number, count in rows)
-    return found
+    rows = tx.execute(select(channel.c.number, channel.c.token_count).where(is_one_of(tx, channel.c.number, numbers)))
+    return {number: count for number, count in rows}
 
 
 # -- weights as whole numbers

@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
-from typing import Any
-
-from sqlalchemy import ARRAY, BigInteger, ColumnElement, any_, bindparam, column, func, select
 
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.index.index_entries import Entry
-from registry.storage.index.message_index import COLUMNS, TABLE, TITLE, Groups, MessageIndex
+from registry.storage.index.message_index import TABLE, TITLE, Groups, MessageIndex
 from registry.storage.many_rows import insert_records
 from registry.storage.safety.sight import access_of
-from registry.storage.tables import conversation
 
 _SEEN = " AND EXISTS (SELECT 1 FROM conversation AS seen WHERE seen.number = message_index.{0})"
 _SEEN_TITLE = " AND EXISTS (SELECT 1 FROM channel AS seen WHERE seen.number = -message_index.{0})"
@@ -25,8 +21,6 @@ _SEEN_ENTRY = """ AND (message_index.{0} = 0
     OR EXISTS (SELECT 1 FROM conversation AS seen WHERE seen.number = message_index.{0})
     OR EXISTS (SELECT 1 FROM channel AS seen WHERE seen.number = -message_index.{0}))"""
 """What a restricted transaction asks of a posting; the tables are those it sees (`storage.sight`)."""
-
-_PRESENT = select(*COLUMNS).where(conversation.c.deleted.is_(False))
 
 
 class SqliteIndex(MessageIndex):
@@ -45,8 +39,6 @@ class SqliteIndex(MessageIndex):
         SELECT rowid FROM message_index WHERE message_index MATCH ? AND rowid > 0{seen} ORDER BY rowid DESC LIMIT ?)
     """
     _TITLES = "SELECT json_group_array(rowid) FROM message_index WHERE message_index MATCH ? AND rowid < 0{seen}"
-    _GIVEN = func.json_each(bindparam("numbers")).table_valued(column("value")).alias("given")
-    _MESSAGES = _PRESENT.where(conversation.c.number.in_(select(_GIVEN.c.value)))
 
     def add(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
         tx.exec_driver_sql(self._ADD.format(into), _rows(entries))
@@ -70,11 +62,6 @@ class SqliteIndex(MessageIndex):
     def titles_holding(self, tx: ReadTransaction, token: str) -> list[int]:
         statement = _seen(tx, self._TITLES, _SEEN_TITLE, "rowid")
         return _numbers(tx, statement, _fts5_expression([[TITLE], [token]], ()))
-
-    def messages(
-        self, tx: ReadTransaction, numbers: Sequence[int], conditions: Sequence[ColumnElement[bool]]
-    ) -> list[Sequence[Any]]:
-        return list(tx.execute(self._MESSAGES.where(*conditions), {"numbers": json.dumps(numbers)}).all())
 
 
 def _seen(tx: ReadTransaction, statement: str, condition: str, number: str) -> str:
@@ -123,7 +110,6 @@ class PostgresIndex(MessageIndex):
         ORDER BY number DESC LIMIT %s) AS newest
     """
     _TITLES = "SELECT array_agg(number) FROM message_index WHERE tokens @@ CAST(%s AS tsquery) AND number < 0{seen}"
-    _MESSAGES = _PRESENT.where(conversation.c.number == any_(bindparam("numbers", type_=ARRAY(BigInteger))))
 
     def add(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
         if entries:
@@ -152,11 +138,6 @@ class PostgresIndex(MessageIndex):
     def titles_holding(self, tx: ReadTransaction, token: str) -> list[int]:
         statement = _seen(tx, self._TITLES, _SEEN_TITLE, "number")
         return tx.exec_driver_sql(statement, (_tsquery([[TITLE], [token]], ()),)).scalar() or []
-
-    def messages(
-        self, tx: ReadTransaction, numbers: Sequence[int], conditions: Sequence[ColumnElement[bool]]
-    ) -> list[Sequence[Any]]:
-        return list(tx.execute(self._MESSAGES.where(*conditions), {"numbers": numbers}).all())
 
 
 def _tsvector(tokens: Sequence[str]) -> str:
