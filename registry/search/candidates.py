@@ -52,6 +52,8 @@ FEW_MESSAGES = 30_000
 """A filter that leaves no more messages than these is read before the look-up: its cost is theirs."""
 FEW_OF_A_TIME = 5_000
 """The same for filters of time alone, which the tokens of months narrow as well."""
+FAR_MORE = 3
+"""A term that so many times more messages hold is looked for in those that are in scope."""
 LONG_LIST = 5_000
 """A list of so many postings is not walked if sets of terms can be asked for instead (`text.top_k`)."""
 
@@ -78,13 +80,20 @@ class Place:
     rows: dict[int, Sequence[Any] | None] = field(default_factory=dict)
 
     def holding(self, token: str, among: Sequence[str]) -> Collection[int]:
-        """The messages in scope that hold a token and, where others are given, one of these."""
-        if among:
+        """The messages in scope that hold a token and, where others are given, one of these, or more of them."""
+        if among and token not in self.holders:
             return self._within(self.index.holders(self.tx, [*self.groups, [token], among], self.without))
         if token not in self.holders:
             found = self.index.holders(self.tx, [*self.groups, [token]], self.without)
             self.holders[token] = self._within(found)
         return self.holders[token]
+
+    def look_through(self, terms: Sequence[Term]) -> None:
+        """Where few messages are in scope, have what they hold of the terms that far more messages hold."""
+        many = FAR_MORE * len(self.allowed or ())
+        common = [term.token for term in terms if term.frequency > many and term.token not in self.holders]
+        if self.allowed and common:
+            self.holders.update(self.index.held_among(self.tx, self.allowed, common, self.groups, self.without))
 
     def _within(self, found: Collection[int]) -> Collection[int]:
         return found if self.allowed is None else self.allowed & set(found)
@@ -179,6 +188,7 @@ def _best_candidates(place: Place, terms: Sequence[Term], most: int) -> list[Can
     common = min(sum(term.frequency > LONG_LIST for term in terms), COMMON_TERMS)
     # Conditions on the message itself may leave few of the best ones: then all are looked at.
     attempts = (4 * most, None) if place.conditions else (most,)
+    place.look_through(terms)
     found: list[Candidate] = []
     for stop_at in attempts:
         sums = sum_weights(_weights(terms), place.holding, stop_at, common, place.newest if is_wide else None)

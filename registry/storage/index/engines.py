@@ -109,6 +109,11 @@ class PostgresIndex(MessageIndex):
         SELECT number FROM message_index WHERE tokens @@ CAST(%s AS tsquery) AND number > 0{seen}
         ORDER BY number DESC LIMIT %s) AS newest
     """
+    _AMONG = """
+    SELECT token, array_agg(number)
+    FROM message_index, unnest(CAST(%s AS text[]), CAST(%s AS tsquery[])) AS asked (token, query)
+    WHERE number = ANY(CAST(%s AS bigint[])) AND tokens @@ query{seen} GROUP BY token
+    """
     _TITLES = "SELECT array_agg(number) FROM message_index WHERE tokens @@ CAST(%s AS tsquery) AND number < 0{seen}"
 
     def add(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
@@ -130,6 +135,19 @@ class PostgresIndex(MessageIndex):
     def holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str] = ()) -> list[int]:
         statement = _seen(tx, self._HOLDERS, _SEEN, "number")
         return tx.exec_driver_sql(statement, (_tsquery(groups, without),)).scalar() or []
+
+    def held_among(
+        self,
+        tx: ReadTransaction,
+        numbers: Collection[int],
+        tokens: Sequence[str],
+        groups: Groups,
+        without: Sequence[str],
+    ) -> dict[str, list[int]]:
+        queries = [_tsquery([*groups, [token]], without) for token in tokens]
+        given = (list(tokens), queries, "{" + ",".join(map(str, numbers)) + "}")
+        found = dict(tx.exec_driver_sql(_seen(tx, self._AMONG, _SEEN, "number"), given).all())
+        return {token: found.get(token, []) for token in tokens}
 
     def newest_holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str], limit: int) -> list[int]:
         statement = _seen(tx, self._NEWEST, _SEEN, "number")

@@ -77,6 +77,17 @@ class MessageIndex(ABC):
     def holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str] = ()) -> list[int]:
         """The numbers of the messages that carry a token of each group, and none of the others."""
 
+    def held_among(
+        self,
+        _tx: ReadTransaction,
+        _numbers: Collection[int],
+        _tokens: Sequence[str],
+        _groups: Groups,
+        _without: Sequence[str],
+    ) -> dict[str, list[int]]:
+        """By token, what `holders` would say of these messages; nothing where it is quicker to ask for all of them."""
+        return {}
+
     @abstractmethod
     def newest_holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str], limit: int) -> list[int]:
         """As `holders`, so many of the newest."""
