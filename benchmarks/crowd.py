@@ -18,7 +18,7 @@ from pathlib import Path
 
 from mcp import Client
 
-from benchmarks.figures import Spread, table
+from benchmarks.figures import Spread
 from benchmarks.setup import servers
 from benchmarks.writers import Writer, audit
 from deploy.ha.cluster import Cluster
@@ -143,8 +143,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=SECONDS, help="for each line")
     parser.add_argument("--on", action="append", choices=REGISTRIES, help="may be repeated; all by default")
     options = parser.parse_args()
-    rows = [row for name in options.on or REGISTRIES for row in measure(name, options.seconds)]
-    print(table(HEADS, rows))
+    print(*HEADS, sep=" | ")
+    for name in options.on or REGISTRIES:
+        for row in measure(name, options.seconds):
+            print(*row, sep=" | ", flush=True)
 
 
 if __name__ == "__main__":

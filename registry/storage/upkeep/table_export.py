@@ -17,8 +17,9 @@ from typing import Any
 from sqlalchemy import DateTime, LargeBinary, MetaData, Table, delete, func, insert, select, text
 from sqlalchemy.types import TypeEngine
 
+from registry.storage.connections import create_database_engine
 from registry.storage.conversations.channels import recount_channel
-from registry.storage.database import ReadTransaction, WriteTransaction, create_database_engine, storage_errors
+from registry.storage.database import ReadTransaction, WriteTransaction, storage_errors
 from registry.storage.index.rebuild_index import reindex_at_once
 from registry.storage.many_rows import insert_many
 from registry.storage.migrate import migrate
