@@ -146,7 +146,8 @@ class PostgresIndex(MessageIndex):
     ) -> dict[str, list[int]]:
         queries = [_tsquery([*groups, [token]], without) for token in tokens]
         given = (list(tokens), queries, "{" + ",".join(map(str, numbers)) + "}")
-        found = dict(tx.exec_driver_sql(_seen(tx, self._AMONG, _SEEN, "number"), given).all())
+        rows = tx.exec_driver_sql(_seen(tx, self._AMONG, _SEEN, "number"), given)
+        found: dict[str, list[int]] = {row[0]: row[1] for row in rows}
         return {token: found.get(token, []) for token in tokens}
 
     def newest_holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str], limit: int) -> list[int]:
