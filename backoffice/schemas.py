@@ -150,11 +150,11 @@ class EditItem(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     field: str = Field(
-        pattern="^(title|nickname|tag:.{1,64}|deleted|forgotten)$",
-        description="`title`, `nickname`, `tag:NAME`, `deleted` or `forgotten`",
+        pattern="^(title|nickname|tag:.{1,64}|pinned|deleted|forgotten)$",
+        description="`title`, `nickname`, `tag:NAME`, `pinned`, `deleted` or `forgotten`",
         examples=["nickname"],
     )
-    value: JsonValue = Field(description="the name; whether it has the tag, or is deleted; which ids are forgotten")
+    value: JsonValue = Field(description="the name; whether it has the tag, is pinned or deleted; forgotten ids")
     done_at: Timestamp = Field(description="by the clock where it was done", examples=[TIME])
     names: list[str] = Field([], description="what the channel is called there", max_length=1000)
     source: str = ""

@@ -18,12 +18,14 @@ from pathlib import Path
 
 from mcp import Client
 
-from benchmarks.figures import Spread, table
+from benchmarks.figures import Spread
 from benchmarks.setup import servers
 from benchmarks.writers import Writer, audit
+from deploy.ha.cluster import Cluster
 
 WRITERS = (1, 8, 64)
 SECONDS = 20.0
+PATIENCE_S = 60.0
 CONNECTIONS = 10
 """What the pooler keeps open to PostgreSQL."""
 DURABLE = {"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on", "shared_buffers": "512MB"}
@@ -69,36 +71,58 @@ def pooled() -> Iterator[str]:
             pooler.wait()
 
 
+@contextmanager
+def cluster() -> Iterator[str]:
+    """Three nodes of `deploy/ha`: what is acknowledged is on two of them."""
+    with tempfile.TemporaryDirectory(prefix="ctxr-ha-") as folder:
+        Path(folder).chmod(0o755)
+        nodes = Cluster(Path(folder))
+        try:
+            nodes.up()
+            yield nodes.url
+        finally:
+            nodes.down()
+
+
 REGISTRIES: dict[str, Callable[[], AbstractContextManager[str]]] = {
     "sqlite": sqlite,
     "postgresql": postgresql,
     "pgbouncer": pooled,
+    "cluster": cluster,
 }
 
 
-async def measure(name: str, count: int, seconds: float) -> list[str]:
-    """A line of the table."""
-    with tempfile.TemporaryDirectory() as folder, REGISTRIES[name]() as url:
+def measure(name: str, seconds: float) -> Iterator[list[str]]:
+    """The lines of the table for one registry."""
+    with REGISTRIES[name]() as url:
+        for count in WRITERS:
+            yield [name, str(count), *asyncio.run(crowded(url, count, seconds))]
+
+
+async def crowded(url: str, count: int, seconds: float) -> list[str]:
+    """What so many writers get done."""
+    with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         env = servers.environment(home) | {"CTXR_EMBED_MODEL": "off"} | ({"CTXR_DATABASE_URL": url} if url else {})
         process = servers.start_http(servers.PRODUCT_HTTP, home, port := servers.free_port(), env)
         try:
-            writers = [Writer(f"writer{number}", f"cursor_session_{number}") for number in range(count)]
+            writers = [Writer(f"writer{number}", f"cursor_session_{count}_{number}") for number in range(count)]
             async with AsyncExitStack() as stack:
                 address = f"http://127.0.0.1:{port}/mcp"
-                clients = [await stack.enter_async_context(Client(address)) for _ in writers]
-                before, took = _cpu(process.pid), list[float]()
-                end = time.monotonic() + seconds
+                clients = [
+                    await stack.enter_async_context(Client(address, read_timeout_seconds=PATIENCE_S)) for _ in writers
+                ]
+                before, took, began = _cpu(process.pid), list[float](), time.monotonic()
                 async with asyncio.TaskGroup() as group:
                     for client, writer in zip(clients, writers, strict=True):
-                        group.create_task(_tell(client, writer, end, took))
-                used = _cpu(process.pid) - before
+                        group.create_task(_tell(client, writer, began + seconds, took))
+                used, lasted = _cpu(process.pid) - before, time.monotonic() - began
                 found = await audit(writers, clients[0])
         finally:
             servers.end(process)
     told = found.acknowledged
-    figures = (f"{told / seconds:.0f}", str(Spread.of(took)), f"{1000 * used / told:.1f}")
-    return [name, str(count), *figures, str(found.lost), str(found.doubled)]
+    figures = (f"{told / lasted:.0f}", str(Spread.of(took)), f"{1000 * used / told:.1f}")
+    return [*figures, str(found.lost), str(found.doubled)]
 
 
 async def _tell(client: Client, writer: Writer, end: float, took: list[float]) -> None:
@@ -119,10 +143,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=SECONDS, help="for each line")
     parser.add_argument("--on", action="append", choices=REGISTRIES, help="may be repeated; all by default")
     options = parser.parse_args()
-    rows = [
-        asyncio.run(measure(name, count, options.seconds)) for name in options.on or REGISTRIES for count in WRITERS
-    ]
-    print(table(HEADS, rows))
+    print(*HEADS, sep=" | ")
+    for name in options.on or REGISTRIES:
+        for row in measure(name, options.seconds):
+            print(*row, sep=" | ", flush=True)
 
 
 if __name__ == "__main__":

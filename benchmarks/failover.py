@@ -1,6 +1,6 @@
 """A cluster whose leader is killed under load: python -m benchmarks.failover [--kills N] [--asynchronous] [--behind S]
 
-`deploy/ha/cluster.py` runs three PostgreSQL nodes under Patroni behind HAProxy; a `ctxr serve` stores there what
+`deploy.ha` runs three PostgreSQL nodes under Patroni behind HAProxy; a `ctxr serve` stores there what
 clients log turn by turn. Each kill takes a whole node (-9), as when its machine goes; it comes back once another one
 leads. `lost` and `doubled` should be 0. With `--behind` the followers stand still before each kill. `--restore` takes
 the registry back to a moment before all of it was deleted.
@@ -26,7 +26,9 @@ from benchmarks.load import HTTP_CLIENTS, OUTCOME_HEADS, outcome, write_on
 from benchmarks.setup import servers
 from benchmarks.setup.conversations import Message
 from benchmarks.writers import Audit, Writer, WrongAnswer, audit, stored_texts
-from deploy.ha.cluster import Cluster, wait_until
+from deploy.ha.backups import end_restored, restore
+from deploy.ha.cluster import Cluster
+from deploy.ha.processes import wait_until
 
 BETWEEN_S = 4.0
 """Of undisturbed load before each kill."""
@@ -130,7 +132,7 @@ async def taken_back(cluster: Cluster) -> tuple[Audit, int, float]:
         process = await asyncio.create_subprocess_exec(*psql, statement)
         assert await process.wait() == 0
     began = time.monotonic()
-    url = await asyncio.to_thread(cluster.restore, into, f"{moment:%Y-%m-%d %H:%M:%S.%f}+00", servers.free_port())
+    url = await asyncio.to_thread(restore, cluster, into, f"{moment:%Y-%m-%d %H:%M:%S.%f}+00", servers.free_port())
     restored = Service(home, url)
     took = time.monotonic() - began
     try:
@@ -141,7 +143,7 @@ async def taken_back(cluster: Cluster) -> tuple[Audit, int, float]:
             return found, texts.total() - len(kept), took
     finally:
         restored.kill()
-        cluster.end_restored()
+        end_restored(cluster)
         shutil.rmtree(into, ignore_errors=True)
         shutil.rmtree(home, ignore_errors=True)
 

@@ -25,7 +25,7 @@ from typing import Any, LiteralString
 import psycopg
 
 from benchmarks.setup.corpus import fill, vocabulary
-from deploy.ha.cluster import Missing, programs_of_postgres, wait_until
+from deploy.ha.processes import Missing, programs_of_postgres, wait_until
 from registry.storage.database import Database
 from registry.storage.migrate import migrate
 

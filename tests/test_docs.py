@@ -51,13 +51,13 @@ def test_a_document_shows_what_the_program_prints(document: str) -> None:
 
 
 LONGEST_ROADS = {
-    "conversation_log": (38, 9),
-    "extract": (59, 16),
-    "search_sessions": (55, 13),
-    "sync": (57, 19),
-    "hook": (51, 18),
-    "a page": (29, 0),
-    "a page with words": (64, 14),
+    "conversation_log": (40, 9),
+    "extract": (61, 16),
+    "search_sessions": (57, 13),
+    "sync": (59, 19),
+    "hook": (53, 18),
+    "a page": (30, 0),
+    "a page with words": (66, 14),
 }
 """The files that each road enters, and of these the operation's own. Who makes one shorter lowers its figures."""
 

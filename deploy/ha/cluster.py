@@ -1,38 +1,34 @@
-#!/usr/bin/env python3
-"""Three PostgreSQL nodes under Patroni, three of etcd, and HAProxy, on this machine's loopback: a place to rehearse.
-
-Debian has all of it: apt-get install postgresql patroni etcd-server haproxy pgbackrest. README.md beside this file says
-what is different on real machines. Everything is in one folder, nothing else is touched.
-"""
+"""Three PostgreSQL nodes under Patroni, three of etcd, and HAProxy: what runs in a folder, and how it is ended."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import secrets
-import shutil
 import signal
-import socket
 import subprocess
-import sys
-import time
 import urllib.request
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from string import Template
 from typing import Any
 
+from deploy.ha.processes import (
+    ADDRESS,
+    CHILDREN,
+    accepts,
+    answers,
+    check_programs,
+    is_running,
+    parents,
+    programs_of_postgres,
+    wait_until,
+)
+
 HERE = Path(__file__).parent
-PROGRAMS = ("patroni", "etcd", "haproxy", "pgbackrest")
 NODES = ("node1", "node2", "node3")
-ADDRESS = "127.0.0.1"
 UP_S = 120.0
-
-
-class Missing(Exception):
-    """What has to be installed first."""
 
 
 class Cluster:
@@ -45,13 +41,13 @@ class Cluster:
         self.pg_ports = {name: base_port + 40 + at for at, name in enumerate(NODES)}
         self.leader_port, self.replica_port = base_port, base_port + 1
         self.bin = programs_of_postgres()
-        self._user = "postgres" if os.geteuid() == 0 else None
+        self.user = "postgres" if os.geteuid() == 0 else None
         """PostgreSQL refuses to run as root."""
 
     @property
     def url(self) -> str:
         """For CTXR_DATABASE_URL: wherever the leader is."""
-        return f"postgresql://ctxr:{self._passwords()['CTXR_PASSWORD']}@{ADDRESS}:{self.leader_port}/ctxr"
+        return f"postgresql://ctxr:{self.passwords()['CTXR_PASSWORD']}@{ADDRESS}:{self.leader_port}/ctxr"
 
     def up(self) -> None:
         """Start what does not run, and wait until there is a leader with a synchronous replica."""
@@ -60,14 +56,14 @@ class Cluster:
         for name in NODES:
             self._configure(name)
         self._configure_proxy()
-        self._own()
+        self.own()
         for name in NODES:
-            self._start(f"etcd-{name}", self._etcd(name))
+            self.start(f"etcd-{name}", self._etcd(name))
         wait_until(lambda: answers(f"http://{ADDRESS}:{self.etcd_ports[NODES[0]][0]}/health"), "etcd", UP_S)
         for name in NODES:
             self.start_node(name)
-        self._start("haproxy", ["haproxy", "-W", "-db", "-f", str(self.folder / "haproxy.cfg")])
-        wait_until(self._is_led, "a leader", UP_S)
+        self.start("haproxy", ["haproxy", "-W", "-db", "-f", str(self.folder / "haproxy.cfg")])
+        wait_until(self.is_led, "a leader", UP_S)
         self.backrest(self.leader(), "stanza-create")  # nothing new where there is one
         wait_until(self.is_safe, "a leader with a synchronous replica", UP_S)
         wait_until(lambda: accepts(self.leader_port), "HAProxy", UP_S)
@@ -77,16 +73,16 @@ class Cluster:
         for name in NODES:
             self.kill_node(name, signal.SIGTERM)
         for name in ("haproxy", *(f"etcd-{node}" for node in NODES)):
-            self._end(name, signal.SIGTERM)
+            self.end(name, signal.SIGTERM)
 
     def start_node(self, name: str) -> None:
         """Start a node, as its machine does when it comes back."""
-        self._start(name, ["patroni", str(self._node(name) / "patroni.yaml")])
+        self.start(name, ["patroni", str(self._node(name) / "patroni.yaml")])
 
     def kill_node(self, name: str, how: signal.Signals = signal.SIGKILL) -> None:
         """End a node's Patroni and PostgreSQL at once, as when its machine goes."""
         pids = [*self._postgres_pids(name)] if how == signal.SIGKILL else []
-        self._end(name, how)
+        self.end(name, how)
         for pid in pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -145,50 +141,14 @@ class Cluster:
     def backrest(self, node: str, *words: str) -> str:
         """Run pgBackRest as a node would; what it says."""
         command = ["pgbackrest", f"--config={self._node(node) / 'pgbackrest.conf'}", "--stanza=ctxr", *words]
-        done = subprocess.run(command, user=self._user, cwd="/", capture_output=True, text=True, check=False)
+        done = subprocess.run(command, user=self.user, cwd="/", capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(f"{' '.join(command)}: {done.stdout}{done.stderr}")
         return done.stdout
 
-    def restore(self, into: Path, to: str, port: int) -> str:
-        """The registry as it was at a time, beside the cluster that goes on: the address of a server of its own."""
-        node = self.leader() or NODES[0]
-        if self._is_led():
-            self.backrest(node, "check")  # what was written last is archived now, not in a minute
-        into.mkdir(parents=True)
-        self._own(into)
-        data = into / "data"
-        self.backrest(
-            node, f"--pg1-path={data}", "--type=time", f"--target={to}", "--target-action=promote", "restore",
-            "--archive-mode=off",
-        )  # fmt: skip
-        (into / "pg_hba.conf").write_text(f"host all all {ADDRESS}/32 scram-sha-256\n", encoding="utf-8")
-        (data / "postgresql.conf").write_text(  # Patroni's own names the nodes' places
-            f"listen_addresses = '{ADDRESS}'\nport = {port}\nunix_socket_directories = ''\n"
-            f"hba_file = '{into / 'pg_hba.conf'}'\narchive_mode = off\nmax_connections = 100\n"
-            "max_wal_senders = 8\nmax_replication_slots = 8\n",
-            encoding="utf-8",
-        )
-        self._own(into)
-        self._start("restored", [str(self.bin / "postgres"), "-D", str(data)])
-        url = f"postgresql://ctxr:{self._passwords()['CTXR_PASSWORD']}@{ADDRESS}:{port}/ctxr"
-        wait_until(lambda: self._is_writable(port), "the restored server", UP_S)
-        return url
-
-    def end_restored(self) -> None:
-        """End the server that `restore` started."""
-        self._end("restored", signal.SIGINT)
-
-    def _is_led(self) -> bool:
+    def is_led(self) -> bool:
+        """Whether one of them leads."""
         return any(answers(f"http://{ADDRESS}:{port}/primary") for port in self.rest_ports.values())
-
-    def _is_writable(self, port: int) -> bool:
-        env = {**os.environ, "PGPASSWORD": self._passwords()["SUPERUSER_PASSWORD"], "PGCONNECT_TIMEOUT": "2"}
-        asked = [str(self.bin / "psql"), "-XAtq", "-h", ADDRESS, "-p", str(port), "-U", "postgres"]
-        done = subprocess.run(
-            [*asked, "-c", "SELECT pg_is_in_recovery()"], env=env, capture_output=True, text=True, check=False
-        )
-        return done.stdout.strip() == "f"
 
     def _node(self, name: str) -> Path:
         return self.folder / name
@@ -223,7 +183,7 @@ class Cluster:
             "BACKREST": str(node / "pgbackrest.conf"),
             "POST_BOOTSTRAP": str(self.folder / "make_database"),
             "WATCHDOG": "off",
-            **self._passwords(),
+            **self.passwords(),
         }
         fill("patroni.yaml", node / "patroni.yaml", given)
         fill("pgbackrest.conf", node / "pgbackrest.conf", given | {"REPOSITORY": str(self.folder / "backups")})
@@ -237,7 +197,7 @@ class Cluster:
         ports = {"LEADER_PORT": str(self.leader_port), "REPLICA_PORT": str(self.replica_port)}
         fill("haproxy.cfg", self.folder / "haproxy.cfg", {"ADDRESS": ADDRESS, "NODES": nodes, **ports})
 
-    def _passwords(self) -> dict[str, str]:
+    def passwords(self) -> dict[str, str]:
         """Made once, kept in the folder."""
         file = self.folder / "passwords.json"
         if not file.exists():
@@ -248,28 +208,31 @@ class Cluster:
         found: dict[str, str] = json.loads(file.read_text(encoding="utf-8"))
         return found
 
-    def _own(self, folder: Path | None = None) -> None:
-        if self._user:
-            subprocess.run(["chown", "-R", f"{self._user}:", str(folder or self.folder)], check=True)
+    def own(self, folder: Path | None = None) -> None:
+        """Let PostgreSQL's user have a folder, the cluster's if none is named."""
+        if self.user:
+            subprocess.run(["chown", "-R", f"{self.user}:", str(folder or self.folder)], check=True)
 
     def _pids(self) -> dict[str, int]:
         file = self.folder / "pids.json"
         found: dict[str, int] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
         return {name: pid for name, pid in found.items() if is_running(pid)}
 
-    def _start(self, name: str, command: Sequence[str]) -> None:
+    def start(self, name: str, command: Sequence[str]) -> None:
+        """Start a program under a name, unless it runs."""
         running = self._pids()
         if name in running:
             return
         with (self.folder / "logs" / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(
                 command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd="/",
-                user=self._user, group=self._user, start_new_session=True,
+                user=self.user, group=self.user, start_new_session=True,
             )  # fmt: skip
         (self.folder / "pids.json").write_text(json.dumps(running | {name: process.pid}), encoding="utf-8")
-        _CHILDREN[process.pid] = process
+        CHILDREN[process.pid] = process
 
-    def _end(self, name: str, how: signal.Signals) -> None:
+    def end(self, name: str, how: signal.Signals) -> None:
+        """End the program of that name, if it runs."""
         pid = self._pids().get(name)
         if pid is None:
             return
@@ -284,39 +247,10 @@ class Cluster:
         return [postmaster, *(pid for pid, parent in parents() if parent == postmaster)]
 
 
-_CHILDREN: dict[int, subprocess.Popen[bytes]] = {}
-"""Those of this process, whose end has to be noted."""
-
-
-def programs_of_postgres() -> Path:
-    """Where Debian keeps the server's programs."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
-    if not found:
-        raise Missing("apt-get install postgresql")
-    return found[-1].parent
-
-
-def check_programs() -> None:
-    """Missing names the packages that are not there."""
-    if missing := [name for name in PROGRAMS if not shutil.which(name)]:
-        packages = ["etcd-server" if name == "etcd" else name for name in missing]
-        raise Missing(f"apt-get install {' '.join(packages)}")
-
-
 def fill(template: str, into: Path, given: Mapping[str, str]) -> None:
     """Write one of the files beside this one with its names filled in."""
     into.write_text(Template((HERE / template).read_text(encoding="utf-8")).substitute(given), encoding="utf-8")
     into.chmod(0o600)
-
-
-def parents() -> list[tuple[int, int]]:
-    """Of each process of this machine its own id and its parent's."""
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            after_name = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-            found.append((int(stat.parent.name), int(after_name[1])))
-    return found
 
 
 def _receives(pid: int) -> bool:
@@ -324,83 +258,3 @@ def _receives(pid: int) -> bool:
     with suppress(OSError):
         return b"walreceiver" in Path(f"/proc/{pid}/cmdline").read_bytes()
     return False
-
-
-def is_running(pid: int) -> bool:
-    """Whether a process is there and has not ended."""
-    if pid in _CHILDREN:
-        return _CHILDREN[pid].poll() is None
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
-    return False
-
-
-def answers(url: str) -> bool:
-    """Whether an address answers well."""
-    with suppress(OSError):
-        urllib.request.urlopen(url, timeout=2).close()
-        return True
-    return False
-
-
-def accepts(port: int) -> bool:
-    """Whether somebody listens there."""
-    with suppress(OSError), socket.create_connection((ADDRESS, port), timeout=2):
-        return True
-    return False
-
-
-def wait_until(is_so: Callable[[], bool], what: str, seconds: float) -> None:
-    """Wait; TimeoutError says for what in vain."""
-    until = time.monotonic() + seconds
-    while not is_so():
-        if time.monotonic() > until:
-            raise TimeoutError(f"waited {seconds:g} s for {what}")
-        time.sleep(0.2)
-
-
-def main() -> None:
-    """Do what is asked."""
-    parser = argparse.ArgumentParser(prog="cluster.py", description=__doc__)
-    parser.add_argument("--folder", type=Path, default=Path("/var/tmp/ctxr-ha"))
-    parser.add_argument("--base-port", type=int, default=21500)
-    asked = parser.add_subparsers(dest="asked", required=True)
-    asked.add_parser("up", help="start it, and print the database's address")
-    asked.add_parser("down", help="end it; what is stored stays")
-    asked.add_parser("status", help="who leads, who follows")
-    kill = asked.add_parser("kill", help="kill -9 a node; the leader if none is named")
-    kill.add_argument("node", nargs="?", choices=NODES)
-    start = asked.add_parser("start", help="start a node again")
-    start.add_argument("node", choices=NODES)
-    asked.add_parser("backup", help="a full backup into the folder's `backups`")
-    restore = asked.add_parser("restore", help="the registry as it was at a time, as a server of its own")
-    restore.add_argument("--to", required=True, help="such as '2026-05-01 14:30:00+00'")
-    restore.add_argument("--into", type=Path, required=True, help="a new folder")
-    restore.add_argument("--port", type=int, default=21599)
-    options = parser.parse_args()
-    try:
-        cluster = Cluster(options.folder, options.base_port)
-        print(_carried_out(cluster, options))
-    except (Missing, TimeoutError, RuntimeError) as exc:
-        sys.exit(str(exc))
-
-
-def _carried_out(cluster: Cluster, options: argparse.Namespace) -> str:
-    if options.asked == "up":
-        cluster.up()
-        return f"CTXR_DATABASE_URL={cluster.url}"
-    if options.asked == "kill":
-        cluster.kill_node(options.node or cluster.leader())
-    if options.asked == "start":
-        cluster.start_node(options.node)
-    if options.asked == "down":
-        cluster.down()
-    if options.asked == "backup":
-        return cluster.backrest(cluster.leader(), "--type=full", "backup")
-    if options.asked == "restore":
-        return f"CTXR_DATABASE_URL={cluster.restore(options.into, options.to, options.port)}"
-    return "\n".join(json.dumps(one) for one in cluster.members()) or "nothing runs"
-
-
-if __name__ == "__main__":
-    main()

@@ -23,7 +23,7 @@ from registry.storage.conversations.messages import (
 )
 from registry.storage.conversations.references import latest_channel, resolve_session
 from registry.storage.database import WriteTransaction
-from registry.storage.exchange.edits import DELETED, NICKNAME, TAGGED, TITLE, nickname_of_later, standing
+from registry.storage.exchange.edits import DELETED, NICKNAME, PINNED, TAGGED, TITLE, nickname_of_later, standing
 from registry.storage.safety.forgetting import Affected, Wanted, affected_by, dry_receipt, forget, wipe
 from registry.storage.safety.masking import masked
 
@@ -34,14 +34,15 @@ def tag(tx: WriteTransaction, run: Run, request: TagRequest, _state: State) -> d
     run.recorder.channel = meant.name
     tags = tags_of(tx, [meant.number])[meant.number]
     said = masked(tx, request.query.model_dump(exclude_unset=True, include={"title", "nickname"}))
+    said |= {} if request.query.pinned is None else {PINNED: request.query.pinned}
     said |= {TAGGED + name: is_held for name, is_held in _tags_said(tags, _masked_tags(tx, request.query)).items()}
     news = standing(tx, meant.number, said, request.timestamp)
     if request.timestamp and news.get(NICKNAME):
         news[NICKNAME] = nickname_of_later(tx, news[NICKNAME], meant, request.timestamp)
     changes = {name: news[name] for name in (TITLE, NICKNAME) if name in news}
     row = edit_channel(tx, meant.name, changes, _tags_after(tags, news))
-    if request.query.pinned is not None:
-        set_pin(tx, row.number, is_pinned=request.query.pinned)
+    if PINNED in news:
+        set_pin(tx, row.number, is_pinned=news[PINNED])
     run.recorder.explain(channel=meant.name, changed=sorted(request.query.model_fields_set))
     session = channel_item(row, tags_of(tx, [row.number])[row.number])
     add_summaries(tx, run, [session])

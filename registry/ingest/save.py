@@ -8,7 +8,7 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import bindparam, insert, select, text, update
+from sqlalchemy import bindparam, select, text, update
 
 from registry.domain import Message, Role, new_id, preview_of, storable
 from registry.ingest.dedup import Known, Recognised, Sent, all_new, recognise_stored
@@ -18,6 +18,7 @@ from registry.storage.conversations.messages import LATEST_FIRST, MessageRow, re
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import UNINDEXED, message_entry, searched_tokens
+from registry.storage.many_rows import insert_many
 from registry.storage.tables import channel, conversation
 from registry.text.analysis.analyzer import ANALYZER_VERSION
 
@@ -193,7 +194,7 @@ def _insert(tx: WriteTransaction, rows: Sequence[dict[str, Any]]) -> None:
     tokens = [searched_tokens(row) for row in rows]
     for number, row, found in zip(_next_numbers(tx, len(rows)), rows, tokens, strict=True):
         row |= {"number": number, "length": len(found)}
-    tx.execute(insert(conversation), rows)
+    insert_many(tx, conversation, rows)
     index_of(tx).add(tx, [message_entry(row, found) for row, found in zip(rows, tokens, strict=True)])
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import ColumnElement, exists, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, exists, func, or_, select
 
 from registry.domain import Role
 from registry.search.scope import (
@@ -24,6 +24,8 @@ from registry.search.scope import (
 )
 from registry.storage.conversations.conditions import given_conditions, is_in
 from registry.storage.database import ReadTransaction
+from registry.storage.given_numbers import is_one_of, is_pair_of
+from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import channel_token, month_tokens, role_token, source_token
 from registry.storage.index.message_index import COLUMNS, Groups, MessageIndex
 from registry.storage.tables import channel, conversation
@@ -50,6 +52,8 @@ FEW_MESSAGES = 30_000
 """A filter that leaves no more messages than these is read before the look-up: its cost is theirs."""
 FEW_OF_A_TIME = 5_000
 """The same for filters of time alone, which the tokens of months narrow as well."""
+FAR_MORE = 3
+"""A term that so many times more messages hold is looked for in those that are in scope."""
 LONG_LIST = 5_000
 """A list of so many postings is not walked if sets of terms can be asked for instead (`text.top_k`)."""
 
@@ -76,13 +80,20 @@ class Place:
     rows: dict[int, Sequence[Any] | None] = field(default_factory=dict)
 
     def holding(self, token: str, among: Sequence[str]) -> Collection[int]:
-        """The messages in scope that hold a token and, where others are given, one of these."""
-        if among:
+        """The messages in scope that hold a token and, where others are given, one of these, or more of them."""
+        if among and token not in self.holders:
             return self._within(self.index.holders(self.tx, [*self.groups, [token], among], self.without))
         if token not in self.holders:
             found = self.index.holders(self.tx, [*self.groups, [token]], self.without)
             self.holders[token] = self._within(found)
         return self.holders[token]
+
+    def look_through(self, terms: Sequence[Term]) -> None:
+        """Where few messages are in scope, have what they hold of the terms that far more messages hold."""
+        many = FAR_MORE * len(self.allowed or ())
+        common = [term.token for term in terms if term.frequency > many and term.token not in self.holders]
+        if self.allowed and common:
+            self.holders.update(self.index.held_among(self.tx, self.allowed, common, self.groups, self.without))
 
     def _within(self, found: Collection[int]) -> Collection[int]:
         return found if self.allowed is None else self.allowed & set(found)
@@ -147,7 +158,8 @@ def find_titles(place: Place, terms: Sequence[Term]) -> dict[int, Title]:
         return {}
     found = {-number: Title(*_weight_and_held(sums[number], len(terms))) for number in sums}
     conditions = [*channel_conditions(scope), *given_conditions((is_in, channel.c.source, scope.sources or None))]
-    query = select(channel.c.number).where(channel.c.number.in_(found), channel.c.deleted.is_(False), *conditions)
+    there = is_one_of(place.tx, channel.c.number, found), channel.c.deleted.is_(False)
+    query = select(channel.c.number).where(*there, *conditions)
     query = query.where(or_(_asked(conversation.c.length > 0), ~_asked()))
     inside = place.tx.execute(query.where(channel.c.name != (scope.exclude_channel or ""))).scalars()
     return {number: found[number] for number in inside}
@@ -176,6 +188,7 @@ def _best_candidates(place: Place, terms: Sequence[Term], most: int) -> list[Can
     common = min(sum(term.frequency > LONG_LIST for term in terms), COMMON_TERMS)
     # Conditions on the message itself may leave few of the best ones: then all are looked at.
     attempts = (4 * most, None) if place.conditions else (most,)
+    place.look_through(terms)
     found: list[Candidate] = []
     for stop_at in attempts:
         sums = sum_weights(_weights(terms), place.holding, stop_at, common, place.newest if is_wide else None)
@@ -202,8 +215,6 @@ def _read(place: Place, sums: dict[int, int], bits: int, most: int) -> list[Cand
 
 SAID_THEN = 500
 """So many of the newest messages of a date are taken."""
-_CHUNK = 400
-"""So many values go into one statement."""
 
 
 def neighbours(
@@ -219,13 +230,9 @@ def neighbours(
     found = [one for one in read if (one.channel_id, one.seq) in beside]
     places = sorted(beside - {(one.channel_id, one.seq) for one in found})
     conditions = [*message_conditions(scope), conversation.c.deleted.is_(False)]
-    for start in range(0, len(places), _CHUNK):
-        here = _PLACE.in_(places[start : start + _CHUNK])
-        found += [candidate_of(row) for row in tx.execute(select(*COLUMNS).where(here, *conditions))]
-    return found
-
-
-_PLACE = tuple_(conversation.c.channel_number, conversation.c.seq)
+    here = is_pair_of(tx, (conversation.c.channel_number, conversation.c.seq), places)
+    rows = tx.execute(select(*COLUMNS).where(here, *conditions)) if places else ()
+    return [*found, *map(candidate_of, rows)]
 
 
 def messages_said(tx: ReadTransaction, scope: Scope) -> list[Candidate]:
@@ -243,23 +250,13 @@ def messages_said(tx: ReadTransaction, scope: Scope) -> list[Candidate]:
 
 def messages_numbered(tx: ReadTransaction, numbers: Sequence[int]) -> list[Candidate]:
     """Messages by their numbers, as far as they are there."""
-    found: list[Candidate] = []
-    for start in range(0, len(numbers), _CHUNK):
-        here = conversation.c.number.in_(numbers[start : start + _CHUNK])
-        rows = tx.execute(select(*COLUMNS).where(here, conversation.c.deleted.is_(False)))
-        found += [candidate_of(row) for row in rows]
-    return found
+    return list(map(candidate_of, index_of(tx).messages(tx, numbers, ()))) if numbers else []
 
 
 def channel_lengths(tx: ReadTransaction, numbers: Collection[int]) -> dict[int, int]:
     """The tokens of some channels."""
-    ordered = sorted(numbers)
-    found: dict[int, int] = {}
-    for start in range(0, len(ordered), _CHUNK):
-        here = channel.c.number.in_(ordered[start : start + _CHUNK])
-        rows = tx.execute(select(channel.c.number, channel.c.token_count).where(here))
-        found.update((number, count) for number, count in rows)
-    return found
+    rows = tx.execute(select(channel.c.number, channel.c.token_count).where(is_one_of(tx, channel.c.number, numbers)))
+    return {number: count for number, count in rows}
 
 
 # -- weights as whole numbers

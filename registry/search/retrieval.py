@@ -27,6 +27,7 @@ from registry.search.candidates import (
 from registry.search.scope import Scope
 from registry.search.spelling import Corrected, correct
 from registry.storage.database import ReadTransaction
+from registry.storage.given_numbers import is_one_of
 from registry.storage.index.engines import index_of
 from registry.storage.index.message_index import MessageIndex
 from registry.storage.tables import channel, conversation
@@ -343,7 +344,7 @@ def post_filtered(tx: ReadTransaction, passes: Passes | None, candidates: list[C
     if passes is None:
         return candidates
     numbers = [candidate.number for candidate in candidates]
-    query = select(conversation.c.number, conversation.c.text).where(conversation.c.number.in_(numbers))
+    query = select(conversation.c.number, conversation.c.text).where(is_one_of(tx, conversation.c.number, numbers))
     passed = {number for number, text in tx.execute(query) if passes(text)}
     return [candidate for candidate in candidates if candidate.number in passed]
 

@@ -8,10 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import json
-import os
-import re
-import sqlite3
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -20,15 +16,14 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NewType, Self, TypeVar
-from urllib.parse import unquote
 from weakref import WeakValueDictionary
 
-from sqlalchemy import URL, Connection, Engine, Table, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy import Connection, Engine, Table
+from sqlalchemy.exc import SQLAlchemyError
 
 from registry.access import Access
-from registry.errors import InvalidRequest, OperationTimeout, StorageError
-from registry.private_files import keep_private, make_private_file
+from registry.errors import OperationTimeout, StorageError
+from registry.storage.connections import READERS, WRITERS, begin_on_server, create_database_engine, is_read_only
 from registry.storage.replica import NotThere, Replica
 from registry.storage.safety.sight import OPTION, restrict_statements
 from registry.storage.statement_spans import trace_statements
@@ -43,135 +38,8 @@ WriteTransaction = NewType("WriteTransaction", ReadTransaction)
 
 T = TypeVar("T")
 
-BUSY_TIMEOUT_MS = 10_000
-CONNECT_TIMEOUT_S = 5
-IDLE_S = 60.0
-"""On PostgreSQL a transaction may be idle so long: a process that stands still must not hold its locks for ever."""
-READERS = 4
-WRITERS = {"sqlite": 1, "postgresql": 8}
-"""SQLite has one writer at a time; one thread in a queue is faster and fairer than many at its lock."""
-
 MOST_SEEN = 256
 """What was counted for so many tokens is remembered."""
-
-_dump = partial(json.dumps, ensure_ascii=False, separators=(",", ":"))
-
-
-def create_database_engine(url: str, setting: str = "CTXR_DATABASE_URL") -> Engine:
-    """An engine for `sqlite:///path` or `postgresql://…`; InvalidRequest, naming the setting, for any other address."""
-    try:
-        address = _address_of(url)
-        if address.get_backend_name() == "postgresql":
-            return _server_engine(address)
-        if address.get_backend_name() == "sqlite":
-            return _sqlite_engine(url)
-    except (ArgumentError, NoSuchModuleError, ImportError, ValueError) as exc:
-        raise InvalidRequest("The database address is not usable.", f"{setting}: {exc}") from exc
-    raise InvalidRequest(
-        "The database address is not usable.",
-        f"{setting}: given {address.get_backend_name()!r}; allowed: sqlite, postgresql",
-    )
-
-
-def _address_of(url: str) -> URL:
-    """The parts of an address; several hosts (`a:5432,b:5433`) as SQLAlchemy writes them."""
-    several = _SEVERAL_HOSTS.match(url)
-    if several is None:
-        return make_url(url)
-    address = make_url(several["before"] + several["after"])
-    return address.update_query_dict({"host": list(map(unquote, several["hosts"].split(",")))})
-
-
-_SEVERAL_HOSTS = re.compile(r"(?P<before>\w[\w+]*://(?:[^/?#]*@)?)(?P<hosts>[^/?#@]*,[^/?#@]*)(?P<after>.*)", re.DOTALL)
-
-
-def _server_engine(address: URL) -> Engine:
-    """Nothing outlives a transaction in a session of the server's: a pooler may hand each one to another session."""
-    engine = create_engine(
-        address.set(drivername="postgresql+psycopg"),
-        json_serializer=_dump,
-        hide_parameters=True,
-        pool_size=READERS + WRITERS["postgresql"],
-        pool_pre_ping=True,
-        connect_args={"connect_timeout": CONNECT_TIMEOUT_S, "prepare_threshold": None, "autocommit": True},
-    )
-
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:  # in one go with what holds in this transaction
-        if chosen := connection.get_execution_options().get("begin", "BEGIN"):
-            connection.exec_driver_sql(chosen, execution_options={"no_parameters": True})
-
-    return engine
-
-
-def begin_on_server(isolation: str = "READ COMMITTED", **limits_s: float) -> str:
-    """How a transaction begins on PostgreSQL: its isolation, and its time limits in seconds; 0 is none.
-
-    A limit of its own on how long it may be idle, because the server's may be shorter than we need to think.
-    """
-    limits = {"idle_in_transaction_session_timeout": IDLE_S, **limits_s}
-    settings = [f"SET LOCAL {name} = {round(seconds * 1000)}" for name, seconds in limits.items()]
-    return "; ".join([f"BEGIN ISOLATION LEVEL {isolation}", *settings])
-
-
-def _sqlite_engine(url: str) -> Engine:
-    file = make_url(url).database
-    if file and file != ":memory:":
-        if is_read_only(Path(file)):
-            return _read_only_engine(Path(file))
-        _make_private_folder(Path(file).parent)
-        make_private_file(Path(file))  # what SQLite makes beside it may be read by whom this may be
-        keep_private(Path(f"{file}{end}") for end in ("", "-wal", "-shm"))
-    engine = create_engine(url, json_serializer=_dump, hide_parameters=True, connect_args={"check_same_thread": False})
-
-    @event.listens_for(engine, "connect")
-    def prepare(connection: Any, _record: Any) -> None:
-        connection.isolation_level = None  # transactions are begun below, by us
-        cursor = connection.cursor()
-        # The time limit first: switching to WAL itself needs the lock. FULL: an acknowledged write is on disk.
-        for pragma in (
-            f"busy_timeout={BUSY_TIMEOUT_MS}",
-            "journal_mode=WAL",
-            "synchronous=FULL",
-            "foreign_keys=ON",
-            "secure_delete=ON",  # what is deleted is overwritten
-            "cache_size=-32000",
-        ):
-            cursor.execute(f"PRAGMA {pragma}")
-        cursor.close()
-
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
-        options = connection.get_execution_options()
-        if options.get("maintenance"):
-            return
-        is_write = options.get("write", False)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if is_write else "BEGIN")
-
-    return engine
-
-
-def is_read_only(file: Path) -> bool:
-    """Whether a registry is there that can be read and not written; the log of writes stands beside it."""
-    return file.is_file() and not (os.access(file, os.W_OK) and os.access(file.parent, os.W_OK))
-
-
-def _read_only_engine(file: Path) -> Engine:
-    """SQLite reads a file in WAL mode only where it can make files beside it, or is told that nobody writes."""
-
-    def connect() -> sqlite3.Connection:
-        log = Path(f"{file}-wal")
-        mode = "mode=ro" if log.exists() and log.stat().st_size else "mode=ro&immutable=1"
-        address = f"{file.absolute().as_uri()}?{mode}"
-        return sqlite3.connect(address, uri=True, check_same_thread=False, isolation_level=None)
-
-    engine = create_engine(f"sqlite:///{file}", creator=connect, json_serializer=_dump, hide_parameters=True)
-
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
-        connection.exec_driver_sql("BEGIN")
-
-    return engine
 
 
 def insert_into(dialect: str, table: Table) -> Insert:
@@ -192,13 +60,6 @@ def _file_of(engine: Engine) -> Path | None:
     """The file of an embedded registry; None for a server, or one in memory."""
     name = engine.url.database if engine.dialect.name == "sqlite" else None
     return Path(name) if name and name != ":memory:" else None
-
-
-def _make_private_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as exc:
-        raise StorageError(f"The folder {folder} cannot be written.", f"{exc.strerror}; set CTXR_HOME") from exc
 
 
 @contextmanager
@@ -258,21 +119,11 @@ class Database:
         self._writing = self.engine.execution_options(write=True, begin=begin())
         # All that one read sees is of one instant; a reader of SQLite has that anyway.
         self._reading = self.engine.execution_options(begin=begin("REPEATABLE READ"))
-        self._replica = self._open_replica(read_url, begin("REPEATABLE READ")) if read_url else None
+        self._replica = Replica.opened(read_url, self.engine, begin("REPEATABLE READ")) if read_url else None
         self._asks_replica = False
         self._turns: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="registry-read")
         self._writers = ThreadPoolExecutor(WRITERS[self.dialect], thread_name_prefix="registry-write")
-
-    def _open_replica(self, url: str, begin: str) -> Replica:
-        engine = create_database_engine(url, "CTXR_DATABASE_READ_URL")
-        if not self.dialect == engine.dialect.name == "postgresql":
-            raise InvalidRequest(
-                "The address to read from is not usable.",
-                "CTXR_DATABASE_READ_URL: allowed: postgresql://… of a replica of CTXR_DATABASE_URL",
-            )
-        restrict_statements(engine)
-        return Replica(engine, self.engine, begin)
 
     async def read(self, work: Callable[[ReadTransaction], T]) -> T:
         """Run `work` in one read transaction, a consistent picture of the registry; StorageError if it cannot."""

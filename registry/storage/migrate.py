@@ -8,7 +8,8 @@ from sqlalchemy import Connection, inspect, text
 from sqlalchemy.engine import Engine
 
 from registry.errors import StorageError
-from registry.storage.database import begin_on_server, create_database_engine, storage_errors
+from registry.storage.connections import begin_on_server, create_database_engine
+from registry.storage.database import storage_errors
 from registry.storage.migrations import HEAD
 
 _LOCK = 0x63747872
@@ -34,8 +35,9 @@ def migrate(url: str, revision: str = HEAD) -> None:
 
 def migrate_engine(engine: Engine, revision: str = HEAD) -> str | None:
     """The same for an open engine. Returns the revision it was at before."""
+    begin = begin_on_server(idle_in_transaction_session_timeout=0, statement_timeout=0, lock_timeout=0)
     with storage_errors("open"):
-        with engine.connect() as connection:
+        with engine.execution_options(begin=begin).connect() as connection:
             before = current_revision(connection)
         if before == revision:
             return before
@@ -44,7 +46,6 @@ def migrate_engine(engine: Engine, revision: str = HEAD) -> str | None:
                 "The registry was written by a newer version of Context Registry.",
                 f"Its tables are at revision {before}, this version knows {HEAD}: update Context Registry",
             )
-        begin = begin_on_server(idle_in_transaction_session_timeout=0, statement_timeout=0, lock_timeout=0)
         with engine.execution_options(write=True, begin=begin).begin() as connection:
             if connection.dialect.name == "postgresql":
                 connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})

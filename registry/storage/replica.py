@@ -9,13 +9,15 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from registry.access import Access
-from registry.storage.safety.sight import OPTION
+from registry.errors import InvalidRequest
+from registry.storage.connections import create_database_engine
+from registry.storage.safety.sight import OPTION, restrict_statements
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +45,18 @@ class Replica:
         self._wanted: str | None = None
         self._finding = threading.Lock()
         self._away_until = 0.0
+
+    @classmethod
+    def opened(cls, url: str, original: Engine, begin: str) -> Self:
+        """The copy at an address; InvalidRequest where there can be none of this original."""
+        engine = create_database_engine(url, "CTXR_DATABASE_READ_URL")
+        if not original.dialect.name == engine.dialect.name == "postgresql":
+            raise InvalidRequest(
+                "The address to read from is not usable.",
+                "CTXR_DATABASE_READ_URL: allowed: postgresql://… of a replica of CTXR_DATABASE_URL",
+            )
+        restrict_statements(engine)
+        return cls(engine, original, begin)
 
     def note_write(self) -> None:
         """Something was written that whoever asks next must see."""

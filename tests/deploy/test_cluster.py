@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from deploy.ha import cluster
-from deploy.ha.cluster import NODES, Cluster, Missing
+from deploy.ha.cluster import NODES, Cluster
+from deploy.ha.processes import Missing, check_programs
 
 
 @pytest.fixture
@@ -79,4 +80,4 @@ def test_patroni_takes_its_configuration(folder: Path) -> None:
 def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None if name in ("etcd", "patroni") else name)
     with pytest.raises(Missing, match="apt-get install patroni etcd-server"):
-        cluster.check_programs()
+        check_programs()

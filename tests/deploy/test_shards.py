@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from benchmarks.shards import Questions, on_other_node, two_nodes
-from deploy.ha.cluster import Missing
+from deploy.ha.processes import Missing
 from registry.storage.tables import metadata
 
 PLAN = Path(__file__).parents[2] / "docs" / "beyond-one-node.md"

@@ -1,4 +1,5 @@
-"""What was named, tagged, deleted and forgotten, and when: by this registries that keep up with each other agree.
+"""What was named, tagged, pinned, deleted and forgotten, and when: by this registries that keep up with each other
+agree.
 
 Of each thing the last word stands, by the clock of the machine where it was said, whenever it arrives. Forgetting
 cannot be taken back.
@@ -22,7 +23,7 @@ from registry.storage.safety.sealing import seal_of
 from registry.storage.safety.tokens import tokens_seeing
 from registry.storage.tables import channel, conversation, edit, edit_token, remote_edit, remote_message
 
-DELETED, FORGOTTEN, TITLE, NICKNAME, TAGGED = "deleted", "forgotten", "title", "nickname", "tag:"
+DELETED, FORGOTTEN, TITLE, NICKNAME, PINNED, TAGGED = "deleted", "forgotten", "title", "nickname", "pinned", "tag:"
 MOST = 200
 """Edits told at a time."""
 MOST_IDS = 1000

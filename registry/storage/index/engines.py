@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
-from typing import Any
-
-from sqlalchemy import ARRAY, BigInteger, ColumnElement, any_, bindparam, column, func, select, text
 
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.index.index_entries import Entry
-from registry.storage.index.message_index import COLUMNS, TABLE, TITLE, Groups, MessageIndex
+from registry.storage.index.message_index import TABLE, TITLE, Groups, MessageIndex
+from registry.storage.many_rows import insert_records
 from registry.storage.safety.sight import access_of
-from registry.storage.tables import conversation
 
 _SEEN = " AND EXISTS (SELECT 1 FROM conversation AS seen WHERE seen.number = message_index.{0})"
 _SEEN_TITLE = " AND EXISTS (SELECT 1 FROM channel AS seen WHERE seen.number = -message_index.{0})"
@@ -24,8 +21,6 @@ _SEEN_ENTRY = """ AND (message_index.{0} = 0
     OR EXISTS (SELECT 1 FROM conversation AS seen WHERE seen.number = message_index.{0})
     OR EXISTS (SELECT 1 FROM channel AS seen WHERE seen.number = -message_index.{0}))"""
 """What a restricted transaction asks of a posting; the tables are those it sees (`storage.sight`)."""
-
-_PRESENT = select(*COLUMNS).where(conversation.c.deleted.is_(False))
 
 
 class SqliteIndex(MessageIndex):
@@ -44,8 +39,6 @@ class SqliteIndex(MessageIndex):
         SELECT rowid FROM message_index WHERE message_index MATCH ? AND rowid > 0{seen} ORDER BY rowid DESC LIMIT ?)
     """
     _TITLES = "SELECT json_group_array(rowid) FROM message_index WHERE message_index MATCH ? AND rowid < 0{seen}"
-    _GIVEN = func.json_each(bindparam("numbers")).table_valued(column("value")).alias("given")
-    _MESSAGES = _PRESENT.where(conversation.c.number.in_(select(_GIVEN.c.value)))
 
     def add(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
         tx.exec_driver_sql(self._ADD.format(into), _rows(entries))
@@ -69,11 +62,6 @@ class SqliteIndex(MessageIndex):
     def titles_holding(self, tx: ReadTransaction, token: str) -> list[int]:
         statement = _seen(tx, self._TITLES, _SEEN_TITLE, "rowid")
         return _numbers(tx, statement, _fts5_expression([[TITLE], [token]], ()))
-
-    def messages(
-        self, tx: ReadTransaction, numbers: Sequence[int], conditions: Sequence[ColumnElement[bool]]
-    ) -> list[Sequence[Any]]:
-        return list(tx.execute(self._MESSAGES.where(*conditions), {"numbers": json.dumps(numbers)}).all())
 
 
 def _seen(tx: ReadTransaction, statement: str, condition: str, number: str) -> str:
@@ -103,8 +91,7 @@ class PostgresIndex(MessageIndex):
 
     name = "gin"
 
-    _ADD = "INSERT INTO {0} (number, tokens) VALUES (:number, CAST(:tokens AS tsvector))"
-    _REMOVE = "DELETE FROM {0} WHERE number = :number"
+    _REMOVE = "DELETE FROM {0} WHERE number = ANY(%s)"
     _COUNT = """
     SELECT token, (SELECT count(*) FROM message_index WHERE tokens @@ CAST(quote_literal(token) AS tsquery){seen})
     FROM unnest(CAST(%s AS text[])) AS token
@@ -122,17 +109,19 @@ class PostgresIndex(MessageIndex):
         SELECT number FROM message_index WHERE tokens @@ CAST(%s AS tsquery) AND number > 0{seen}
         ORDER BY number DESC LIMIT %s) AS newest
     """
+    _AMONG = """
+    SELECT token, array_agg(number)
+    FROM message_index, unnest(CAST(%s AS text[]), CAST(%s AS tsquery[])) AS asked (token, query)
+    WHERE number = ANY(CAST(%s AS bigint[])) AND tokens @@ query{seen} GROUP BY token
+    """
     _TITLES = "SELECT array_agg(number) FROM message_index WHERE tokens @@ CAST(%s AS tsquery) AND number < 0{seen}"
-    _MESSAGES = _PRESENT.where(conversation.c.number == any_(bindparam("numbers", type_=ARRAY(BigInteger))))
 
     def add(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
-        tx.execute(
-            text(self._ADD.format(into)),
-            [{"number": entry.number, "tokens": " ".join(f"'{token}'" for token in entry.tokens)} for entry in entries],
-        )
+        if entries:
+            insert_records(tx, into, [{"number": one.number, "tokens": _tsvector(one.tokens)} for one in entries])
 
     def remove(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
-        tx.execute(text(self._REMOVE.format(into)), [{"number": entry.number} for entry in entries])
+        tx.exec_driver_sql(self._REMOVE.format(into), ([entry.number for entry in entries],))
 
     def count(self, tx: ReadTransaction, tokens: Collection[str]) -> dict[str, int]:
         statement = _seen(tx, self._COUNT, _SEEN_ENTRY, "number")
@@ -147,6 +136,20 @@ class PostgresIndex(MessageIndex):
         statement = _seen(tx, self._HOLDERS, _SEEN, "number")
         return tx.exec_driver_sql(statement, (_tsquery(groups, without),)).scalar() or []
 
+    def held_among(
+        self,
+        tx: ReadTransaction,
+        numbers: Collection[int],
+        tokens: Sequence[str],
+        groups: Groups,
+        without: Sequence[str],
+    ) -> dict[str, list[int]]:
+        queries = [_tsquery([*groups, [token]], without) for token in tokens]
+        given = (list(tokens), queries, "{" + ",".join(map(str, numbers)) + "}")
+        rows = tx.exec_driver_sql(_seen(tx, self._AMONG, _SEEN, "number"), given)
+        found: dict[str, list[int]] = {row[0]: row[1] for row in rows}
+        return {token: found.get(token, []) for token in tokens}
+
     def newest_holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str], limit: int) -> list[int]:
         statement = _seen(tx, self._NEWEST, _SEEN, "number")
         return tx.exec_driver_sql(statement, (_tsquery(groups, without), limit)).scalar() or []
@@ -155,10 +158,9 @@ class PostgresIndex(MessageIndex):
         statement = _seen(tx, self._TITLES, _SEEN_TITLE, "number")
         return tx.exec_driver_sql(statement, (_tsquery([[TITLE], [token]], ()),)).scalar() or []
 
-    def messages(
-        self, tx: ReadTransaction, numbers: Sequence[int], conditions: Sequence[ColumnElement[bool]]
-    ) -> list[Sequence[Any]]:
-        return list(tx.execute(self._MESSAGES.where(*conditions), {"numbers": numbers}).all())
+
+def _tsvector(tokens: Sequence[str]) -> str:
+    return "'" + "' '".join(tokens) + "'" if tokens else ""
 
 
 def _tsquery(groups: Groups, without: Sequence[str]) -> str:

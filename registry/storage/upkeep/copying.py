@@ -16,21 +16,16 @@ from typing import Any
 from sqlalchemy import Engine, Table, and_, delete, func, or_, select, update
 
 from registry.errors import InvalidRequest, StorageError
+from registry.storage.connections import begin_on_server, create_database_engine
 from registry.storage.conversations.channels import title_entry
-from registry.storage.database import (
-    ReadTransaction,
-    WriteTransaction,
-    begin_on_server,
-    create_database_engine,
-    in_parts,
-    storage_errors,
-)
+from registry.storage.database import ReadTransaction, WriteTransaction, in_parts, storage_errors
 from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import Entry, message_entry, searched_tokens
+from registry.storage.many_rows import insert_many
 from registry.storage.migrate import migrate_engine
 from registry.storage.safety.masking import find_key
 from registry.storage.tables import channel, conversation, metadata
-from registry.storage.upkeep.table_export import BATCH, insert_rows, row_line, set_next_number
+from registry.storage.upkeep.table_export import BATCH, row_line, set_next_number
 
 Key = tuple[Any, ...]
 Progress = Callable[[str, int], None]
@@ -194,7 +189,7 @@ def _write(source: ReadTransaction, target: Engine, table: Table, progress: Prog
         missing = [row for row in rows if _key(table, row) not in held]
         if missing:
             with _writing(target) as tx:
-                insert_rows(tx, table, missing)
+                insert_many(tx, table, missing)
                 _index(tx, table, [_key(table, row) for row in missing])
         written += len(missing)
         progress(table.name, len(rows))

@@ -10,7 +10,8 @@ from pathlib import Path
 from sqlalchemy import Connection, func, select
 
 from registry.errors import InvalidRequest
-from registry.storage.database import create_database_engine, storage_errors
+from registry.storage.connections import create_database_engine
+from registry.storage.database import storage_errors
 from registry.storage.migrate import current_revision
 from registry.storage.migrations import HEAD
 from registry.storage.tables import EMBEDDABLE, channel, conversation, embedding_model, message_vector

@@ -10,8 +10,9 @@ from sqlalchemy import Connection, func, select, text
 
 from registry.domain import Role, digest_of
 from registry.errors import StorageError
+from registry.storage.connections import create_database_engine
 from registry.storage.conversations.channels import title_entry
-from registry.storage.database import Database, create_database_engine, storage_errors
+from registry.storage.database import Database, storage_errors
 from registry.storage.index.index_entries import COMPLETE, Entry, message_entry, searched_tokens
 from registry.storage.tables import channel, conversation
 from registry.text.analysis.analyzer import ANALYZER_VERSION

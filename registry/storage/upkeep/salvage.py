@@ -21,8 +21,9 @@ from sqlalchemy.types import TypeEngine
 
 from registry.domain import format_time, now
 from registry.errors import InvalidRequest, StorageError
+from registry.storage.connections import create_database_engine
 from registry.storage.conversations.channels import recount_channel
-from registry.storage.database import ReadTransaction, WriteTransaction, create_database_engine
+from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.migrate import migrate
 from registry.storage.tables import UtcTime, channel, metadata
 

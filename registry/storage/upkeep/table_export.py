@@ -17,9 +17,11 @@ from typing import Any
 from sqlalchemy import DateTime, LargeBinary, MetaData, Table, delete, func, insert, select, text
 from sqlalchemy.types import TypeEngine
 
+from registry.storage.connections import create_database_engine
 from registry.storage.conversations.channels import recount_channel
-from registry.storage.database import ReadTransaction, WriteTransaction, create_database_engine, storage_errors
+from registry.storage.database import ReadTransaction, WriteTransaction, storage_errors
 from registry.storage.index.rebuild_index import reindex_at_once
+from registry.storage.many_rows import insert_many
 from registry.storage.migrate import migrate
 from registry.storage.tables import channel, conversation, metadata
 
@@ -174,18 +176,8 @@ def replace_everything(tx: WriteTransaction, file: Path) -> None:
 def _copy(source: ReadTransaction, tx: WriteTransaction, table: Table) -> None:
     query = select(table).order_by(*table.primary_key.columns).execution_options(yield_per=BATCH)
     for rows in source.execute(query).mappings().partitions(BATCH):
-        insert_rows(tx, table, rows)
+        insert_many(tx, table, rows)  # type: ignore[arg-type]
     set_next_number(tx, table)
-
-
-def insert_rows(tx: WriteTransaction, table: Table, rows: Iterable[Mapping[Any, Any]]) -> None:
-    """Insert rows as they were read. An empty field is left out: as None, a JSON column would keep the word null."""
-    by_shape: dict[frozenset[str], list[dict[str, Any]]] = {}
-    for row in rows:
-        given = {name: value for name, value in row.items() if value is not None}
-        by_shape.setdefault(frozenset(given), []).append(given)
-    for same_shape in by_shape.values():
-        tx.execute(insert(table), same_shape)
 
 
 def set_next_number(tx: WriteTransaction, table: Table) -> None:

@@ -98,16 +98,23 @@ def rank(own: Mapping[int, float], messages: Iterable[Candidate], *, dialogue: b
 
     Without `dialogue` nothing is gained from neighbours: imported documents have none.
     """
-    by_place = {(one.channel_id, one.seq): own.get(one.number, 0.0) for one in messages} if dialogue else {}
+    by_place = {(one.channel_id, one.seq): own[one.number] for one in messages if one.number in own} if dialogue else {}
     ranked = []
     for one in messages:
         score = own.get(one.number, 0.0)
-        gained = sum(
-            share * by_place.get((one.channel_id, one.seq - step), 0.0) for step, share in _STEPS.items() if dialogue
-        )
+        gained = _gained(by_place, one.channel_id, one.seq) if by_place else 0.0
         if score + gained > 0:
             ranked.append(Ranked(one, round(score + gained, _DIGITS), score, gained))
     return sorted(ranked, key=lambda one: (-one.score, -one.candidate.number))
+
+
+def _gained(by_place: Mapping[tuple[int, int], float], channel_id: int, seq: int) -> float:
+    gained = 0.0
+    for step, share in _STEPS.items():
+        beside = by_place.get((channel_id, seq - step))
+        if beside:
+            gained += share * beside
+    return gained
 
 
 def rank_channels(

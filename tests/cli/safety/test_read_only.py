@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from cli.running.letting_in import local_secret
 from registry.errors import StorageError
 from registry.registry import Registry
-from registry.storage import database
+from registry.storage import connections, database
 from tests.cli.conftest import FIBONACCI, Ctxr
 
 
@@ -22,8 +23,13 @@ def read_only(ctxr: Ctxr, empty_home: Path, monkeypatch: pytest.MonkeyPatch) -> 
     """The user of these tests may be root, whom no mode of a file keeps out; SQLite opens it read only all the same."""
     ctxr("log", "-", given=FIBONACCI)
     ctxr("list")
-    monkeypatch.setattr(database, "is_read_only", lambda file: file.name == "registry.db" and file.is_file())
+    pretend(monkeypatch, lambda file: file.name == "registry.db" and file.is_file())
     return ctxr
+
+
+def pretend(monkeypatch: pytest.MonkeyPatch, is_read_only: Callable[[Path], bool]) -> None:
+    for place in (connections, database):
+        monkeypatch.setattr(place, "is_read_only", is_read_only)
 
 
 def told(done: Any) -> Any:
@@ -58,7 +64,7 @@ async def test_what_somebody_else_writes_meanwhile_is_read(
 ) -> None:
     url = f"sqlite:///{empty_home / 'ctxr' / 'registry.db'}"
     reader = Registry(url)
-    monkeypatch.setattr(database, "is_read_only", lambda _: False)
+    pretend(monkeypatch, lambda _: False)
     assert len(await reader.get_conversations(FIBONACCI["channel"])) == 2
     writer = Registry(url)
     await writer.save_conversation(FIBONACCI["channel"], [{"role": "user", "text": "And now?"}], "cursor")
@@ -92,9 +98,9 @@ def raising(error: OSError) -> Any:
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everything")
 def test_the_modes_of_file_and_folder_decide(tmp_path: Path) -> None:
     file = tmp_path / "registry.db"
-    assert not database.is_read_only(file)
+    assert not connections.is_read_only(file)
     file.touch(0o400)
-    assert database.is_read_only(file)
+    assert connections.is_read_only(file)
     file.chmod(0o600)
     tmp_path.chmod(0o500)
-    assert database.is_read_only(file)
+    assert connections.is_read_only(file)

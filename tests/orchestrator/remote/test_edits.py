@@ -10,6 +10,7 @@ import pytest
 
 from orchestrator.remote.client import Unreachable
 from orchestrator.service import Orchestrator
+from registry.storage.conversations.kept import pinned_channels
 from registry.storage.exchange.remote import waiting_for
 from tests.orchestrator.remote.laptops import URL, Laptop, said
 
@@ -42,6 +43,10 @@ async def names(orchestrator: Orchestrator) -> list[tuple[str | None, str | None
     return sorted((one["title"], one["nickname"], one["tags"]) for one in sessions)
 
 
+async def pinned(orchestrator: Orchestrator) -> int:
+    return len(await orchestrator.registry.read(lambda tx: pinned_channels(tx, 10)))
+
+
 @pytest.fixture
 async def both(laptops: Laptops) -> Laptops:
     """Both know one conversation."""
@@ -59,6 +64,16 @@ async def test_names_and_tags_travel_both_ways(both: Laptops, elsewhere: Orchest
     await exchange(two, one)
     for orchestrator in (one.orchestrator, two.orchestrator, elsewhere):
         assert await names(orchestrator) == [("Lost basket", "basket1", ["web"])]
+
+
+async def test_a_pin_travels_and_is_taken_away_everywhere(both: Laptops, elsewhere: Orchestrator) -> None:
+    one, two = both
+    await name(one, pinned=True)
+    await exchange(one, two)
+    assert [await pinned(some) for some in (one.orchestrator, two.orchestrator, elsewhere)] == [1, 1, 1]
+    await name(two, pinned=False)
+    await exchange(two, one)
+    assert [await pinned(some) for some in (one.orchestrator, two.orchestrator, elsewhere)] == [0, 0, 0]
 
 
 async def test_the_later_word_stands_whichever_comes_first(both: Laptops, elsewhere: Orchestrator) -> None:

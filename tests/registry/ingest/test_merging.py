@@ -11,8 +11,9 @@ from sqlalchemy import Engine, select
 from registry.domain import Message, Role
 from registry.search.retrieval import find_messages
 from registry.search.scope import Scope
+from registry.storage.connections import create_database_engine
 from registry.storage.conversations.channels import describe_channel, get_channel
-from registry.storage.database import ReadTransaction, WriteTransaction, create_database_engine
+from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.records.extract_results import save_result
 from registry.storage.tables import conversation, extract_result
 from tests.registry.ingest.chats import BASKET, NINE, Chat, Turn, links

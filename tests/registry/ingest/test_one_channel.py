@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, select
 
 from registry.domain import Message, Role
+from registry.storage.connections import create_database_engine
 from registry.storage.conversations.messages import delete_message
-from registry.storage.database import ReadTransaction, WriteTransaction, create_database_engine
+from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.migrate import migrate_engine
 from registry.storage.tables import conversation
 from tests.registry.ingest.chats import BASKET, NINE, Chat, Turn, channels, links, once, said_in

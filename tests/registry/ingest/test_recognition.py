@@ -13,8 +13,9 @@ from registry.domain import Message, Role, Session
 from registry.ingest.from_client import ingest_from_client
 from registry.ingest.from_hook import hook_id, ingest_from_hook
 from registry.ingest.from_tool import ingest_from_tool
+from registry.storage.connections import create_database_engine
 from registry.storage.conversations.channels import find_channel
-from registry.storage.database import ReadTransaction, WriteTransaction, create_database_engine
+from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.tables import conversation
 
 NINE = datetime(2026, 5, 4, 9, tzinfo=UTC)

@@ -12,9 +12,10 @@ from sqlalchemy import Engine
 
 from registry.domain import Message, Role, Session
 from registry.ingest.from_client import ingest_from_client
+from registry.storage.connections import create_database_engine
 from registry.storage.conversations.channels import get_channel
 from registry.storage.conversations.messages import delete_channel, restore_channel
-from registry.storage.database import ReadTransaction, WriteTransaction, create_database_engine
+from registry.storage.database import ReadTransaction, WriteTransaction
 from tests.registry.ingest.chats import NINE, Chat, Turn, channels, links, once, said_in
 from tests.registry.ingest.statements import statements
 

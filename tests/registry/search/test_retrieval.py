@@ -110,6 +110,16 @@ async def test_a_scope_of_many_channels_or_messages_holds_as_one_of_few(
     assert await found(registry, "redis", from_=day(1, 6)) == [4]
 
 
+async def test_a_word_that_nearly_all_messages_hold_is_found_in_the_few_that_are_in_scope(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(candidates, "FEW_CHANNELS", 0)
+    await say(registry, "elsewhere", *(f"redis number{number}" for number in range(12)), at="2026-04-01")
+    assert await found(registry, "redis", project="/home/me/shop") == [1, 2, 3]
+    assert await found(registry, "redis", project="/home/me/shop", roles=("assistant",)) == [2]
+    assert await found(registry, "redis", project="/home/me/shop", exclude_channel="shop") == []
+
+
 def test_what_is_written_into_a_search_narrows_its_scope() -> None:
     given = Scope(from_=day(1, 1), to=day(3, 1), tags=("a",), sources=("cursor",), project="p", roles=("user",))
     assert narrow(given, Search()) == Scope(

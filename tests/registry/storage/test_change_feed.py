@@ -8,8 +8,9 @@ import pytest
 
 from registry.domain import Message, Role, now
 from registry.ingest.save import save_messages
+from registry.storage.connections import create_database_engine
 from registry.storage.conversations.channels import open_channel
-from registry.storage.database import ReadTransaction, WriteTransaction, create_database_engine
+from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.exchange.change_feed import Listener, newest_place
 
 

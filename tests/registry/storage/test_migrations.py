@@ -21,8 +21,9 @@ from registry.registry import Registry
 from registry.search.retrieval import find_messages
 from registry.search.scope import Scope
 from registry.storage import tables
+from registry.storage.connections import create_database_engine
 from registry.storage.conversations.messages import restore_channel
-from registry.storage.database import ReadTransaction, WriteTransaction, create_database_engine
+from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import message_entry
 from registry.storage.migrate import current_revision, migrate

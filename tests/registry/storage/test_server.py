@@ -14,7 +14,8 @@ import pytest
 from orchestrator.service import Orchestrator
 from registry.errors import InvalidRequest
 from registry.registry import Registry
-from registry.storage.database import Limits, create_database_engine
+from registry.storage.connections import create_database_engine
+from registry.storage.database import Limits
 from registry.storage.migrate import migrate
 
 pytestmark = pytest.mark.anyio

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Engine, LargeBinary, MetaData, Table, delete, insert, select, text, update
 
 from registry.registry import Registry
-from registry.storage.database import create_database_engine
+from registry.storage.connections import create_database_engine
 from registry.storage.migrate import migrate
 from registry.storage.migrations import HEAD
 

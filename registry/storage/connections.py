@@ -1,0 +1,156 @@
+"""Connections to each of the two databases, as this program wants them: an engine for an address, and how each begins.
+
+SQLite: one writer, and what is acknowledged is on disk. PostgreSQL: nothing outlives a transaction.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sqlite3
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+
+from registry.errors import InvalidRequest, StorageError
+from registry.private_files import keep_private, make_private_file
+
+BUSY_TIMEOUT_MS = 10_000
+CONNECT_TIMEOUT_S = 5
+IDLE_S = 60.0
+"""On PostgreSQL a transaction may be idle so long: a process that stands still must not hold its locks for ever."""
+READERS = 4
+WRITERS = {"sqlite": 1, "postgresql": 8}
+"""Threads that read and write, each with a connection. SQLite has one writer at a time; one thread in a queue is faster
+and fairer than many at its lock."""
+
+_dump = partial(json.dumps, ensure_ascii=False, separators=(",", ":"))
+
+
+def create_database_engine(url: str, setting: str = "CTXR_DATABASE_URL") -> Engine:
+    """An engine for `sqlite:///path` or `postgresql://…`; InvalidRequest, naming the setting, for any other address."""
+    try:
+        address = _address_of(url)
+        if address.get_backend_name() == "postgresql":
+            return _server_engine(address)
+        if address.get_backend_name() == "sqlite":
+            return _sqlite_engine(url)
+    except (ArgumentError, NoSuchModuleError, ImportError, ValueError) as exc:
+        raise InvalidRequest("The database address is not usable.", f"{setting}: {exc}") from exc
+    raise InvalidRequest(
+        "The database address is not usable.",
+        f"{setting}: given {address.get_backend_name()!r}; allowed: sqlite, postgresql",
+    )
+
+
+def _address_of(url: str) -> URL:
+    """The parts of an address; several hosts (`a:5432,b:5433`) as SQLAlchemy writes them."""
+    several = _SEVERAL_HOSTS.match(url)
+    if several is None:
+        return make_url(url)
+    address = make_url(several["before"] + several["after"])
+    return address.update_query_dict({"host": list(map(unquote, several["hosts"].split(",")))})
+
+
+_SEVERAL_HOSTS = re.compile(r"(?P<before>\w[\w+]*://(?:[^/?#]*@)?)(?P<hosts>[^/?#@]*,[^/?#@]*)(?P<after>.*)", re.DOTALL)
+
+
+def _server_engine(address: URL) -> Engine:
+    """Nothing outlives a transaction in a session of the server's: a pooler may hand each one to another session."""
+    engine = create_engine(
+        address.set(drivername="postgresql+psycopg"),
+        json_serializer=_dump,
+        hide_parameters=True,
+        pool_size=READERS + WRITERS["postgresql"],
+        pool_pre_ping=True,
+        connect_args={"connect_timeout": CONNECT_TIMEOUT_S, "prepare_threshold": None, "autocommit": True},
+    )
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:  # in one go with what holds in this transaction
+        if chosen := connection.get_execution_options().get("begin", "BEGIN"):
+            connection.exec_driver_sql(chosen, execution_options={"no_parameters": True})
+
+    return engine
+
+
+def begin_on_server(isolation: str = "READ COMMITTED", **limits_s: float) -> str:
+    """How a transaction begins on PostgreSQL: its isolation, and its time limits in seconds; 0 is none.
+
+    A limit of its own on how long it may be idle, because the server's may be shorter than we need to think.
+    """
+    limits = {"idle_in_transaction_session_timeout": IDLE_S, **limits_s}
+    settings = [f"SET LOCAL {name} = {round(seconds * 1000)}" for name, seconds in limits.items()]
+    return "; ".join([f"BEGIN ISOLATION LEVEL {isolation}", *settings])
+
+
+def _sqlite_engine(url: str) -> Engine:
+    file = make_url(url).database
+    if file and file != ":memory:":
+        if is_read_only(Path(file)):
+            return _read_only_engine(Path(file))
+        _make_private_folder(Path(file).parent)
+        make_private_file(Path(file))  # what SQLite makes beside it may be read by whom this may be
+        keep_private(Path(f"{file}{end}") for end in ("", "-wal", "-shm"))
+    engine = create_engine(url, json_serializer=_dump, hide_parameters=True, connect_args={"check_same_thread": False})
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: Any, _record: Any) -> None:
+        connection.isolation_level = None  # transactions are begun below, by us
+        cursor = connection.cursor()
+        # The time limit first: switching to WAL itself needs the lock. FULL: an acknowledged write is on disk.
+        for pragma in (
+            f"busy_timeout={BUSY_TIMEOUT_MS}",
+            "journal_mode=WAL",
+            "synchronous=FULL",
+            "foreign_keys=ON",
+            "secure_delete=ON",  # what is deleted is overwritten
+            "cache_size=-32000",
+        ):
+            cursor.execute(f"PRAGMA {pragma}")
+        cursor.close()
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        options = connection.get_execution_options()
+        if options.get("maintenance"):
+            return
+        is_write = options.get("write", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if is_write else "BEGIN")
+
+    return engine
+
+
+def is_read_only(file: Path) -> bool:
+    """Whether a registry is there that can be read and not written; the log of writes stands beside it."""
+    return file.is_file() and not (os.access(file, os.W_OK) and os.access(file.parent, os.W_OK))
+
+
+def _read_only_engine(file: Path) -> Engine:
+    """SQLite reads a file in WAL mode only where it can make files beside it, or is told that nobody writes."""
+
+    def connect() -> sqlite3.Connection:
+        log = Path(f"{file}-wal")
+        mode = "mode=ro" if log.exists() and log.stat().st_size else "mode=ro&immutable=1"
+        address = f"{file.absolute().as_uri()}?{mode}"
+        return sqlite3.connect(address, uri=True, check_same_thread=False, isolation_level=None)
+
+    engine = create_engine(f"sqlite:///{file}", creator=connect, json_serializer=_dump, hide_parameters=True)
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN")
+
+    return engine
+
+
+def _make_private_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as exc:
+        raise StorageError(f"The folder {folder} cannot be written.", f"{exc.strerror}; set CTXR_HOME") from exc
