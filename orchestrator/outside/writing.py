@@ -7,10 +7,12 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from orchestrator.answer.size import tokens_in, within
-from orchestrator.recording.recorder import Recorder
+
+if TYPE_CHECKING:
+    from orchestrator.recording.recorder import Recorder
 
 PIECE_TOKENS, MOST_PIECES = 6000, 8
 """A longer text is read in pieces; of one that has too many, its beginning and its end."""

@@ -18,7 +18,7 @@ async def test_what_two_conversations_met_is_shown_with_both(http: httpx.AsyncCl
     await log("alone", "RuntimeError: only here and once", "Hm.")
     page = (await http.get("/problems", headers={"Accept": "text/html"})).text
     assert "Cannot read properties of undefined" in page
-    assert "2 conversations · 2 projects" in page
+    assert "<span>2 conversations</span> <span>2 projects</span>" in page
     assert f"/channels/shop?at={first}#{first}" in page.replace("&amp;", "&")
     assert "only here and once" not in page
 

@@ -51,8 +51,8 @@ def asked_fields() -> set[str]:
     """What may stand in the record of a request: its fields, and those of its query."""
     shapes: list[Any] = [*REQUESTS.values()]
     queries = [shape.model_fields["query"].annotation for shape in shapes if "query" in shape.model_fields]
-    fields = {field.alias or name for shape in [*shapes, *queries] for name, field in shape.model_fields.items()}
-    return fields - {"query", "session"}
+    fields = [(name, field) for shape in [*shapes, *queries] for name, field in shape.model_fields.items()]
+    return {field.alias or name for name, field in fields if not field.exclude} - {"query", "session"}
 
 
 def test_every_field_of_a_request_has_a_name_for_people() -> None:

@@ -65,7 +65,7 @@ _ID = re.compile(r"\b(conv|ext|exec|brief|snap|tok)_[0-9a-z]{26}\b")
 _TIMES = re.compile(r"20[23]\d-\d\d-\d\d[T ]\d\d:\d\d(:[\d.]+)?(Z|\+00:00)?")
 _MEASURES = r"duration_ms|last_accessed|mean_ms|p\d\d_ms|at|start|bucket_s|next_cursor|place|from|to"
 _FIGURES = re.compile(rf'"({_MEASURES})":\s*("[^"]*"|[\d.]+|null)')
-_CURSORS = re.compile(r"((cursor|after|before)=)[\w%-]+")
+_CURSORS = re.compile(r"((cursor|after|before)=|data-place=\")[\w%.-]+")
 _MEASURED = re.compile(r"[\d.,]+\s*(ms|s)\b|20\d\d-\d\d-\d\dT\d\d%3A\d\d%3A[\d.]+Z|(?<=width=\")\d+")
 _RUNS = re.compile(r'(?:<li class="run".*?</li>\s*)+', re.DOTALL)
 """The slowest come first, whichever they were."""
