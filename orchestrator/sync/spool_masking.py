@@ -13,19 +13,33 @@ from orchestrator.sync.spool import dumps, loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
 FILE = "masking.json"
 """In the registry's folder: the key of its marks, and the projects whose secrets are kept."""
-SAID = ("prompt", "text", "last_assistant_message")
+SAID = ("prompt", "text", "last_assistant_message", "attachments")
 
 HINTS = (
     *("pass", "pwd", "비", "패스워드", "암호", "주민", "secret", "token", "credential", "key", "://", "</"),
     *("bearer", "authorization", "aws", "akia", "asia", "discord", "sk-", "gh", "github_pat_", "gl", "aiza", "gocspx-"),
     *("ya29.", "xox", "xapp-", "hooks.slack.com", "k_live_", "k_test_", "whsec_", "npm_", "pypi-", "hf_", "sg.", ":aa"),
     *("shp", "dop_v1_", "doo_v1_", "dor_v1_", "gsk_", "xai-", "r8_", "pplx-", "dckr_pat_", "hvs.", "hvb.", "atatt3"),
-    *("lin_api_", "ctxr_", "ntn_", "dapi", "eyj"),
+    *(
+        "lin_api_",
+        "ctxr_",
+        "ntn_",
+        "dapi",
+        "eyj",
+        "sbp_",
+        "tvly-",
+        "lsv2_",
+        "pcsk_",
+        "figd_",
+        "sntry",
+        "pscale_",
+        "curl ",
+    ),
 )
 """One of these, or `DIGITS` digits, stands in every text in which a rule of `registry.text.privacy.secrets` finds
 anything."""
@@ -54,18 +68,35 @@ def without_secrets(home: str, payload: Mapping[str, Any]) -> dict[str, Any]:
 
     Where no registry has told its key yet, secrets are marked without one.
     """
-    held = {name: said for name in SAID if isinstance(said := payload.get(name), str) and may_hold_secret(said)}
+    held = {name: payload[name] for name in SAID if any(map(may_hold_secret, _texts(payload.get(name))))}
     if not held:
         return dict(payload)
     from registry.text.privacy.secrets import mask_secrets
     from registry.text.privacy.unkept import without_private
 
-    said = {name: without_private(text) for name, text in held.items()}
+    said = _each_text(held, without_private)
     rules = loads(_read(os.path.join(home, FILE)) or "{}")
     if not _is_unmasked(payload, rules.get("unmasked", ())):
         key = bytes.fromhex(rules.get("key", ""))
-        said = {name: mask_secrets(text, key) for name, text in said.items()}
+        said = _each_text(said, lambda text: mask_secrets(text, key))
     return {**payload, **said}
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (list, dict)):
+        for held in value.values() if isinstance(value, dict) else value:
+            yield from _texts(held)
+
+
+def _each_text(value: Any, change: Callable[[str], str]) -> Any:
+    """The same with all texts in it changed; the names of fields are the client's."""
+    if isinstance(value, dict):
+        return {name: _each_text(held, change) for name, held in value.items()}
+    if isinstance(value, list):
+        return [_each_text(held, change) for held in value]
+    return change(value) if isinstance(value, str) else value
 
 
 def may_hold_secret(text: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,32 @@ async def test_a_masked_text_is_still_readable_and_one_secret_has_one_mark(orche
     mark = asked.removeprefix("export AWS_KEY=").removesuffix("  # mine")
     assert mark.startswith("[secret:aws-access-key:")
     assert answered == f"I set {mark} in `deploy.sh`."
+
+
+async def test_a_korean_particle_behind_a_secret_stays_and_the_mark_is_the_same(orchestrator: Orchestrator) -> None:
+    for kind in ("openai-key", "github-token", "card-number"):
+        secret = PLANTED[kind].replace(" ", "")
+        await orchestrator.run(sent(f"use {secret} here", f"이 값 {secret}를 넣자", channel=kind))
+        asked, answered = await texts_of(orchestrator, kind)
+        mark = asked.removeprefix("use ").removesuffix(" here")
+        assert mark.startswith(f"[secret:{kind}:")
+        assert answered == f"이 값 {mark}를 넣자"
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("curl -s -u admin:k3yOfMine99 https://shop", "curl -s -u admin:[secret:password:XX] https://shop"),
+        ("deploy --db-password k3yOfMine99 --now", "deploy --db-password [secret:password:XX] --now"),
+        ("machine shop login ann password k3yOfMine99", "machine shop login ann password [secret:password:XX]"),
+        ("curl -u admin:$PASS https://shop", "curl -u admin:$PASS https://shop"),
+        ("deploy --password --now or --token token_file", "deploy --password --now or --token token_file"),
+    ],
+)
+async def test_a_password_in_a_command_is_a_secret(orchestrator: Orchestrator, said: str, kept: str) -> None:
+    await orchestrator.run(sent(said))
+    [text] = await texts_of(orchestrator)
+    assert re.sub(r":[0-9a-f]{2}\]", ":XX]", text) == kept
 
 
 async def test_a_token_of_our_own_is_a_secret_too(orchestrator: Orchestrator) -> None:

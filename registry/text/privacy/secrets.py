@@ -154,7 +154,7 @@ RULES: tuple[Rule, ...] = (
     ),
     _starting("npm-token", "npm_", rest=rf"[A-Za-z0-9]{{36}}{_END}"),
     _starting("pypi-token", "pypi-", rest=r"[\w-]{40,}"),
-    _starting("huggingface-token", "hf_", rest=rf"[A-Za-z]{{30,}}{_END}"),
+    _starting("huggingface-token", "hf_", rest=rf"[A-Za-z0-9]{{30,}}{_END}"),
     Rule("sendgrid-key", rf"{_START}SG\.[\w-]{{16,}}\.[\w-]{{16,}}", ("SG.",)),
     Rule("telegram-token", rf"{_START}\d{{8,10}}:AA[\w-]{{32,}}", (":AA",)),
     Rule("discord-token", rf"{_START}[MNO][A-Za-z0-9_-]{{23,25}}\.[\w-]{{6}}\.[\w-]{{27,}}", beside=("discord",)),
@@ -170,6 +170,14 @@ RULES: tuple[Rule, ...] = (
     _starting("grafana-token", "glsa_", "glc_", rest=r"[A-Za-z0-9_+/=]{32,}"),
     _starting("linear-key", "lin_api_", rest=r"[A-Za-z0-9]{30,}"),
     _starting("notion-token", "ntn_", rest=r"[A-Za-z0-9]{40,}"),
+    _starting("supabase-key", "sbp_", "sb_secret_", rest=r"[\w-]{20,}"),
+    _starting("tailscale-key", "tskey-", rest=r"[A-Za-z0-9-]{20,}"),
+    _starting("tavily-key", "tvly-", rest=r"[\w-]{20,}"),
+    _starting("langsmith-key", "lsv2_pt_", "lsv2_sk_", rest=r"\w{32,}"),
+    _starting("pinecone-key", "pcsk_", rest=r"\w{30,}"),
+    _starting("figma-token", "figd_", rest=r"[\w-]{30,}"),
+    _starting("sentry-token", "sntrys_", "sntryu_", rest=r"[\w+/=]{40,}"),
+    _starting("planetscale-password", "pscale_", rest=r"(?:pw|tkn|oauth)_[\w.-]{30,}"),
     _starting("databricks-token", "dapi", rest=rf"[0-9a-f]{{32}}{_END}"),
     Rule("ctxr-token", rf"{_START}ctxr_[\w-]{{43}}(?![\w-])", ("ctxr_",), is_one=_is_random),  # our own
     _starting("age-key", "AGE-SECRET-KEY-1", rest=r"[0-9A-Z]{40,}"),
@@ -183,7 +191,7 @@ RULES: tuple[Rule, ...] = (
         "url-password",
         r"\b[a-zA-Z][a-zA-Z0-9+.-]{1,30}://[^\s:/@'\"`<>]{0,100}:(?P<secret>[^\s/@'\"`<>]{3,200})@[\w\[]",
         ("://",),
-        is_one=lambda value: not _PLACEHOLDER.search(value) and value.lower() not in _DEFAULTS,
+        is_one=_is_url_password,
     ),
     Rule(
         "bearer-token",
@@ -191,6 +199,19 @@ RULES: tuple[Rule, ...] = (
         r"(?P<secret>[A-Za-z0-9._~+/-]{16,}={0,2})",
         beside=("bearer ", "authorization"),
         is_one=_is_header,
+    ),
+    Rule(
+        "password",
+        r"\bcurl\s[^\n]{0,300}?(?<=\s)(?:-u|--user)[\s=]\s{0,3}[\"']?[^\s:\"'`]{1,100}:(?P<secret>[^\s\"'`]{3,200})",
+        beside=("curl ",),
+        is_one=_is_url_password,
+    ),
+    Rule(
+        "password",
+        r"(?:(?<!\S)--?[\w-]{0,24}(?:password|passwd|token|secret|api-?key)|\blogin\s{1,3}\S{1,100}\s{1,3}password)\s{1,3}"
+        r"(?P<secret>[^\s\"'`-][^\s\"'`]{5,200})",
+        beside=("password", "passwd", "token", "secret", "apikey", "api-key"),
+        is_one=lambda value: _is_chosen(value) and not _CODE.search(value),
     ),
     Rule("resident-number", r"(?<![\d-])\d{6}-[1-8]\d{6}(?![\d-])", is_one=_is_resident),
     Rule(
@@ -310,7 +331,8 @@ def mask_secrets(text: str, key: bytes) -> str:
 
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
+    """In ASCII: no key goes on in the Korean particle behind it, and none is overlooked for it."""
+    return re.compile(pattern, re.ASCII)
 
 
 def _by_rule(rule: Rule, text: str) -> Iterator[Secret]:

@@ -187,8 +187,11 @@ def test_no_secret_waits_in_the_spool_and_its_mark_is_the_registrys(ctxr: Ctxr, 
 
 
 def test_no_secret_waits_in_the_spool_before_there_is_a_registry(empty_home: Path) -> None:
-    hook("cursor", "beforeSubmitPrompt", {**ASKED, "prompt": SAID})
-    assert planted_in(noted(empty_home)[0]["payload"]["prompt"]) == []
+    attached = [{"type": "file", "file_path": f"/home/ann/{SAID}"}, {"type": "rule", "file_path": "/home/ann/notes.md"}]
+    hook("cursor", "beforeSubmitPrompt", {**ASKED, "prompt": SAID, "attachments": attached})
+    payload = noted(empty_home)[0]["payload"]
+    assert planted_in(str(payload)) == []
+    assert payload["attachments"][1] == attached[1]
 
 
 def test_a_project_that_wants_its_secrets_has_them_in_the_spool_too(empty_home: Path) -> None:
