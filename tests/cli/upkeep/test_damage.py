@@ -42,6 +42,11 @@ def test_a_whole_registry_is_found_to_be_so(ctxr: Ctxr, registry: Path) -> None:
     assert SOUND in words(ctxr("doctor", "--deep"))
 
 
+def test_a_registry_in_which_messages_were_forgotten_is_whole(ctxr: Ctxr, registry: Path) -> None:
+    assert ctxr("forget", "--matching", "item 7", "--yes").exit_code == 0
+    assert SOUND in words(ctxr("doctor", "--deep"))
+
+
 def test_a_changed_letter_in_a_message_is_noticed(ctxr: Ctxr, registry: Path) -> None:
     turn_over(registry, registry.read_bytes().index(b"lose item 7 of 1") + 2)
     done = ctxr("doctor", "--deep")
