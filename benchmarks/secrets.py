@@ -261,7 +261,9 @@ def from_hooks(registry: Registry, kind: str, number: int) -> None:
 async def from_tool(client: Client, registry: Registry, kind: str, number: int) -> None:
     """What an MCP client logs."""
     made = registry.plant("tool", kind, list(PLACES))
-    asked = [{"role": "user", "text": made[place].said} for place in ("sentence", "Korean sentence", "code", "JSON")]
+    asked: list[dict[str, Any]] = [
+        {"role": "user", "text": made[place].said} for place in ("sentence", "Korean sentence", "code", "JSON")
+    ]
     asked[0]["attachments"] = [{"name": said_in(made, "attachment")}]
     asked[1]["context"] = {"file": said_in(made, "file path")}
     answered = {
@@ -309,10 +311,11 @@ async def _talk(registry: Registry) -> None:
 
 def _talk_and_be_killed(registry: Registry) -> None:
     """The last call's server is killed (-9) in the middle of its work, with what it wrote beside the file."""
-    told = {"channel": "claude_session_killed", "messages": []}
+    messages = []
     for number, kind in enumerate(KINDS):
         made = registry.plant("tool, killed", kind, ["sentence"])["sentence"]
-        told["messages"].append({"role": "user", "text": f"{number}: {made.said}"})
+        messages.append({"role": "user", "text": f"{number}: {made.said}"})
+    told = {"channel": "claude_session_killed", "messages": messages}
     opening = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "killed", "version": "1"}}
     calls: list[dict[str, Any]] = [
         {"id": 1, "method": "initialize", "params": opening},

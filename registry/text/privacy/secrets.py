@@ -120,6 +120,10 @@ def _is_url_password(value: str) -> bool:
     return not _PLACEHOLDER.search(value) and value.lower() not in _DEFAULTS
 
 
+def _is_option(value: str) -> bool:
+    return _is_chosen(value) and not _CODE.search(value)
+
+
 def _is_header(value: str) -> bool:
     return any(map(str.isdigit, value)) and not _PLACEHOLDER.search(value) and entropy(value) > _RANDOM
 
@@ -211,7 +215,7 @@ RULES: tuple[Rule, ...] = (
         r"(?:(?<!\S)--?[\w-]{0,24}(?:password|passwd|token|secret|api-?key)|\blogin\s{1,3}\S{1,100}\s{1,3}password)\s{1,3}"
         r"(?P<secret>[^\s\"'`-][^\s\"'`]{5,200})",
         beside=("password", "passwd", "token", "secret", "apikey", "api-key"),
-        is_one=lambda value: _is_chosen(value) and not _CODE.search(value),
+        is_one=_is_option,
     ),
     Rule("resident-number", r"(?<![\d-])\d{6}-[1-8]\d{6}(?![\d-])", is_one=_is_resident),
     Rule(
