@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -101,6 +102,19 @@ def render_in_parts(request: Request, template: str, **context: Any) -> Streamin
     pieces = environment.get_template(template).generate({**_with_frame(request, context), "flush": FLUSH})
     # Compressed, what is known would wait for the rest.
     return StreamingResponse(_parts(pieces), 200, {**HEADERS, "Content-Encoding": "identity"}, "text/html")
+
+
+def awaited(read: Callable[[], Coroutine[Any, Any, Mapping[str, Any]]]) -> Callable[[], Mapping[str, Any]]:
+    """What a page in parts waits for: what is read, or else `error`, why it could not be: half of the page is sent."""
+    loop = asyncio.get_running_loop()
+
+    def wait() -> Mapping[str, Any]:
+        try:
+            return asyncio.run_coroutine_threadsafe(read(), loop).result()
+        except StorageError as exc:
+            return {"error": exc.as_dict()}
+
+    return wait
 
 
 def _parts(pieces: Iterable[str]) -> Iterator[str]:

@@ -154,17 +154,18 @@ async def test_the_frame_of_the_statistics_is_there_before_the_figures(
         assert "conversation_log" in "".join([part async for part in parts])
 
 
-async def test_statistics_that_cannot_be_counted_say_so_and_heal(
-    server: str, page: Page, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("address", "shown"), [("/flow/statistics", ".summary.figures"), ("/usage", ".empty")])
+async def test_figures_that_cannot_be_counted_say_so_and_heal(
+    server: str, page: Page, monkeypatch: pytest.MonkeyPatch, address: str, shown: str
 ) -> None:
     async def broken(*_: object) -> None:
         raise StorageError("Could not read the registry.", "no such host")
 
     with monkeypatch.context() as patch:
         patch.setattr(Database, "read", broken)
-        await page.goto(f"{server}/flow/statistics")
+        await page.goto(f"{server}{address}")
         await expect(page.locator("main")).to_contain_text("no such host")
-    await expect(page.locator(".summary.figures")).to_be_visible()
+    await expect(page.locator(shown)).to_be_visible()
 
 
 @pytest.fixture

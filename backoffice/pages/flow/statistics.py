@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -12,12 +11,11 @@ from fastapi.responses import HTMLResponse, StreamingResponse
 from pydantic import Field
 
 from backoffice.dependencies import Stored
-from backoffice.pages.rendering import render_in_parts
+from backoffice.pages.rendering import awaited, render_in_parts
 from backoffice.pages.viewer.channels import PERIOD, given_query
 from backoffice.pages.zone import as_local
 from backoffice.queries import OperationName, StatisticsQuery
 from registry.domain import format_time, now
-from registry.errors import StorageError
 from registry.monitor import trends
 from registry.monitor.statistics import (
     CHANNEL_RUNS,
@@ -80,15 +78,6 @@ async def statistics_page(request: Request, registry: Stored) -> StreamingRespon
             "failing": newest_executions(tx, ExecutionFilter(from_=wanted.from_, to=wanted.to, status="failed"), SHOWN),
         }
 
-    loop = asyncio.get_running_loop()
-
-    def counted() -> dict[str, Any]:
-        """The figures, or why there are none: half of the page has been sent by then."""
-        try:
-            return asyncio.run_coroutine_threadsafe(registry.read(work), loop).result()
-        except StorageError as exc:
-            return {"error": exc.as_dict()}
-
     limits = {"from": _written(wanted.from_), "to": _written(wanted.to)}
     return render_in_parts(
         request,
@@ -101,7 +90,7 @@ async def statistics_page(request: Request, registry: Stored) -> StreamingRespon
         channel_runs=CHANNEL_RUNS,
         bucket_s=bucket_s,
         operation=asked.operation,
-        counted=counted,
+        counted=awaited(lambda: registry.read(work)),
     )
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from datetime import UTC, timedelta
+from typing import Any
 
 from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from backoffice.dependencies import Stored
-from backoffice.pages.rendering import render
+from backoffice.pages.rendering import awaited, render_in_parts
 from backoffice.pages.viewer.channels import given_query
 from backoffice.pages.zone import reader_now, utc_offset_minutes
 from registry.monitor.token_usage import total, usage_by
+from registry.storage.database import ReadTransaction
 
 router = APIRouter(default_response_class=HTMLResponse)
 
@@ -30,23 +32,32 @@ class UsageQuery(BaseModel):
 
 
 @router.get("/usage")
-async def usage_page(request: Request, registry: Stored) -> HTMLResponse:
-    """What the clients have noted of their models' tokens; not all of them do."""
+async def usage_page(request: Request, registry: Stored) -> StreamingResponse:
+    """What the clients have noted of their models' tokens; not all of them do.
+
+    Those of a year take a while to sum up: the frame is shown meanwhile.
+    """
     query = given_query(request, UsageQuery)
     midnight = reader_now(request).replace(hour=0, minute=0, second=0, microsecond=0)
     start = midnight - timedelta(days=query.days - 1)
     offset = utc_offset_minutes(request)
-    summed = await registry.read(lambda tx: usage_by(tx, start.astimezone(UTC), None, offset))
-    return render(
+
+    def work(tx: ReadTransaction) -> dict[str, Any]:
+        summed = usage_by(tx, start.astimezone(UTC), None, offset)
+        return {
+            "total": total(summed["source"]),
+            "by_day": sorted(summed["day"], reverse=True),
+            "by_source": summed["source"][:SHOWN],
+            "by_project": summed["project"][:SHOWN],
+            "by_model": summed["model"][:SHOWN],
+        }
+
+    return render_in_parts(
         request,
         "usage.html",
         section="registry",
         days=query.days,
         spans=SPANS,
         start=start.date().isoformat(),
-        total=total(summed["source"]),
-        by_day=sorted(summed["day"], reverse=True),
-        by_source=summed["source"][:SHOWN],
-        by_project=summed["project"][:SHOWN],
-        by_model=summed["model"][:SHOWN],
+        summed=awaited(lambda: registry.read(work)),
     )
