@@ -19,7 +19,7 @@ LANGUAGES = (DEFAULT, "ko")
 FOLDER = Path(__file__).parent.parent / "translations"
 SAID = "said.json"
 """The sentences that other parts of the program make: errors, and the reasons in records."""
-_FAULT = re.compile(r"; (?=[\w.]+: (?:given|missing))")
+_FAULT = re.compile(r"; (?=[^;:]+: (?:given|missing))")
 _FIELD = re.compile(r"\{(\w+)\}")
 
 Translate = Callable[..., str]

@@ -228,6 +228,22 @@ async def test_a_korean_page_names_what_was_asked_and_answered_in_korean(
         assert not re.search(r">\s*\d{4}-\d\d-\d\dT", shown)
 
 
+@pytest.mark.parametrize(
+    ("language", "told"),
+    [
+        ("en", "at most: given 0; allowed: greater than or equal to 1; messages around each match: given -1; allowed:"),
+        ("ko", "최대 개수: 받은 값 0, 허용: 1 이상; 앞뒤 메시지 수: 받은 값 -1, 허용: 0 이상"),
+    ],
+)
+async def test_a_refused_request_names_its_fields_in_words(
+    http: httpx.AsyncClient, orchestrator: Orchestrator, language: str, told: str
+) -> None:
+    http.headers["Accept-Language"] = language
+    await orchestrator.run({"operation": "search_sessions", "query": {"text": "x", "limit": 0, "context_window": -1}})
+    for address in ("/flow", f"/flow/{(await newest(http))['id']}"):
+        assert told in await text_of(http, address)
+
+
 async def test_the_verdicts_of_an_older_record_are_still_read(
     http: httpx.AsyncClient, orchestrator: Orchestrator
 ) -> None:

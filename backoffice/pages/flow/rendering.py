@@ -9,7 +9,7 @@ from typing import Any
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 
-from backoffice.pages.flow.words import ERRORS, ROLES, asked, field, value
+from backoffice.pages.flow.words import ERRORS, ROLES, asked, field, named, value
 from backoffice.pages.rendering import environment, render
 from registry.text.analysis.analyzer import HANGUL_KEY_PREFIX, IDENTIFIER_PREFIX, KEY_PREFIX, LATIN_KEY_PREFIX
 
@@ -68,6 +68,7 @@ environment.filters |= {
     "bar": bar,
     "share": share,
     "field": field,
+    "named": named,
     "value": value,
     "asked": asked,
     "token": token,

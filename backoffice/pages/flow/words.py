@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
 FIELDS = {
@@ -221,6 +222,14 @@ VALUES: Mapping[str, Mapping[str, str]] = {
 def field(name: str) -> str:
     """What a record's field is called in English."""
     return FIELDS.get(name, name.replace("_", " "))
+
+
+def named(details: str, translate: Callable[[str], str]) -> str:
+    """Why a request was refused, its fields called as people call them: `query.limit: given 0` as `limit: given 0`."""
+    return _FAULTY.sub(lambda found: translate(field(found[1])), details)
+
+
+_FAULTY = re.compile(r"(?:^|(?<=; ))(?:query\.)?(\w+)(?=: (?:given|missing))")
 
 
 def value(given: str, name: str) -> str | None:
