@@ -87,19 +87,21 @@ class Place:
     def lock(self) -> int | None:
         """The lock as an open file, for who is to be the process, until it closes it; None if somebody has it."""
         file = os.open(self.path("lock"), os.O_RDWR | os.O_CREAT, 0o600)
-        if not _lock(file):
-            os.close(file)
-            return None
+        while not _lock(file):
+            if self._holder() is not None:
+                os.close(file)
+                return None
+            time.sleep(POLL_S)  # somebody just looked, or has not written yet who it is
         os.ftruncate(file, 0)
         os.write(file, str(os.getpid()).encode())
         return file
 
-    def reach(self, hello: Mapping[str, Any]) -> socket | None:
+    def reach(self, hello: Mapping[str, Any], within_s: float = START_S) -> socket | None:
         """A connection whose other end has heard and accepted `hello`; the process is started if need be.
 
         None where there can be no shared process, or it leaves this to the caller's own.
         """
-        deadline = time.monotonic() + START_S
+        deadline = time.monotonic() + within_s
         started: subprocess.Popen[bytes] | None = None
         try:
             while time.monotonic() < deadline:

@@ -26,10 +26,14 @@ LEAVE = b'{"ctxr":"leave"}\n'
 
 LISTEN = "subscriptions/listen"
 """A request that is answered when it ends: nobody waits for that."""
+SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
+UPDATED = "notifications/resources/updated"
 LASTING = {"resources/subscribe": "uri", "logging/setLevel": ""}
 """What a connection of the older revisions remembers, and the argument by which two such requests differ."""
 NOT_REPEATED = frozenset({"export_session", "create_backup", "restore_backup", "migrate_session", "migrate_workspace"})
 """Tools that may have done their work before the process died, and would do it a second time."""
+RENEWAL_S = 120.0
+"""Who is in the middle of its work has only this road: a process that starts slowly on a busy machine is waited for."""
 TRIES = 2
 """A request that two processes did not live to answer is not given to a third."""
 
@@ -67,6 +71,7 @@ class Asked:
     def __init__(self, line: bytes, message: dict[str, Any]) -> None:
         self.line, self.id, self.tries = line, message["id"], 1
         self.is_listening = message["method"] == LISTEN
+        self.is_acknowledged = False
         is_call = message["method"] == "tools/call"
         self.may_repeat = not (is_call and _params(message).get("name") in NOT_REPEATED)
 
@@ -134,7 +139,7 @@ class Window:
         self._asked: dict[str | int, Asked] = {}
         self._handshake: dict[str, bytes] = {}
         self._lasting: dict[tuple[str, str], bytes] = {}
-        self._unheard: set[str | int] = set()
+        self._unheard: dict[str | int, str] = {}
         self._client_left = self._is_moving = False
         self._use(process)
 
@@ -249,11 +254,26 @@ class Window:
             return
         answered = _answered(line)
         if answered in self._unheard:
-            self._unheard.discard(answered)
+            uri = self._unheard.pop(answered)
+            self._to_client += _news([uri] if uri else [], {})
+            return
+        if line.startswith(_ACKNOWLEDGED) and self._is_renewed(line):
             return
         if answered is not None:
             self._asked.pop(answered, None)
         self._to_client += line
+
+    def _is_renewed(self, acknowledged: bytes) -> bool:
+        """Whether the client listened before: then it is told what it may have missed while nobody listened for it."""
+        params = _params(_parsed(acknowledged))
+        asked = self._asked.get(params.get("_meta", {}).get(SUBSCRIPTION_ID))
+        if asked is None or not asked.is_acknowledged:
+            if asked:
+                asked.is_acknowledged = True
+            return False
+        uris = params.get("notifications", {}).get("resourceSubscriptions") or []
+        self._to_client += _news(uris, {"_meta": {SUBSCRIPTION_ID: asked.id}})
+        return True
 
     def _see_to_silence(self) -> None:
         """Somebody waits, and nothing comes: it takes long, or the process hangs."""
@@ -272,7 +292,7 @@ class Window:
     def _renew(self) -> None:
         """Go to the next process and give it what is not answered; where there is none, say so to who waits."""
         self._leave_process()
-        process = self._place.reach(self._hello)
+        process = self._place.reach(self._hello, RENEWAL_S)
         if process and not self._introduce(process):
             process = None
         for asked in list(self._asked.values()):
@@ -292,9 +312,9 @@ class Window:
         if hello is None or _parsed(hello)["id"] in self._asked:
             return True
         known = [self._handshake.get("notifications/initialized", b"")]
-        for line in self._lasting.values():
+        for (method, argument), line in self._lasting.items():
             if (asked := _parsed(line)["id"]) not in self._asked:
-                self._unheard.add(asked)
+                self._unheard[asked] = argument if method == "resources/subscribe" else ""
                 known.append(line)
         try:
             process.sendall(hello)
@@ -353,6 +373,13 @@ def _params(message: dict[str, Any]) -> dict[str, Any]:
     return params if isinstance(params, dict) else {}
 
 
+def _news(uris: list[str], more: dict[str, Any]) -> bytes:
+    """What says that resources have changed, or may have."""
+    told = [{"jsonrpc": "2.0", "method": UPDATED, "params": {"uri": uri, **more}} for uri in uris]
+    return b"".join(dumps(one).encode() + b"\n" for one in told)
+
+
+_ACKNOWLEDGED = b'{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged"'
 _ANSWER = b'{"jsonrpc":"2.0","id":'
 
 

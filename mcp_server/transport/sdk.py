@@ -13,6 +13,7 @@ from typing import Any, Protocol, Self, TypeVar, cast
 
 from mcp.server import MCPServer, ServerRequestContext
 from mcp.server.connection import Connection
+from mcp.server.elicitation import AcceptedElicitation
 from mcp.server.mcpserver.tools import Tool
 from mcp.server.stdio import stdio_server
 from mcp.shared._context_streams import ContextReceiveStream, ContextSendStream
@@ -22,6 +23,9 @@ from pydantic import BaseModel, ValidationError
 
 Params = TypeVar("Params", bound=BaseModel)
 Handler = Callable[[ServerRequestContext[Any, Any], Params], Awaitable[Any]]
+ACCEPTED = AcceptedElicitation[Any]
+"""What the SDK wraps every resolved parameter in. Pydantic forgets a model that nobody holds, and would make it anew
+for each call of a tool that has such parameters."""
 
 
 class TextSink(Protocol):

@@ -27,7 +27,7 @@ from tests.cli.conftest import CTXR, bare_ctxr
 
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "cursor-vscode", "version": "1"}}
 HEAVY = ("click", "pydantic", "mcp", "json", "re", "socket", "subprocess", "threading", "asyncio", "sqlalchemy")
-PATIENT = 30
+PATIENT = 60
 ROOT = Path(__file__).parents[3]
 VARIABLE = re.compile(r'"([A-Z][A-Z_]+(?:_DIR|_HOME|DATA))"')
 
@@ -174,18 +174,32 @@ def test_who_is_told_of_other_stores_gets_a_process_of_its_own() -> None:
 
 @pytest.mark.anyio
 async def test_a_window_is_told_what_another_stores_also_after_the_process_was_killed(home: Home) -> None:
-    uri = "registry://channels/news"
+    uri, file = "registry://channels/news", home.folder / "window"
+    told_its_id = StdioServerParameters(
+        command="sh", args=["-c", f"echo $$ > {file}; exec {CTXR} mcp"], env=home.env, cwd=str(home.folder / "shop")
+    )
     async with (
-        Client(home.server()) as claude,
+        Client(told_its_id) as claude,
         claude.listen(resource_subscriptions=[uri]) as news,
         Client(home.server(), mode="legacy") as cursor,
     ):
         for text in ("before", "after"):
+            if text == "after":
+                os.kill(int(file.read_text()), signal.SIGSTOP)  # it finds out when all is stored
+                os.kill(home.process, signal.SIGKILL)
             await cursor.call_tool("conversation_log", {"channel": "news", "messages": said(text)})
+            os.kill(int(file.read_text()), signal.SIGCONT)
             with anyio.fail_after(PATIENT):
                 assert await anext(aiter(news)) == ResourceUpdated(uri)
-            if text == "before":
-                os.kill(home.process, signal.SIGKILL)
+
+
+def test_a_subscriber_of_the_older_revisions_is_told_what_it_may_have_missed(home: Home) -> None:
+    uri = "registry://channels/old"
+    with Window(home) as window:
+        window.ask("resources/subscribe", {"uri": uri}, 7)
+        assert window.hear()["id"] == 7
+        os.kill(home.process, signal.SIGKILL)
+        assert window.hear()["params"] == {"uri": uri}
 
 
 def test_a_killed_process_costs_no_answer_and_nothing_is_done_twice(home: Home) -> None:
@@ -231,11 +245,13 @@ def test_a_new_chats_note_waits_for_no_process_that_hangs(home: Home) -> None:
 def test_a_change_of_the_settings_brings_a_new_process_to_all_windows(home: Home) -> None:
     with Window(home) as window:
         old = home.process
+        window.call("conversation_log", channel="moved", messages=said("on the way"))
         (home.folder / "ctxr" / "config.toml").write_text("answer_characters = 30000\n")
         with Window(home):
             assert home.process != old
-            window.call("conversation_log", channel="moved", messages=said("hello"))
-            assert window.hear()["result"]["structuredContent"]["ok"]
+            window.call("conversation_log", channel="moved", messages=[*said("on the way"), *said("hello")])
+            logged = [window.hear()["result"]["structuredContent"]["result"] for _ in range(2)]
+    assert [(one["new_count"], one["duplicate_count"]) for one in logged] == [(1, 0), (1, 1)]
 
 
 def test_commands_say_the_same_as_in_a_process_of_their_own(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
