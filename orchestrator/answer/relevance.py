@@ -167,15 +167,25 @@ def best_channels(found: SearchResult, verdicts: Iterable[Judged]) -> list[tuple
 
 
 def confidence_in(
-    found: SearchResult, channel_number: int, scores: Sequence[float] = (), *, is_narrowed: bool = False
+    found: SearchResult,
+    channel_number: int,
+    scores: Sequence[float] = (),
+    *,
+    is_narrowed: bool = False,
+    goes_on: bool = False,
 ) -> Confidence:
-    """How sure it is that a channel answers. `scores`: those of the best channels, where it was chosen as the first."""
+    """How sure it is that a channel answers. `scores`: those of the best channels, where it was chosen as the first.
+
+    Who `goes_on` names a conversation by what it is about, in few words: one that holds them all as they
+    are spelled is no guess.
+    """
+    is_meant = found.is_called(channel_number) or (goes_on and found.speaks_of(channel_number))
     return confidence_of(
         found.evidence(channel_number),
         size=found.size(channel_number),
         near=found.near(channel_number),
         lead=lead_of(scores),
-        is_narrowed=is_narrowed or found.is_called(channel_number),
+        is_narrowed=is_narrowed or is_meant,
     )
 
 

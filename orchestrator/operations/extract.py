@@ -149,7 +149,11 @@ def _read(
     if not kept and may_guess:
         kept = _plausible(found, verdicts)
     sure = confidence_in(
-        found, row.number, [score for _, score in candidates], is_narrowed=said.is_narrowed and not is_guess
+        found,
+        row.number,
+        [score for _, score in candidates],
+        is_narrowed=said.is_narrowed and not is_guess,
+        goes_on=said.goes_on,
     )
     if not kept:
         run.recorder.explain(**outcome(verdicts))

@@ -254,7 +254,8 @@ def _trust(run: Run, data: SessionsFound) -> dict[str, Any]:
     if not best:
         return {}
     scores = [score for _, score in best]
-    sure = confidence_in(data.found.result, best[0][0], scores, is_narrowed=data.found.read.is_narrowed)
+    read = data.found.read
+    sure = confidence_in(data.found.result, best[0][0], scores, is_narrowed=read.is_narrowed, goes_on=read.goes_on)
     run.recorder.explain(confidence=sure.value)
     return {"confidence": sure.value} | ({"guess": guess(GUESS, data.found.result)} if sure is Confidence.LOW else {})
 

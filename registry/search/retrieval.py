@@ -143,6 +143,11 @@ class SearchResult:
         """Whether every word of the question stands in a channel's messages."""
         return 0 < len(self.query.words) == self.words_in(channel_number)
 
+    def speaks_of(self, channel_number: int) -> bool:
+        """Whether a channel holds every word of the question, and none only by its sound or for a typo."""
+        question = self.wordings[0]
+        return bool(question.full) and not question.typos and self.evidence(channel_number)[0].covered >= CALLED
+
     def is_called(self, channel_number: int) -> bool:
         """Whether a channel's title or nickname holds every word of the question."""
         return self.wordings[0].titles.get(channel_number, 0.0) >= CALLED

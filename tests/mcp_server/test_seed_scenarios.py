@@ -322,3 +322,21 @@ async def test_a_conversation_called_just_so_is_no_guess(cursor: Client) -> None
     searched = await ask(cursor, "search_sessions", query="gateway architecture", project="all")
     assert channels(searched)[0] == "cors"
     assert searched["confidence"] != "low"
+
+
+async def test_who_goes_on_is_sure_of_what_a_conversation_speaks_of(cursor: Client) -> None:
+    for number in range(5):
+        more = "and more of the garden " * number
+        said = (
+            f"My tax for client {number}",
+            "The return of that function is a list.",
+            f"Thanks, {more}",
+            "You are welcome.",
+        )
+        messages = [{"role": ("user", "assistant")[at % 2], "text": text} for at, text in enumerate(said)]
+        await ask(cursor, "conversation_log", channel=f"cursor_session_tax_{number}", messages=messages)
+    for tool, where in (("extract", {}), ("search_sessions", {"project": "all"})):
+        subject = "my tax return from the last chat"
+        assert (await ask(cursor, tool, query=subject, **where))["confidence"] == "low"
+        assert (await ask(cursor, tool, query=f"continue {subject}", **where))["confidence"] == "medium"
+        assert (await ask(cursor, tool, query="continue my taxx return", **where))["confidence"] == "low"
