@@ -49,7 +49,7 @@ def registry_in(folder: Path, options: argparse.Namespace) -> dict[str, str]:
 
 async def in_browser(options: argparse.Namespace, folder: Path) -> None:
     """Measure speed and access over one server."""
-    addresses = registry_in(folder, options)
+    addresses = await asyncio.to_thread(registry_in, folder, options)
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         with speed.serving(folder) as server:
