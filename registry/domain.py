@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -186,6 +186,14 @@ def _items(value: Any) -> Iterable[Any]:
         case list() | tuple():
             return value
     return ()
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """The texts in a JSON value, without the names of its fields."""
+    if isinstance(value, str):
+        yield value
+    for held in _items(value):
+        yield from texts_in(held)
 
 
 def digest_of(role: Role, text: str) -> bytes:

@@ -133,9 +133,8 @@ def beside(
     is_guess = sure is Confidence.LOW
     held = found.words_in(candidates[0][0].number)
     close = [row for row, score in further if score >= least and (not is_guess or _holds(row.number, found, held))]
-    changed = {row.channel_number for row in taking_back}
-    close = close[:PASSAGES_OF]
-    close = [row for row, _ in further if row in close or row.number in changed]
+    meant = {row.number for row in close[:PASSAGES_OF]} | {row.channel_number for row in taking_back}
+    close = [row for row, _ in further if row.number in meant]
     return {
         "candidates": [candidate(row, score, lines[row.number]) for row, score in further],
         "others": [

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from secrets import token_bytes
 from typing import Any
 
+from registry.domain import texts_in
 from registry.text.privacy.secrets import is_secret_value, mask, mask_secrets
 
 _HOME = re.compile(r"(?:/(?:home|Users)|[A-Za-z]:\\{1,2}Users)(?:/|\\{1,2})([^/\\\s\"'`:*?<>|,;)\]}]+)")
@@ -43,7 +44,7 @@ class _Cover:
         project = session.get("project_path")
         self._project = re.compile(_any_slash(project)) if project else None
         self._project_name = session.get("project_name") or "project"
-        owners = {found[1] for text in _texts([session, *messages]) for found in _HOME.finditer(text)}
+        owners = {found[1] for text in texts_in([session, *messages]) for found in _HOME.finditer(text)}
         people = {*names, *(owner for owner in owners if owner.lower() not in _NOBODY)}
         longest_first = sorted(filter(None, people), key=len, reverse=True)
         self._people = re.compile("|".join(map(_as_word, longest_first)), re.IGNORECASE) if longest_first else None
@@ -80,15 +81,3 @@ def _any_slash(path: str) -> str:
 def _as_word(name: str) -> str:
     """The name where it stands by itself; Korean particles may follow."""
     return rf"(?<![A-Za-z0-9_가-힣]){re.escape(name)}(?![A-Za-z0-9_])"
-
-
-def _texts(value: Any) -> Iterable[str]:
-    match value:
-        case str():
-            yield value
-        case Mapping():
-            for held in value.values():
-                yield from _texts(held)
-        case list() | tuple():
-            for held in value:
-                yield from _texts(held)

@@ -10,11 +10,12 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from registry.domain import texts_in
 from registry.errors import RegistryError
 from registry.text.analysis.analyzer import ANALYZER_VERSION, analyze, note_analyzed
 from registry.text.privacy.secrets import find_secrets
@@ -120,21 +121,9 @@ def _chunks(findings: Iterable[FoundSession | Skipped]) -> Iterator[Chunk]:
 def _known_of(found: list[FoundSession | Skipped]) -> Chunk:
     messages = [message for one in found if isinstance(one, FoundSession) for message in one.session.messages]
     said = dict.fromkeys(without_private(message.text) for message in messages)
-    carried = dict.fromkeys(text for message in messages for text in _texts([message.more, message.context]))
+    carried = dict.fromkeys(text for message in messages for text in texts_in([message.more, message.context]))
     clean = [text for text in {**said, **carried} if not find_secrets(text)]
     return Chunk(found, clean, {text: " ".join(analyze(text)) for text in clean if text in said})
-
-
-def _texts(value: Any) -> Iterator[str]:
-    match value:
-        case str():
-            yield value
-        case Mapping():
-            for held in value.values():
-                yield from _texts(held)
-        case list() | tuple():
-            for held in value:
-                yield from _texts(held)
 
 
 def main() -> None:

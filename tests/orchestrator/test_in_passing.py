@@ -91,10 +91,13 @@ async def test_who_goes_on_may_name_a_time_in_passing_at_every_door(
 
 
 async def test_a_folder_that_has_only_guesses_says_that_another_has_more(orchestrator: Orchestrator) -> None:
-    projects = {"/work/app": ["The token list is long", "Page it."], "/work/phone": ["Push token lost", "Refresh it."]}
+    projects = {
+        "/home/me/app": ["The token list is long", "Page it."],
+        "/home/me/phone": ["Push token lost", "Refresh it."],
+    }
     for at, (path, said) in enumerate(projects.items()):
         await log(orchestrator, f"c{at}", "2026-11-01", *said, project=path)
     asked = {"operation": "search_sessions", "query": {"text": "push token refreshing on reinstall"}}
-    for path, has_more in {"/work/app": True, "/work/phone": False}.items():
+    for path, has_more in {"/home/me/app": True, "/home/me/phone": False}.items():
         found = await orchestrator.run({**asked, "query": {**asked["query"], "project": path}})  # type: ignore[dict-item]
         assert bool(found.get("elsewhere")) is has_more, found
