@@ -92,7 +92,6 @@ def _replace(tx: WriteTransaction, doubled: Sequence[tuple[MessageRow, MessageRo
 
 
 def _rename(tx: WriteTransaction, renamed: Sequence[tuple[MessageRow, Message]]) -> None:
-    _note_requests(tx, [(row, row.payload.get("request_id")) for row, _ in renamed])
     revise(tx, [(row, _as_in_store(row, message)) for row, message in renamed])
 
 
@@ -101,11 +100,16 @@ def _id(message: Message) -> str | None:
 
 
 def _as_in_store(row: MessageRow, message: Message) -> dict[str, Any]:
-    """What the store knows of it and no hook tells counts too: the model, what it used, what was attached."""
+    """What the store knows of it and no hook tells counts too: the model, what it used, what was attached.
+
+    Who had it first, a tool maybe, stays its actor; in which request the hook sent it is kept then.
+    """
+    request = row.payload.get("request_id") if row.actor != HOOK else None
+    noted = {ALSO_IN: request} if request else {}
     return {
         "native_id": _id(message),
         "timestamp": message.timestamp or row.timestamp,
-        "payload": {**row.payload, **storable(message.more)},
+        "payload": {**noted, **row.payload, **storable(message.more)},
     }
 
 

@@ -230,6 +230,20 @@ def test_three_times_continue_is_three_times_continue_by_every_way(engine: Engin
     assert_one(chat)
 
 
+def test_a_question_asked_twice_that_a_tool_logged_first_is_taken_for_each_of_its_hooks(engine: Engine) -> None:
+    turns = (BASKET[0], Turn("hi", "They keep theirs in a cookie."), Turn("hi", "Not without the key."), BASKET[2])
+    chat = Chat(engine, turns)
+    chat.hook(0)
+    chat.read(1)
+    chat.tool(4)
+    chat.hook(1)
+    chat.read(2)
+    chat.hook(2)
+    chat.hook(3)
+    chat.read(4)
+    assert_one(chat)
+
+
 def test_writers_at_once_make_one_channel(engine: Engine) -> None:
     chat = Chat(engine, BASKET)
     for turn in range(3):
