@@ -34,9 +34,11 @@ export const ContextRegistry = async ({ directory }) => {
     },
     "experimental.chat.system.transform": async (input, output) => {
       if (!input.sessionID || output.system.some((text) => text.includes("title generator"))) return // no chat
-      if (!notes.has(input.sessionID))
-        notes.set(input.sessionID, tell("session.start", { session_id: input.sessionID, cwd: directory }))
-      const note = await notes.get(input.sessionID)
+      const asked = notes.get(input.sessionID) ?? []
+      notes.set(input.sessionID, asked)
+      const late = !(await asked.at(-1)) // on a busy machine the first answer may come too late
+      if (late && asked.length < 2) asked.push(tell("session.start", { session_id: input.sessionID, cwd: directory }))
+      const note = await asked.at(-1)
       if (note) output.system.push(note)
     },
   }

@@ -144,6 +144,26 @@ def test_what_does_not_fit_is_left_out_and_said_to_be(ctxr: Ctxr, folder: Path, 
     assert messages(ctxr) == before, "nobody said the note"
 
 
+def test_the_tools_that_were_called_are_calls_there_too(ctxr: Ctxr, folder: Path, installed: Path) -> None:
+    call = {"name": "Read File!", "params": {"file_path": "a.py"}, "result": "x" * 9_000, "status": "completed"}
+    said = [{"role": "tool", "text": "Read a.py", "tool": call}, {"role": "assistant", "text": "It is long."}]
+    talk = {"channel": "calls", "messages": [{"role": "user", "text": "Look into a.py"}, *said]}
+    assert ctxr("log", "-", given=talk).exit_code == 0
+
+    def written(*more: str) -> list[dict[str, Any]]:
+        done = ctxr("resume", "calls", "--in", "codex", "--folder", str(folder), "--json", *more)
+        lines = map(json.loads, Path(json.loads(done.output)["path"]).read_text().splitlines())
+        return [line["payload"] for line in lines if line["type"] == "response_item"]
+
+    question, asked, told, answer = written()
+    assert (asked["name"], json.loads(asked["arguments"])) == ("Read_File_", {"file_path": "a.py"})
+    assert told["call_id"] == asked["call_id"]
+    assert len(told["output"]) < 4_100, "its beginning and its end"
+    assert [part["content"][0]["text"] for part in (question, answer)] == ["Look into a.py", "It is long."]
+    question, answer = written("--max-tokens", "100")
+    assert answer["content"][0]["text"].startswith("[Read a.py]"), "where there is no room, a line of it"
+
+
 def test_a_trial_writes_nothing(ctxr: Ctxr, folder: Path, installed: Path) -> None:
     assert not Path(resume(ctxr, "codex", folder, "--dry-run")["path"]).exists()
 
