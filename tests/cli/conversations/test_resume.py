@@ -191,7 +191,9 @@ def test_a_client_whose_files_we_do_not_know_gets_none(ctxr: Ctxr, folder: Path,
     assert not list((installed.parent / ".codex").glob("**/*.jsonl"))
 
 
-def test_a_session_of_the_client_s_own_is_just_opened(ctxr: Ctxr, folder: Path, installed: Path) -> None:
+def test_a_session_of_the_client_s_own_is_just_opened_while_the_client_has_it(
+    ctxr: Ctxr, folder: Path, installed: Path
+) -> None:
     written = resume(ctxr, "claude-code", folder)
     Path(written["path"]).rename(folder.parent / "kept.jsonl")
     with closing(sqlite3.connect(folder.parent / "ctxr" / "registry.db")) as registry, registry:
@@ -202,3 +204,10 @@ def test_a_session_of_the_client_s_own_is_just_opened(ctxr: Ctxr, folder: Path, 
     opened = json.loads(ctxr("resume", written["session_id"], "--in", "claude-code", "--json").output)
     assert opened["command"] == ["claude", "--resume", written["session_id"]]
     assert "path" not in opened
+    own.unlink()
+    anew = json.loads(ctxr("resume", written["session_id"], "--in", "claude-code", "--json").output)
+    assert "배송을" in Path(anew["path"]).read_text(), "the client deleted it, the registry has it"
+    assert anew["command"] == ["claude", "--resume", anew["session_id"]]
+    sessions = len(json.loads(ctxr("list", "--json").output)["sessions"])
+    assert ctxr("sync").exit_code == 0
+    assert len(json.loads(ctxr("list", "--json").output)["sessions"]) == sessions
