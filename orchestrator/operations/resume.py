@@ -104,12 +104,17 @@ def write_session(tx: WriteTransaction, run: Run, request: ResumeRequest, state:
     result = dict(state["result"])
     files = result.pop("files", {})
     if request.query.undo:
-        return _undone(tx, result, files)
+        return _undone(tx, state["data"], result, files)
     if request.query.dry_run or not files:
         return result
     add_alias(tx, result["session_id"], state["data"].row.number)
     digests = {path: _digest(text.encode()) for path, text in files.items()}
-    metadata = {"client": request.query.client, "session_id": result["session_id"], "files": digests}
+    metadata = {
+        "client": request.query.client,
+        "session_id": result["session_id"],
+        "files": digests,
+        "is_imported": "before" in result,
+    }
     save_result(
         tx,
         new_id("ext"),
@@ -126,7 +131,10 @@ def write_session(tx: WriteTransaction, run: Run, request: ResumeRequest, state:
     return result
 
 
-def _undone(tx: WriteTransaction, result: dict[str, Any], files: dict[str, str]) -> dict[str, Any]:
+def _undone(tx: WriteTransaction, data: Resumable, result: dict[str, Any], files: dict[str, str]) -> dict[str, Any]:
+    client, session_id = result["client"], result["session_id"]
+    if data.written and data.written.get("is_imported") and session_id in keys_of_channel(tx, data.row.number, client):
+        raise InvalidRequest("The client has taken the session in; it stays there.", f"{client}: {session_id}")
     grown = [
         path for path, digest in files.items() if os.path.exists(path) and _digest(Path(path).read_bytes()) != digest
     ]

@@ -12,6 +12,7 @@ import pytest
 
 from registry.domain import format_time, now
 from tests.cli.conftest import Ctxr
+from tests.sources.opencode import opencode_files
 
 TALK = {
     "channel": "cursor_session_payments",
@@ -130,6 +131,19 @@ def test_opencode_gets_a_document_that_it_imports(ctxr: Ctxr, folder: Path, inst
     ids = [message["info"]["id"] for message in document["messages"]]
     assert ids == sorted(ids), "the client sorts by them"
     assert document["messages"][0]["info"]["model"] == {"providerID": "anthropic", "modelID": "claude-sonnet-4-6"}
+
+
+def test_what_opencode_has_taken_in_is_not_taken_back(
+    ctxr: Ctxr, folder: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session_id = resume(ctxr, "opencode", folder)["session_id"]
+    store = folder.parent / "data" / "opencode"
+    monkeypatch.setattr(opencode_files.Dialogue, "session", session_id)
+    opencode_files.write_database(store, opencode_files.working_dialogue())
+    assert ctxr("sync").exit_code == 0
+    refused = ctxr("resume", "cursor_session_payments", "--in", "opencode", "--undo")
+    assert refused.exit_code == 2
+    assert "taken the session in" in refused.output
 
 
 def test_what_does_not_fit_is_left_out_and_said_to_be(ctxr: Ctxr, folder: Path, installed: Path) -> None:
