@@ -54,6 +54,8 @@ def _turns(stored: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, An
     """Each question with what follows it; what stands before the first question cannot go along."""
     turn: list[Mapping[str, Any]] = []
     for message in stored:
+        if message["payload"].get("superseded"):
+            continue
         if message["role"] == Role.USER and message["text"].strip():
             if turn:
                 yield turn

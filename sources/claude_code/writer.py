@@ -65,7 +65,7 @@ def _records_of(said: Said) -> Iterator[dict[str, Any]]:
         yield {"role": "user", "content": said.text}
         return
     calls = called(said, _TOOLS, "toolu_")
-    blocks = [{"type": "text", "text": said.text}] if said.text else []
+    blocks: list[dict[str, Any]] = [{"type": "text", "text": said.text}] if said.text else []
     blocks += [{"type": "tool_use", "id": id_, "name": call.name, "input": call.params} for id_, call in calls]
     answer = {
         "id": f"msg_{uuid4().hex[:24]}",

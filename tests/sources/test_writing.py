@@ -51,9 +51,9 @@ def places(tmp_path: Path) -> Places:
 @pytest.mark.parametrize("client", OWN)
 def test_a_client_finds_the_calls_of_another_as_its_own(client: str, places: Places, tmp_path: Path) -> None:
     writer = WRITERS[client]
-    for path, text in writer.write(TALK, writer.tested, places, tmp_path).files.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+    for file, text in writer.write(TALK, writer.tested, places, tmp_path).files.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
     reader = next(reader for reader in READERS if reader.name == client)
     [store] = reader.find(places)
     [session] = [each.session for each in found(reader, store)]

@@ -158,9 +158,12 @@ def test_what_does_not_fit_is_left_out_and_said_to_be(ctxr: Ctxr, folder: Path, 
     assert messages(ctxr) == before, "nobody said the note"
 
 
-def test_the_tools_that_were_called_are_calls_there_too(ctxr: Ctxr, folder: Path, installed: Path) -> None:
+def test_the_tools_that_were_called_are_calls_there_too_and_what_was_replaced_stays(
+    ctxr: Ctxr, folder: Path, installed: Path
+) -> None:
     call = {"name": "Read File!", "params": {"file_path": "a.py"}, "result": "x" * 9_000, "status": "completed"}
     said = [{"role": "tool", "text": "Read a.py", "tool": call}, {"role": "assistant", "text": "It is long."}]
+    said.append({"role": "assistant", "text": "It is short.", "superseded": True})
     talk = {"channel": "calls", "messages": [{"role": "user", "text": "Look into a.py"}, *said]}
     assert ctxr("log", "-", given=talk).exit_code == 0
 
