@@ -61,7 +61,8 @@ def apply(change: Rewrite) -> Path | None:
         raise StorageError(f"{change.file} was changed by another program.", "Nothing was written. Try again.")
     file = change.file.resolve()  # dotfiles are often links
     try:
-        copy = _copy(file) if change.before is not None and not change.is_private else None
+        is_ours_alone = change.before is None or change.after is None
+        copy = None if is_ours_alone or change.is_private else _copy(file)
         if change.after is None:
             file.unlink()
         else:

@@ -34,9 +34,9 @@ def drop_table(text: str, path: Sequence[str]) -> str:
     end = next(foreign, len(lines))
     while end > start + 1 and lines[end - 1].lstrip().startswith(("#", "\n", "\r\n")):
         end -= 1  # a comment before the next table belongs to that
-    head = "".join(lines[:start])
-    head = head[:-2] if head.endswith("\r\n") else head.removesuffix("\n")
-    return _checked(text, drop_table(head + "".join(lines[end:]), path), path)
+    if start and (end == len(lines) or not lines[start - 1].strip()):  # the line that was put before it
+        lines[start - 1] = lines[start - 1].removesuffix("\n").removesuffix("\r")
+    return _checked(text, drop_table("".join(lines[:start] + lines[end:]), path), path)
 
 
 def has_table(text: str, path: Sequence[str], table: Mapping[str, Any]) -> bool:

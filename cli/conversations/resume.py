@@ -62,8 +62,9 @@ def _lines(result: dict[str, Any]) -> list[str]:
 
 def _open(result: dict[str, Any]) -> None:
     """The client takes this process's place in the terminal."""
+    place = {**os.environ, "PWD": result["folder"]}  # OpenCode believes it, not where it stands
     for step in ("before", "command"):
         if step in result:
-            done = subprocess.run(result[step], cwd=result["folder"], check=False)  # noqa: S603, the writer's command
+            done = subprocess.run(result[step], cwd=result["folder"], env=place, check=False)  # noqa: S603, the writer's
             if done.returncode:
                 raise click.exceptions.Exit(done.returncode)

@@ -32,7 +32,7 @@ function start(program, args, env = {}) {
   return child;
 }
 
-async function until(what, holds, seconds = 90) {
+async function until(what, holds, seconds = 300) {
   for (const end = Date.now() + seconds * 1000; Date.now() < end; await new Promise((later) => setTimeout(later, 250))) {
     const value = await Promise.resolve(holds()).catch(() => undefined);
     if (value) return value;

@@ -2,44 +2,50 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from dataclasses import dataclass, replace
 from typing import Any
 
 from orchestrator.answer.size import tokens_in, within
 from orchestrator.answer.where_it_stands import where_it_stands
-from registry.domain import Message, Role, parse_time, preview_of
+from registry.domain import Role, parse_time, preview_of
 from registry.ingest.own_calls import NOTE
+from sources.kit.drafts import FAILED, REJECTED, readable, shortened
+from sources.writing import Call, Said
 
 TOOL_WIDTH = 300
-"""Characters of a tool call, which goes along as a line of the answer."""
+"""Characters of a tool call that goes along as a line of the answer."""
+_NO_NAME = re.compile(r"[^A-Za-z0-9_-]+")
+_LONGEST_NAME = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
     """What goes along, oldest first, and how many messages of the conversation do not."""
 
-    messages: list[Message]
+    messages: list[Said]
     left_out: int
 
 
 def take_along(stored: Sequence[Mapping[str, Any]], last: int | None, max_tokens: int, origin: str) -> Taken:
     """The last turns that fit, each whole; if not all fit, a note before them says what the rest came to.
 
-    `stored`: all messages in order. `origin`: what is said of where the conversation comes from.
+    Only a last turn that is too long by itself is cut; its tools then go along as lines. `stored`: all messages in
+    order. `origin`: what is said of where the conversation comes from.
     """
     turns = list(_turns(stored))
-    kept: list[list[Mapping[str, Any]]] = []
+    kept: list[list[Said]] = []
     room = max_tokens
     for turn in reversed(turns[-last:] if last else turns):
-        room -= sum(tokens_in(message["text"]) for message in turn)
+        said = list(_spoken(turn))
+        room -= sum(map(_tokens, said))
         if room < 0 and kept:
             break
-        kept.insert(0, turn)
-    count = sum(len(turn) for turn in kept)
-    messages = [message for turn in kept for message in _spoken(turn, max_tokens)]
-    left_out = sum(len(turn) for turn in turns) - count
+        kept.insert(0, said if room >= 0 else _in_words_alone(turn, max_tokens))
+    messages = [message for said in kept for message in said]
+    left_out = sum(map(len, turns[: len(turns) - len(kept)]))
     note = [_note(stored, left_out, origin, messages[0])] if left_out and messages else []
     return Taken([*note, *messages], left_out)
 
@@ -48,6 +54,8 @@ def _turns(stored: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, An
     """Each question with what follows it; what stands before the first question cannot go along."""
     turn: list[Mapping[str, Any]] = []
     for message in stored:
+        if message["payload"].get("superseded"):
+            continue
         if message["role"] == Role.USER and message["text"].strip():
             if turn:
                 yield turn
@@ -58,24 +66,72 @@ def _turns(stored: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, An
         yield turn
 
 
-def _spoken(turn: Sequence[Mapping[str, Any]], max_tokens: int) -> Iterator[Message]:
-    """The question, and its answer as one message: clients want them in turn."""
-    for is_question, group in groupby(turn, lambda message: message["role"] == Role.USER):
-        parts = list(group)
-        text = "\n\n".join(map(_text, parts))
-        role = Role.USER if is_question else Role.ASSISTANT
-        yield Message(role, within(text, max_tokens), parse_time(parts[0]["timestamp"]))
+def _spoken(turn: Sequence[Mapping[str, Any]]) -> Iterator[Said]:
+    """The question, and its answer in parts: what was said, and the tools that were called then."""
+    question, *answer = turn
+    yield Said(Role.USER, question["text"], parse_time(question["timestamp"]))
+    part: Said | None = None
+    for message in answer:
+        call = _call(message)
+        if part is None or (part.calls and call is None):
+            if part:
+                yield part
+            part = Said(Role.ASSISTANT, "", parse_time(message["timestamp"]))
+        if call:
+            part = replace(part, calls=(*part.calls, call))
+        else:
+            part = replace(part, text="\n\n".join(filter(None, (part.text, _text(message)))))
+    if part:
+        yield part
+
+
+def _in_words_alone(turn: Sequence[Mapping[str, Any]], max_tokens: int) -> list[Said]:
+    """The question and its answer as one text each, as much of both as fits."""
+    question, *answer = turn
+    told = [(Role.USER, question["text"], question)]
+    if answer:
+        told.append((Role.ASSISTANT, "\n\n".join(map(_text, answer)), answer[0]))
+    return [Said(role, within(text, max_tokens), parse_time(first["timestamp"])) for role, text, first in told]
 
 
 def _text(message: Mapping[str, Any]) -> str:
     return f"[{preview_of(message['text'], TOOL_WIDTH)}]" if message["role"] == Role.TOOL else str(message["text"])
 
 
-def _note(stored: Sequence[Mapping[str, Any]], left_out: int, origin: str, first: Message) -> Message:
+def _call(message: Mapping[str, Any]) -> Call | None:
+    """The tool's call, if it is told in parts and not only as a text."""
+    tool = message.get("tool")
+    name = _NO_NAME.sub("_", str(tool.get("name") or "")) if isinstance(tool, Mapping) else ""
+    if not isinstance(tool, Mapping) or not name:
+        return None
+    params = _brief(tool.get("params") or {})
+    result = shortened(readable(tool.get("result"))) or "(nothing was kept of the result)"
+    failed = tool.get("status") in (FAILED, REJECTED)
+    return Call(name[:_LONGEST_NAME], params if isinstance(params, dict) else {"input": params}, result, failed)
+
+
+def _brief(value: Any) -> Any:
+    """The same with the middle of long texts left out."""
+    match value:
+        case str():
+            return shortened(value)
+        case Mapping():
+            return {name: _brief(held) for name, held in value.items()}
+        case list():
+            return [_brief(held) for held in value]
+    return value
+
+
+def _tokens(said: Said) -> int:
+    calls = (call.result + json.dumps(call.params, ensure_ascii=False, default=str) for call in said.calls)
+    return tokens_in(said.text) + sum(map(tokens_in, calls))
+
+
+def _note(stored: Sequence[Mapping[str, Any]], left_out: int, origin: str, first: Said) -> Said:
     stands = where_it_stands(stored)
     said = [f"- {name.replace('_', ' ')}: {_in_words(value)}" for name, value in stands.items()]
     lines = [f"{NOTE} {origin} {left_out} earlier messages are left out here; the tool extract has them.", *said]
-    return Message(Role.USER, "\n".join(lines), first.timestamp)
+    return Said(Role.USER, "\n".join(lines), first.timestamp)
 
 
 def _in_words(value: object) -> str:

@@ -20,6 +20,7 @@ from orchestrator.requests import ResumeRequest
 from orchestrator.state import Run, State, Steps
 from registry.domain import new_id, now, preview_of
 from registry.errors import InvalidRequest, NotFound, StorageError
+from registry.storage.client_stores import keys_of_channel
 from registry.storage.conversations.aliases import add_alias, drop_alias
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import messages_of
@@ -28,12 +29,15 @@ from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.records.extract_results import drop_result, latest_result, save_result
 from sources.base import Places
 from sources.clients import CLIENTS
+from sources.purging import gone
 from sources.writers import WRITERS
 from sources.writing import Carried, Writer, Written
 
 KIND = "resume"
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
 _ANSWERS_WITHIN_S = 20
+_TELLS_APART = 8
+"""So many characters of a session's id stand in the names of all clients' files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,8 @@ class Resumable:
     row: ChannelRow
     messages: list[MessageDict]
     written: dict[str, Any] | None
+    own_keys: list[str]
+    """Under which the client's own store has the session."""
 
 
 def find_conversation(tx: ReadTransaction, run: Run, request: ResumeRequest) -> Resumable:
@@ -56,11 +62,13 @@ def find_conversation(tx: ReadTransaction, run: Run, request: ResumeRequest) -> 
         [] if query.undo else [message_dict(message) for message in messages_of(tx, row.number, limit=EVERYTHING)]
     )
     run.recorder.explain(channel=row.name, candidates=len(messages))
-    return Resumable(row, messages, written)
+    beginning = (row.session_id or row.name)[:_TELLS_APART]
+    own_keys = [key for key in keys_of_channel(tx, row.number, query.client) if beginning in key]
+    return Resumable(row, messages, written, own_keys)
 
 
 async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dict[str, Any]:
-    """The new session's files, not yet written; of a session of the client's own just the command that opens it."""
+    """The new session's files, not yet written; of a session that the client itself still has, the command alone."""
     query, row = request.query, data.row
     writer = _writer(query.client)
     about = {"channel": row.name, "client": query.client, "title": row.title}
@@ -70,7 +78,8 @@ async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dic
         return {**about, **{name: data.written[name] for name in ("id", "session_id", "files")}}
     places, drafts = _machine(run)
     folder = _folder(query, row)
-    if row.source == query.client and row.session_id:
+    is_deleted = 0 < len(data.own_keys) == await asyncio.to_thread(gone, data.own_keys)
+    if row.source == query.client and row.session_id and not is_deleted:
         run.recorder.explain(by="the client's own session")
         return {**about, "session_id": row.session_id, "folder": folder, "command": list(writer.opens(row.session_id))}
     version = await asyncio.to_thread(_version, writer)
@@ -95,12 +104,17 @@ def write_session(tx: WriteTransaction, run: Run, request: ResumeRequest, state:
     result = dict(state["result"])
     files = result.pop("files", {})
     if request.query.undo:
-        return _undone(tx, result, files)
+        return _undone(tx, state["data"], result, files)
     if request.query.dry_run or not files:
         return result
     add_alias(tx, result["session_id"], state["data"].row.number)
     digests = {path: _digest(text.encode()) for path, text in files.items()}
-    metadata = {"client": request.query.client, "session_id": result["session_id"], "files": digests}
+    metadata = {
+        "client": request.query.client,
+        "session_id": result["session_id"],
+        "files": digests,
+        "is_imported": "before" in result,
+    }
     save_result(
         tx,
         new_id("ext"),
@@ -117,7 +131,10 @@ def write_session(tx: WriteTransaction, run: Run, request: ResumeRequest, state:
     return result
 
 
-def _undone(tx: WriteTransaction, result: dict[str, Any], files: dict[str, str]) -> dict[str, Any]:
+def _undone(tx: WriteTransaction, data: Resumable, result: dict[str, Any], files: dict[str, str]) -> dict[str, Any]:
+    client, session_id = result["client"], result["session_id"]
+    if data.written and data.written.get("is_imported") and session_id in keys_of_channel(tx, data.row.number, client):
+        raise InvalidRequest("The client has taken the session in; it stays there.", f"{client}: {session_id}")
     grown = [
         path for path, digest in files.items() if os.path.exists(path) and _digest(Path(path).read_bytes()) != digest
     ]

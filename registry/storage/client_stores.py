@@ -48,6 +48,14 @@ def conversations_read(tx: ReadTransaction) -> dict[tuple[str, str], list[str]]:
     return found
 
 
+def keys_of_channel(tx: ReadTransaction, number: int, source: str) -> list[str]:
+    """The keys of a client's sessions that became this conversation."""
+    query = select(store_session.c.key).where(
+        store_session.c.channel_number == number, store_session.c.source == source
+    )
+    return list(tx.execute(query).scalars())
+
+
 @dataclass(frozen=True, slots=True)
 class SeenSession:
     """A session that was read, and the channel it became, if there was a conversation in it."""

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from registry.domain import Message, Role
+from registry.domain import Role
 from sources.base import Places
 from sources.claude_code.client import CLAUDE_CODE
-from sources.writing import Carried, Written, lines, stamped
+from sources.writing import Call, Carried, Said, Toolbox, Written, called, lines, stamped
+
+_TOOLS = Toolbox(read=("Read", "file_path"), run=("Bash", "command"))
 
 
 class ClaudeCodeWriter:
@@ -38,34 +40,45 @@ class ClaudeCodeWriter:
 
 def _records(talk: Carried, session_id: str, version: str) -> Iterator[dict[str, Any]]:
     parent = None
-    for message, time in stamped(talk.messages):
-        uuid = str(uuid4())
-        yield {
-            "parentUuid": parent,
-            "isSidechain": False,
-            "userType": "external",
-            "cwd": talk.folder,
-            "sessionId": session_id,
-            "version": version,
-            "gitBranch": "",
-            "type": str(message.role),
-            "message": _said(message),
-            "uuid": uuid,
-            "timestamp": time,
-        }
-        parent = uuid
+    for said, time in stamped(talk.messages):
+        for message in _records_of(said):
+            uuid = str(uuid4())
+            yield {
+                "parentUuid": parent,
+                "isSidechain": False,
+                "userType": "external",
+                "cwd": talk.folder,
+                "sessionId": session_id,
+                "version": version,
+                "gitBranch": "",
+                "type": message["role"],
+                "message": message,
+                "uuid": uuid,
+                "timestamp": time,
+            }
+            parent = uuid
 
 
-def _said(message: Message) -> dict[str, Any]:
-    if message.role is Role.USER:
-        return {"role": "user", "content": message.text}
-    return {
+def _records_of(said: Said) -> Iterator[dict[str, Any]]:
+    """A record for each block, those of one answer under one id, then one for each result."""
+    if said.role is Role.USER:
+        yield {"role": "user", "content": said.text}
+        return
+    calls = called(said, _TOOLS, "toolu_")
+    blocks: list[dict[str, Any]] = [{"type": "text", "text": said.text}] if said.text else []
+    blocks += [{"type": "tool_use", "id": id_, "name": call.name, "input": call.params} for id_, call in calls]
+    answer = {
         "id": f"msg_{uuid4().hex[:24]}",
         "type": "message",
         "role": "assistant",
-        "model": message.more.get("model") or "unknown",
-        "content": [{"type": "text", "text": message.text}],
-        "stop_reason": "end_turn",
+        "model": "unknown",
+        "stop_reason": "tool_use" if calls else "end_turn",
         "stop_sequence": None,
         "usage": {"input_tokens": 0, "output_tokens": 0},
     }
+    yield from ({**answer, "content": [block]} for block in blocks)
+    yield from ({"role": "user", "content": [_result(id_, call)]} for id_, call in calls)
+
+
+def _result(id_: str, call: Call) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": id_, "content": call.result, "is_error": call.failed}

@@ -10,7 +10,7 @@ from sources.kit.jsonl import Record, mapping, string
 IGNORED_RESPONSES = ("ghost_snapshot", "compaction", "compaction_summary", "image_generation_call", "other")
 IGNORED_ITEMS = ("Extension", "SubAgentActivity", "ImageView", "Sleep")
 IGNORED_EVENTS = (
-    *("token_count", "task_started", "task_complete", "turn_started", "turn_complete", "context_compacted"),
+    *("task_started", "task_complete", "turn_started", "turn_complete", "context_compacted"),
     *("exec_command_begin", "exec_command_output_delta", "patch_apply_begin", "mcp_tool_call_begin", "item_started"),
     *("web_search_begin", "web_search_end", "view_image_tool_call", "agent_reasoning_section_break", "turn_diff"),
     *("agent_reasoning_raw_content", "background_event", "stream_error", "plan_update", "thread_settings_applied"),

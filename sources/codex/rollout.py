@@ -17,6 +17,12 @@ from sources.kit.drafts import Draft
 from sources.kit.jsonl import Record, items, mapping, string
 
 TITLE_WIDTH = 80
+_USAGE = {
+    "input_tokens": "input_tokens",
+    "output_tokens": "output_tokens",
+    "cached_input_tokens": "cache_read_input_tokens",
+    "reasoning_output_tokens": "reasoning_tokens",
+}
 
 
 @dataclass(slots=True)
@@ -40,6 +46,9 @@ class Rollout:
     _is_copy: bool = False
     _model: str = ""
     _at: datetime | None = None
+    _total: object = None
+    _usage: Counter[str] = field(default_factory=Counter)
+    _counted_to: int = 0
 
     def read(self, record: Record) -> None:
         """Take in one record; what is not understood is counted in `unknown`."""
@@ -151,6 +160,22 @@ class Rollout:
     def _renamed(self, payload: Record) -> None:
         self.name = string(payload.get("thread_name")) or self.name
 
+    def _counted(self, payload: Record) -> None:
+        """What a response has cost stands behind it; of one that only called tools, it counts for the next answer."""
+        info = mapping(payload.get("info"))
+        told, total = mapping(info.get("last_token_usage")), info.get("total_token_usage")
+        if not total or total == self._total:
+            return  # only the account's limits are new
+        self._total = total
+        self._usage.update({ours: told[kind] for kind, ours in _USAGE.items() if isinstance(told.get(kind), int)})
+        since = (each for each in self._entries[self._counted_to :] if each.draft.role is Role.ASSISTANT)
+        answers = {each.layer: each.draft for each in since}
+        for draft in answers.values():
+            draft.more["usage"] = dict(self._usage)
+        if answers:
+            self._usage.clear()
+        self._counted_to = len(self._entries)
+
     def _failed(self, payload: Record) -> None:
         self._put(Draft(Role.ERROR, [string(payload.get("message")) or "error"], self._at), Layer.ALONE)
 
@@ -258,6 +283,7 @@ _EVENTS: dict[str, Callable[[Rollout, Record], None]] = {
     "item_completed": Rollout._item,
     "thread_rolled_back": Rollout._rolled_back,
     "thread_name_updated": Rollout._renamed,
+    "token_count": Rollout._counted,
     "error": Rollout._failed,
     "turn_aborted": Rollout._aborted,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,12 +10,13 @@ from secrets import token_bytes
 from typing import Any
 from uuid import UUID
 
-from registry.domain import Message, Role, format_time, now
+from registry.domain import Role, format_time, now
 from sources.base import Places
 from sources.codex.client import CODEX
-from sources.writing import Carried, Written, lines, stamped
+from sources.writing import Carried, Said, Toolbox, Written, called, lines, stamped
 
 _CONTENT = {Role.USER: ("input_text", "user_message"), Role.ASSISTANT: ("output_text", "agent_message")}
+_TOOLS = Toolbox(read=("read_file", "path"), run=("shell_command", "command"))
 
 
 class CodexWriter:
@@ -48,11 +50,20 @@ class CodexWriter:
         return Written(session_id, path, {path: lines(records)}, self.opens(session_id))
 
 
-def _records(message: Message, at: str) -> Iterator[dict[str, Any]]:
+def _records(message: Said, at: str) -> Iterator[dict[str, Any]]:
     content, event = _CONTENT[message.role]
-    said = {"type": "message", "role": str(message.role), "content": [{"type": content, "text": message.text}]}
-    yield {"timestamp": at, "type": "response_item", "payload": said}
-    yield {"timestamp": at, "type": "event_msg", "payload": {"type": event, "message": message.text}}
+    if message.text:
+        said = {"type": "message", "role": str(message.role), "content": [{"type": content, "text": message.text}]}
+        yield {"timestamp": at, "type": "response_item", "payload": said}
+        yield {"timestamp": at, "type": "event_msg", "payload": {"type": event, "message": message.text}}
+    calls = called(message, _TOOLS)
+    for id_, call in calls:
+        arguments = json.dumps(call.params, ensure_ascii=False)
+        asked = {"type": "function_call", "name": call.name, "arguments": arguments, "call_id": id_}
+        yield {"timestamp": at, "type": "response_item", "payload": asked}
+    for id_, call in calls:
+        told = {"type": "function_call_output", "call_id": id_, "output": call.result}
+        yield {"timestamp": at, "type": "response_item", "payload": told}
 
 
 def _uuid7() -> UUID:

@@ -11,7 +11,9 @@ from uuid import uuid4
 from registry.domain import Role, format_time, now
 from sources.base import Places
 from sources.copilot.client import COPILOT_CLI
-from sources.writing import Carried, Written, lines, stamped
+from sources.writing import Carried, Said, Toolbox, Written, called, lines, stamped
+
+_TOOLS = Toolbox(read=("view", "path"), run=("bash", "command"))
 
 
 class CopilotCliWriter:
@@ -57,9 +59,20 @@ def _events(talk: Carried, session_id: str, version: str, began: str) -> Iterato
             yield "user.message", at, {**said, "messageId": str(uuid4())}
         else:
             yield "assistant.turn_start", at, {"turnId": str(turn)}
-            said = {"content": message.text, "toolRequests": [], "messageId": str(uuid4())}
-            yield "assistant.message", at, {**said, "turnId": str(turn)}
+            yield from ((kind, at, {**data, "turnId": str(turn)}) for kind, data in _answer(message))
             yield "assistant.turn_end", at, {"turnId": str(turn)}
+
+
+def _answer(message: Said) -> Iterator[tuple[str, dict[str, Any]]]:
+    calls = called(message, _TOOLS)
+    asked = [
+        {"toolCallId": id_, "name": call.name, "arguments": call.params, "type": "function"} for id_, call in calls
+    ]
+    yield "assistant.message", {"content": message.text, "toolRequests": asked, "messageId": str(uuid4())}
+    for id_, call in calls:
+        yield "tool.execution_start", {"toolCallId": id_, "toolName": call.name, "arguments": call.params}
+        told = {"error": {"message": call.result}} if call.failed else {"result": {"content": call.result}}
+        yield "tool.execution_complete", {"toolCallId": id_, "success": not call.failed, **told}
 
 
 def _chained(events: Iterator[tuple[str, str, dict[str, Any]]]) -> Iterator[dict[str, Any]]:

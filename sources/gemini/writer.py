@@ -15,7 +15,9 @@ from sources.gemini.client import GEMINI_CLI
 from sources.kit.files import small_text
 from sources.kit.jsonl import mapping, string
 from sources.kit.loose_json import read_json
-from sources.writing import Carried, Written, lines, stamped
+from sources.writing import Call, Carried, Toolbox, Written, called, lines, stamped
+
+_TOOLS = Toolbox(read=("read_file", "file_path"), run=("run_shell_command", "command"))
 
 
 class GeminiWriter:
@@ -40,7 +42,9 @@ class GeminiWriter:
             raise InvalidRequest(
                 "Gemini CLI doesn't know this folder yet.", f"Start gemini once in {talk.folder}, then try again"
             )
-        path = home / "tmp" / slot / "chats" / f"session-{here:%Y-%m-%dT%H-%M}-{session_id[:8]}.jsonl"
+        # Not the session's own beginning at the end of the name: of a session that was taken up again, version 0.61
+        # removes every file named so at its next start.
+        path = home / "tmp" / slot / "chats" / f"session-{here:%Y-%m-%dT%H-%M}-{uuid4().hex[:8]}.jsonl"
         header = {
             "sessionId": session_id,
             "projectHash": sha256(talk.folder.encode()).hexdigest(),
@@ -55,4 +59,21 @@ def _records(talk: Carried) -> Iterator[dict[str, Any]]:
     for message, at in stamped(talk.messages):
         is_question = message.role is Role.USER
         content: Any = [{"text": message.text}] if is_question else message.text
-        yield {"id": str(uuid4()), "timestamp": at, "type": "user" if is_question else "gemini", "content": content}
+        said = {"id": str(uuid4()), "timestamp": at, "type": "user" if is_question else "gemini", "content": content}
+        calls = [_called(id_, call, at) for id_, call in called(message, _TOOLS)]
+        yield {**said, "toolCalls": calls} if calls else said
+
+
+def _called(id_: str, call: Call, at: str) -> dict[str, Any]:
+    told = {"error" if call.failed else "output": call.result}
+    return {
+        "id": id_,
+        "name": call.name,
+        "args": call.params,
+        "result": [{"functionResponse": {"id": id_, "name": call.name, "response": told}}],
+        "status": "error" if call.failed else "success",
+        "timestamp": at,
+        "resultDisplay": call.result,
+        "displayName": call.name,
+        "description": "",
+    }

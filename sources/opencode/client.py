@@ -27,16 +27,22 @@ const tell = (event, payload) =>
 
 export const ContextRegistry = async ({ directory }) => {
   const notes = new Map()
+  const ask = (id) => {
+    const told = tell("session.start", { session_id: id, cwd: directory })
+    notes.set(id, [...(notes.get(id) ?? []), told])
+  }
   return {
     event: async ({ event }) => {
+      if (event.type === "session.created" && !event.properties.info.parentID) ask(event.properties.info.id)
       if (event.type !== "session.idle") return
       await tell(event.type, { session_id: event.properties.sessionID, cwd: directory })
     },
     "experimental.chat.system.transform": async (input, output) => {
-      if (!input.sessionID || output.system.some((text) => text.includes("title generator"))) return // no chat
-      if (!notes.has(input.sessionID))
-        notes.set(input.sessionID, tell("session.start", { session_id: input.sessionID, cwd: directory }))
-      const note = await notes.get(input.sessionID)
+      const id = input.sessionID
+      if (!id || output.system.some((text) => text.includes("title generator"))) return // no chat
+      const late = !(await notes.get(id)?.at(-1)) // on a busy machine the first answer may come too late
+      if (late && (notes.get(id) ?? []).length < 2) ask(id)
+      const note = await notes.get(id).at(-1)
       if (note) output.system.push(note)
     },
   }

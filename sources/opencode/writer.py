@@ -10,17 +10,18 @@ from pathlib import Path
 from string import ascii_letters, digits
 from typing import Any
 
-from registry.domain import Message, Role, now
+from registry.domain import Role, now
 from registry.errors import InvalidRequest
 from sources.base import Places
 from sources.kit.files import small_text
 from sources.kit.jsonl import Record, items, mapping, string
 from sources.kit.loose_json import read_json
 from sources.opencode.client import OPENCODE
-from sources.writing import Carried, Written, times_of
+from sources.writing import Call, Carried, Said, Toolbox, Written, called, times_of
 
 _LETTERS = digits + ascii_letters
 _NO_TOKENS = {"input": 0, "output": 0, "reasoning": 0, "cache": {"read": 0, "write": 0}}
+_TOOLS = Toolbox(read=("read", "filePath"), run=("bash", "command"))
 
 
 class OpenCodeWriter:
@@ -83,11 +84,25 @@ def _messages(
         if message.role is Role.USER:
             question = message_id
         info = {**_about(message, at, talk.folder, question, model), "id": message_id, "sessionID": session_id}
-        part = {"id": ids.new("prt"), "sessionID": session_id, "messageID": message_id}
-        yield {"info": info, "parts": [{**part, "type": "text", "text": message.text}]}
+        part = {"sessionID": session_id, "messageID": message_id}
+        yield {"info": info, "parts": [{"id": ids.new("prt"), **part, **told} for told in _parts(message, at)]}
 
 
-def _about(message: Message, at: int, folder: str, question: str, model: dict[str, str]) -> dict[str, Any]:
+def _parts(message: Said, at: int) -> Iterator[dict[str, Any]]:
+    if message.text:
+        yield {"type": "text", "text": message.text}
+    for id_, call in called(message, _TOOLS):
+        yield {"type": "tool", "callID": id_, "tool": call.name, "state": _state(call, at)}
+
+
+def _state(call: Call, at: int) -> dict[str, Any]:
+    common = {"input": call.params, "time": {"start": at, "end": at}}
+    if call.failed:
+        return {"status": "error", "error": call.result, **common}
+    return {"status": "completed", "output": call.result, "title": call.name, "metadata": {}, **common}
+
+
+def _about(message: Said, at: int, folder: str, question: str, model: dict[str, str]) -> dict[str, Any]:
     if message.role is Role.USER:
         return {"role": "user", "time": {"created": at}, "agent": "build", "model": model}
     return {
@@ -99,7 +114,7 @@ def _about(message: Message, at: int, folder: str, question: str, model: dict[st
         "path": {"cwd": folder, "root": folder},
         "cost": 0,
         "tokens": _NO_TOKENS,
-        "finish": "stop",
+        "finish": "tool-calls" if message.calls else "stop",
         **model,
     }
 

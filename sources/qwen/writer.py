@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from registry.domain import Message, Role, format_time, now
+from registry.domain import Role, format_time, now
 from sources.base import Places
 from sources.qwen.client import QWEN_CODE
-from sources.writing import Carried, Written, lines, stamped
+from sources.writing import Call, Carried, Said, Toolbox, Written, called, lines, stamped
+
+_TOOLS = Toolbox(read=("read_file", "file_path"), run=("run_shell_command", "command"))
 
 
 class QwenWriter:
@@ -38,17 +40,34 @@ class QwenWriter:
 
 def _messages(talk: Carried) -> Iterator[dict[str, Any]]:
     for message, time in stamped(talk.messages):
-        is_question = message.role is Role.USER
-        yield {
-            "timestamp": time,
-            "type": "user" if is_question else "assistant",
-            **_model(message),
-            "message": {"role": "user" if is_question else "model", "parts": [{"text": message.text}]},
-        }
+        for record in _question(message) if message.role is Role.USER else _answer(message):
+            yield {"timestamp": time, **record}
 
 
-def _model(message: Message) -> dict[str, str]:
-    return {} if message.role is Role.USER else {"model": str(message.more.get("model") or "unknown")}
+def _question(message: Said) -> Iterator[dict[str, Any]]:
+    yield {"type": "user", "message": {"role": "user", "parts": [{"text": message.text}]}}
+
+
+def _answer(message: Said) -> Iterator[dict[str, Any]]:
+    calls = called(message, _TOOLS)
+    parts: list[dict[str, Any]] = [{"text": message.text}] if message.text else []
+    parts += [{"functionCall": {"id": id_, "name": call.name, "args": call.params}} for id_, call in calls]
+    yield {"type": "assistant", "model": "unknown", "message": {"role": "model", "parts": parts}}
+    for id_, call in calls:
+        yield {"type": "tool_result", **_result(id_, call)}
+
+
+def _result(id_: str, call: Call) -> dict[str, Any]:
+    told = {"error" if call.failed else "output": call.result}
+    response = {"id": id_, "name": call.name, "response": told}
+    return {
+        "message": {"role": "user", "parts": [{"functionResponse": response}]},
+        "toolCallResult": {
+            "callId": id_,
+            "status": "error" if call.failed else "success",
+            "resultDisplay": call.result,
+        },
+    }
 
 
 def _title(talk: Carried) -> Iterator[dict[str, Any]]:

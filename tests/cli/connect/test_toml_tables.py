@@ -60,6 +60,13 @@ def test_a_table_of_another_shape_gives_way_to_ours(text: str) -> None:
     assert "# about profiles\n[profiles.x]\n" in changed
 
 
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_a_table_close_between_others_leaves_their_lines_apart(newline: str) -> None:
+    older = newline.join(['model = "o5"', "[mcp_servers.context-registry]", 'command = "old"', "[profiles.x]", ""])
+    assert drop_table(older, PATH) == newline.join(['model = "o5"', "[profiles.x]", ""])
+    assert tomllib.loads(put_table(older, PATH, TABLE))["mcp_servers"]["context-registry"] == TABLE
+
+
 @pytest.mark.parametrize(
     "text", ["not toml", "[mcp_servers]\ncontext-registry = { command = 'x' }\n", "mcp_servers = { other = {} }\n"]
 )

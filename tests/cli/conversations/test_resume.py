@@ -12,6 +12,7 @@ import pytest
 
 from registry.domain import format_time, now
 from tests.cli.conftest import Ctxr
+from tests.sources.opencode import opencode_files
 
 TALK = {
     "channel": "cursor_session_payments",
@@ -132,6 +133,19 @@ def test_opencode_gets_a_document_that_it_imports(ctxr: Ctxr, folder: Path, inst
     assert document["messages"][0]["info"]["model"] == {"providerID": "anthropic", "modelID": "claude-sonnet-4-6"}
 
 
+def test_what_opencode_has_taken_in_is_not_taken_back(
+    ctxr: Ctxr, folder: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session_id = resume(ctxr, "opencode", folder)["session_id"]
+    store = folder.parent / "data" / "opencode"
+    monkeypatch.setattr(opencode_files.Dialogue, "session", session_id)
+    opencode_files.write_database(store, opencode_files.working_dialogue())
+    assert ctxr("sync").exit_code == 0
+    refused = ctxr("resume", "cursor_session_payments", "--in", "opencode", "--undo")
+    assert refused.exit_code == 2
+    assert "taken the session in" in refused.output
+
+
 def test_what_does_not_fit_is_left_out_and_said_to_be(ctxr: Ctxr, folder: Path, installed: Path) -> None:
     before = messages(ctxr)
     written = resume(ctxr, "claude-code", folder, "--last", "1")
@@ -142,6 +156,29 @@ def test_what_does_not_fit_is_left_out_and_said_to_be(ctxr: Ctxr, folder: Path, 
     assert said[0]["message"]["content"] == "And the idempotency key?"
     ctxr("sync")
     assert messages(ctxr) == before, "nobody said the note"
+
+
+def test_the_tools_that_were_called_are_calls_there_too_and_what_was_replaced_stays(
+    ctxr: Ctxr, folder: Path, installed: Path
+) -> None:
+    call = {"name": "Read File!", "params": {"file_path": "a.py"}, "result": "x" * 9_000, "status": "completed"}
+    said = [{"role": "tool", "text": "Read a.py", "tool": call}, {"role": "assistant", "text": "It is long."}]
+    said.append({"role": "assistant", "text": "It is short.", "superseded": True})
+    talk = {"channel": "calls", "messages": [{"role": "user", "text": "Look into a.py"}, *said]}
+    assert ctxr("log", "-", given=talk).exit_code == 0
+
+    def written(*more: str) -> list[dict[str, Any]]:
+        done = ctxr("resume", "calls", "--in", "codex", "--folder", str(folder), "--json", *more)
+        lines = map(json.loads, Path(json.loads(done.output)["path"]).read_text().splitlines())
+        return [line["payload"] for line in lines if line["type"] == "response_item"]
+
+    question, asked, told, answer = written()
+    assert (asked["name"], json.loads(asked["arguments"])) == ("Read_File_", {"file_path": "a.py"})
+    assert told["call_id"] == asked["call_id"]
+    assert len(told["output"]) < 4_100, "its beginning and its end"
+    assert [part["content"][0]["text"] for part in (question, answer)] == ["Look into a.py", "It is long."]
+    question, answer = written("--max-tokens", "100")
+    assert answer["content"][0]["text"].startswith("[Read a.py]"), "where there is no room, a line of it"
 
 
 def test_a_trial_writes_nothing(ctxr: Ctxr, folder: Path, installed: Path) -> None:
@@ -171,7 +208,9 @@ def test_a_client_whose_files_we_do_not_know_gets_none(ctxr: Ctxr, folder: Path,
     assert not list((installed.parent / ".codex").glob("**/*.jsonl"))
 
 
-def test_a_session_of_the_client_s_own_is_just_opened(ctxr: Ctxr, folder: Path, installed: Path) -> None:
+def test_a_session_of_the_client_s_own_is_just_opened_while_the_client_has_it(
+    ctxr: Ctxr, folder: Path, installed: Path
+) -> None:
     written = resume(ctxr, "claude-code", folder)
     Path(written["path"]).rename(folder.parent / "kept.jsonl")
     with closing(sqlite3.connect(folder.parent / "ctxr" / "registry.db")) as registry, registry:
@@ -182,3 +221,10 @@ def test_a_session_of_the_client_s_own_is_just_opened(ctxr: Ctxr, folder: Path, 
     opened = json.loads(ctxr("resume", written["session_id"], "--in", "claude-code", "--json").output)
     assert opened["command"] == ["claude", "--resume", written["session_id"]]
     assert "path" not in opened
+    own.unlink()
+    anew = json.loads(ctxr("resume", written["session_id"], "--in", "claude-code", "--json").output)
+    assert "배송을" in Path(anew["path"]).read_text(), "the client deleted it, the registry has it"
+    assert anew["command"] == ["claude", "--resume", anew["session_id"]]
+    sessions = len(json.loads(ctxr("list", "--json").output)["sessions"])
+    assert ctxr("sync").exit_code == 0
+    assert len(json.loads(ctxr("list", "--json").output)["sessions"]) == sessions

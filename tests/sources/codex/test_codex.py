@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
@@ -450,3 +451,26 @@ def test_the_folder_that_the_environment_names_is_the_store(empty_home: Path, tm
 def test_claude_code_and_codex_are_readers_like_all_others() -> None:
     sources: list[Source] = [ClaudeCode(), Codex()]
     assert [source.name for source in sources] == ["claude-code", "codex"]
+
+
+def test_what_a_response_has_cost_stands_with_the_next_answer_and_is_counted_once() -> None:
+    def counted(total: int, output: int) -> dict[str, Any]:
+        last = {"input_tokens": 100, "cached_input_tokens": 40, "output_tokens": output}
+        told = {"total_token_usage": {"total_tokens": total}, "last_token_usage": last}
+        return {"type": "event_msg", "payload": {"type": "token_count", "info": told}}
+
+    call = {"type": "function_call", "name": "shell", "arguments": "{}", "call_id": "c"}
+    said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Done."}]}
+    rollout = codex_rollout.Rollout("id")
+    for record in (
+        {"type": "response_item", "payload": call},
+        counted(150, 50),
+        counted(150, 50),
+        {"type": "response_item", "payload": said},
+        {"type": "event_msg", "payload": {"type": "agent_message", "message": "Done."}},
+        {"type": "event_msg", "payload": {"type": "token_count", "info": None}},
+        counted(260, 10),
+    ):
+        rollout.read(record)
+    [usage] = [message.more["usage"] for message in rollout.session().messages if "usage" in message.more]
+    assert usage == {"input_tokens": 200, "output_tokens": 60, "cache_read_input_tokens": 80}

@@ -1,0 +1,82 @@
+"""Sessions that we write: what the client's own reader finds in them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from registry.domain import Role
+from sources.base import Places
+from sources.readers import READERS
+from sources.writers import WRITERS
+from sources.writing import Call, Carried, Said
+from tests.sources.reading import found
+
+FOUND = Call("grep", {"pattern": "retr"}, "RETRIES = 5")
+READ = Call("read_file_v2", {"target_file": "src/pay.py", "limit": 9}, "RETRIES = 5")
+FAILED = Call("shell", {"command": ["make", "a b"]}, "no rule to make target", failed=True)
+OWN = {  # what a client calls reading a file and running a command; a rollout of Codex has no place for what failed
+    "claude-code": ("Read", "file_path", "Bash", "failed"),
+    "codex": ("read_file", "path", "shell_command", "completed"),
+    "copilot-cli": ("view", "path", "bash", "failed"),
+    "gemini-cli": ("read_file", "file_path", "run_shell_command", "failed"),
+    "qwen-code": ("read_file", "file_path", "run_shell_command", "failed"),
+}
+TALK = Carried(
+    (
+        Said(Role.USER, "몇 번 재시도하지?"),
+        Said(Role.ASSISTANT, "I look.", calls=(READ, FAILED)),
+        Said(Role.ASSISTANT, "", calls=(FOUND,)),
+        Said(Role.ASSISTANT, "Five times."),
+    ),
+    "Retries",
+    "/work/shop",
+)
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    """A home in which Gemini CLI knows the folder and OpenCode has a model."""
+    for name, content in {
+        ".gemini/projects.json": {"projects": {"/work/shop": "shop"}},
+        ".config/opencode/opencode.json": {"model": "anthropic/claude-sonnet-4-6"},
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(json.dumps(content))
+    return Places(tmp_path, {})
+
+
+@pytest.mark.parametrize("client", OWN)
+def test_a_client_finds_the_calls_of_another_as_its_own(client: str, places: Places, tmp_path: Path) -> None:
+    writer = WRITERS[client]
+    for file, text in writer.write(TALK, writer.tested, places, tmp_path).files.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    reader = next(reader for reader in READERS if reader.name == client)
+    [store] = reader.find(places)
+    [session] = [each.session for each in found(reader, store)]
+    told = [
+        (str(message.role), message.text)
+        if message.role is not Role.TOOL
+        else tuple(message.more["tool"][name] for name in ("name", "params", "result", "status"))
+        for message in session.messages
+    ]
+    read, path, run, ended = OWN[client]
+    assert told == [
+        ("user", "몇 번 재시도하지?"),
+        ("assistant", "I look."),
+        (read, {path: "src/pay.py"}, "RETRIES = 5", "completed"),
+        (run, {"command": "make 'a b'"}, "no rule to make target", ended),
+        ("grep", {"pattern": "retr"}, "RETRIES = 5", "completed"),
+        ("assistant", "Five times."),
+    ]
+
+
+def test_opencode_takes_the_calls_in_as_parts(places: Places, tmp_path: Path) -> None:
+    [text] = WRITERS["opencode"].write(TALK, "1.18.33", places, tmp_path).files.values()
+    parts = [part for message in json.loads(text)["messages"] for part in message["parts"]]
+    assert [part["type"] for part in parts] == ["text", "text", "tool", "tool", "tool", "text"]
+    assert (parts[2]["tool"], parts[2]["state"]["input"]) == ("read", {"filePath": "src/pay.py"})
+    assert (parts[3]["state"]["status"], parts[3]["state"]["error"]) == ("error", "no rule to make target")
