@@ -160,6 +160,8 @@ def _measure(what: str, event: Event, *, is_stopped: bool) -> Outcome:
         windows = [Window(env, f"window_{number}") for number in range(WINDOWS)]
         for window in windows:
             stack.callback(_leave, window.process)
+            window.send()
+            window.answers()
         for _ in range(ROUNDS):
             if is_stopped:
                 os.kill(_process(place), signal.SIGSTOP)

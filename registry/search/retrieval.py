@@ -276,7 +276,7 @@ def _best_within_claim(found: SearchResult) -> Mapping[int, float]:
     full = [each.own for each in found.wordings]
     over = (cut_to_claim(each.candidates.values(), each.claim) for each in found.wordings)
     cut = [own_scores(some, found.average_length) for some in over]
-    if not any(cut):
+    if len({one.candidate.channel_id for one in found.ranked}) < 2 or not any(cut):  # one alone is the best
         return {one.candidate.channel_id: one.score for one in reversed(found.ranked)}
     before, after = combined(full), combined([{**whole, **less} for whole, less in zip(full, cut, strict=True)])
     changed = {number: after[number] - score for number, score in before.items()}
