@@ -69,9 +69,7 @@ def judge(found: SearchResult) -> list[Judged]:
     return [_judged(one, found, beside, similarities.get(one.candidate.number)) for one in found.ranked]
 
 
-def _judged(
-    one: Ranked, found: SearchResult, beside: AbstractSet[tuple[int, int]], similarity: float | None
-) -> Judged:
+def _judged(one: Ranked, found: SearchResult, beside: AbstractSet[tuple[int, int]], similarity: float | None) -> Judged:
     candidate = one.candidate
     covered = [coverage(_weight(wording, candidate.number), wording.full) for wording in found.wordings]
     best = max(range(len(covered)), key=covered.__getitem__)
