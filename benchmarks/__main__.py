@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from benchmarks import calls, graph_overhead, load, peers, startup, sync, windows
+from benchmarks import calls, graph_overhead, in_flight, load, peers, startup, sync, windows
 from benchmarks.breakdown import DIVISION_HEADS
 from benchmarks.figures import COMPARISON_HEADS, table
 
@@ -36,6 +36,14 @@ def report_windows(_: argparse.Namespace) -> Report:
     figures = windows.measure()
     return table(windows.HEADS, [figure.row() for figure in figures]), {
         "windows": [asdict(figure) for figure in figures]
+    }
+
+
+def report_in_flight(_: argparse.Namespace) -> Report:
+    """Requests on their way when the local process ends."""
+    outcomes = in_flight.measure()
+    return table(in_flight.HEADS, [outcome.row() for outcome in outcomes]), {
+        "in_flight": [outcome.as_json() for outcome in outcomes]
     }
 
 
@@ -75,6 +83,7 @@ def report_peers(options: argparse.Namespace) -> Report:
 REPORTS: dict[str, Callable[[argparse.Namespace], Report]] = {
     "startup": report_startup,
     "windows": report_windows,
+    "in_flight": report_in_flight,
     "calls": report_calls,
     "load": report_load,
     "sync": report_sync,

@@ -16,14 +16,14 @@ from benchmarks.figures import Comparison, Spread
 from benchmarks.setup import servers
 from benchmarks.setup.conversations import Message, conversation, questions
 
-CALLS = 100
-WARM_UP = 10
+CALLS = 40
+WARM_UP = 5
 STORED = 100  # messages of a conversation before the measured turn
 CHANNEL_SIZE = 10_000
 SEND_AT_ONCE = 500
 ARCHIVE = "cursor_session_archive"
 BASELINES = ("echo", "acknowledge")
-AIMS = {"conversation_log": 3.0, "extract": 5.0}
+AIMS = {"conversation_log": 3.0, "extract": 4.0}
 
 Arguments = dict[str, Any]
 

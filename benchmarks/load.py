@@ -19,7 +19,7 @@ from benchmarks.setup import servers
 from benchmarks.writers import Audit, Writer, WrongAnswer, audit
 
 SERVERS = 8
-SECONDS = 30.0
+SECONDS = 10.0
 KILLS = 3
 SECONDS_BETWEEN_KILLS = 3.0
 HTTP_CLIENTS = 4

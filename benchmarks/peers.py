@@ -26,7 +26,7 @@ from benchmarks.setup.conversations import questions
 from benchmarks.setup.homes import MESSAGES_EACH, write_home
 from benchmarks.sync import SYNC, at_home
 
-SESSIONS = {"claude-code": 1500, "codex": 750}
+SESSIONS = {"claude-code": 500, "codex": 250}
 MESSAGES = MESSAGES_EACH * sum(SESSIONS.values())
 ROUNDS = 1
 IDLE_ROUNDS = 5

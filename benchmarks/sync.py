@@ -23,7 +23,7 @@ from benchmarks.setup import servers
 from benchmarks.setup.conversations import conversation
 from benchmarks.setup.homes import write_home
 
-SESSIONS = {"claude-code": 1500, "codex": 750, "cursor": 750}
+SESSIONS = {"claude-code": 400, "codex": 200, "cursor": 200}
 TURN = 6  # messages of a call that logs a conversation meanwhile
 QUIET = 100  # such calls when all is in
 
@@ -107,14 +107,21 @@ async def meanwhile() -> Meanwhile:
 
 async def _log_until_all_is_in(client: Client, browser: httpx.AsyncClient) -> Meanwhile:
     during: list[float] = []
-    channels = 0
-    while channels < sum(SESSIONS.values()) + len(during):
+    while await _are_missing(browser):
         during.append(await _log(client, len(during)))
-        channels = (await browser.get("/bo/channels", params={"limit": 1})).json()["total"]
     imports = await browser.get(EXECUTIONS, params={"operation": "import", "limit": 50})
     newest = imports.raise_for_status().json()["items"]
     quiet = [await _log(client, len(during) + more) for more in range(QUIET)]
     return Meanwhile(Spread.of(during), Spread.of(quiet), max(one["duration_ms"] for one in newest))
+
+
+async def _are_missing(browser: httpx.AsyncClient) -> bool:
+    """Whether some sessions of a store have not come in yet; what is logged meanwhile is of no client."""
+    totals = {
+        source: (await browser.get("/bo/channels", params={"limit": 1, "source": source})).json()["total"]
+        for source in SESSIONS
+    }
+    return any(totals[source] < count for source, count in SESSIONS.items())
 
 
 async def _log(client: Client, number: int) -> float:

@@ -125,12 +125,13 @@ def now() -> datetime:
 
 
 _ID_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+_ID_PAIRS = [first + second for first in _ID_ALPHABET for second in _ID_ALPHABET]
 
 
 def new_id(prefix: str) -> str:
     """`conv_…`, `ext_…`, `exec_…`: 48 bits of time in milliseconds, then 80 random bits, so ids sort by age."""
     value = (time.time_ns() // 1_000_000) << 80 | randbits(80)
-    return f"{prefix}_" + "".join(_ID_ALPHABET[value >> shift & 31] for shift in range(125, -1, -5))
+    return f"{prefix}_" + "".join([_ID_PAIRS[value >> shift & 1023] for shift in range(120, -1, -10)])
 
 
 def names_message(given: str) -> bool:

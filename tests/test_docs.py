@@ -54,7 +54,7 @@ LONGEST_ROADS = {
     "conversation_log": (40, 9),
     "extract": (61, 16),
     "search_sessions": (57, 13),
-    "sync": (59, 19),
+    "sync": (60, 20),
     "hook": (53, 18),
     "a page": (30, 0),
     "a page with words": (66, 14),

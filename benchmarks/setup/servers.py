@@ -26,14 +26,16 @@ PRODUCT_STDIO: Command = (CTXR, "mcp")
 PRODUCT_HTTP: Command = (CTXR, "serve", "--port")  # and the port
 
 START_SECONDS = 300
+MODEL = "CTXR_EMBED_MODEL"
+"""Off, what is measured is the search by words; a new registry is read by the built-in model for a while."""
 
 
 def environment(home: Path) -> dict[str, str]:
-    """This process's environment with the registry in `home` and no other setting of the product.
+    """This process's environment with the registry in `home` and no other setting of the product than the model.
 
     A server that is measured works alone; what the local process makes of it is a measurement of its own.
     """
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("CTXR_")}
+    inherited = {name: value for name, value in os.environ.items() if name == MODEL or not name.startswith("CTXR_")}
     return inherited | {"CTXR_HOME": str(home), "CTXR_SHARED": "off"}
 
 

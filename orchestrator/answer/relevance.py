@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
 from orchestrator.answer.delivery import Turn
@@ -63,23 +64,17 @@ def judge(found: SearchResult) -> list[Judged]:
     """A verdict on every message found, best first: it holds a word of the request, or stands beside one that does."""
     similarities = found.similar.similarities if found.similar else {}
     matched = found.matched | found.by_meaning
-    places = {(one.candidate.channel_id, one.candidate.seq): one.candidate.number for one in found.ranked}
-    return [_judged(one, found, matched, places, similarities.get(one.candidate.number)) for one in found.ranked]
+    holding = (one.candidate for one in found.ranked if one.candidate.number in matched)
+    beside = {(one.channel_id, one.seq + step) for one in holding for step in (-1, 0, 1)}
+    return [_judged(one, found, beside, similarities.get(one.candidate.number)) for one in found.ranked]
 
 
-def _judged(
-    one: Ranked,
-    found: SearchResult,
-    matched: frozenset[int],
-    places: dict[tuple[int, int], int],
-    similarity: float | None,
-) -> Judged:
+def _judged(one: Ranked, found: SearchResult, beside: AbstractSet[tuple[int, int]], similarity: float | None) -> Judged:
     candidate = one.candidate
-    beside = (places.get((candidate.channel_id, candidate.seq + step)) for step in (-1, 0, 1))
     covered = [coverage(_weight(wording, candidate.number), wording.full) for wording in found.wordings]
     best = max(range(len(covered)), key=covered.__getitem__)
     dropped = REASONS["parts" if covered[best] > 0 else "beside"]
-    reason = None if any(number in matched for number in beside) else dropped
+    reason = None if (candidate.channel_id, candidate.seq) in beside else dropped
     return Judged(one, covered[best], best, reason, similarity)
 
 

@@ -9,7 +9,7 @@ from orchestrator.requests import HookRequest, ImportRequest, LogRequest
 from orchestrator.state import Run, State, Steps
 from registry.domain import Message, Role, format_time, now
 from registry.errors import InvalidRequest
-from registry.ingest.from_client import ingest_from_client
+from registry.ingest.from_client import ingest_all
 from registry.ingest.from_hook import ingest_from_hook
 from registry.ingest.from_tool import ends_with, ingest_from_tool
 from registry.ingest.save import Saved
@@ -88,14 +88,14 @@ def _not_kept(channel: str, saved: Saved, count: int) -> dict[str, Any]:
 
 def import_sessions(tx: WriteTransaction, run: Run, request: ImportRequest, _state: State) -> dict[str, Any]:
     """Store what is new in some sessions of a client's own store, and that they were read."""
-    new = sent = 0
-    seen = []
-    for found in request.found:
-        number = None
-        if found.session.messages:
-            saved = ingest_from_client(tx, request.source, found.session)
-            new, sent, number = new + saved.new, sent + len(saved.ids), saved.channel_number or None
-        seen.append(SeenSession(found.key, found.fingerprint, number))
+    told = [found.session for found in request.found if found.session.messages]
+    stored = ingest_all(tx, request.source, told)
+    numbers = iter([saved.channel_number or None for saved in stored])
+    seen = [
+        SeenSession(found.key, found.fingerprint, next(numbers) if found.session.messages else None)
+        for found in request.found
+    ]
+    new, sent = sum(saved.new for saved in stored), sum(len(saved.ids) for saved in stored)
     save_seen_sessions(tx, request.source, request.store, seen)
     run.recorder.explain(store=request.store, sessions=len(request.found), new=new, duplicates=sent - new)
     return {"sessions": len(request.found), "new_count": new, "duplicate_count": sent - new}

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-BATCH_MESSAGES, SHARED_BATCH_MESSAGES = 1000, 20
+BATCH_MESSAGES, SHARED_BATCH_MESSAGES = 250, 20
 """About so many messages are stored in one transaction, and while others ask something: they wait for its end."""
 OTHERS_S = 10.0
 """Who asked something may ask again, for so long."""

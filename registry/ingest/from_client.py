@@ -17,11 +17,12 @@ from registry.domain import Message, Role, Session, digest_of, now, storable
 from registry.ingest.from_hook import PREFIX as HOOK_PREFIX
 from registry.ingest.from_hook import take_store_ids
 from registry.ingest.let_in import FORGOTTEN, is_forgotten, let_in_session, with_sound_times
+from registry.ingest.new_sessions import ingest_new
 from registry.ingest.own_calls import NOTE
 from registry.ingest.same_conversation_lookup import Circumstances
 from registry.ingest.save import COPY, READER, Saved, save_messages
-from registry.ingest.session_channel import bring_together, channel_for, describing, open_for
-from registry.storage.conversations.channels import INFERRED, KNOWN, TIMES, ChannelRow, recount_channel
+from registry.ingest.session_channel import bring_together, channel_for, describing, open_for, whose_times
+from registry.storage.conversations.channels import ChannelRow, recount_channel
 from registry.storage.conversations.messages import MessageRow, remove, revise
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.tables import channel, conversation
@@ -32,6 +33,12 @@ PREFIX = "copy:"
 _IS_COPIED = conversation.c.native_id.startswith(PREFIX)
 _IS_OF_HOOK = conversation.c.native_id.startswith(HOOK_PREFIX)
 _IS_WHOLE = or_(conversation.c.native_id.is_(None), and_(not_(_IS_COPIED), not_(_IS_OF_HOOK)))
+
+
+def ingest_all(tx: WriteTransaction, source: str, sessions: Sequence[Session]) -> list[Saved]:
+    """The same of several: those of which nothing is known first, together."""
+    new = ingest_new(tx, source, sessions)
+    return [new.get(at) or ingest_from_client(tx, source, session) for at, session in enumerate(sessions)]
 
 
 def ingest_from_client(tx: WriteTransaction, source: str, session: Session) -> Saved:
@@ -56,17 +63,10 @@ def ingest_from_client(tx: WriteTransaction, source: str, session: Session) -> S
         _replace_copies(tx, known, messages, source)
         take_store_ids(tx, known.number, messages)
     into = open_for(tx, source, session, known)
-    metadata = describing(session) | _whose_times(session, known)
+    metadata = describing(session) | whose_times(session, known)
     saved = save_messages(tx, into, messages, source=source, metadata=metadata, actor=READER, received_at=now())
     bring_together(tx, Circumstances.of(source, into, session), saved, found)
     return saved
-
-
-def _whose_times(session: Session, known: ChannelRow | None) -> dict[str, str]:
-    """What is to be noted where the client told no time at all, or tells some by now."""
-    if session.messages and all(message.more.get("time") == INFERRED for message in session.messages):
-        return {TIMES: INFERRED}
-    return {TIMES: KNOWN} if known and TIMES in known.meta else {}
 
 
 def _ingest_end(tx: WriteTransaction, source: str, session: Session, known: ChannelRow) -> Saved:

@@ -124,6 +124,8 @@ def _let_in_message(keeping: Keeping, message: Message, key: bytes | None) -> Me
     if more.keys() - _IDENTITY or context:
         more = _let_in_about(more, key)
         context = None if context is None else _let_in_value(context, key)
+    if text is message.text and more is message.more and context is None:  # most of them
+        return message
     return replace(message, text=text, more=more, context=context)
 
 

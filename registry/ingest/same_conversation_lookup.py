@@ -120,6 +120,20 @@ def matching_named(tx: ReadTransaction, about: Circumstances, read: Read, sessio
     return _matches(tx, about, read, channel.c.session_id.is_(None), session)
 
 
+def without_named(tx: ReadTransaction, source: str, about: Mapping[int, Circumstances]) -> list[int]:
+    """Of new sessions those near which, in time, no tool has named a channel: there is nothing they may be."""
+    if not about:
+        return []
+    first, last = min(one.first for one in about.values()), max(one.last for one in about.values())
+    near = _near(tx, Circumstances(source, None, first, last), channel.c.session_id.is_(None))
+    if len(near) >= MOST_NEAR:
+        return []
+    spans = [(parse_time(row.created_at) - NEAR, parse_time(row.updated_at) + NEAR) for row in near.values()]
+    return [
+        key for key, one in about.items() if not any(begin <= one.last and one.first <= end for begin, end in spans)
+    ]
+
+
 def judge_session(tx: ReadTransaction, session: int, named: int) -> Verdict:
     """What a session's channel, and one that a tool has named, are to each other by now."""
     return _verdict(tx, session, compare(stored_transcript(tx, session), stored_transcript(tx, named)))

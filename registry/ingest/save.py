@@ -70,13 +70,37 @@ def save_messages(
     if rows:
         _reorder(tx, recognised)
         _insert(tx, rows)
-        _grow(tx, into, rows)
+        tx.execute(_GROW, _grown(into, rows))
     _correct(tx, sent, recognised.old)
     new = iter(rows)
     stored = [(row.id, row.turn) if row else itemgetter("id", "turn")(next(new)) for row in recognised.old]
     recalls = {turn for one, (_, turn) in zip(sent, stored, strict=True) if is_recall(one.message)}
     unindex_questions(tx, into.number, recalls)
     return Saved([id_ for id_, _ in stored], len(rows), received_at, into.number)
+
+
+def save_new(
+    tx: WriteTransaction,
+    sent: Sequence[tuple[ChannelRow, Sequence[Message], Mapping[str, Any]]],
+    *,
+    source: str,
+    actor: str,
+    received_at: datetime,
+) -> list[Saved]:
+    """Store all messages of channels that were just made, none of them a mark of a recall; with what `meta` says."""
+    common = {"source": source, "actor": actor, "received_at": received_at}
+    rows = []
+    for into, messages, metadata in sent:
+        came = [Sent.of(as_kept(message)) for message in messages]
+        nothing = Recognised([None] * len(came))
+        rows.append([{**row, **common} for row in _new_rows(tx, into, came, nothing, metadata, received_at)])
+    if rows:
+        _insert(tx, [row for of_channel in rows for row in of_channel])
+        tx.execute(_GROW, [_grown(into, of_channel) for (into, _, _), of_channel in zip(sent, rows, strict=True)])
+    return [
+        Saved([row["id"] for row in of_channel], len(of_channel), received_at, into.number)
+        for (into, _, _), of_channel in zip(sent, rows, strict=True)
+    ]
 
 
 def unindex_questions(tx: WriteTransaction, channel_number: int, turns: Collection[int]) -> None:
@@ -207,12 +231,13 @@ def _next_numbers(tx: WriteTransaction, count: int) -> Iterable[int]:
     return sorted(tx.execute(query, {"count": count}).scalars())
 
 
-def _grow(tx: WriteTransaction, into: ChannelRow, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Add to the channel's counts and span what is new."""
+def _grown(into: ChannelRow, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The channel's counts and span with what is new."""
     moments = [row["timestamp"] for row in rows]
     was_empty = into.seq_count == 0
     asked = next((row["text"] for row in rows if row["role"] == Role.USER), None)
-    grown = {
+    return {
+        "grown": into.number,
         "message_count": into.message_count + len(rows),
         "seq_count": into.seq_count + len(rows),
         "token_count": into.token_count + sum(row["length"] for row in rows),
@@ -221,7 +246,6 @@ def _grow(tx: WriteTransaction, into: ChannelRow, rows: Sequence[Mapping[str, An
         "first_message_preview": into.first_message_preview or (preview_of(asked) if asked else None),
         "deleted": False,
     }
-    tx.execute(_GROW, {"grown": into.number, **grown})
 
 
 _GROW = update(channel).where(channel.c.number == bindparam("grown"))

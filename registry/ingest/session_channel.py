@@ -22,7 +22,15 @@ from registry.ingest.same_conversation_lookup import (
 )
 from registry.ingest.save import Saved
 from registry.storage.conversations.aliases import set_links
-from registry.storage.conversations.channels import ChannelRow, find_channel, make_channel, open_channel
+from registry.storage.conversations.channels import (
+    INFERRED,
+    KNOWN,
+    TIMES,
+    ChannelRow,
+    find_channel,
+    make_channel,
+    open_channel,
+)
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.tables import channel, conversation
 
@@ -114,12 +122,16 @@ def _named_by_now(tx: ReadTransaction, about: Circumstances, number: int) -> Mat
 
 
 def _new_name(tx: WriteTransaction, source: str, session: Session) -> str:
+    name, own = names_for(source, session)
+    names = chain([name, own], (f"{own}_{number}" for number in count(2)))
+    return next(free for free in names if find_channel(tx, free) is None)
+
+
+def names_for(source: str, session: Session) -> tuple[str, str]:
     """`{source}_session_{timestamp}`; those that began in the same second are told apart by their native ids."""
     began = next((message.timestamp for message in session.messages if message.timestamp), now())
     name = f"{source}_session_{began:%Y%m%d_%H%M%S}"
-    own = f"{name}_{session.session_id[:36]}"
-    names = chain([name, own], (f"{own}_{number}" for number in count(2)))
-    return next(free for free in names if find_channel(tx, free) is None)
+    return name, f"{name}_{session.session_id[:36]}"
 
 
 def describing(session: Session) -> dict[str, Any]:
@@ -132,3 +144,10 @@ def describing(session: Session) -> dict[str, Any]:
         **session.meta,
     }
     return {name: value for name, value in known.items() if value is not None}
+
+
+def whose_times(session: Session, known: ChannelRow | None) -> dict[str, str]:
+    """What is to be noted where the client told no time at all, or tells some by now."""
+    if session.messages and all(message.more.get("time") == INFERRED for message in session.messages):
+        return {TIMES: INFERRED}
+    return {TIMES: KNOWN} if known and TIMES in known.meta else {}

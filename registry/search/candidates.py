@@ -114,7 +114,7 @@ class Place:
         missing = [number for number in numbers if number not in self.rows]
         if missing:
             self.rows.update(dict.fromkeys(missing))
-            self.rows.update((row[0], row) for row in self.index.messages(self.tx, missing, self.conditions))
+            self.rows.update({row[0]: row for row in self.index.messages(self.tx, missing, self.conditions)})
 
     def outside(self, channels: Collection[int]) -> Place:
         """The same without some channels."""
@@ -205,8 +205,8 @@ def _read(place: Place, sums: dict[int, int], bits: int, most: int) -> list[Cand
     portion = most
     while len(found) < most and (numbers := list(islice(ordered, portion))):
         place.read(numbers)
-        rows = ((number, place.rows[number]) for number in numbers)
-        found += [candidate_of(row, *_weight_and_held(sums[number], bits)) for number, row in rows if row]
+        rows = map(place.rows.__getitem__, numbers)
+        found += [candidate_of(row, *_weight_and_held(sums[row[0]], bits)) for row in rows if row]
         portion *= 4
     return found[:most]
 
@@ -231,7 +231,7 @@ def neighbours(
     places = sorted(beside - {(one.channel_id, one.seq) for one in found})
     conditions = [*message_conditions(scope), conversation.c.deleted.is_(False)]
     here = is_pair_of(tx, (conversation.c.channel_number, conversation.c.seq), places)
-    rows = tx.execute(select(*COLUMNS).where(here, *conditions)) if places else ()
+    rows = tx.execute(select(*COLUMNS).where(here, *conditions)).all() if places else ()
     return [*found, *map(candidate_of, rows)]
 
 
@@ -256,7 +256,7 @@ def messages_numbered(tx: ReadTransaction, numbers: Sequence[int]) -> list[Candi
 def channel_lengths(tx: ReadTransaction, numbers: Collection[int]) -> dict[int, int]:
     """The tokens of some channels."""
     rows = tx.execute(select(channel.c.number, channel.c.token_count).where(is_one_of(tx, channel.c.number, numbers)))
-    return {number: count for number, count in rows}
+    return {number: count for number, count in rows.all()}
 
 
 # -- weights as whole numbers

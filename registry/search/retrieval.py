@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import cache, reduce
 from operator import or_
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -38,6 +38,7 @@ from registry.text.ranking.scores import (
     Candidate,
     Ranked,
     RankedChannel,
+    best_scores,
     claim_of,
     combined,
     cut_to_claim,
@@ -63,8 +64,9 @@ PostgreSQL takes some four times as long for each."""
 class Wording:
     """The request in one wording, and what holds some of it: `candidates` and `titles` by number.
 
-    `full` is the weight of a perfect answer. `cut_terms` were not looked up (the budget), `typos` says which words
-    were taken for others. `matched` are the messages that contain one of its words, and not only parts of words.
+    `full` is the weight of a perfect answer, `own` what the candidates score by themselves. `cut_terms` were not looked
+    up (the budget), `typos` says which words were taken for others. `matched` are the messages that contain one of its
+    words, and not only parts of words.
     """
 
     text: str
@@ -74,6 +76,7 @@ class Wording:
     candidates: Mapping[int, Candidate]
     matched: frozenset[int]
     titles: Mapping[int, float]
+    own: Mapping[int, float] = field(default_factory=dict)
     cut_terms: Sequence[Term] = ()
     typos: Mapping[str, list[str]] = field(default_factory=dict)
     filtered_out: int = 0
@@ -218,7 +221,7 @@ def find_messages(
     wordings = _worded(place_of(tx, index, scope), corpus, search, also, budget or BUDGETS[tx.dialect.name])
     is_strict = bool(search.phrases or search.prefixes or search.excluded)
     found = SearchResult(wordings, (), (), index.name, idf(0, corpus.size), corpus.average_length, is_strict)
-    own = combined([own_scores(each.candidates.values(), corpus.average_length) for each in wordings])
+    own = combined([each.own for each in wordings])
     return ranked_by(tx, found, own, scope, dates)
 
 
@@ -265,20 +268,20 @@ def _channels(found: SearchResult) -> list[RankedChannel]:
             titles[number] = max(titles.get(number, 0.0), TITLE * share)
     for number, gained in (found.similar.channels if found.similar else {}).items():
         titles[number] = titles.get(number, 0.0) + gained
-    return rank_channels(_within_claim(found), wholes, titles)
+    return rank_channels(_best_within_claim(found), wholes, titles)
 
 
-def _within_claim(found: SearchResult) -> Sequence[Ranked]:
-    """What was ranked, with no more for its words than one message may claim."""
-    told = [(list(each.candidates.values()), each.claim) for each in found.wordings]
-    full = [own_scores(some, found.average_length) for some, _ in told]
-    cut = [own_scores(cut_to_claim(some, claim), found.average_length) for some, claim in told]
-    if not any(cut):
-        return found.ranked
-    before, after = combined(full), combined([whole | less for whole, less in zip(full, cut, strict=True)])
+def _best_within_claim(found: SearchResult) -> Mapping[int, float]:
+    """By channel, what its best message scores with no more for its words than one message may claim."""
+    full = [each.own for each in found.wordings]
+    over = (cut_to_claim(each.candidates.values(), each.claim) for each in found.wordings)
+    cut = [own_scores(some, found.average_length) for some in over]
+    if len({one.candidate.channel_id for one in found.ranked}) < 2 or not any(cut):  # one alone is the best
+        return {one.candidate.channel_id: one.score for one in reversed(found.ranked)}
+    before, after = combined(full), combined([{**whole, **less} for whole, less in zip(full, cut, strict=True)])
     changed = {number: after[number] - score for number, score in before.items()}
     own = {one.candidate.number: one.own + changed.get(one.candidate.number, 0.0) for one in found.ranked}
-    return rank(own, [one.candidate for one in found.ranked])
+    return best_scores(own, [one.candidate for one in found.ranked])
 
 
 DATED = 0.5
@@ -321,7 +324,7 @@ def _looked_up(
     full += sum(term.weight for term in beginnings)
     candidates = find_candidates(place, terms, most) if terms else []
     kept = post_filtered(place.tx, passes, candidates)
-    is_matched = matched_by(query, terms)
+    is_matched = cache(matched_by(query, terms))  # messages are many, and few sets of terms
     titles = find_titles(place, terms) if terms else {}
     return Wording(
         text=_words_of(search),
@@ -329,6 +332,7 @@ def _looked_up(
         terms=terms,
         full=full,
         candidates={one.number: one for one in kept},
+        own=own_scores(kept, corpus.average_length),
         matched=frozenset(one.number for one in kept if is_matched(one.held)),
         titles={n: coverage(title.weight, full) for n, title in titles.items() if is_matched(title.held)},
         cut_terms=cut,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from operator import eq, ge, le
+from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import ColumnElement, Executable, Row, Select, bindparam, delete, func, insert, or_, select, update
@@ -133,9 +134,27 @@ def make_channel(tx: WriteTransaction, name: str, source: str, at: datetime) -> 
     return _insert_channel(tx, name, source, at) or open_channel(tx, name, source, at)
 
 
+def make_channels(
+    tx: WriteTransaction, described: Mapping[str, Mapping[str, Any]], source: str, at: datetime
+) -> dict[str, ChannelRow]:
+    """New channels by their names, with what `meta` says of each; one whose name was taken meanwhile is left out."""
+    if not described:
+        return {}
+    nothing = dict.fromkeys((*_DESCRIBING.values(), "project_path", "project_name"))
+    rows = [
+        {**nothing, **_new_values(name, source, at), **masked(tx, storable(_described_by(meta)))}
+        for name, meta in described.items()
+    ]
+    made = tx.execute(_insert_or_nothing(tx.dialect.name), rows).all()
+    titles = [entry for row in made if len((entry := title_entry(row, {})).tokens) > 1]
+    if titles:
+        index_of(tx).add(tx, titles)
+    return {row.name: row for row in made}
+
+
 def describe_channel(tx: WriteTransaction, row: ChannelRow, meta: Mapping[str, Any]) -> None:
     """Keep what `meta` says of a channel."""
-    changes = _described_by(meta, row)
+    changes = _described_by(meta, row.meta, row.project_path)
     if changes:
         changes = masked(tx, storable(changes))
         tx.execute(update(channel).where(channel.c.number == row.number).values(**changes))
@@ -145,7 +164,11 @@ def describe_channel(tx: WriteTransaction, row: ChannelRow, meta: Mapping[str, A
 
 def _insert_channel(tx: WriteTransaction, name: str, source: str, at: datetime) -> ChannelRow | None:
     """Two writers may open one channel at once: the second one's insert does nothing."""
-    values = {
+    return tx.execute(_insert_or_nothing(tx.dialect.name), _new_values(name, source, at)).first()
+
+
+def _new_values(name: str, source: str, at: datetime) -> dict[str, Any]:
+    return {
         "name": name,
         "source": source,
         "meta": {},
@@ -156,7 +179,6 @@ def _insert_channel(tx: WriteTransaction, name: str, source: str, at: datetime) 
         "updated_at": at,
         "deleted": False,
     }
-    return tx.execute(_insert_or_nothing(tx.dialect.name), values).first()
 
 
 @cache
@@ -164,20 +186,22 @@ def _insert_or_nothing(dialect: str) -> Executable:
     return insert_into(dialect, channel).on_conflict_do_nothing(index_elements=["name"]).returning(channel)
 
 
-def _described_by(meta: Mapping[str, Any], row: ChannelRow) -> dict[str, Any]:
-    """The columns that `meta` changes; a project once known is not forgotten."""
-    known = {**row.meta, **storable(meta)}
-    changes: dict[str, Any] = {} if known == row.meta else {"meta": known}
+def _described_by(
+    meta: Mapping[str, Any], before: Mapping[str, Any] = MappingProxyType({}), project_path: str | None = None
+) -> dict[str, Any]:
+    """The columns that `meta` changes, where it was so `before`; a project once known is not forgotten."""
+    known = {**before, **storable(meta)}
+    changes: dict[str, Any] = {} if known == before else {"meta": known}
     for key, column in _DESCRIBING.items():
         news = known.get(key)
         # What the client says again does not undo what the user has called it since.
-        if isinstance(news, str) and news and news != row.meta.get(key):
+        if isinstance(news, str) and news and news != before.get(key):
             changes[column] = news
     if isinstance(known.get("project"), str) and known["project"]:
         # Its client goes on saying where it was before the user moved it.
         moved = known.get(MOVED) or {}
         project = Project.from_path(moved.get(known["project"], known["project"]))
-        if project.path != row.project_path:
+        if project.path != project_path:
             changes |= {"project_path": project.path, "project_name": project.name}
     return changes
 

@@ -5,7 +5,8 @@ each other wording half (`docs/decisions/0010-what-answers.md` has the measureme
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 _SATURATION = 1.2
@@ -69,7 +70,11 @@ class RankedChannel(NamedTuple):
 
 def own_scores(candidates: Iterable[Candidate], average_length: float) -> dict[int, float]:
     """By number, what each message scores by itself. `average_length` is in tokens."""
-    return {one.number: round(_own_score(one, average_length), _DIGITS) for one in candidates}
+    norms = _Norms(average_length)
+    return {
+        one.number: round(one.weight * norms[one.length] * _ROLE_WEIGHTS.get(one.role, 1.0), _DIGITS)
+        for one in candidates
+    }
 
 
 def claim_of(weights: Sequence[float], full: float) -> float:
@@ -98,35 +103,58 @@ def rank(own: Mapping[int, float], messages: Iterable[Candidate], *, dialogue: b
 
     Without `dialogue` nothing is gained from neighbours: imported documents have none.
     """
-    by_place = {(one.channel_id, one.seq): own[one.number] for one in messages if one.number in own} if dialogue else {}
-    ranked = []
+    ranked = [
+        Ranked(one, round(score + gained, _DIGITS), score, gained)
+        for one, score, gained in _scored(own, list(messages), dialogue=dialogue)
+        if score + gained > 0
+    ]
+    return sorted(ranked, key=lambda one: (one.score, one.candidate.number), reverse=True)
+
+
+def best_scores(own: Mapping[int, float], messages: Sequence[Candidate]) -> dict[int, float]:
+    """By channel, the score of the message that would be ranked first."""
+    best: dict[int, float] = defaultdict(float)
+    for one, score, gained in _scored(own, messages, dialogue=True):
+        if score + gained > best[one.channel_id]:
+            best[one.channel_id] = score + gained
+    return {number: round(score, _DIGITS) for number, score in best.items() if score > 0}
+
+
+def _scored(
+    own: Mapping[int, float], messages: Sequence[Candidate], *, dialogue: bool
+) -> Iterator[tuple[Candidate, float, float]]:
+    """Each with its own score and what it gains."""
+    places: dict[int, dict[int, float]] = defaultdict(dict)
+    for one in messages if dialogue else ():
+        if one.number in own:
+            places[one.channel_id][one.seq] = own[one.number]
     for one in messages:
         score = own.get(one.number, 0.0)
-        gained = _gained(by_place, one.channel_id, one.seq) if by_place else 0.0
-        if score + gained > 0:
-            ranked.append(Ranked(one, round(score + gained, _DIGITS), score, gained))
-    return sorted(ranked, key=lambda one: (-one.score, -one.candidate.number))
+        around = places.get(one.channel_id, _NOWHERE)
+        # In a large registry most channels hold one message with a score, which gains nothing from itself.
+        yield one, score, _gained(around, one.seq) if len(around) > 1 or one.seq not in around else 0.0
 
 
-def _gained(by_place: Mapping[tuple[int, int], float], channel_id: int, seq: int) -> float:
+_NOWHERE: Mapping[int, float] = {}
+
+
+def _gained(around: Mapping[int, float], seq: int) -> float:
     gained = 0.0
     for step, share in _STEPS.items():
-        beside = by_place.get((channel_id, seq - step))
+        beside = around.get(seq - step)
         if beside:
             gained += share * beside
     return gained
 
 
 def rank_channels(
-    ranked: Iterable[Ranked], wholes: Sequence[Mapping[int, float]], titles: Mapping[int, float]
+    best: Mapping[int, float], wholes: Sequence[Mapping[int, float]], titles: Mapping[int, float]
 ) -> list[RankedChannel]:
     """The channels of what was ranked, best first, of equal ones the newer.
 
-    `wholes`: for each wording what each channel holds of it (`whole_scores`); `titles` what their titles add to that.
+    `best`: what the best message of each scores (`best_scores`); `wholes`: for each wording what each channel holds of
+    it (`whole_scores`); `titles` what their titles add to that.
     """
-    best: dict[int, float] = defaultdict(float)
-    for one in ranked:
-        best[one.candidate.channel_id] = max(best[one.candidate.channel_id], one.score)
     whole = combined(wholes)
     most, fullest = max(best.values(), default=0.0), max(whole.values(), default=0.0)
     channels = []
@@ -154,11 +182,12 @@ def whole_scores(
     """
     scores: dict[int, float] = defaultdict(float)
     seen: dict[int, int] = defaultdict(int)
-    for one in sorted(candidates, key=lambda one: (one.length, one.number)):
+    norms, weighed = _Norms(average_length), _Weighed(weights)
+    for one in sorted(candidates, key=attrgetter("length", "number")):
         new = one.held & ~seen[one.channel_id]
         if new:
             seen[one.channel_id] |= new
-            told = weight_of(new, weights) * min(1.0, _length_norm(one.length, average_length)) ** 2
+            told = weighed[new] * min(1.0, norms[one.length]) ** 2
             scores[one.channel_id] += min(told, claim)
     return {
         number: score * min(1.0, _length_norm(lengths.get(number, 0), average_channel))
@@ -171,9 +200,28 @@ def weight_of(held: int, weights: Sequence[float]) -> float:
     return sum(weight for place, weight in enumerate(weights) if held >> place & 1)
 
 
-def _own_score(candidate: Candidate, average_length: float) -> float:
-    norm = _length_norm(candidate.length, average_length)
-    return candidate.weight * norm * _ROLE_WEIGHTS.get(candidate.role, 1.0)
+class _Weighed(dict[int, float]):
+    """`weight_of` what is held; messages are many, and few sets of terms."""
+
+    def __init__(self, weights: Sequence[float]) -> None:
+        super().__init__()
+        self._weights = weights
+
+    def __missing__(self, held: int) -> float:
+        self[held] = weight_of(held, self._weights)
+        return self[held]
+
+
+class _Norms(dict[int, float]):
+    """What a length does to a message's score; of lengths there are few, too."""
+
+    def __init__(self, average_length: float) -> None:
+        super().__init__()
+        self._average_length = average_length
+
+    def __missing__(self, length: int) -> float:
+        self[length] = _length_norm(length, self._average_length)
+        return self[length]
 
 
 def _length_norm(length: int, average_length: float) -> float:

@@ -1,0 +1,188 @@
+"""What becomes of requests on their way when the local process is killed, hangs, or is replaced under the windows."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from queue import Empty, Queue
+from typing import Any
+
+from benchmarks.setup import servers
+from benchmarks.startup import leave, open_window, say
+from cli.shared.place import Place
+
+WINDOWS = 4
+ROUNDS = 2
+LOGS = 4
+"""Of a window's requests so many store something, one lists and one extracts."""
+PATIENCE_S = 120.0
+PROGRAM = servers.ROOT / "cli" / "shared" / "__init__.py"
+
+HEADS = ("the local process is", "on their way", "answered", "with an error", "no answer", "stored", "lost", "twice")
+
+
+@dataclass
+class Outcome:
+    """Requests that were sent, and the messages they held that were acknowledged, counted afterwards."""
+
+    what: str
+    sent: int = 0
+    answered: int = 0
+    errors: int = 0
+    stored: int = 0
+    lost: int = 0
+    doubled: int = 0
+
+    def row(self) -> tuple[str, ...]:
+        """The outcome as a line of a table."""
+        silent = self.sent - self.answered - self.errors
+        numbers = (self.sent, self.answered, self.errors, silent, self.stored, self.lost, self.doubled)
+        return (self.what, *map(str, numbers))
+
+    def as_json(self) -> dict[str, Any]:
+        """The outcome for machines."""
+        return asdict(self) | {"no_answer": self.sent - self.answered - self.errors}
+
+
+class Window:
+    """A chat window with a channel of its own, heard by a thread."""
+
+    def __init__(self, env: dict[str, str], channel: str) -> None:
+        self.process = open_window(servers.PRODUCT_STDIO, env)
+        self.channel = channel
+        self.acknowledged: list[str] = []
+        self._pending: dict[int, str] = {}
+        self._said = 0
+        self._heard: Queue[dict[str, Any]] = Queue()
+        threading.Thread(target=self._hear, daemon=True).start()
+
+    def send(self) -> int:
+        """Some requests at once; how many."""
+        for _ in range(LOGS):
+            text = f"{self.channel} message {self._said}: please look at the basket again"
+            self._call(text, "conversation_log", channel=self.channel, messages=[{"role": "user", "text": text}])
+        self._call("", "list_sessions", project="all")
+        self._call("", "extract", channel=self.channel, query={"text": "basket"})
+        return LOGS + 2
+
+    def answers(self) -> Counter[bool]:
+        """How many of the requests were answered, and how many with an error."""
+        found: Counter[bool] = Counter()
+        while self._pending and (answer := self._next()):
+            text = self._pending.pop(answer["id"])
+            is_error = "error" in answer or bool(answer["result"].get("isError"))
+            found[is_error] += 1
+            if text and not is_error:
+                self.acknowledged.append(text)
+        self._pending.clear()
+        return found
+
+    def stored(self) -> Counter[str]:
+        """How often each text is in the channel."""
+        self._call("", "extract", channel=self.channel, query={"limit": 1000})
+        answer = self._next()
+        self._pending.clear()
+        messages = answer["result"]["structuredContent"]["result"]["messages"] if answer else []
+        return Counter(message["text"] for message in messages)
+
+    def _call(self, text: str, tool: str, **arguments: Any) -> None:
+        self._said += 1
+        self._pending[self._said] = text
+        call = {"name": tool, "arguments": arguments}
+        say(self.process, {"id": self._said, "method": "tools/call", "params": call})
+
+    def _next(self) -> dict[str, Any] | None:
+        try:
+            return self._heard.get(timeout=PATIENCE_S)
+        except Empty:
+            return None
+
+    def _hear(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            message = json.loads(line)
+            if message.get("id") in self._pending:
+                self._heard.put(message)
+
+
+def _killed(place: Place, _: dict[str, str]) -> None:
+    os.kill(_process(place), signal.SIGKILL)
+
+
+def _hung(_place: Place, _env: dict[str, str]) -> None:
+    """It was stopped before; whoever waits finds out."""
+
+
+def _replaced(place: Place, env: dict[str, str]) -> None:
+    """The settings change, and a window is opened."""
+    config = Path(place.home) / "config.toml"
+    lines = len(config.read_text(encoding="utf-8")) if config.exists() else 0
+    config.write_text("# changed\n" * (1 + lines), encoding="utf-8")
+    leave(open_window(servers.PRODUCT_STDIO, env))
+
+
+def _upgraded(_: Place, env: dict[str, str]) -> None:
+    """A file of the program is newer than the process, and a window is opened."""
+    os.utime(PROGRAM)
+    leave(open_window(servers.PRODUCT_STDIO, env))
+
+
+Event = Callable[[Place, dict[str, str]], None]
+EVENTS: dict[str, tuple[Event, bool]] = {
+    "killed": (_killed, True),
+    "hung": (_hung, True),
+    "replaced, for its settings": (_replaced, False),
+    "replaced, for a newer program": (_upgraded, False),
+}
+"""What happens to it, and whether it is stopped before, so that nothing of what is sent is answered yet."""
+
+
+def measure() -> list[Outcome]:
+    """Each kind of end some times, under all windows at once."""
+    return [_measure(what, event, is_stopped=is_stopped) for what, (event, is_stopped) in EVENTS.items()]
+
+
+def _measure(what: str, event: Event, *, is_stopped: bool) -> Outcome:
+    outcome = Outcome(what)
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        env = servers.environment(Path(folder)) | {"CTXR_SHARED": "on", "CTXR_EMBED_MODEL": "off", "HOME": folder}
+        place = Place(folder, env)
+        stack.callback(place.end_hung)
+        windows = [Window(env, f"window_{number}") for number in range(WINDOWS)]
+        for window in windows:
+            stack.callback(_leave, window.process)
+            window.send()
+            window.answers()
+        for _ in range(ROUNDS):
+            if is_stopped:
+                os.kill(_process(place), signal.SIGSTOP)
+            outcome.sent += sum(window.send() for window in windows)
+            event(place, env)
+            for window in windows:
+                found = window.answers()
+                outcome.answered += found[False]
+                outcome.errors += found[True]
+        for window in windows:
+            stored = window.stored()
+            outcome.stored += stored.total()
+            outcome.lost += sum(not stored[text] for text in window.acknowledged)
+            outcome.doubled += stored.total() - len(stored)
+    return outcome
+
+
+def _process(place: Place) -> int:
+    return int(Path(place.path("lock")).read_text(encoding="ascii"))
+
+
+def _leave(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()

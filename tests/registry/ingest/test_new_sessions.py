@@ -1,0 +1,94 @@
+"""Sessions that come together: those of which nothing is known are stored at once, all as if they came one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import Engine, select
+
+from registry.domain import Message, Role, Session
+from registry.ingest.from_client import ingest_all
+from registry.ingest.save import Saved
+from registry.storage.connections import create_database_engine
+from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.index.engines import index_of
+from registry.storage.tables import conversation
+from tests.registry.ingest.chats import BASKET, NINE, PROJECT, Chat, channels, once, said_in
+from tests.registry.ingest.statements import statements
+
+
+@pytest.fixture
+def engine(database_url: str) -> Iterator[Engine]:
+    opened = create_database_engine(database_url)
+    yield opened.execution_options(write=True)
+    opened.dispose()
+
+
+def session(number: int, *more: Message) -> Session:
+    at = NINE + timedelta(days=7 * number)
+    spoken = (Role.USER, f"Where does basket {number} go?"), (Role.ASSISTANT, f"To shelf {number}.")
+    said = (Message(role, text, at, more={"native_id": f"{number} {role}"}) for role, text in spoken)
+    return Session(f"s-{number}", (*said, *more), title=f"Basket {number}", project=f"/home/ann/shop-{number}")
+
+
+def ingest(engine: Engine, sessions: Sequence[Session]) -> list[Saved]:
+    with engine.begin() as connection:
+        return ingest_all(WriteTransaction(ReadTransaction(connection)), "cursor", sessions)
+
+
+def test_many_new_sessions_take_no_more_statements_than_two(engine: Engine) -> None:
+    ingest(engine, [session(0)])
+    counts = []
+    for numbers in (range(1, 3), range(3, 33)):
+        with statements(engine) as seen:
+            assert [one.new for one in ingest(engine, [session(n) for n in numbers])] == [2] * len(numbers)
+        counts.append(len(seen))
+    assert counts[1] <= counts[0]
+    for row in channels(engine):
+        number = int(row.session_id.removeprefix("s-"))
+        assert (row.message_count, row.seq_count, row.project_name) == (2, 2, f"shop-{number}")
+        assert row.first_message_preview == f"Where does basket {number} go?"
+        assert said_in(engine, row)[1] == ("assistant", f"To shelf {number}.")
+
+
+def test_what_was_new_is_found_by_its_words_and_its_title(engine: Engine) -> None:
+    stored = ingest(engine, [session(1), session(2)])
+    with engine.begin() as connection:
+        tx = ReadTransaction(connection)
+        assert index_of(tx).titles_holding(tx, "2") == [-stored[1].channel_number]
+        held = index_of(tx).holders(tx, [["shelf"], ["2"]])
+        [row] = tx.execute(select(conversation).where(conversation.c.number.in_(held))).all()
+    assert row.text == "To shelf 2."
+
+
+def test_sessions_that_come_again_or_twice_are_stored_once(engine: Engine) -> None:
+    copy = replace(session(1), is_copy=True)
+    ingest(engine, [session(0), copy, session(1), session(2), session(2)])
+    assert [one.new for one in ingest(engine, [session(0), session(1), session(2), session(3)])] == [0, 0, 0, 2]
+    assert [row.message_count for row in channels(engine)] == [2, 2, 2, 2]
+
+
+def test_a_session_that_a_tool_has_told_of_is_that_channel(engine: Engine) -> None:
+    chat = Chat(engine, BASKET)
+    chat.tool(len(BASKET))
+    messages = [
+        Message(role, text, chat.asked_at(n), more={"native_id": f"{n} {role}"})
+        for n, turn in enumerate(BASKET)
+        for role, text in ((Role.USER, turn.question), (Role.ASSISTANT, turn.answer))
+    ]
+    ingest(engine, [session(9), Session("c-1", tuple(messages), project=PROJECT)])
+    told = [row for row in channels(engine) if row.session_id == "c-1"]
+    assert len(channels(engine)) == 2
+    assert [said_in(engine, row) for row in told] == [once(BASKET)]
+
+
+def test_a_question_that_only_recalls_is_not_found(engine: Engine) -> None:
+    call = Message(Role.TOOL, "extract", more={"tool": {"name": "mcp__context-registry__extract", "params": {}}})
+    stored = ingest(engine, [session(1, call), session(2)])
+    with engine.begin() as connection:
+        asked = connection.execute(select(conversation).where(conversation.c.role == Role.USER)).all()
+    lengths = {row.channel_number: row.length for row in asked}
+    assert lengths[stored[0].channel_number] == 0 < lengths[stored[1].channel_number]
