@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from registry.text.request.query import is_only_asking, parse_query
+from registry.text.request.request_words import is_generic_word
 from registry.text.request.syntax import EVER, Search, read_search
 from registry.text.times.spans import Span
 from registry.text.times.time_words import TimeWord, find_times
@@ -22,13 +23,15 @@ from registry.text.times.time_words import TimeWord, find_times
 class Understood:
     """A request, read. `search` holds its words and what narrows it; `sources` are the clients it names.
 
-    `dates` only speak for messages of their time. `goes_on`: the user wants to continue a conversation.
+    `dates` only speak for messages of their time. `goes_on`: the user wants to continue a conversation. `in_passing`:
+    the same request where a project's name among its words says where it was spoken of, and not of what.
     """
 
     search: Search
     sources: tuple[str, ...] = ()
     dates: tuple[Span, ...] = ()
     goes_on: bool = False
+    in_passing: Search | None = None
 
     @property
     def has_words(self) -> bool:
@@ -75,7 +78,7 @@ _TOLD = "said|suggested|recommended|told|answered|proposed|wrote|advised|explain
 _TALK = "chat|session|conversation|discussion|thread"
 _IN_CLIENT = re.compile(
     rf"(?<![\w./@-])(?:"
-    rf"(?:in|from|with|using|via|on|to|asked|told) (?:the |my )?(?P<english>{_CLIENT})"
+    rf"(?:in|from|with|using|via|on|to|ask(?:ed|ing)?|told|tell(?:ing)?) (?:the |my )?(?P<english>{_CLIENT})"
     rf"(?: (?:app|{_TALK}))?(?![\w/-]|\.\w)(?!(?<=cursor) (?:{_OF_A_DATABASE})\b)"
     rf"|(?:my |the |that |our )?(?P<talk>{_CLIENT}) (?:{_TALK})s?\b"
     rf"|did (?P<asked>{_CLIENT})(?= (?:say|suggest|recommend|tell|answer|propose|write|advise|explain)\b)"
@@ -95,14 +98,15 @@ _GOES_ON = re.compile(
           |resume(?!\ (?:template|parser|parsing|builder|format|pdf|writing|review|for)\b)
           |carry\ on|pick(?:ing)?\ (?:(?:it|this|that)\ )?(?:back\ )?up(?!\ lines?)
           |go\ on(?!\ (?:vacation|holiday|a|an)\b)
-          |keep\ going|get\ back\ to|go\ back\ to|take\ up)\b
+          |keep\ going|(?:(?:get|go)\ )?back\ (?:to|on)|take\ up)\b
       | \b(?:pick\ up|continue|carry\ on|go\ on)\ (?:from\ )?where\ (?:we|i|you)\b
-      | \bwhere\ (?:did\ )?(?:were\ )?(?:we|i)\ (?:left|leave|stopped|stop)(?:\ off)?\b
+      | \bwhere\ (?:did\ )?(?:were\ )?(?:we|i)\ (?:left|leave|stopped|stop|ended|end)(?:\ off|\ up|\ it)?\b
       | \bwhere\ (?:(?:were|was)\ (?:we|i)|(?:we|i)\ (?:were|was))\b
-      | \b(?:load|open|fetch|get|pull|bring|find|restore)\b.*\b(?:and(?:\ then)?|so\ (?:that\ )?(?:i|we)\ can)
-          \ (?:continue|resume|carry\ on|go\ on)\b
+      | [;,.:]\ (?:please\ |let['’]?s\ |i\ want\ to\ |can\ we\ )?
+          (?:continue|resume|carry\ on|go\ on|pick\ (?:it\ |this\ |that\ )?(?:back\ )?up)
+          (?:\ (?:it|this|that|there|with\ (?:it|this|that)))?\s*(?:please)?\s*[.!]?$
       | [;,.]\ (?:let['’]?s|i\ want\ to|can\ we)\ (?:continue|resume|carry\ on|go\ on)\b
-      | ^\s*what(?:['’]s|\ is|\ was)\ (?:next|left|still\ open)(?:\ to\ do)?\ (?:on|with|for|in)\b
+      | ^\s*what(?:['’]s|\ is|\ was)\ (?:next|left|still\ open|open)(?:\ to\ do)?(?:\ (?:on|with|for|in)\b|\s*\??$)
       | 이어서\s*(?:하자|해\s*줘|해|가자|진행|계속|작업|하고|할게|할래|부탁)?\s*[.!?~]*$
       | 이어\s*(?:가|나가|하)(?:자|기|줘|고|볼까) | 이어\s*(?:줘|주세요|보자) | 이어\s*받아
       | 이어서\s*(?:하자|해\s*줘|가자|진행|계속|작업|하고|할게|할래|부탁|볼까|보자|봐)
@@ -113,6 +117,23 @@ _GOES_ON = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
+_GOING_ON = re.compile(rf"(?:{_GOES_ON.pattern})[가-힣]*", re.VERBOSE | re.IGNORECASE)
+"""The same to the end of its word: what to do, and nothing of what to do it with."""
+_LOADS = re.compile(
+    r"\b(?:load|open|fetch|get|pull|bring|find|restore)\b.*"
+    r"\b(?:and(?: then)?|so (?:that )?(?:i|we) can) (?:continue|resume|carry on|go on)\b",
+    re.IGNORECASE,
+)
+"""Names between its words what to go on with."""
+_ASIDES = re.compile(
+    r"""\b(?:last|this|the\ other|the\ last)\ time\b(?!\W+(?:zone|stamp|out|series|limit))
+      | ^\s*(?:ok(?:ay)?|hey|hi|well|alright)\b[,.!]?
+      | \b(?:so\ far|up\ to\ now|until\ now)\b
+      | (?<![가-힣])(?:제일|가장|맨)\ ?(?:최근|마지막)(?:에|의)?(?![가-힣])
+      | (?<![가-힣])(?:지금|여태|이제)까지(?![가-힣])""",
+    re.VERBOSE | re.IGNORECASE,
+)
+"""Said in passing: neither what is asked for nor when it was said."""
 _LEADS_IN = re.compile(
     r"(?:^|(?<=[.!?] ))(?:please |can you |could you )?(?:pull (?:in|up)|load|fetch|open|check|bring (?:in|up|back))"
     r" (?:the |my |our |that )?(?:context|sessions?|conversations?|chats?|discussions?)"
@@ -125,6 +146,7 @@ _LONGEST_REQUEST = 200
 _SAID_THEN = re.compile(
     r"""\b(?:we|i|us|you\ and\ i)\b.{0,40}?\b(?:discuss|talk|chat|work|do|did|ask|decid|write|wrote|speak|spoke|fix)\w*
       | \b(?:conversation|chat|session|discussion)s?\b | 대화|얘기|이야기|세션|작업|하던|했던|한\s*(?:거|것|일)|물어
+      | [가-힣A-Za-z](?:랑|하고|한테|에서)\s(?:한|하던|했던|고친|고치던|만든|만들던|짠|짜던|정한)\s
       | 話した|話し合|会話|相談|聞いた|やった|作業した""",
     re.VERBOSE | re.IGNORECASE,
 )
@@ -143,7 +165,8 @@ def understand(text: str, now: datetime, known: Known = NOTHING_KNOWN) -> Unders
     words, sources = _without_clients(search.words, known.sources)
     words, project = _without_project(words, known.projects)
     words, span, named, dates = _without_times(words, text, now)
-    words = " ".join(_LEADS_IN.sub(" ", words).split())
+    for aside in (_LEADS_IN, _GOING_ON, _ASIDES):
+        words = " ".join(aside.sub(" ", words).split())
     search = replace(
         search,
         words=words,
@@ -154,20 +177,21 @@ def understand(text: str, now: datetime, known: Known = NOTHING_KNOWN) -> Unders
     )
     if (named or sources or project) and is_only_asking(search.words):
         search = replace(search, words="", without_time="")
-    goes_on = bool(_GOES_ON.search(text))
+    goes_on = asks_to_go_on(text)
     if goes_on and search.project is None and (path := _alone(search.words, known.projects)):
         search = replace(search, words="", without_time="", project=path)
-    return Understood(search, (search.source,) if search.source else sources, dates, goes_on)
+    passing = None if search.project else _in_passing(search, known.projects)
+    return Understood(search, (search.source,) if search.source else sources, dates, goes_on, passing)
 
 
 def asks_to_go_on(text: str) -> bool:
     """Whether somebody wants to go on with a conversation."""
-    return bool(_GOES_ON.search(text))
+    return bool(_GOES_ON.search(text) or _LOADS.search(text))
 
 
 def asks_for_another(text: str) -> bool:
     """Whether a question asks for what was said in another conversation, or to go on with it."""
-    return bool(_GOES_ON.search(text) or _SAID_THEN.search(text))
+    return asks_to_go_on(text) or bool(_SAID_THEN.search(text))
 
 
 def _without_clients(words: str, known: Collection[str]) -> tuple[str, tuple[str, ...]]:
@@ -195,8 +219,33 @@ def _alone(words: str, projects: Collection[tuple[str, str]]) -> str | None:
     return next((path for path, name in names if said and said == name), None)
 
 
+def _in_passing(search: Search, projects: Collection[tuple[str, str]]) -> Search | None:
+    """The search in the project whose name stands among other words of it: "resume the tidegraph colours"."""
+    for name, path in sorted(projects, key=lambda project: -len(project[0])):
+        if len(name) < _SHORTEST_NAME or is_generic_word(name.casefold()):
+            continue
+        words = _bare(name).sub(" ", search.words)
+        if words != search.words and parse_query(words).words:
+            words = " ".join(words.split())
+            return replace(search, words=words, without_time=words, project=path)
+    return None
+
+
+_SHORTEST_NAME = 4
+"""Letters: a shorter name of a folder is a word like any other."""
+
+
+def _bare(name: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w./@-]){_spaced(name)}(?![\w/-]|\.\w)", re.IGNORECASE)
+
+
+def _spaced(name: str) -> str:
+    """payment-api is called "the payment api"."""
+    return re.sub(r"(?:\\[-_ ]|_)+", "[-_ ]", re.escape(name))
+
+
 def _in_project(name: str) -> re.Pattern[str]:
-    one = re.sub(r"(?:\\[-_ ]|_)+", "[-_ ]", re.escape(name))  # payment-api is called "the payment api"
+    one = _spaced(name)
     return re.compile(
         rf"(?<![\w./@-])(?:(?:in|on|for|of|from) (?:the |my |our )?{one}(?: (?:project|repo|repository|workspace))?"
         rf"(?![\w/-])"
@@ -213,7 +262,7 @@ def _without_times(words: str, text: str, now: datetime) -> tuple[str, Span, str
     Two times narrow together where they share some of it ("last month, on a Tuesday" does not), else the first.
     """
     found = list(_apart(find_times(words, now)))
-    narrowing = [word for word in found if not word.is_date or _is_when_said(words, word, text)]
+    narrowing = [word for word in found if not word.is_date or _is_when_said(words, word, text, now)]
     dates = tuple(word.span for word in found if word not in narrowing and None not in word.span)
     if not narrowing:
         return words, EVER, "", dates
@@ -231,8 +280,11 @@ def _apart(times: Iterable[TimeWord]) -> Iterator[TimeWord]:
             yield word
 
 
-def _is_when_said(words: str, date: TimeWord, text: str) -> bool:
-    """A date is when it was said where nothing else is asked for, or the request speaks of us talking."""
+def _is_when_said(words: str, date: TimeWord, text: str, now: datetime) -> bool:
+    """A date is when it was said where nothing else is asked for, or the request speaks of us talking; what is to come
+    never is."""
+    if date.span.start and date.span.start > now:
+        return False
     rest = _cut(words, date.begin, date.end)
     return not parse_query(rest).words or bool(_SAID_THEN.search(text))
 
