@@ -12,6 +12,7 @@ from orchestrator.answer.extraction import Extraction, KeptRanking
 from orchestrator.answer.looking_up import ask, find, understood, without_the_asking_chat
 from orchestrator.answer.other_channels import beside, beside_in_time, most_likely_first
 from orchestrator.answer.other_times import (
+    HELD,
     at_any_time,
     nearest_about,
     note_of,
@@ -43,7 +44,7 @@ from registry.domain import now, storable
 from registry.errors import InvalidRequest, NotFound
 from registry.search.candidates import CANDIDATES
 from registry.search.retrieval import SearchResult
-from registry.search.scope import Scope
+from registry.search.scope import Scope, narrow
 from registry.search.sessions import latest_sessions
 from registry.storage.conversations.channels import ChannelRow, channels_by_number, get_channel, recent_channels
 from registry.storage.conversations.messages import MessageRow, messages_of, seqs_of, turns_of
@@ -56,6 +57,7 @@ from registry.text.ranking.confidence import Confidence
 from registry.text.request.query import is_sentence
 from registry.text.request.syntax import Search
 from registry.text.request.understanding import Understood
+from registry.text.times.spans import Span
 
 OTHER_CHANNELS = 5
 """How many further channels are offered where one had to be chosen."""
@@ -83,17 +85,37 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction:
     if said.goes_on and said.search.when_words and (row or said.has_words):
         return _gone_on(tx, run, request, said, scope, row)
     if said.in_passing and row is None and not query.cursor:
-        return _in_project_or_all(tx, run, request, said, scope, said.in_passing)
+        return _there_or_anywhere(tx, run, request, said, scope, said.in_passing)
+    if said.week_before:
+        return _then_or_a_week_before(tx, run, request, said, scope, row, said.week_before)
     return _read(tx, run, request, said, scope, row)
 
 
-def _in_project_or_all(
+def _then_or_a_week_before(
+    tx: ReadTransaction,
+    run: Run,
+    request: ExtractRequest,
+    said: Understood,
+    scope: Scope,
+    row: ChannelRow | None,
+    before: Span,
+) -> Extraction:
+    """Who says "last Tuesday" on a Thursday may mean the one of last week: where nothing was said on the latest."""
+    try:
+        return _read(tx, run, request, said, scope, row)
+    except NotFound:
+        earlier = replace(said, search=replace(said.search, when=before), week_before=None)
+        wide = replace(scope, from_=request.query.from_, to=request.query.to)
+        return _read(tx, run, request, earlier, narrow(wide, earlier.search), row)
+
+
+def _there_or_anywhere(
     tx: ReadTransaction, run: Run, request: ExtractRequest, said: Understood, scope: Scope, passing: Search
 ) -> Extraction:
-    """A project's name among the words may say where, or be a word like others: where, if the rest is sure there, or
-    neither is."""
-    there = replace(scope, project=passing.project)
-    read = replace(said, search=replace(passing, project=None))
+    """A project's or a client's name among the words may say where, or be a word like others: where, if the rest is
+    sure there, or neither is."""
+    there = narrow(scope, passing)
+    read = replace(said, search=replace(passing, project=None, source=None))
     try:
         inside = replace(_read(tx, run, request, read, there, None), read=said)
     except NotFound:
@@ -214,12 +236,15 @@ def _chosen(
 
 
 def _sure(chosen: _Choice, said: Understood) -> Confidence:
-    """How sure it is that the conversation that was chosen or named answers."""
+    """How sure it is that the conversation that was chosen or named answers. That it is of the time or place that was
+    named speaks for one that holds some of the rest, too."""
+    number = chosen.channel.number
+    holds_some = any(one.covered >= HELD for one in chosen.found.evidence(number))
     return confidence_in(
         chosen.found,
-        chosen.channel.number,
+        number,
         [score for _, score in chosen.candidates],
-        is_narrowed=said.is_narrowed and not chosen.is_guess,
+        is_narrowed=said.is_narrowed and not chosen.is_guess and holds_some,
         goes_on=said.goes_on,
     )
 
@@ -270,7 +295,7 @@ def _told(
         verdicts=list(chosen.verdicts),
         confidence=sure,
         taken_back={earlier: one.id for earlier, one in _latest_of(meanwhile, later).items()},
-        **beside(tx, candidates, found, sure, meanwhile.values()),
+        **beside(tx, candidates, found, sure, meanwhile.values(), is_narrowed=said.is_narrowed),
     )
 
 

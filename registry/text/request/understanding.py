@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from registry.text.request.query import is_only_asking, parse_query
@@ -24,7 +24,8 @@ class Understood:
     """A request, read. `search` holds its words and what narrows it; `sources` are the clients it names.
 
     `dates` only speak for messages of their time. `goes_on`: the user wants to continue a conversation. `in_passing`:
-    the same request where a project's name among its words says where it was spoken of, and not of what.
+    the same request where a project's or a client's name among its words says where it was spoken of, and not of what.
+    `week_before`: a week before the day that "last Tuesday" is, which may be meant where that day is of this week.
     """
 
     search: Search
@@ -32,6 +33,7 @@ class Understood:
     dates: tuple[Span, ...] = ()
     goes_on: bool = False
     in_passing: Search | None = None
+    week_before: Span | None = None
 
     @property
     def has_words(self) -> bool:
@@ -106,7 +108,8 @@ _GOES_ON = re.compile(
           (?:continue|resume|carry\ on|go\ on|pick\ (?:it\ |this\ |that\ )?(?:back\ )?up)
           (?:\ (?:it|this|that|there|with\ (?:it|this|that)))?\s*(?:please)?\s*[.!]?$
       | [;,.]\ (?:let['’]?s|i\ want\ to|can\ we)\ (?:continue|resume|carry\ on|go\ on)\b
-      | ^\s*what(?:['’]s|\ is|\ was)\ (?:next|left|still\ open|open)(?:\ to\ do)?(?:\ (?:on|with|for|in)\b|\s*\??$)
+      | (?:^|[,;.?!])\s*what(?:['’]s|\ is|\ was)\ (?:next|left|still\ open|open)(?:\ to\ do)?
+          (?:\ (?:on|with|for|in)\b|\s*\??$)
       | 이어서\s*(?:하자|해\s*줘|해|가자|진행|계속|작업|하고|할게|할래|부탁)?\s*[.!?~]*$
       | 이어\s*(?:가|나가|하)(?:자|기|줘|고|볼까) | 이어\s*(?:줘|주세요|보자) | 이어\s*받아
       | 이어서\s*(?:하자|해\s*줘|가자|진행|계속|작업|하고|할게|할래|부탁|볼까|보자|봐)
@@ -126,14 +129,24 @@ _LOADS = re.compile(
 )
 """Names between its words what to go on with."""
 _ASIDES = re.compile(
-    r"""\b(?:last|this|the\ other|the\ last)\ time\b(?!\W+(?:zone|stamp|out|series|limit))
+    r"""\b(?:be|are)\ so\ kind(?:\ as)?(?:\ to)?\b | \bif\ (?:it['’]s\ |it\ is\ )?possible\b
+      | \b(?:when|whenever|if|once)\ you\ (?:have|get|find|find\ yourself\ with)
+          \ (?:a\ (?:moment|minute|second|chance)|time|the\ chance)\b
+      | \bthank(?:s|\ you)(?:\ (?:so|very)\ much|\ a\ lot)?(?:\ in\ advance)?\b
+      | \bi\ (?:was|am)\ (?:just\ )?wondering(?:\ (?:if|whether)(?:\ you\ (?:could|can))?)?\b
+      | \b(?:do|would)\ you\ (?:happen\ to|mind)\b | \bsorry\ (?:to\ (?:bother|ask)|for\ asking)(?:\ you)?\b
+      | (?<![가-힣])(?:바쁘신데|바쁘실\ ?텐데|죄송하지만|죄송한데|미안한데|미안하지만|실례지만|감사합니다|고맙습니다
+          |감사해요|고마워요?|괜찮으시면|시간\ ?되시면|번거로우시겠지만|(?:물어볼|질문할|궁금한)\ ?게(?:\ ?있는데)?
+          |말인데요?|말이야|결국(?:에|엔|에는)?|마침내)(?![가-힣])
+      | \b(?:in\ the\ end|eventually|end(?:ed)?\ up|turn(?:ed)?\ out)\b
+      | \b(?:last|this|the\ other|the\ last)\ time\b(?!\W+(?:zone|stamp|out|series|limit))
       | ^\s*(?:ok(?:ay)?|hey|hi|well|alright)\b[,.!]?
       | \b(?:so\ far|up\ to\ now|until\ now)\b
       | (?<![가-힣])(?:제일|가장|맨)\ ?(?:최근|마지막)(?:에|의)?(?![가-힣])
       | (?<![가-힣])(?:지금|여태|이제)까지(?![가-힣])""",
     re.VERBOSE | re.IGNORECASE,
 )
-"""Said in passing: neither what is asked for nor when it was said."""
+"""Said in passing or out of politeness: neither what is asked for nor when it was said."""
 _LEADS_IN = re.compile(
     r"(?:^|(?<=[.!?] ))(?:please |can you |could you )?(?:pull (?:in|up)|load|fetch|open|check|bring (?:in|up|back))"
     r" (?:the |my |our |that )?(?:context|sessions?|conversations?|chats?|discussions?)"
@@ -164,7 +177,7 @@ def understand(text: str, now: datetime, known: Known = NOTHING_KNOWN) -> Unders
         return Understood(search, (search.source,) if search.source else (), times)
     words, sources = _without_clients(search.words, known.sources)
     words, project = _without_project(words, known.projects)
-    words, span, named, dates = _without_times(words, text, now)
+    words, span, named, dates = _without_times(words, text, now, is_placed=bool(sources or project))
     for aside in (_LEADS_IN, _GOING_ON, _ASIDES):
         words = " ".join(aside.sub(" ", words).split())
     search = replace(
@@ -180,8 +193,23 @@ def understand(text: str, now: datetime, known: Known = NOTHING_KNOWN) -> Unders
     goes_on = asks_to_go_on(text)
     if goes_on and search.project is None and (path := _alone(search.words, known.projects)):
         search = replace(search, words="", without_time="", project=path)
-    passing = None if search.project else _in_passing(search, known.projects)
-    return Understood(search, (search.source,) if search.source else sources, dates, goes_on, passing)
+    sources = (search.source,) if search.source else sources
+    passing = None if search.project or sources else _in_passing(search, known)
+    return Understood(search, sources, dates, goes_on, passing, _week_before(search, now))
+
+
+_LAST_DAY = re.compile(
+    r"(?:on )?last (?!week|month|year|night|time)\w+day\b|(?:지난|저번) ?[월화수목금토일]요일", re.IGNORECASE
+)
+
+
+def _week_before(search: Search, now: datetime) -> Span | None:
+    start, end = search.when
+    is_of_this_week = start and end and start.isocalendar()[:2] == now.isocalendar()[:2]
+    if not (is_of_this_week and start and end and _LAST_DAY.match(search.when_words)):
+        return None
+    week = timedelta(days=7)
+    return Span(start - week, end - week)
 
 
 def asks_to_go_on(text: str) -> bool:
@@ -219,18 +247,32 @@ def _alone(words: str, projects: Collection[tuple[str, str]]) -> str | None:
     return next((path for path, name in names if said and said == name), None)
 
 
-def _in_passing(search: Search, projects: Collection[tuple[str, str]]) -> Search | None:
-    """The search in the project whose name stands among other words of it: "resume the tidegraph colours"."""
-    for name, path in sorted(projects, key=lambda project: -len(project[0])):
+def _in_passing(search: Search, known: Known) -> Search | None:
+    """The search in the project whose name stands among other words of it: "resume the tidegraph colours"; or in the
+    client that it begins with: "codex last month slow queries"."""
+    found = search
+    if (called := _BEGINS_WITH_CLIENT.match(found.words)) and _bare_source(called["client"], known):
+        found = replace(found, words=found.words[called.end() :], source=_bare_source(called["client"], known))
+    for name, path in sorted(known.projects, key=lambda project: -len(project[0])):
         if len(name) < _SHORTEST_NAME or is_generic_word(name.casefold()):
             continue
-        words = _bare(name).sub(" ", search.words)
-        if words != search.words and parse_query(words).words:
-            words = " ".join(words.split())
-            return replace(search, words=words, without_time=words, project=path)
-    return None
+        words = _bare(name).sub(" ", found.words)
+        if words != found.words:
+            found = replace(found, words=words, project=path)
+            break
+    words = " ".join(found.words.split())
+    if found is search or not parse_query(words).words:
+        return None
+    return replace(found, words=words, without_time=words)
 
 
+def _bare_source(called: str, known: Known) -> str | None:
+    """The source that a client's name means here, if it is one."""
+    here = [source for source in CLIENTS[called.lower()] if source in known.sources]
+    return here[0] if len(here) == 1 else None
+
+
+_BEGINS_WITH_CLIENT = re.compile(rf"\s*(?P<client>{_CLIENT})\s(?!(?:{_OF_A_DATABASE})\b)", re.IGNORECASE)
 _SHORTEST_NAME = 4
 """Letters: a shorter name of a folder is a word like any other."""
 
@@ -256,13 +298,17 @@ def _in_project(name: str) -> re.Pattern[str]:
     )
 
 
-def _without_times(words: str, text: str, now: datetime) -> tuple[str, Span, str, tuple[Span, ...]]:
+def _without_times(words: str, text: str, now: datetime, *, is_placed: bool) -> tuple[str, Span, str, tuple[Span, ...]]:
     """The words without the time that narrows; that time, how it was said, and the dates that only speak for some.
+
+    Where a client or a project is named (`is_placed`) "what happened in May" asks for what was said then.
 
     Two times narrow together where they share some of it ("last month, on a Tuesday" does not), else the first.
     """
     found = list(_apart(find_times(words, now)))
-    narrowing = [word for word in found if not word.is_date or _is_when_said(words, word, text, now)]
+    narrowing = [
+        word for word in found if not word.is_date or _is_when_said(words, word, text, now, is_placed=is_placed)
+    ]
     dates = tuple(word.span for word in found if word not in narrowing and None not in word.span)
     if not narrowing:
         return words, EVER, "", dates
@@ -280,13 +326,14 @@ def _apart(times: Iterable[TimeWord]) -> Iterator[TimeWord]:
             yield word
 
 
-def _is_when_said(words: str, date: TimeWord, text: str, now: datetime) -> bool:
+def _is_when_said(words: str, date: TimeWord, text: str, now: datetime, *, is_placed: bool) -> bool:
     """A date is when it was said where nothing else is asked for, or the request speaks of us talking; what is to come
     never is."""
     if date.span.start and date.span.start > now:
         return False
     rest = _cut(words, date.begin, date.end)
-    return not parse_query(rest).words or bool(_SAID_THEN.search(text))
+    is_all = not parse_query(rest).words or (is_placed and is_only_asking(rest))
+    return is_all or bool(_SAID_THEN.search(text))
 
 
 def _cut(text: str, begin: int, end: int) -> str:
