@@ -22,6 +22,8 @@ CLOSE = 0.85
 """A channel that scores so much of the best one may as well be meant: its best passages are given, too."""
 NEARLY = 0.8
 """A channel that scores so much of the best one, and holds more of the words that were asked for, comes before it."""
+MUCH_LONGER = 2
+"""One that is so many times as long holds more of any words."""
 COMPARABLE = 0.5
 """One that scores less of the best one is not the one that was meant, wherever it belongs."""
 PASSAGES_OF, LINES_OF, OTHER_TOKENS = 2, 2, 150
@@ -60,7 +62,8 @@ def _holding_most_first(scores: Sequence[tuple[int, float]], found: SearchResult
     if len(scores) < 2 or len(found.wordings) > 1:
         return list(scores)
     best = scores[0][1]
-    close = [one for one in scores if one[1] >= NEARLY * best]
+    longest = MUCH_LONGER * found.size(scores[0][0])
+    close = [one for one in scores if one[1] >= NEARLY * best and found.size(one[0]) <= longest]
     most = max(close, key=lambda one: found.words_in(one[0]))
     return [(most[0], best), *(one for one in scores if one is not most)]
 

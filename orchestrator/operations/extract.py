@@ -12,7 +12,6 @@ from orchestrator.answer.extraction import Extraction, KeptRanking
 from orchestrator.answer.looking_up import ask, find, understood, without_the_asking_chat
 from orchestrator.answer.other_channels import beside, beside_in_time, most_likely_first
 from orchestrator.answer.other_times import (
-    HELD,
     at_any_time,
     nearest_about,
     note_of,
@@ -67,6 +66,8 @@ END = 80
 """So many of a channel's last messages say where it stands."""
 WHOLE = 400
 """A conversation of more messages is not tried whole."""
+SOME = 0.4
+"""What holds less of a request holds words that are said of anything."""
 ENVELOPE = 400
 """Characters that the envelope and the record of the answer take."""
 
@@ -199,7 +200,7 @@ def _read(
         kept = _plausible(chosen.found, inside)
     sure = _sure(chosen, said)
     if kept:
-        return _told(tx, run, query, said, chosen, kept, sure)
+        return _told(tx, run, query, said, scope, chosen, kept, sure)
     run.recorder.explain(**outcome(inside))
     return _by_its_end(tx, run, query, said, scope, chosen, sure)
 
@@ -239,7 +240,7 @@ def _sure(chosen: _Choice, said: Understood) -> Confidence:
     """How sure it is that the conversation that was chosen or named answers. That it is of the time or place that was
     named speaks for one that holds some of the rest, too."""
     number = chosen.channel.number
-    holds_some = any(one.covered >= HELD for one in chosen.found.evidence(number))
+    holds_some = any(one.covered >= SOME for one in chosen.found.evidence(number))
     return confidence_in(
         chosen.found,
         number,
@@ -274,6 +275,7 @@ def _told(
     run: Run,
     query: ExtractQuery,
     said: Understood,
+    scope: Scope,
     chosen: _Choice,
     kept: Sequence[Judged],
     sure: Confidence,
@@ -284,6 +286,9 @@ def _told(
     later = second_thoughts(tx, found, kept, {row.number})
     meanwhile = second_thoughts(tx, found, kept, {other.number for other, _ in candidates[1:]})
     turns = _with_later(turns_in(kept), later)
+    around = beside(tx, candidates, found, sure, meanwhile.values(), is_narrowed=said.is_narrowed)
+    is_doubtful = sure is Confidence.LOW and bool(candidates) and bool(said.search.when_words)
+    about = nearest_about(tx, run, query, said, scope) if is_doubtful else None
     return Extraction(
         channel=row,
         read=said,
@@ -295,7 +300,8 @@ def _told(
         verdicts=list(chosen.verdicts),
         confidence=sure,
         taken_back={earlier: one.id for earlier, one in _latest_of(meanwhile, later).items()},
-        **beside(tx, candidates, found, sure, meanwhile.values(), is_narrowed=said.is_narrowed),
+        note=f"Nearest of another time: {about.spoken(query.utc_offset_minutes)}." if about else "",
+        **(with_nearest(around, about, row) if around else {}),
     )
 
 
@@ -335,7 +341,7 @@ def _best_channels(
 ) -> list[tuple[ChannelRow, float]]:
     """The channels that fit the request, best first, with their scores."""
     scores = best_channels(found, verdicts)[: OTHER_CHANNELS + 1]
-    scores = most_likely_first(tx, scores, found, said, folder)
+    scores = most_likely_first(tx, scores, found, said, None if said.in_other_project else folder)
     known = channels_by_number(tx, [number for number, _ in scores])
     best = [(known[number], score) for number, score in scores if number in known]
     run.recorder.explain(channels=[{"channel": row.name, "score": round(score, 3)} for row, score in best])

@@ -26,6 +26,7 @@ class Understood:
     `dates` only speak for messages of their time. `goes_on`: the user wants to continue a conversation. `in_passing`:
     the same request where a project's or a client's name among its words says where it was spoken of, and not of what.
     `week_before`: a week before the day that "last Tuesday" is, which may be meant where that day is of this week.
+    `in_other_project`: in any but the one that is worked in.
     """
 
     search: Search
@@ -34,6 +35,7 @@ class Understood:
     goes_on: bool = False
     in_passing: Search | None = None
     week_before: Span | None = None
+    in_other_project: bool = False
 
     @property
     def has_words(self) -> bool:
@@ -138,6 +140,7 @@ _ASIDES = re.compile(
       | (?<![가-힣])(?:바쁘신데|바쁘실\ ?텐데|죄송하지만|죄송한데|미안한데|미안하지만|실례지만|감사합니다|고맙습니다
           |감사해요|고마워요?|괜찮으시면|시간\ ?되시면|번거로우시겠지만|(?:물어볼|질문할|궁금한)\ ?게(?:\ ?있는데)?
           |말인데요?|말이야|결국(?:에|엔|에는)?|마침내)(?![가-힣])
+      | \b(?:we|i)\ (?:worked|were\ working|was\ working|have\ (?:been\ working|worked))\ (?:on|with)\b
       | \b(?:in\ the\ end|eventually|end(?:ed)?\ up|turn(?:ed)?\ out)\b
       | \b(?:last|this|the\ other|the\ last)\ time\b(?!\W+(?:zone|stamp|out|series|limit))
       | ^\s*(?:ok(?:ay)?|hey|hi|well|alright)\b[,.!]?
@@ -147,6 +150,11 @@ _ASIDES = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 """Said in passing or out of politeness: neither what is asked for nor when it was said."""
+_OTHER_PROJECT = re.compile(
+    r"\b(?:in|from|for|of) (?:(?:my|the|our|an?|some) ?other|another) (?:projects?|repos?(?:itory)?|codebase)\b"
+    r"|(?<![가-힣])다른 ?(?:프로젝트|레포|저장소)(?:에서는?|의)?(?![가-힣])",
+    re.IGNORECASE,
+)
 _LEADS_IN = re.compile(
     r"(?:^|(?<=[.!?] ))(?:please |can you |could you )?(?:pull (?:in|up)|load|fetch|open|check|bring (?:in|up|back))"
     r" (?:the |my |our |that )?(?:context|sessions?|conversations?|chats?|discussions?)"
@@ -178,7 +186,7 @@ def understand(text: str, now: datetime, known: Known = NOTHING_KNOWN) -> Unders
     words, sources = _without_clients(search.words, known.sources)
     words, project = _without_project(words, known.projects)
     words, span, named, dates = _without_times(words, text, now, is_placed=bool(sources or project))
-    for aside in (_LEADS_IN, _GOING_ON, _ASIDES):
+    for aside in (_LEADS_IN, _GOING_ON, _ASIDES, _OTHER_PROJECT):
         words = " ".join(aside.sub(" ", words).split())
     search = replace(
         search,
@@ -195,7 +203,8 @@ def understand(text: str, now: datetime, known: Known = NOTHING_KNOWN) -> Unders
         search = replace(search, words="", without_time="", project=path)
     sources = (search.source,) if search.source else sources
     passing = None if search.project or sources else _in_passing(search, known)
-    return Understood(search, sources, dates, goes_on, passing, _week_before(search, now))
+    before, is_other = _week_before(search, now), bool(_OTHER_PROJECT.search(text))
+    return Understood(search, sources, dates, goes_on, passing, before, is_other)
 
 
 _LAST_DAY = re.compile(
@@ -327,13 +336,12 @@ def _apart(times: Iterable[TimeWord]) -> Iterator[TimeWord]:
 
 
 def _is_when_said(words: str, date: TimeWord, text: str, now: datetime, *, is_placed: bool) -> bool:
-    """A date is when it was said where nothing else is asked for, or the request speaks of us talking; what is to come
-    never is."""
-    if date.span.start and date.span.start > now:
-        return False
+    """A date is when it was said where nothing else is asked for, or the request speaks of us talking, of which what is
+    to come never is."""
     rest = _cut(words, date.begin, date.end)
+    is_to_come = date.span.start is not None and date.span.start > now
     is_all = not parse_query(rest).words or (is_placed and is_only_asking(rest))
-    return is_all or bool(_SAID_THEN.search(text))
+    return is_all or (not is_to_come and bool(_SAID_THEN.search(text)))
 
 
 def _cut(text: str, begin: int, end: int) -> str:
