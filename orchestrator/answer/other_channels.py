@@ -20,6 +20,10 @@ from registry.text.times.spans import Span
 
 CLOSE = 0.85
 """A channel that scores so much of the best one may as well be meant: its best passages are given, too."""
+NEARLY = 0.8
+"""A channel that scores so much of the best one, and holds more of the words that were asked for, comes before it."""
+MUCH_LONGER = 2
+"""One that is so many times as long holds more of any words."""
 COMPARABLE = 0.5
 """One that scores less of the best one is not the one that was meant, wherever it belongs."""
 PASSAGES_OF, LINES_OF, OTHER_TOKENS = 2, 2, 150
@@ -35,18 +39,33 @@ def most_likely_first(
     read: Understood,
     folder: str | None = None,
 ) -> list[tuple[int, float]]:
-    """Channels with their scores; of close ones those of a date in the request come first, and of the asking folder.
+    """Channels with their scores; of close ones those that hold most words of the request come first, of a date in it,
+    and of the asking folder.
 
     For who goes on one that was found only because another was asked for in it stands behind the first that speaks of
     it itself.
     """
-    best = list(scores)
+    best = _holding_most_first(scores, found)
     known = channels_by_number(tx, [number for number, _ in scores]) if read.dates or folder else {}
     if folder is not None:
         best = _preferred(best, found, {number for number, row in known.items() if _is_in(row.project_path, folder)})
     if read.dates:
         best = _preferred(best, found, {number for number, row in known.items() if _is_of(row, read.dates)})
     return _asking_ones_behind(tx, best, found) if read.goes_on else best
+
+
+def _holding_most_first(scores: Sequence[tuple[int, float]], found: SearchResult) -> list[tuple[int, float]]:
+    """One word that a conversation repeats may count for more than two that another holds, and should not.
+
+    Where other wordings were given it is they that tell conversations apart.
+    """
+    if len(scores) < 2 or len(found.wordings) > 1:
+        return list(scores)
+    best = scores[0][1]
+    longest = MUCH_LONGER * found.size(scores[0][0])
+    close = [one for one in scores if one[1] >= NEARLY * best and found.size(one[0]) <= longest]
+    most = max(close, key=lambda one: found.words_in(one[0]))
+    return [(most[0], best), *(one for one in scores if one is not most)]
 
 
 def _preferred(
@@ -116,8 +135,11 @@ def beside(
     found: SearchResult,
     sure: Confidence,
     newer: Iterable[MessageRow] = (),
+    *,
+    is_narrowed: bool = False,
 ) -> dict[str, Any]:
-    """The channels the user may have meant instead, and the best passages of those that may as well be meant.
+    """The channels the user may have meant instead, and the best passages of those that may as well be meant: of a
+    time or place that was named all, where the best is a guess.
 
     `newer`: messages of these that take back what is delivered; they are given, too.
     """
@@ -133,6 +155,7 @@ def beside(
     is_guess = sure is Confidence.LOW
     held = found.words_in(candidates[0][0].number)
     close = [row for row, score in further if score >= least and (not is_guess or _holds(row.number, found, held))]
+    close = [row for row, _ in further] if is_guess and is_narrowed else close
     meant = {row.number for row in close[:PASSAGES_OF]} | {row.channel_number for row in taking_back}
     close = [row for row, _ in further if row.number in meant]
     return {

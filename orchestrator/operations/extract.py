@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from orchestrator.answer.composing import composed
 from orchestrator.answer.delivery import Turn, delivered, message_dict
@@ -43,7 +43,7 @@ from registry.domain import now, storable
 from registry.errors import InvalidRequest, NotFound
 from registry.search.candidates import CANDIDATES
 from registry.search.retrieval import SearchResult
-from registry.search.scope import Scope
+from registry.search.scope import Scope, narrow
 from registry.search.sessions import latest_sessions
 from registry.storage.conversations.channels import ChannelRow, channels_by_number, get_channel, recent_channels
 from registry.storage.conversations.messages import MessageRow, messages_of, seqs_of, turns_of
@@ -54,7 +54,9 @@ from registry.storage.records.extract_results import get_result, save_result
 from registry.storage.safety.sealing import seal_of
 from registry.text.ranking.confidence import Confidence
 from registry.text.request.query import is_sentence
+from registry.text.request.syntax import Search
 from registry.text.request.understanding import Understood
+from registry.text.times.spans import Span
 
 OTHER_CHANNELS = 5
 """How many further channels are offered where one had to be chosen."""
@@ -64,6 +66,8 @@ END = 80
 """So many of a channel's last messages say where it stands."""
 WHOLE = 400
 """A conversation of more messages is not tried whole."""
+SOME = 0.4
+"""What holds less of a request holds words that are said of anything."""
 ENVELOPE = 400
 """Characters that the envelope and the record of the answer take."""
 
@@ -81,7 +85,52 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction:
     scope = without_the_asking_chat(tx, run, request.source, query.text or "", scope)
     if said.goes_on and said.search.when_words and (row or said.has_words):
         return _gone_on(tx, run, request, said, scope, row)
+    if said.in_passing and row is None and not query.cursor:
+        return _there_or_anywhere(tx, run, request, said, scope, said.in_passing)
+    if said.week_before:
+        return _then_or_a_week_before(tx, run, request, said, scope, row, said.week_before)
     return _read(tx, run, request, said, scope, row)
+
+
+def _then_or_a_week_before(
+    tx: ReadTransaction,
+    run: Run,
+    request: ExtractRequest,
+    said: Understood,
+    scope: Scope,
+    row: ChannelRow | None,
+    before: Span,
+) -> Extraction:
+    """Who says "last Tuesday" on a Thursday may mean the one of last week: where nothing was said on the latest."""
+    try:
+        return _read(tx, run, request, said, scope, row)
+    except NotFound:
+        earlier = replace(said, search=replace(said.search, when=before), week_before=None)
+        wide = replace(scope, from_=request.query.from_, to=request.query.to)
+        return _read(tx, run, request, earlier, narrow(wide, earlier.search), row)
+
+
+def _there_or_anywhere(
+    tx: ReadTransaction, run: Run, request: ExtractRequest, said: Understood, scope: Scope, passing: Search
+) -> Extraction:
+    """A project's or a client's name among the words may say where, or be a word like others: where, if the rest is
+    sure there, or neither is."""
+    there = narrow(scope, passing)
+    read = replace(said, search=replace(passing, project=None, source=None))
+    try:
+        inside = replace(_read(tx, run, request, read, there, None), read=said)
+    except NotFound:
+        inside = None
+    if inside and _is_sure(inside):
+        return inside
+    try:
+        anywhere = _read(tx, run, request, said, scope, None)
+    except NotFound:
+        anywhere = None
+    found = inside if inside and not (anywhere and _is_sure(anywhere)) else anywhere
+    if not found:
+        raise nothing_found(request.query.text)
+    return found
 
 
 def _gone_on(
@@ -116,6 +165,19 @@ def _is_sure(data: Extraction) -> bool:
     return confidence_in(data.result, data.channel.number, scores) is not Confidence.LOW
 
 
+class _Choice(NamedTuple):
+    """What was found, and the conversation that is meant: the first of the `candidates` where none was named.
+
+    `is_guess`: only parts of words, or meaning, speak for it.
+    """
+
+    found: SearchResult
+    verdicts: Sequence[Judged]
+    channel: ChannelRow
+    candidates: Sequence[tuple[ChannelRow, float]] = ()
+    is_guess: bool = False
+
+
 def _read(
     tx: ReadTransaction, run: Run, request: ExtractRequest, said: Understood, scope: Scope, row: ChannelRow | None
 ) -> Extraction:
@@ -125,50 +187,108 @@ def _read(
     found = find(tx, run, said, scope, query.also)
     run.recorder.explain(channel=row.name if row else None, **explanation(found), understood=understood(said, found))
     verdicts = held_to(found, judge(found), query.least_coverage)
-    may_guess = not said.is_narrowed and query.least_coverage is None
-    candidates: list[tuple[ChannelRow, float]] = []
-    is_guess = False
-    if row is None:
+    chosen = _Choice(found, verdicts, row) if row else _chosen(tx, run, request, said, scope, found, verdicts)
+    if chosen is None:
+        run.recorder.explain(**outcome(verdicts))
+        return _without_words(tx, run, query, said, scope, None, relaxed="words")
+    run.recorder.explain(channel=chosen.channel.name)
+    run.recorder.channel = chosen.channel.name
+    inside = [one for one in chosen.verdicts if one.ranked.candidate.channel_id == chosen.channel.number]
+    chosen = chosen._replace(verdicts=inside)
+    kept = [one for one in inside if one.reason is None]
+    if not kept and _may_guess(query, said):
+        kept = _plausible(chosen.found, inside)
+    sure = _sure(chosen, said)
+    if kept:
+        return _told(tx, run, query, said, scope, chosen, kept, sure)
+    run.recorder.explain(**outcome(inside))
+    return _by_its_end(tx, run, query, said, scope, chosen, sure)
+
+
+def _may_guess(query: ExtractQuery, said: Understood) -> bool:
+    return not said.is_narrowed and query.least_coverage is None
+
+
+def _chosen(
+    tx: ReadTransaction,
+    run: Run,
+    request: ExtractRequest,
+    said: Understood,
+    scope: Scope,
+    found: SearchResult,
+    verdicts: Sequence[Judged],
+) -> _Choice | None:
+    """Of all conversations the one that is meant; None where nothing speaks for any."""
+    query = request.query
+    candidates = _best_channels(tx, run, found, verdicts, said, request.folder)
+    is_guess = not candidates and (_may_guess(query, said) or bool(found.similar and not said.search.when_words))
+    if is_guess:
+        verdicts = guessed(found, verdicts)
         candidates = _best_channels(tx, run, found, verdicts, said, request.folder)
-        if not candidates and (may_guess or (found.similar and not said.search.when_words)):
-            is_guess, verdicts = True, guessed(found, verdicts)
-            candidates = _best_channels(tx, run, found, verdicts, said, request.folder)
-        if candidates and is_guess and said.is_narrowed:
-            candidates += _further(candidates, _latest(tx, run, query, said, scope, relaxed="words"))
-        if not candidates:
-            run.recorder.explain(**outcome(verdicts))
-            return _without_words(tx, run, query, said, scope, None, relaxed="words")
-        row = candidates[0][0]
-        if any(len(wording.candidates) >= CANDIDATES for wording in found.wordings):
-            found = find(tx, run, said, replace(scope, channel_number=row.number), query.also)
-            verdicts = held_to(found, judge(found), query.least_coverage)
-    run.recorder.channel = row.name
-    verdicts = [one for one in verdicts if one.ranked.candidate.channel_id == row.number]
-    run.recorder.explain(channel=row.name)
-    kept = [one for one in verdicts if one.reason is None]
-    if not kept and may_guess:
-        kept = _plausible(found, verdicts)
-    sure = confidence_in(
-        found,
-        row.number,
-        [score for _, score in candidates],
-        is_narrowed=said.is_narrowed and not is_guess,
+    if not candidates:
+        return None
+    if is_guess and said.is_narrowed:
+        candidates += _further(candidates, _latest(tx, run, query, said, scope, relaxed="words"))
+    row = candidates[0][0]
+    if any(len(wording.candidates) >= CANDIDATES for wording in found.wordings):
+        found = find(tx, run, said, replace(scope, channel_number=row.number), query.also)
+        verdicts = held_to(found, judge(found), query.least_coverage)
+    return _Choice(found, verdicts, row, candidates, is_guess)
+
+
+def _sure(chosen: _Choice, said: Understood) -> Confidence:
+    """How sure it is that the conversation that was chosen or named answers. That it is of the time or place that was
+    named speaks for one that holds some of the rest, too."""
+    number = chosen.channel.number
+    holds_some = any(one.covered >= SOME for one in chosen.found.evidence(number))
+    return confidence_in(
+        chosen.found,
+        number,
+        [score for _, score in chosen.candidates],
+        is_narrowed=said.is_narrowed and not chosen.is_guess and holds_some,
         goes_on=said.goes_on,
     )
-    if not kept:
-        run.recorder.explain(**outcome(verdicts))
-    # A question may say in other words what its channel says: the channel's end, as a guess, is more than nothing.
-    is_asked = is_sentence(query.text or "") and not found.is_strict
-    is_named = said.search.when_words or said.sources or candidates or said.goes_on or is_asked
-    if not kept and is_named and query.least_coverage is None:
-        ended = _without_words(tx, run, query, said, scope, row, relaxed="words", is_chosen=bool(candidates))
-        return ended if said.is_narrowed else replace(ended, confidence=sure)
-    if not kept:
+
+
+def _by_its_end(
+    tx: ReadTransaction,
+    run: Run,
+    query: ExtractQuery,
+    said: Understood,
+    scope: Scope,
+    chosen: _Choice,
+    sure: Confidence,
+) -> Extraction:
+    """The end of a conversation of which no message says what was asked: as a guess it is more than nothing, for a
+    question may say in other words what its channel says."""
+    is_asked = is_sentence(query.text or "") and not chosen.found.is_strict
+    is_meant = said.search.when_words or said.sources or chosen.candidates or said.goes_on or is_asked
+    if not is_meant or query.least_coverage is not None:
         raise nothing_found(query.text)
+    is_chosen = bool(chosen.candidates)
+    ended = _without_words(tx, run, query, said, scope, chosen.channel, relaxed="words", is_chosen=is_chosen)
+    return ended if said.is_narrowed else replace(ended, confidence=sure)
+
+
+def _told(
+    tx: ReadTransaction,
+    run: Run,
+    query: ExtractQuery,
+    said: Understood,
+    scope: Scope,
+    chosen: _Choice,
+    kept: Sequence[Judged],
+    sure: Confidence,
+) -> Extraction:
+    """The turns that answer, what takes them back, the end, and what may be meant instead."""
     run.recorder.explain(confidence=sure.value)
+    found, row, candidates = chosen.found, chosen.channel, chosen.candidates
     later = second_thoughts(tx, found, kept, {row.number})
     meanwhile = second_thoughts(tx, found, kept, {other.number for other, _ in candidates[1:]})
     turns = _with_later(turns_in(kept), later)
+    around = beside(tx, candidates, found, sure, meanwhile.values(), is_narrowed=said.is_narrowed)
+    is_doubtful = sure is Confidence.LOW and bool(candidates) and bool(said.search.when_words)
+    about = nearest_about(tx, run, query, said, scope) if is_doubtful else None
     return Extraction(
         channel=row,
         read=said,
@@ -177,10 +297,11 @@ def _read(
         hits=frozenset(one.ranked.candidate.number for one in kept),
         **_end_of(tx, row, query, said),
         result=found,
-        verdicts=verdicts,
+        verdicts=list(chosen.verdicts),
         confidence=sure,
         taken_back={earlier: one.id for earlier, one in _latest_of(meanwhile, later).items()},
-        **beside(tx, candidates, found, sure, meanwhile.values()),
+        note=f"Nearest of another time: {about.spoken(query.utc_offset_minutes)}." if about else "",
+        **(with_nearest(around, about, row) if around else {}),
     )
 
 
@@ -220,7 +341,7 @@ def _best_channels(
 ) -> list[tuple[ChannelRow, float]]:
     """The channels that fit the request, best first, with their scores."""
     scores = best_channels(found, verdicts)[: OTHER_CHANNELS + 1]
-    scores = most_likely_first(tx, scores, found, said, folder)
+    scores = most_likely_first(tx, scores, found, said, None if said.in_other_project else folder)
     known = channels_by_number(tx, [number for number, _ in scores])
     best = [(known[number], score) for number, score in scores if number in known]
     run.recorder.explain(channels=[{"channel": row.name, "score": round(score, 3)} for row, score in best])

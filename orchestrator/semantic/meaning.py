@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 5.0, 300.0
 """After a failure no search asks for so long; each further failure doubles it."""
-WARMING_S = 1.0
+WARMING_S = 2.0
 """A search that comes while the model is being loaded waits so long, then goes by words."""
 CATCHING_UP_S = 0.3
 """A search that comes when something was just logged waits so long for its vectors."""

@@ -340,3 +340,35 @@ async def test_who_goes_on_is_sure_of_what_a_conversation_speaks_of(cursor: Clie
         assert (await ask(cursor, tool, query=subject, **where))["confidence"] == "low"
         assert (await ask(cursor, tool, query=f"continue {subject}", **where))["confidence"] == "medium"
         assert (await ask(cursor, tool, query="continue my taxx return", **where))["confidence"] == "low"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "the payment webhook, pick it up",
+        "where did we stop with the payment webhook",
+        "ok back to the payment webhook thing",
+        "go on with the webhook payment, what is still open?",
+    ],
+)
+async def test_what_says_to_go_on_is_not_looked_for(cursor: Client, words: str) -> None:
+    read = (await ask(cursor, "extract", query=words))["metadata"]["understood"]
+    assert (read["continues"], set(read["words"])) == (True, {"payment", "webhook"})
+
+
+async def test_a_time_that_was_named_makes_nothing_sure_that_holds_hardly_a_word(cursor: Client) -> None:
+    found = await ask(cursor, "extract", query="the birthday party of Anna and the tokens from yesterday")
+    assert found["confidence"] == "low"
+
+
+async def test_the_day_of_last_week_is_meant_where_nothing_was_said_on_the_latest(cursor: Client) -> None:
+    said = {"role": "user", "text": "The bandsaw drifts", "timestamp": "2025-09-23T10:00:00+09:00"}
+    project = {"project": "/home/ann/sawmill"}
+    await ask(cursor, "conversation_log", channel="cursor_session_saw", messages=[said], meta=project)
+    found = await ask(cursor, "extract", query="what did I work on in the sawmill project last Tuesday?")
+    assert found["channel"] == "cursor_session_saw"
+
+
+async def test_another_project_is_not_the_folder_that_is_worked_in(cursor: Client) -> None:
+    found = await ask(cursor, "extract", query="How did we handle authentication in my other project?")
+    assert found["metadata"]["understood"]["words"] == ["handle", "authentication"]

@@ -14,12 +14,12 @@ talking mention mentioned say said saying tell told ask asked asking spoke conti
 resume resuming last previous previously earlier ago before recent recently yesterday today
 find finds found finding show shows showed shown showing give gives gave given giving get gets got getting
 look looks looked looking retrieve recall remember remembered remind know knows knew known need needs needed
-want wants wanted like help continues discusses mentions says tells asks talks
+want wants wanted like help continues discusses mentions says tells asks talks everything much many
 """
 
 _KOREAN = """
 관련 관하여 관한 대해 대하여 대한 대해서 대화 대화내용 이야기 얘기 논의 토론 상의 언급 질문 말 말씀 내용
-부분 방법 방식 이어 이어서 이어가기 이어가 이어가자 이어줘 이어나가 이어지는 계속 계속해 계속하자 계속해서
+방법 방식 이어 이어서 이어가기 이어가 이어가자 이어줘 이어나가 이어지는 계속 계속해 계속하자 계속해서
 다시 마저 어떻게 어떤 어떠한 어땠지 어느 어디 어디서 어디에 언제 왜 누가 누구 무엇 무엇을 무슨 뭐 뭐가
 뭐라고 뭐야 뭐지 뭐였지 뭐였더라 뭐더라 뭔가 뭔지 뭘 몇 얼마 얼마나 있나 있어 있었지 있었나 있었던 있었 있던
 있는 있을까 있지 였지 였더라 됐지 됐더라 했지 했더라 했던 했었지 우리 우리가 우리는 저희 나 내 내가 나는 저
@@ -34,6 +34,7 @@ _KOREAN = """
 하랬지 하랬더라 하랬어 떴지 떴던 떴었지 떴었어 떴더라 됐어 됐었지 됐었어 됐나 됐는지 였어 였었지 이었지 이었더라
 그랬지 그랬더라 그랬어 중이던 중이었지 중이었던 얘기한 얘기했던 얘기했지 얘기했어 얘기하던 이야기한 이야기했던
 이야기하던 대화한 대화했던 대화하던 안 못 되던 안되던 안돼 안되는 안되던거
+지금 여태 다 전부 모두 모든 하자고 하자던 했었는데 물어본다고 물어본다던 상담한 상담했던 상담하던 상담했지
 """
 
 _JAPANESE = """
@@ -42,7 +43,7 @@ _JAPANESE = """
 
 _ALONE = """
 work works worked working session sessions chat chats week weeks list lists summary summaries summarize summarise recap
-overview progress 작업 일 세션 채팅 목록 내역 현황 作業 仕事
+overview progress 작업 일 세션 채팅 목록 내역 현황 적 부분 作業 仕事
 """
 
 _GENERIC_ENGLISH = """
@@ -86,6 +87,8 @@ _ASKED = ("".join(pair) for pair in product(_ASKING.split(), ("", *_POLITE.split
 _HANGUL = frozenset((*_KOREAN.split(), *_PARTICLES.split(), *_ASKED))
 _LATIN = frozenset(_ENGLISH.split())
 _ASKING_ALONE = frozenset(_ALONE.split())
+_SMALL = 2
+"""Digits of a number that counts, or is part of a date."""
 _GENERIC = frozenset((*_GENERIC_KOREAN.split(), *_GENERIC_ENGLISH.split()))
 
 
@@ -106,4 +109,4 @@ def is_asking_alone(word: str) -> bool:
 
 def is_generic_word(word: str) -> bool:
     """Whether a lower-case Latin or a Hangul word occurs in talk about anything, so that it tells little by itself."""
-    return word in _GENERIC
+    return word in _GENERIC or (word.isdigit() and len(word) <= _SMALL)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from registry.text.request.query import is_only_asking, parse_query
+from registry.text.request.request_words import is_generic_word
 from registry.text.request.syntax import EVER, Search, read_search
 from registry.text.times.spans import Span
 from registry.text.times.time_words import TimeWord, find_times
@@ -22,13 +23,19 @@ from registry.text.times.time_words import TimeWord, find_times
 class Understood:
     """A request, read. `search` holds its words and what narrows it; `sources` are the clients it names.
 
-    `dates` only speak for messages of their time. `goes_on`: the user wants to continue a conversation.
+    `dates` only speak for messages of their time. `goes_on`: the user wants to continue a conversation. `in_passing`:
+    the same request where a project's or a client's name among its words says where it was spoken of, and not of what.
+    `week_before`: a week before the day that "last Tuesday" is, which may be meant where that day is of this week.
+    `in_other_project`: in any but the one that is worked in.
     """
 
     search: Search
     sources: tuple[str, ...] = ()
     dates: tuple[Span, ...] = ()
     goes_on: bool = False
+    in_passing: Search | None = None
+    week_before: Span | None = None
+    in_other_project: bool = False
 
     @property
     def has_words(self) -> bool:
@@ -75,7 +82,7 @@ _TOLD = "said|suggested|recommended|told|answered|proposed|wrote|advised|explain
 _TALK = "chat|session|conversation|discussion|thread"
 _IN_CLIENT = re.compile(
     rf"(?<![\w./@-])(?:"
-    rf"(?:in|from|with|using|via|on|to|asked|told) (?:the |my )?(?P<english>{_CLIENT})"
+    rf"(?:in|from|with|using|via|on|to|ask(?:ed|ing)?|told|tell(?:ing)?) (?:the |my )?(?P<english>{_CLIENT})"
     rf"(?: (?:app|{_TALK}))?(?![\w/-]|\.\w)(?!(?<=cursor) (?:{_OF_A_DATABASE})\b)"
     rf"|(?:my |the |that |our )?(?P<talk>{_CLIENT}) (?:{_TALK})s?\b"
     rf"|did (?P<asked>{_CLIENT})(?= (?:say|suggest|recommend|tell|answer|propose|write|advise|explain)\b)"
@@ -95,14 +102,16 @@ _GOES_ON = re.compile(
           |resume(?!\ (?:template|parser|parsing|builder|format|pdf|writing|review|for)\b)
           |carry\ on|pick(?:ing)?\ (?:(?:it|this|that)\ )?(?:back\ )?up(?!\ lines?)
           |go\ on(?!\ (?:vacation|holiday|a|an)\b)
-          |keep\ going|get\ back\ to|go\ back\ to|take\ up)\b
+          |keep\ going|(?:(?:get|go)\ )?back\ (?:to|on)|take\ up)\b
       | \b(?:pick\ up|continue|carry\ on|go\ on)\ (?:from\ )?where\ (?:we|i|you)\b
-      | \bwhere\ (?:did\ )?(?:were\ )?(?:we|i)\ (?:left|leave|stopped|stop)(?:\ off)?\b
+      | \bwhere\ (?:did\ )?(?:were\ )?(?:we|i)\ (?:left|leave|stopped|stop|ended|end)(?:\ off|\ up|\ it)?\b
       | \bwhere\ (?:(?:were|was)\ (?:we|i)|(?:we|i)\ (?:were|was))\b
-      | \b(?:load|open|fetch|get|pull|bring|find|restore)\b.*\b(?:and(?:\ then)?|so\ (?:that\ )?(?:i|we)\ can)
-          \ (?:continue|resume|carry\ on|go\ on)\b
+      | [;,.:]\ (?:please\ |let['’]?s\ |i\ want\ to\ |can\ we\ )?
+          (?:continue|resume|carry\ on|go\ on|pick\ (?:it\ |this\ |that\ )?(?:back\ )?up)
+          (?:\ (?:it|this|that|there|with\ (?:it|this|that)))?\s*(?:please)?\s*[.!]?$
       | [;,.]\ (?:let['’]?s|i\ want\ to|can\ we)\ (?:continue|resume|carry\ on|go\ on)\b
-      | ^\s*what(?:['’]s|\ is|\ was)\ (?:next|left|still\ open)(?:\ to\ do)?\ (?:on|with|for|in)\b
+      | (?:^|[,;.?!])\s*what(?:['’]s|\ is|\ was)\ (?:next|left|still\ open|open)(?:\ to\ do)?
+          (?:\ (?:on|with|for|in)\b|\s*\??$)
       | 이어서\s*(?:하자|해\s*줘|해|가자|진행|계속|작업|하고|할게|할래|부탁)?\s*[.!?~]*$
       | 이어\s*(?:가|나가|하)(?:자|기|줘|고|볼까) | 이어\s*(?:줘|주세요|보자) | 이어\s*받아
       | 이어서\s*(?:하자|해\s*줘|가자|진행|계속|작업|하고|할게|할래|부탁|볼까|보자|봐)
@@ -112,6 +121,39 @@ _GOES_ON = re.compile(
       | 続き(?:から|を|に|は|で|$) | 続け(?:て|よう|たい) | 再開(?:し|する|$)
     """,
     re.VERBOSE | re.IGNORECASE,
+)
+_GOING_ON = re.compile(rf"(?:{_GOES_ON.pattern})[가-힣]*", re.VERBOSE | re.IGNORECASE)
+"""The same to the end of its word: what to do, and nothing of what to do it with."""
+_LOADS = re.compile(
+    r"\b(?:load|open|fetch|get|pull|bring|find|restore)\b.*"
+    r"\b(?:and(?: then)?|so (?:that )?(?:i|we) can) (?:continue|resume|carry on|go on)\b",
+    re.IGNORECASE,
+)
+"""Names between its words what to go on with."""
+_ASIDES = re.compile(
+    r"""\b(?:be|are)\ so\ kind(?:\ as)?(?:\ to)?\b | \bif\ (?:it['’]s\ |it\ is\ )?possible\b
+      | \b(?:when|whenever|if|once)\ you\ (?:have|get|find|find\ yourself\ with)
+          \ (?:a\ (?:moment|minute|second|chance)|time|the\ chance)\b
+      | \bthank(?:s|\ you)(?:\ (?:so|very)\ much|\ a\ lot)?(?:\ in\ advance)?\b
+      | \bi\ (?:was|am)\ (?:just\ )?wondering(?:\ (?:if|whether)(?:\ you\ (?:could|can))?)?\b
+      | \b(?:do|would)\ you\ (?:happen\ to|mind)\b | \bsorry\ (?:to\ (?:bother|ask)|for\ asking)(?:\ you)?\b
+      | (?<![가-힣])(?:바쁘신데|바쁘실\ ?텐데|죄송하지만|죄송한데|미안한데|미안하지만|실례지만|감사합니다|고맙습니다
+          |감사해요|고마워요?|괜찮으시면|시간\ ?되시면|번거로우시겠지만|(?:물어볼|질문할|궁금한)\ ?게(?:\ ?있는데)?
+          |말인데요?|말이야|결국(?:에|엔|에는)?|마침내)(?![가-힣])
+      | \b(?:we|i)\ (?:worked|were\ working|was\ working|have\ (?:been\ working|worked))\ (?:on|with)\b
+      | \b(?:in\ the\ end|eventually|end(?:ed)?\ up|turn(?:ed)?\ out)\b
+      | \b(?:last|this|the\ other|the\ last)\ time\b(?!\W+(?:zone|stamp|out|series|limit))
+      | ^\s*(?:ok(?:ay)?|hey|hi|well|alright)\b[,.!]?
+      | \b(?:so\ far|up\ to\ now|until\ now)\b
+      | (?<![가-힣])(?:제일|가장|맨)\ ?(?:최근|마지막)(?:에|의)?(?![가-힣])
+      | (?<![가-힣])(?:지금|여태|이제)까지(?![가-힣])""",
+    re.VERBOSE | re.IGNORECASE,
+)
+"""Said in passing or out of politeness: neither what is asked for nor when it was said."""
+_OTHER_PROJECT = re.compile(
+    r"\b(?:in|from|for|of) (?:(?:my|the|our|an?|some) ?other|another) (?:projects?|repos?(?:itory)?|codebase)\b"
+    r"|(?<![가-힣])다른 ?(?:프로젝트|레포|저장소)(?:에서는?|의)?(?![가-힣])",
+    re.IGNORECASE,
 )
 _LEADS_IN = re.compile(
     r"(?:^|(?<=[.!?] ))(?:please |can you |could you )?(?:pull (?:in|up)|load|fetch|open|check|bring (?:in|up|back))"
@@ -125,6 +167,7 @@ _LONGEST_REQUEST = 200
 _SAID_THEN = re.compile(
     r"""\b(?:we|i|us|you\ and\ i)\b.{0,40}?\b(?:discuss|talk|chat|work|do|did|ask|decid|write|wrote|speak|spoke|fix)\w*
       | \b(?:conversation|chat|session|discussion)s?\b | 대화|얘기|이야기|세션|작업|하던|했던|한\s*(?:거|것|일)|물어
+      | [가-힣A-Za-z](?:랑|하고|한테|에서)\s(?:한|하던|했던|고친|고치던|만든|만들던|짠|짜던|정한)\s
       | 話した|話し合|会話|相談|聞いた|やった|作業した""",
     re.VERBOSE | re.IGNORECASE,
 )
@@ -142,8 +185,9 @@ def understand(text: str, now: datetime, known: Known = NOTHING_KNOWN) -> Unders
         return Understood(search, (search.source,) if search.source else (), times)
     words, sources = _without_clients(search.words, known.sources)
     words, project = _without_project(words, known.projects)
-    words, span, named, dates = _without_times(words, text, now)
-    words = " ".join(_LEADS_IN.sub(" ", words).split())
+    words, span, named, dates = _without_times(words, text, now, is_placed=bool(sources or project))
+    for aside in (_LEADS_IN, _GOING_ON, _ASIDES, _OTHER_PROJECT):
+        words = " ".join(aside.sub(" ", words).split())
     search = replace(
         search,
         words=words,
@@ -154,20 +198,37 @@ def understand(text: str, now: datetime, known: Known = NOTHING_KNOWN) -> Unders
     )
     if (named or sources or project) and is_only_asking(search.words):
         search = replace(search, words="", without_time="")
-    goes_on = bool(_GOES_ON.search(text))
+    goes_on = asks_to_go_on(text)
     if goes_on and search.project is None and (path := _alone(search.words, known.projects)):
         search = replace(search, words="", without_time="", project=path)
-    return Understood(search, (search.source,) if search.source else sources, dates, goes_on)
+    sources = (search.source,) if search.source else sources
+    passing = None if search.project or sources else _in_passing(search, known)
+    before, is_other = _week_before(search, now), bool(_OTHER_PROJECT.search(text))
+    return Understood(search, sources, dates, goes_on, passing, before, is_other)
+
+
+_LAST_DAY = re.compile(
+    r"(?:on )?last (?!week|month|year|night|time)\w+day\b|(?:지난|저번) ?[월화수목금토일]요일", re.IGNORECASE
+)
+
+
+def _week_before(search: Search, now: datetime) -> Span | None:
+    start, end = search.when
+    is_of_this_week = start and end and start.isocalendar()[:2] == now.isocalendar()[:2]
+    if not (is_of_this_week and start and end and _LAST_DAY.match(search.when_words)):
+        return None
+    week = timedelta(days=7)
+    return Span(start - week, end - week)
 
 
 def asks_to_go_on(text: str) -> bool:
     """Whether somebody wants to go on with a conversation."""
-    return bool(_GOES_ON.search(text))
+    return bool(_GOES_ON.search(text) or _LOADS.search(text))
 
 
 def asks_for_another(text: str) -> bool:
     """Whether a question asks for what was said in another conversation, or to go on with it."""
-    return bool(_GOES_ON.search(text) or _SAID_THEN.search(text))
+    return asks_to_go_on(text) or bool(_SAID_THEN.search(text))
 
 
 def _without_clients(words: str, known: Collection[str]) -> tuple[str, tuple[str, ...]]:
@@ -195,8 +256,47 @@ def _alone(words: str, projects: Collection[tuple[str, str]]) -> str | None:
     return next((path for path, name in names if said and said == name), None)
 
 
+def _in_passing(search: Search, known: Known) -> Search | None:
+    """The search in the project whose name stands among other words of it: "resume the tidegraph colours"; or in the
+    client that it begins with: "codex last month slow queries"."""
+    found = search
+    if (called := _BEGINS_WITH_CLIENT.match(found.words)) and _bare_source(called["client"], known):
+        found = replace(found, words=found.words[called.end() :], source=_bare_source(called["client"], known))
+    for name, path in sorted(known.projects, key=lambda project: -len(project[0])):
+        if len(name) < _SHORTEST_NAME or is_generic_word(name.casefold()):
+            continue
+        words = _bare(name).sub(" ", found.words)
+        if words != found.words:
+            found = replace(found, words=words, project=path)
+            break
+    words = " ".join(found.words.split())
+    if found is search or not parse_query(words).words:
+        return None
+    return replace(found, words=words, without_time=words)
+
+
+def _bare_source(called: str, known: Known) -> str | None:
+    """The source that a client's name means here, if it is one."""
+    here = [source for source in CLIENTS[called.lower()] if source in known.sources]
+    return here[0] if len(here) == 1 else None
+
+
+_BEGINS_WITH_CLIENT = re.compile(rf"\s*(?P<client>{_CLIENT})\s(?!(?:{_OF_A_DATABASE})\b)", re.IGNORECASE)
+_SHORTEST_NAME = 4
+"""Letters: a shorter name of a folder is a word like any other."""
+
+
+def _bare(name: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w./@-]){_spaced(name)}(?![\w/-]|\.\w)", re.IGNORECASE)
+
+
+def _spaced(name: str) -> str:
+    """payment-api is called "the payment api"."""
+    return re.sub(r"(?:\\[-_ ]|_)+", "[-_ ]", re.escape(name))
+
+
 def _in_project(name: str) -> re.Pattern[str]:
-    one = re.sub(r"(?:\\[-_ ]|_)+", "[-_ ]", re.escape(name))  # payment-api is called "the payment api"
+    one = _spaced(name)
     return re.compile(
         rf"(?<![\w./@-])(?:(?:in|on|for|of|from) (?:the |my |our )?{one}(?: (?:project|repo|repository|workspace))?"
         rf"(?![\w/-])"
@@ -207,13 +307,17 @@ def _in_project(name: str) -> re.Pattern[str]:
     )
 
 
-def _without_times(words: str, text: str, now: datetime) -> tuple[str, Span, str, tuple[Span, ...]]:
+def _without_times(words: str, text: str, now: datetime, *, is_placed: bool) -> tuple[str, Span, str, tuple[Span, ...]]:
     """The words without the time that narrows; that time, how it was said, and the dates that only speak for some.
+
+    Where a client or a project is named (`is_placed`) "what happened in May" asks for what was said then.
 
     Two times narrow together where they share some of it ("last month, on a Tuesday" does not), else the first.
     """
     found = list(_apart(find_times(words, now)))
-    narrowing = [word for word in found if not word.is_date or _is_when_said(words, word, text)]
+    narrowing = [
+        word for word in found if not word.is_date or _is_when_said(words, word, text, now, is_placed=is_placed)
+    ]
     dates = tuple(word.span for word in found if word not in narrowing and None not in word.span)
     if not narrowing:
         return words, EVER, "", dates
@@ -231,10 +335,13 @@ def _apart(times: Iterable[TimeWord]) -> Iterator[TimeWord]:
             yield word
 
 
-def _is_when_said(words: str, date: TimeWord, text: str) -> bool:
-    """A date is when it was said where nothing else is asked for, or the request speaks of us talking."""
+def _is_when_said(words: str, date: TimeWord, text: str, now: datetime, *, is_placed: bool) -> bool:
+    """A date is when it was said where nothing else is asked for, or the request speaks of us talking, of which what is
+    to come never is."""
     rest = _cut(words, date.begin, date.end)
-    return not parse_query(rest).words or bool(_SAID_THEN.search(text))
+    is_to_come = date.span.start is not None and date.span.start > now
+    is_all = not parse_query(rest).words or (is_placed and is_only_asking(rest))
+    return is_all or (not is_to_come and bool(_SAID_THEN.search(text)))
 
 
 def _cut(text: str, begin: int, end: int) -> str:

@@ -93,16 +93,16 @@ _SEASONS = {"spring": 3, "봄": 3, "summer": 6, "여름": 6, "fall": 9, "autumn"
 
 
 def _season(now: datetime, match: re.Match[str]) -> Span:
-    """Three months: of the year that is named; of "last summer" the latest that is over, of "this" one the latest."""
+    """Three months: of the year that is named; of "last summer" the latest that is over, of "this" one the one that is,
+    else that of this year."""
     which = match["which"].lower().replace(" ", "")
     first = _SEASONS[match["season"].lower()]
     if which in _YEARS_BACK:
         return _months(now.year - _YEARS_BACK[which], first, now)
-    latest = _months(now.year, first, now)
-    is_this = which in ("this", "이번")
-    while latest.start and latest.end and (latest.start > now or (latest.end >= now and not is_this)):
-        latest = _months(latest.start.year - 1, first, now)
-    return latest
+    years = [_months(now.year - back, first, now) for back in range(3)]
+    if which in ("this", "이번"):
+        return next((one for one in years if one.start and one.end and one.start <= now <= one.end), years[0])
+    return next(one for one in years if one.end and one.end < now)
 
 
 def _quarter(now: datetime, match: re.Match[str]) -> Span:
@@ -218,15 +218,13 @@ _RULES: tuple[tuple[str, Callable[[datetime, re.Match[str]], Span]], ...] = (
     (rf"(?:earlier )?today{_ENGLISH_END}", _named("day", 0)),
     (rf"(?:earlier )?this (?P<hours>morning|afternoon|evening){_AFTER}", _named("day", 0)),
     (rf"last night{_AFTER}", lambda now, _: hours_of(day_of(now, 1), *HOURS["night"])),
-    (rf"{_ABOUT}{_NUMBER} {_UNIT} ago{_AFTER}", _ago),
+    (rf"{_ABOUT}{_NUMBER} {_UNIT} (?:ago|back){_AFTER}", _ago),
     (rf"{_ABOUT}a fortnight ago{_AFTER}", lambda now, _: _about_weeks_ago(now, 2, week_of(now, 2))),
-    (rf"(?:a )?(?P<some>few|couple of|several|some) {_UNIT} ago{_AFTER}", _some_ago),
+    (rf"(?:a )?(?P<some>few|couple of|several|some) {_UNIT} (?:ago|back){_AFTER}", _some_ago),
     (rf"{_ABOUT}half a year ago{_AFTER}", _half_a_year_ago),
     (rf"반년{_KOREAN_NEARLY} ?전{_KOREAN_END}", _half_a_year_ago),
     (rf"yesterday (?:or|and) (?:the )?day before(?: (?:that|yesterday))?{_AFTER}", _yesterday_or_before),
     (rf"어제(?:나|랑|하고|와) ?(?:그저께|그제|엊그제){_KOREAN_END}", _yesterday_or_before),
-    (rf"(?:in |over |during )?(?P<which>this|last|past) (?P<season>spring|summer|fall|autumn|winter){_AFTER}", _season),
-    (rf"(?P<which>작년|지난 ?해|재작년|올해|지난|이번) ?(?P<season>봄|여름|가을|겨울){_KOREAN_END}", _season),
     (rf"(?:in |over |during )?(?P<which>this|last|previous|past) quarter{_AFTER}", _quarter),
     (rf"(?P<which>지난|저번|이번) ?분기{_KOREAN_END}", _quarter),
     (rf"(?:(?:in|over|within|during|from|for) )?(?:the )?(?:last|past) {_NUMBER} {_UNIT}{_AFTER}", _past),
@@ -280,6 +278,8 @@ _RULES: tuple[tuple[str, Callable[[datetime, re.Match[str]], Span]], ...] = (
     (rf"(?:최근|지난|요) ?(?P<some>며칠)(?: ?(?:동안|간|사이))?{_KOREAN_END}", _past_few),
 )  # fmt: skip
 _MAYBE_RULES: tuple[tuple[str, Callable[[datetime, re.Match[str]], Span]], ...] = (
+    (rf"(?P<which>작년|지난 ?해|재작년|올해|지난|이번) ?(?P<season>봄|여름|가을|겨울){_KOREAN_END}", _season),
+    (rf"(?:in |over |during )?(?P<which>this|last|past) (?P<season>spring|summer|fall|autumn|winter){_AFTER}", _season),
     (rf"(?P<day>{_DAYS}) (?P<hours>morning|afternoon|evening|night){_AFTER}", _this_weekday),
     (rf"(?P<day>{_DAYS})['’]s(?= (?:chat|session|conversation|discussion|talk|work|meeting)s?\b)", _this_weekday),
     (rf"(?P<day>{_DAYS})(?=,? (?:we|i|you)\b)", _this_weekday),
@@ -376,6 +376,7 @@ def _single(text: str, now: datetime) -> list[TimeWord]:
 
 
 _NEARLY_BEFORE = re.compile(r"(?:^|\s)(?:about|around|circa|sometime|언젠가) (?:the )?$", re.IGNORECASE)
+_PREPOSITION = re.compile(r"(?:in|on|from|during|since|of) ", re.IGNORECASE)
 _NEARLY_AFTER = re.compile(r" ?(?:쯤(?:에)?|전후(?:로|에)?|무렵(?:에)?|경에?|즈음(?:에)?)(?!\w)")
 NEARLY = timedelta(days=3)
 
@@ -383,7 +384,7 @@ NEARLY = timedelta(days=3)
 def _nearly(text: str, word: TimeWord) -> TimeWord:
     """A day that is only about right may be some days to each side: "around 15 September", 9월 15일쯤."""
     begin, end = word.begin, word.end
-    if before := _NEARLY_BEFORE.search(text[:begin]):
+    if (before := _NEARLY_BEFORE.search(text[:begin])) and not _PREPOSITION.match(text, begin):
         begin = before.start() + text[before.start()].isspace()
     after = _NEARLY_AFTER.match(text, end)
     end = after.end() if after else end

@@ -477,3 +477,25 @@ def test_a_project_s_name_alone_says_where_to_go_on(text: str) -> None:
 @pytest.mark.parametrize("text", ["shop", "shop checkout 이어서 하자", "continue the shop window conversation"])
 def test_a_project_s_name_beside_a_subject_is_a_word_of_it(text: str) -> None:
     assert read(text).search.project is None
+
+
+def test_courtesy_is_nothing_to_look_for() -> None:
+    said = "Could you please be so kind as to look up, whenever you have a moment, the grinder? Thank you in advance!"
+    assert parsed(said) == ["grinder"]
+    assert parsed("바쁘신데 죄송하지만 그라인더 결국 어떻게 됐어?") == ["그라인더"]
+
+
+def parsed(text: str) -> list[str]:
+    return [word.text for word in parse_query(read(text).search.words).words]
+
+
+@pytest.mark.parametrize("text", ["this summer jeju trip", "작년 여름 여행"])
+def test_a_season_may_be_what_was_spoken_about(text: str) -> None:
+    assert (read(text).search.when, len(read(text).dates)) == (EVER, 1)
+
+
+def test_a_name_among_other_words_may_say_where() -> None:
+    passing = read("chatgpt last month shop checkout").in_passing
+    assert passing
+    assert (passing.words, passing.source) == ("checkout", "chatgpt")
+    assert read("cursor pagination bug").in_passing is None
