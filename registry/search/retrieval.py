@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
@@ -23,6 +23,7 @@ from registry.search.candidates import (
     messages_said,
     neighbours,
     place_of,
+    sittings_of,
 )
 from registry.search.scope import Scope
 from registry.search.spelling import Corrected, correct
@@ -44,6 +45,7 @@ from registry.text.ranking.scores import (
     own_scores,
     rank,
     rank_channels,
+    weighed_inside,
     weight_of,
     whole_scores,
 )
@@ -218,8 +220,21 @@ def find_messages(
     wordings = _worded(place_of(tx, index, scope), corpus, search, also, budget or BUDGETS[tx.dialect.name])
     is_strict = bool(search.phrases or search.prefixes or search.excluded)
     found = SearchResult(wordings, (), (), index.name, idf(0, corpus.size), corpus.average_length, is_strict)
-    own = combined([own_scores(each.candidates.values(), corpus.average_length) for each in wordings])
+    own = combined([own_scores(each, corpus.average_length) for each in _weighed(tx, wordings, scope, corpus)])
     return ranked_by(tx, found, own, scope, dates)
+
+
+def _weighed(
+    tx: ReadTransaction, wordings: Sequence[Wording], scope: Scope, corpus: Corpus
+) -> Iterator[Collection[Candidate]]:
+    """The candidates of each wording; of one channel, weighed by what is rare there."""
+    if scope.channel_number is None:
+        yield from (each.candidates.values() for each in wordings)
+        return
+    here = select(channel.c.message_count).where(channel.c.number == scope.channel_number)
+    size = tx.execute(here).scalar() or 0
+    for each in wordings:
+        yield weighed_inside(each.candidates.values(), each.terms, corpus.size, size)
 
 
 def ranked_by(
@@ -238,7 +253,7 @@ def ranked_by(
         read = [one.candidate for one in found.ranked]
         beside = neighbours(tx, [known[number] for number in best], known.values(), read, scope)
         known.update((one.number, one) for one in beside)
-    ranked = rank(own, known.values())
+    ranked = rank(own, known.values(), sittings=sittings_of(tx, scope.channel_number) if scope.channel_number else ())
     numbers = {one.candidate.channel_id for one in ranked}.union(*(wording.titles for wording in found.wordings))
     found = replace(found, ranked=ranked, lengths=channel_lengths(tx, numbers))
     return replace(found, channels=_channels(found))

@@ -4,9 +4,12 @@ A request may come in several wordings. Each is scored by itself and divided by 
 each other wording half (`docs/decisions/0010-what-answers.md` has the measurements behind every constant here).
 """
 
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
+
+from registry.text.ranking.term_weights import Term, idf
 
 _SATURATION = 1.2
 _LENGTH_SHARE = 0.4
@@ -15,6 +18,11 @@ _FROM_PREVIOUS, _FROM_NEXT, _FROM_SECOND = 0.3, 0.4, 0.15
 _STEPS = {1: _FROM_PREVIOUS, -1: _FROM_NEXT, 2: _FROM_SECOND, -2: _FROM_SECOND}
 """What a message gives to the one so many places behind it, as a share of its own score."""
 FARTHEST = max(_STEPS)
+_FROM_SITTING = 0.4
+_BEST_OF_SITTING = (1.0, 0.5)
+"""What a message gains from the best messages of its sitting: a part of a channel that no long pause divides."""
+_RARE_HERE = 0.6
+"""Inside one channel a term counts so much by how rare it is there, the rest by how rare it is in the registry."""
 OTHER_WORDING = 0.5
 BEST_MESSAGE = 0.5
 """A channel's score: so much its best message, the rest what all of it holds of the request."""
@@ -72,6 +80,18 @@ def own_scores(candidates: Iterable[Candidate], average_length: float) -> dict[i
     return {one.number: round(_own_score(one, average_length), _DIGITS) for one in candidates}
 
 
+def weighed_inside(candidates: Collection[Candidate], terms: Sequence[Term], total: int, size: int) -> list[Candidate]:
+    """The messages of one channel that hold some of the terms, weighed by how rare these are among its `size` messages.
+
+    Who talks about one person all the time is not found by the name. `terms` are weighed for `total` messages.
+    """
+    weights = []
+    for place, term in enumerate(terms):
+        here = sum(one.held >> place & 1 for one in candidates)
+        weights.append(term.weight * (1 - _RARE_HERE + _RARE_HERE * idf(here, size) / idf(term.frequency, total)))
+    return [one._replace(weight=weight_of(one.held, weights)) for one in candidates]
+
+
 def claim_of(weights: Sequence[float], full: float) -> float:
     """The weight that one message may claim of a wording; `full` is that of a perfect answer."""
     return max(CLAIM * full, *weights, 0.0)
@@ -93,10 +113,13 @@ def combined(scored: Sequence[Mapping[int, float]]) -> dict[int, float]:
     return total
 
 
-def rank(own: Mapping[int, float], messages: Iterable[Candidate], *, dialogue: bool = True) -> list[Ranked]:
+def rank(
+    own: Mapping[int, float], messages: Iterable[Candidate], *, dialogue: bool = True, sittings: Sequence[int] = ()
+) -> list[Ranked]:
     """Order messages by (-score, -number): those scored, and those that only gain from their neighbours.
 
-    Without `dialogue` nothing is gained from neighbours: imported documents have none.
+    Without `dialogue` nothing is gained from neighbours: imported documents have none. `sittings`: where all messages
+    are of one channel, the places (seq) at which it was taken up again after a long pause.
     """
     by_place = {(one.channel_id, one.seq): own[one.number] for one in messages if one.number in own} if dialogue else {}
     ranked = []
@@ -105,7 +128,24 @@ def rank(own: Mapping[int, float], messages: Iterable[Candidate], *, dialogue: b
         gained = _gained(by_place, one.channel_id, one.seq) if by_place else 0.0
         if score + gained > 0:
             ranked.append(Ranked(one, round(score + gained, _DIGITS), score, gained))
+    if sittings:
+        ranked = _with_sittings(ranked, sittings)
     return sorted(ranked, key=lambda one: (-one.score, -one.candidate.number))
+
+
+def _with_sittings(ranked: Sequence[Ranked], sittings: Sequence[int]) -> list[Ranked]:
+    scores: dict[int, list[float]] = defaultdict(list)
+    for one in ranked:
+        scores[bisect_right(sittings, one.candidate.seq)].append(one.score)
+    bonus = {
+        place: _FROM_SITTING * sum(a * b for a, b in zip(_BEST_OF_SITTING, sorted(some, reverse=True), strict=False))
+        for place, some in scores.items()
+    }
+    gained = (bonus[bisect_right(sittings, one.candidate.seq)] for one in ranked)
+    return [
+        one._replace(score=round(one.score + more, _DIGITS), neighbours=one.neighbours + more)
+        for one, more in zip(ranked, gained, strict=True)
+    ]
 
 
 def _gained(by_place: Mapping[tuple[int, int], float], channel_id: int, seq: int) -> float:
