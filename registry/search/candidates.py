@@ -260,18 +260,18 @@ def channel_lengths(tx: ReadTransaction, numbers: Collection[int]) -> dict[int, 
     return {number: count for number, count in rows}
 
 
-SITTING = timedelta(hours=2)
-"""After a longer pause a conversation is taken up again, and may be about something else."""
+PAUSE = timedelta(hours=2)
+"""After a longer one a conversation is taken up again, and may be about something else."""
 
 
-def sittings_of(tx: ReadTransaction, channel_number: int) -> list[int]:
+def taken_up_again(tx: ReadTransaction, channel_number: int) -> list[int]:
     """The places (seq) at which a channel was taken up again after a long pause, in order."""
     at = extract("epoch", conversation.c.timestamp)
     before = func.lag(at).over(order_by=(conversation.c.timestamp, conversation.c.number))
     pauses = select(conversation.c.number, (at - before).label("pause"))
     inside = pauses.where(conversation.c.channel_number == channel_number).subquery()
     begun = select(conversation.c.seq).join(inside, inside.c.number == conversation.c.number)
-    begun = begun.where(inside.c.pause > SITTING.total_seconds())
+    begun = begun.where(inside.c.pause > PAUSE.total_seconds())
     return sorted(tx.execute(begun).scalars())
 
 

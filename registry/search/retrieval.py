@@ -23,7 +23,7 @@ from registry.search.candidates import (
     messages_said,
     neighbours,
     place_of,
-    sittings_of,
+    taken_up_again,
 )
 from registry.search.scope import Scope
 from registry.search.spelling import Corrected, correct
@@ -39,12 +39,14 @@ from registry.text.ranking.scores import (
     Candidate,
     Ranked,
     RankedChannel,
+    Sittings,
     claim_of,
     combined,
     cut_to_claim,
     own_scores,
     rank,
     rank_channels,
+    sittings_from,
     weighed_inside,
     weight_of,
     whole_scores,
@@ -231,10 +233,21 @@ def _weighed(
     if scope.channel_number is None:
         yield from (each.candidates.values() for each in wordings)
         return
-    here = select(channel.c.message_count).where(channel.c.number == scope.channel_number)
-    size = tx.execute(here).scalar() or 0
+    size = _size_of(tx, scope.channel_number)
     for each in wordings:
         yield weighed_inside(each.candidates.values(), each.terms, corpus.size, size)
+
+
+def _size_of(tx: ReadTransaction, channel_number: int) -> int:
+    return tx.execute(select(channel.c.message_count).where(channel.c.number == channel_number)).scalar() or 0
+
+
+def _sittings(tx: ReadTransaction, found: SearchResult, scope: Scope) -> Sittings | None:
+    """Those of the channel that is searched, where it was taken up again at all."""
+    if scope.channel_number is None or not (begins := taken_up_again(tx, scope.channel_number)):
+        return None
+    held = ((each.candidates.values(), each.weights) for each in found.wordings)
+    return sittings_from(begins, _size_of(tx, scope.channel_number), held)
 
 
 def ranked_by(
@@ -253,7 +266,7 @@ def ranked_by(
         read = [one.candidate for one in found.ranked]
         beside = neighbours(tx, [known[number] for number in best], known.values(), read, scope)
         known.update((one.number, one) for one in beside)
-    ranked = rank(own, known.values(), sittings=sittings_of(tx, scope.channel_number) if scope.channel_number else ())
+    ranked = rank(own, known.values(), sittings=_sittings(tx, found, scope))
     numbers = {one.candidate.channel_id for one in ranked}.union(*(wording.titles for wording in found.wordings))
     found = replace(found, ranked=ranked, lengths=channel_lengths(tx, numbers))
     return replace(found, channels=_channels(found))

@@ -7,6 +7,7 @@ each other wording half (`docs/decisions/0010-what-answers.md` has the measureme
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from registry.text.ranking.term_weights import Term, idf
@@ -18,9 +19,8 @@ _FROM_PREVIOUS, _FROM_NEXT, _FROM_SECOND = 0.3, 0.4, 0.15
 _STEPS = {1: _FROM_PREVIOUS, -1: _FROM_NEXT, 2: _FROM_SECOND, -2: _FROM_SECOND}
 """What a message gives to the one so many places behind it, as a share of its own score."""
 FARTHEST = max(_STEPS)
-_FROM_SITTING = 0.4
-_BEST_OF_SITTING = (1.0, 0.5)
-"""What a message gains from the best messages of its sitting: a part of a channel that no long pause divides."""
+_FROM_SITTING = 0.6
+"""What the messages of a sitting gain that holds most of the request."""
 _RARE_HERE = 0.6
 """Inside one channel a term counts so much by how rare it is there, the rest by how rare it is in the registry."""
 OTHER_WORDING = 0.5
@@ -75,6 +75,18 @@ class RankedChannel(NamedTuple):
     whole: float
 
 
+class Sittings(NamedTuple):
+    """The parts of one channel that no long pause divides: at which places (seq) all but the first of them begin, and
+    what the messages of each gain."""
+
+    begins: Sequence[int]
+    gains: Sequence[float]
+
+    def gain(self, seq: int) -> float:
+        """What a message at this place gains."""
+        return self.gains[bisect_right(self.begins, seq)]
+
+
 def own_scores(candidates: Iterable[Candidate], average_length: float) -> dict[int, float]:
     """By number, what each message scores by itself. `average_length` is in tokens."""
     return {one.number: round(_own_score(one, average_length), _DIGITS) for one in candidates}
@@ -114,12 +126,16 @@ def combined(scored: Sequence[Mapping[int, float]]) -> dict[int, float]:
 
 
 def rank(
-    own: Mapping[int, float], messages: Iterable[Candidate], *, dialogue: bool = True, sittings: Sequence[int] = ()
+    own: Mapping[int, float],
+    messages: Iterable[Candidate],
+    *,
+    dialogue: bool = True,
+    sittings: Sittings | None = None,
 ) -> list[Ranked]:
     """Order messages by (-score, -number): those scored, and those that only gain from their neighbours.
 
-    Without `dialogue` nothing is gained from neighbours: imported documents have none. `sittings`: where all messages
-    are of one channel, the places (seq) at which it was taken up again after a long pause.
+    Without `dialogue` nothing is gained from neighbours: imported documents have none. `sittings`: those of the channel
+    whose messages all of them are.
     """
     by_place = {(one.channel_id, one.seq): own[one.number] for one in messages if one.number in own} if dialogue else {}
     ranked = []
@@ -127,25 +143,9 @@ def rank(
         score = own.get(one.number, 0.0)
         gained = _gained(by_place, one.channel_id, one.seq) if by_place else 0.0
         if score + gained > 0:
+            gained += sittings.gain(one.seq) if sittings else 0.0
             ranked.append(Ranked(one, round(score + gained, _DIGITS), score, gained))
-    if sittings:
-        ranked = _with_sittings(ranked, sittings)
     return sorted(ranked, key=lambda one: (-one.score, -one.candidate.number))
-
-
-def _with_sittings(ranked: Sequence[Ranked], sittings: Sequence[int]) -> list[Ranked]:
-    scores: dict[int, list[float]] = defaultdict(list)
-    for one in ranked:
-        scores[bisect_right(sittings, one.candidate.seq)].append(one.score)
-    bonus = {
-        place: _FROM_SITTING * sum(a * b for a, b in zip(_BEST_OF_SITTING, sorted(some, reverse=True), strict=False))
-        for place, some in scores.items()
-    }
-    gained = (bonus[bisect_right(sittings, one.candidate.seq)] for one in ranked)
-    return [
-        one._replace(score=round(one.score + more, _DIGITS), neighbours=one.neighbours + more)
-        for one, more in zip(ranked, gained, strict=True)
-    ]
 
 
 def _gained(by_place: Mapping[tuple[int, int], float], channel_id: int, seq: int) -> float:
@@ -204,6 +204,25 @@ def whole_scores(
         number: score * min(1.0, _length_norm(lengths.get(number, 0), average_channel))
         for number, score in scores.items()
     }
+
+
+def sittings_from(
+    begins: Sequence[int], size: int, wordings: Iterable[tuple[Iterable[Candidate], Sequence[float]]]
+) -> Sittings:
+    """A channel's sittings, each by what all of its messages hold of the wordings: each term once, shorter ones more.
+
+    `size`: how many messages the channel has; `wordings`: the candidates of each, and the weights of its terms.
+    """
+    lengths = [end - begin for begin, end in pairwise([0, *begins, max(size, *begins, 1)])]
+    norms = [1 - _LENGTH_SHARE + _LENGTH_SHARE * length * len(lengths) / max(size, 1) for length in lengths]
+    scored = []
+    for candidates, weights in wordings:
+        held: dict[int, int] = defaultdict(int)
+        for one in candidates:
+            held[bisect_right(begins, one.seq)] |= one.held
+        scored.append({place: weight_of(bits, weights) / norms[place] for place, bits in held.items()})
+    whole = combined(scored)
+    return Sittings(begins, [_FROM_SITTING * whole.get(place, 0.0) for place in range(len(lengths))])
 
 
 def weight_of(held: int, weights: Sequence[float]) -> float:

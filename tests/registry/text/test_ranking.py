@@ -19,6 +19,7 @@ from registry.text.ranking.scores import (
     own_scores,
     rank,
     rank_channels,
+    sittings_from,
     weighed_inside,
     whole_scores,
 )
@@ -313,7 +314,9 @@ def test_in_a_channel_a_name_that_all_of_it_speaks_of_counts_little() -> None:
 
 
 def test_a_message_gains_from_the_sitting_in_which_most_of_the_request_was_said() -> None:
-    own = {1: 1.0, 2: 3.0, 3: 1.1}
-    said = [message(1, 0.0, seq=10), message(2, 0.0, seq=15), message(3, 0.0, seq=30)]
-    assert [one.candidate.number for one in rank(own, said)] == [2, 3, 1]
-    assert [one.candidate.number for one in rank(own, said, sittings=[10, 25])] == [2, 1, 3]
+    own = {1: 1.0, 2: 1.0, 3: 1.1}
+    said = [message(1, 1.0, seq=10), message(2, 1.0, seq=15), message(3, 1.0, seq=30)]
+    assert [one.candidate.number for one in rank(own, said)] == [3, 2, 1]
+    held = [one._replace(held=bits) for one, bits in zip(said, (0b01, 0b10, 0b01), strict=True)]
+    sittings = sittings_from([10, 25], 40, [(held, [1.0, 1.0])])
+    assert [one.candidate.number for one in rank(own, said, sittings=sittings)] == [2, 1, 3]
