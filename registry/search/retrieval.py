@@ -110,6 +110,7 @@ class SearchResult:
     is_strict: bool = False
     similar: SimilarMessages | None = None
     lengths: Mapping[int, int] = field(default_factory=dict)
+    sittings: Sittings | None = None
 
     @property
     def query(self) -> ParsedQuery:
@@ -222,6 +223,7 @@ def find_messages(
     wordings = _worded(place_of(tx, index, scope), corpus, search, also, budget or BUDGETS[tx.dialect.name])
     is_strict = bool(search.phrases or search.prefixes or search.excluded)
     found = SearchResult(wordings, (), (), index.name, idf(0, corpus.size), corpus.average_length, is_strict)
+    found = replace(found, sittings=_sittings(tx, wordings, scope))
     own = combined([own_scores(each, corpus.average_length) for each in _weighed(tx, wordings, scope, corpus)])
     return ranked_by(tx, found, own, scope, dates)
 
@@ -242,11 +244,11 @@ def _size_of(tx: ReadTransaction, channel_number: int) -> int:
     return tx.execute(select(channel.c.message_count).where(channel.c.number == channel_number)).scalar() or 0
 
 
-def _sittings(tx: ReadTransaction, found: SearchResult, scope: Scope) -> Sittings | None:
+def _sittings(tx: ReadTransaction, wordings: Sequence[Wording], scope: Scope) -> Sittings | None:
     """Those of the channel that is searched, where it was taken up again at all."""
     if scope.channel_number is None or not (begins := taken_up_again(tx, scope.channel_number)):
         return None
-    held = ((each.candidates.values(), each.weights) for each in found.wordings)
+    held = ((each.candidates.values(), each.weights) for each in wordings)
     return sittings_from(begins, _size_of(tx, scope.channel_number), held)
 
 
@@ -266,7 +268,7 @@ def ranked_by(
         read = [one.candidate for one in found.ranked]
         beside = neighbours(tx, [known[number] for number in best], known.values(), read, scope)
         known.update((one.number, one) for one in beside)
-    ranked = rank(own, known.values(), sittings=_sittings(tx, found, scope))
+    ranked = rank(own, known.values(), sittings=found.sittings)
     numbers = {one.candidate.channel_id for one in ranked}.union(*(wording.titles for wording in found.wordings))
     found = replace(found, ranked=ranked, lengths=channel_lengths(tx, numbers))
     return replace(found, channels=_channels(found))
@@ -293,7 +295,8 @@ def _channels(found: SearchResult) -> list[RankedChannel]:
             titles[number] = max(titles.get(number, 0.0), TITLE * share)
     for number, gained in (found.similar.channels if found.similar else {}).items():
         titles[number] = titles.get(number, 0.0) + gained
-    return rank_channels(_within_claim(found), wholes, titles)
+    # One alone is compared with none.
+    return rank_channels(_within_claim(found) if len(found.lengths) > 1 else found.ranked, wholes, titles)
 
 
 def _within_claim(found: SearchResult) -> Sequence[Ranked]:

@@ -5,7 +5,7 @@ each other wording half (`docs/decisions/0010-what-answers.md` has the measureme
 """
 
 from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -97,11 +97,13 @@ def weighed_inside(candidates: Collection[Candidate], terms: Sequence[Term], tot
 
     Who talks about one person all the time is not found by the name. `terms` are weighed for `total` messages.
     """
+    alike = Counter(one.held for one in candidates)
     weights = []
     for place, term in enumerate(terms):
-        here = sum(one.held >> place & 1 for one in candidates)
+        here = sum(count for held, count in alike.items() if held >> place & 1)
         weights.append(term.weight * (1 - _RARE_HERE + _RARE_HERE * idf(here, size) / idf(term.frequency, total)))
-    return [one._replace(weight=weight_of(one.held, weights)) for one in candidates]
+    weighed = {held: weight_of(held, weights) for held in alike}
+    return [one._replace(weight=weighed[one.held]) for one in candidates]
 
 
 def claim_of(weights: Sequence[float], full: float) -> float:
@@ -137,21 +139,26 @@ def rank(
     Without `dialogue` nothing is gained from neighbours: imported documents have none. `sittings`: those of the channel
     whose messages all of them are.
     """
-    by_place = {(one.channel_id, one.seq): own[one.number] for one in messages if one.number in own} if dialogue else {}
+    by_place = {_place(one): own[one.number] for one in messages if one.number in own} if dialogue else {}
     ranked = []
     for one in messages:
         score = own.get(one.number, 0.0)
-        gained = _gained(by_place, one.channel_id, one.seq) if by_place else 0.0
+        gained = _gained(by_place, _place(one)) if by_place else 0.0
         if score + gained > 0:
             gained += sittings.gain(one.seq) if sittings else 0.0
             ranked.append(Ranked(one, round(score + gained, _DIGITS), score, gained))
     return sorted(ranked, key=lambda one: (-one.score, -one.candidate.number))
 
 
-def _gained(by_place: Mapping[tuple[int, int], float], channel_id: int, seq: int) -> float:
+def _place(one: Candidate) -> int:
+    """Where it stands, as one number: those beside it in its channel have the next ones."""
+    return (one.channel_id << 32) + one.seq
+
+
+def _gained(by_place: Mapping[int, float], place: int) -> float:
     gained = 0.0
     for step, share in _STEPS.items():
-        beside = by_place.get((channel_id, seq - step))
+        beside = by_place.get(place - step)
         if beside:
             gained += share * beside
     return gained
