@@ -38,7 +38,8 @@ def chosen_sets(options: argparse.Namespace) -> Iterator[QuestionSet]:
     published = published_sets(options.published) if options.published else iter(())
     for one in [*sets, *islice(published, options.most)]:
         if not options.set or one.name in options.set:
-            yield replace(one, questions=[q for q in one.questions if not options.kind or q.kind in options.kind])
+            asked = [q for q in one.questions if not options.kind or q.kind in options.kind]
+            yield replace(one, questions=asked[:: options.one_in])
 
 
 def measure(sets: Collection[QuestionSet], options: argparse.Namespace) -> dict[str, Any]:
@@ -62,6 +63,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
     parser.add_argument("--published", type=Path, metavar="DIR", help="where files of public benchmarks lie")
     parser.add_argument("--most", type=int, default=1_000_000, help="so many sets of them at most")
+    parser.add_argument("--one-in", type=int, default=1, metavar="N", help="of the questions of a set one in so many")
     parser.add_argument("--meaning", action="store_true", help="also by meaning, with the configured model")
     options = parser.parse_args()
     found = measure(list(chosen_sets(options)), options)

@@ -6,6 +6,7 @@ import ast
 import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from benchmarks.retrieval.question_sets import Message, Question, QuestionSet, S
 
 LOCOMO_KINDS = {1: "multi_hop", 2: "temporal", 3: "open_domain", 4: "single_hop", 5: "unanswerable"}
 """LoCoMo's categories. The fifth asks for what was never said."""
+FOREIGN_EACH = 6
+"""One question in so many of a dialogue is asked of the next one, too, which does not answer it."""
 TURN = timedelta(seconds=30)
 EPOCH = datetime(2024, 1, 1, 9, tzinfo=UTC)
 """Where a set has no times of its own, its conversations begin here."""
@@ -27,12 +30,15 @@ def published_sets(folder: Path) -> Iterator[QuestionSet]:
 
 
 def locomo(file: Path) -> Iterator[QuestionSet]:
-    """All sessions in one registry, each a channel; then each dialogue a channel."""
+    """All sessions in one registry, each a channel; then those of each dialogue in one of their own; then each dialogue
+    a channel, asked also what only another dialogue answers."""
     samples = [_locomo_sample(number, sample) for number, sample in enumerate(json.loads(file.read_text("utf-8")))]
     sessions = [session for some, _ in samples for session in some]
     questions = [one for _, some in samples for one in some]
     now = _after(sessions)
     yield QuestionSet("locomo", now, "UTC", sessions, questions)
+    for some, asked in samples:
+        yield QuestionSet("locomo_sessions", now, "UTC", some, asked)
     dialogues = [
         Session(str(number), [said for session in some for said in session.messages])
         for number, (some, _) in enumerate(samples)
@@ -42,7 +48,13 @@ def locomo(file: Path) -> Iterator[QuestionSet]:
         for number, (_, some) in enumerate(samples)
         for one in some
     ]
-    yield QuestionSet("locomo_dialogues", now, "UTC", dialogues, of_dialogues)
+    foreign = [
+        replace(one, id=f"{one.id} foreign", kind="foreign", sessions=(str((number + 1) % len(samples)),))
+        for number in range(len(samples))
+        if len(samples) > 1
+        for one in [one for one in of_dialogues if one.sessions == (str(number),) and one.is_answerable][::FOREIGN_EACH]
+    ]
+    yield QuestionSet("locomo_dialogues", now, "UTC", dialogues, [*of_dialogues, *foreign])
 
 
 def _locomo_sample(number: int, sample: Any) -> tuple[list[Session], list[Question]]:
@@ -169,8 +181,8 @@ def _after(sessions: list[Session]) -> datetime:
 
 
 READERS: dict[str, Callable[[Path], Iterator[QuestionSet]]] = {
-    "locomo*.json": locomo,
-    "longmemeval_*.json": longmemeval,
+    "**/locomo*.json": locomo,
+    "**/longmemeval_*.json": longmemeval,
     "**/chat.json": beam,
 }
 """Which file is whose."""

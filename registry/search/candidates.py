@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import ColumnElement, exists, func, or_, select
+from sqlalchemy import ColumnElement, exists, extract, func, or_, select
 
 from registry.domain import Role
 from registry.search.scope import (
@@ -257,6 +258,21 @@ def channel_lengths(tx: ReadTransaction, numbers: Collection[int]) -> dict[int, 
     """The tokens of some channels."""
     rows = tx.execute(select(channel.c.number, channel.c.token_count).where(is_one_of(tx, channel.c.number, numbers)))
     return {number: count for number, count in rows.all()}
+
+
+PAUSE = timedelta(hours=2)
+"""After a longer one a conversation is taken up again, and may be about something else."""
+
+
+def taken_up_again(tx: ReadTransaction, channel_number: int) -> list[int]:
+    """The places (seq) at which a channel was taken up again after a long pause, in order."""
+    at = extract("epoch", conversation.c.timestamp)
+    before = func.lag(at).over(order_by=(conversation.c.timestamp, conversation.c.number))
+    pauses = select(conversation.c.number, (at - before).label("pause"))
+    inside = pauses.where(conversation.c.channel_number == channel_number).subquery()
+    begun = select(conversation.c.seq).join(inside, inside.c.number == conversation.c.number)
+    begun = begun.where(inside.c.pause > PAUSE.total_seconds())
+    return sorted(tx.execute(begun).scalars())
 
 
 # -- weights as whole numbers

@@ -31,6 +31,8 @@ from registry.text.ranking.post_filter import carried, left_out, post_filter
 from registry.text.ranking.scores import Candidate
 from registry.text.ranking.similar import (
     CHANNEL_WEIGHT,
+    LEAST_INSIDE,
+    LEAST_WEIGHT,
     MARGIN,
     NEAR,
     SimilarMessages,
@@ -108,7 +110,7 @@ def with_meaning(
         deviation=compared.deviation,
         by_chance=by_chance,
         vectors=compared.count if access_of(tx) is None else len(known),  # how many others have is not told
-        weight=weight_of_meaning(covered),
+        weight=weight_of_meaning(covered, LEAST_WEIGHT if scope.channel_number is None else LEAST_INSIDE),
     )
     own = {one.candidate.number: one.own for one in found.ranked}
     best = max(own.values(), default=1.0)

@@ -23,6 +23,7 @@ from registry.search.candidates import (
     messages_said,
     neighbours,
     place_of,
+    taken_up_again,
 )
 from registry.search.scope import Scope
 from registry.search.spelling import Corrected, correct
@@ -39,12 +40,15 @@ from registry.text.ranking.scores import (
     Ranked,
     RankedChannel,
     best_scores,
+    Sittings,
     claim_of,
     combined,
     cut_to_claim,
     own_scores,
     rank,
     rank_channels,
+    sittings_from,
+    weighed_inside,
     weight_of,
     whole_scores,
 )
@@ -109,6 +113,7 @@ class SearchResult:
     is_strict: bool = False
     similar: SimilarMessages | None = None
     lengths: Mapping[int, int] = field(default_factory=dict)
+    sittings: Sittings | None = None
 
     @property
     def query(self) -> ParsedQuery:
@@ -221,8 +226,32 @@ def find_messages(
     wordings = _worded(place_of(tx, index, scope), corpus, search, also, budget or BUDGETS[tx.dialect.name])
     is_strict = bool(search.phrases or search.prefixes or search.excluded)
     found = SearchResult(wordings, (), (), index.name, idf(0, corpus.size), corpus.average_length, is_strict)
-    own = combined([each.own for each in wordings])
+    found = replace(found, sittings=_sittings(tx, wordings, scope))
+    own = combined(_own_scores(tx, wordings, scope, corpus))
     return ranked_by(tx, found, own, scope, dates)
+
+
+def _own_scores(
+    tx: ReadTransaction, wordings: Sequence[Wording], scope: Scope, corpus: Corpus
+) -> list[Mapping[int, float]]:
+    """What messages score by themselves, for each wording; of one channel, weighed by what is rare there."""
+    if scope.channel_number is None:
+        return [each.own for each in wordings]
+    size = _size_of(tx, scope.channel_number)
+    inside = (weighed_inside(each.candidates.values(), each.terms, corpus.size, size) for each in wordings)
+    return [own_scores(some, corpus.average_length) for some in inside]
+
+
+def _size_of(tx: ReadTransaction, channel_number: int) -> int:
+    return tx.execute(select(channel.c.message_count).where(channel.c.number == channel_number)).scalar() or 0
+
+
+def _sittings(tx: ReadTransaction, wordings: Sequence[Wording], scope: Scope) -> Sittings | None:
+    """Those of the channel that is searched, where it was taken up again at all."""
+    if scope.channel_number is None or not (begins := taken_up_again(tx, scope.channel_number)):
+        return None
+    held = ((each.candidates.values(), each.weights) for each in wordings)
+    return sittings_from(begins, _size_of(tx, scope.channel_number), held)
 
 
 def ranked_by(
@@ -241,7 +270,7 @@ def ranked_by(
         read = [one.candidate for one in found.ranked]
         beside = neighbours(tx, [known[number] for number in best], known.values(), read, scope)
         known.update((one.number, one) for one in beside)
-    ranked = rank(own, known.values())
+    ranked = rank(own, known.values(), sittings=found.sittings)
     numbers = {one.candidate.channel_id for one in ranked}.union(*(wording.titles for wording in found.wordings))
     found = replace(found, ranked=ranked, lengths=channel_lengths(tx, numbers))
     return replace(found, channels=_channels(found))

@@ -134,7 +134,8 @@ BEAM_QUESTIONS = {
 
 
 def test_locomo_names_the_turns_that_answer_however_they_are_written(files: tuple[Path, Path]) -> None:
-    found, dialogues = locomo(files[0])
+    found, sessions, dialogues = locomo(files[0])
+    assert (sessions.sessions, sessions.questions) == (found.sessions, found.questions)  # there is only one dialogue
     assert [session.id for session in found.sessions] == ["0_session_1", "0_session_2"]
     cake = found.sessions[1].messages[1]
     assert (cake.role, cake.text) == ("user", "Mira: Look what I baked! [a photo of a blueberry cheesecake]")

@@ -46,7 +46,7 @@ class _Line(NamedTuple):
 
 _LINES = {
     (False, False, False): _Line(4.5, 2.34, -1.3, 0.0, 0.0, 0.1, 2.0),
-    (False, False, True): _Line(2.32, 1.68, -1.0, 0.95, 0.0, -0.3, 0.9),
+    (False, False, True): _Line(2.54, 1.74, -0.83, 0.66, 0.0, -0.25, 0.9),
     (False, True, False): _Line(5.12, 1.07, -0.51, 0.0, 2.88, 6.15, 7.3),
     (False, True, True): _Line(3.59, 0.79, -0.44, 0.65, 1.53, 3.8, 5.15),
     (True, False, False): _Line(6.41, 1.74, -0.92, 0.0, 0.0, 2.5, 4.2),

@@ -4,10 +4,14 @@ A request may come in several wordings. Each is scored by itself and divided by 
 each other wording half (`docs/decisions/0010-what-answers.md` has the measurements behind every constant here).
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from operator import attrgetter
 from typing import NamedTuple
+
+from registry.text.ranking.term_weights import Term, idf
 
 _SATURATION = 1.2
 _LENGTH_SHARE = 0.4
@@ -16,6 +20,10 @@ _FROM_PREVIOUS, _FROM_NEXT, _FROM_SECOND = 0.3, 0.4, 0.15
 _STEPS = {1: _FROM_PREVIOUS, -1: _FROM_NEXT, 2: _FROM_SECOND, -2: _FROM_SECOND}
 """What a message gives to the one so many places behind it, as a share of its own score."""
 FARTHEST = max(_STEPS)
+_FROM_SITTING = 0.6
+"""What the messages of a sitting gain that holds most of the request."""
+_RARE_HERE = 0.6
+"""Inside one channel a term counts so much by how rare it is there, the rest by how rare it is in the registry."""
 OTHER_WORDING = 0.5
 BEST_MESSAGE = 0.5
 """A channel's score: so much its best message, the rest what all of it holds of the request."""
@@ -68,6 +76,18 @@ class RankedChannel(NamedTuple):
     whole: float
 
 
+class Sittings(NamedTuple):
+    """The parts of one channel that no long pause divides: at which places (seq) all but the first of them begin, and
+    what the messages of each gain."""
+
+    begins: Sequence[int]
+    gains: Sequence[float]
+
+    def gain(self, seq: int) -> float:
+        """What a message at this place gains."""
+        return self.gains[bisect_right(self.begins, seq)]
+
+
 def own_scores(candidates: Iterable[Candidate], average_length: float) -> dict[int, float]:
     """By number, what each message scores by itself. `average_length` is in tokens."""
     norms = _Norms(average_length)
@@ -75,6 +95,20 @@ def own_scores(candidates: Iterable[Candidate], average_length: float) -> dict[i
         one.number: round(one.weight * norms[one.length] * _ROLE_WEIGHTS.get(one.role, 1.0), _DIGITS)
         for one in candidates
     }
+
+
+def weighed_inside(candidates: Collection[Candidate], terms: Sequence[Term], total: int, size: int) -> list[Candidate]:
+    """The messages of one channel that hold some of the terms, weighed by how rare these are among its `size` messages.
+
+    Who talks about one person all the time is not found by the name. `terms` are weighed for `total` messages.
+    """
+    alike = Counter(one.held for one in candidates)
+    weights = []
+    for place, term in enumerate(terms):
+        here = sum(count for held, count in alike.items() if held >> place & 1)
+        weights.append(term.weight * (1 - _RARE_HERE + _RARE_HERE * idf(here, size) / idf(term.frequency, total)))
+    weighed = {held: weight_of(held, weights) for held in alike}
+    return [one._replace(weight=weighed[one.held]) for one in candidates]
 
 
 def claim_of(weights: Sequence[float], full: float) -> float:
@@ -98,14 +132,21 @@ def combined(scored: Sequence[Mapping[int, float]]) -> dict[int, float]:
     return total
 
 
-def rank(own: Mapping[int, float], messages: Iterable[Candidate], *, dialogue: bool = True) -> list[Ranked]:
+def rank(
+    own: Mapping[int, float],
+    messages: Iterable[Candidate],
+    *,
+    dialogue: bool = True,
+    sittings: Sittings | None = None,
+) -> list[Ranked]:
     """Order messages by (-score, -number): those scored, and those that only gain from their neighbours.
 
-    Without `dialogue` nothing is gained from neighbours: imported documents have none.
+    Without `dialogue` nothing is gained from neighbours: imported documents have none. `sittings`: those of the channel
+    whose messages all of them are.
     """
     ranked = [
         Ranked(one, round(score + gained, _DIGITS), score, gained)
-        for one, score, gained in _scored(own, list(messages), dialogue=dialogue)
+        for one, score, gained in _scored(own, list(messages), dialogue=dialogue, sittings=sittings)
         if score + gained > 0
     ]
     return sorted(ranked, key=lambda one: (one.score, one.candidate.number), reverse=True)
@@ -121,9 +162,9 @@ def best_scores(own: Mapping[int, float], messages: Sequence[Candidate]) -> dict
 
 
 def _scored(
-    own: Mapping[int, float], messages: Sequence[Candidate], *, dialogue: bool
+    own: Mapping[int, float], messages: Sequence[Candidate], *, dialogue: bool, sittings: Sittings | None = None
 ) -> Iterator[tuple[Candidate, float, float]]:
-    """Each with its own score and what it gains."""
+    """Each with its own score and what it gains; its sitting gives only to who has something."""
     places: dict[int, dict[int, float]] = defaultdict(dict)
     for one in messages if dialogue else ():
         if one.number in own:
@@ -132,7 +173,10 @@ def _scored(
         score = own.get(one.number, 0.0)
         around = places.get(one.channel_id, _NOWHERE)
         # In a large registry most channels hold one message with a score, which gains nothing from itself.
-        yield one, score, _gained(around, one.seq) if len(around) > 1 or one.seq not in around else 0.0
+        gained = _gained(around, one.seq) if len(around) > 1 or one.seq not in around else 0.0
+        if sittings and score + gained > 0:
+            gained += sittings.gain(one.seq)
+        yield one, score, gained
 
 
 _NOWHERE: Mapping[int, float] = {}
@@ -193,6 +237,25 @@ def whole_scores(
         number: score * min(1.0, _length_norm(lengths.get(number, 0), average_channel))
         for number, score in scores.items()
     }
+
+
+def sittings_from(
+    begins: Sequence[int], size: int, wordings: Iterable[tuple[Iterable[Candidate], Sequence[float]]]
+) -> Sittings:
+    """A channel's sittings, each by what all of its messages hold of the wordings: each term once, shorter ones more.
+
+    `size`: how many messages the channel has; `wordings`: the candidates of each, and the weights of its terms.
+    """
+    lengths = [end - begin for begin, end in pairwise([0, *begins, max(size, *begins, 1)])]
+    norms = [1 - _LENGTH_SHARE + _LENGTH_SHARE * length * len(lengths) / max(size, 1) for length in lengths]
+    scored = []
+    for candidates, weights in wordings:
+        held: dict[int, int] = defaultdict(int)
+        for one in candidates:
+            held[bisect_right(begins, one.seq)] |= one.held
+        scored.append({place: weight_of(bits, weights) / norms[place] for place, bits in held.items()})
+    whole = combined(scored)
+    return Sittings(begins, [_FROM_SITTING * whole.get(place, 0.0) for place in range(len(lengths))])
 
 
 def weight_of(held: int, weights: Sequence[float]) -> float:

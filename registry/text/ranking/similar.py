@@ -10,6 +10,8 @@ from itertools import islice
 LEAST_WEIGHT, MOST_WEIGHT = 0.2, 2.0
 """What the most similar message gains, as a share of the best score by words: the first where a conversation holds
 every word of the request, the second where none holds any."""
+LEAST_INSIDE = 0.4
+"""The first in one channel: a long one holds most words of anything."""
 CHANNEL_WEIGHT = 1.0
 """What the most similar channel gains where no conversation holds a word of the request."""
 MARGIN = 0.5
@@ -23,9 +25,9 @@ NAMED = 10
 """So many messages are named at most."""
 
 
-def weight_of_meaning(covered: float) -> float:
+def weight_of_meaning(covered: float, least: float = LEAST_WEIGHT) -> float:
     """How much meaning counts where the words of a request are covered so far (0 to 1): the less, the more."""
-    return LEAST_WEIGHT + (MOST_WEIGHT - LEAST_WEIGHT) * (1.0 - min(1.0, covered))
+    return least + (MOST_WEIGHT - least) * (1.0 - min(1.0, covered))
 
 
 def deviations_by_chance(messages: int) -> float:

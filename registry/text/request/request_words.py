@@ -3,7 +3,8 @@
 from itertools import product
 
 _ENGLISH = """
-a an the this that these those it its i me my mine we us our ours you your yours he she they them their am
+a an the this that these those it its i me my mine we us our ours you your yours he she they them their
+his him her hers theirs himself herself themselves am
 is are was were be been being do does did done doing have has had having can could will would shall should
 may might must let lets please kindly just also again still ever really actually maybe s t m d re ve ll don
 doesn didn isn wasn aren weren won couldn shouldn wouldn and or but so if then than as at by for from in

@@ -250,6 +250,16 @@ async def test_a_date_speaks_for_what_was_said_then_and_keeps_nothing_out(regist
     assert sorted(numbers(await ask(registry, "kafka", Scope(channel_number=3), dates=[Span(day(1, 1), None)]))) == [6]
 
 
+async def test_a_channel_that_was_taken_up_again_is_ordered_by_its_sittings(registry: Registry) -> None:
+    filler = [f"nothing of it {number}" for number in range(4)]
+    await say(registry, "days", "kafka", *filler, "redis and kafka", at="2026-04-01")
+    await say(registry, "days", *filler, "kafka", at="2026-04-02")
+    row = await registry.read(lambda tx: get_channel(tx, "days"))
+    inside = Scope(channel_number=row.number)
+    places = [one.candidate.seq for one in (await ask(registry, "redis kafka", inside)).ranked if one.own]
+    assert places == [5, 0, 10]  # of two that say as much the one said on that day, though the other is newer
+
+
 async def test_a_channel_stuffed_with_words_does_not_come_first(registry: Registry) -> None:
     topics = {
         "tuning": ["the postgres query on orders takes seconds", "an index on customer and date makes it quick"],

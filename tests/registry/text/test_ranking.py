@@ -20,9 +20,11 @@ from registry.text.ranking.scores import (
     own_scores,
     rank,
     rank_channels,
+    sittings_from,
+    weighed_inside,
     whole_scores,
 )
-from registry.text.ranking.term_weights import coverage, full_weight, idf, weighted_terms
+from registry.text.ranking.term_weights import Term, coverage, full_weight, idf, weighted_terms
 from registry.text.request.query import ParsedQuery, QueryWord, parse_query
 
 TOTAL = 100
@@ -302,3 +304,19 @@ def test_a_time_or_client_that_was_named_and_is_right_is_evidence_too() -> None:
     little = [Evidence(covered=0.1, told=0.0)]
     assert confidence_of(little) is Confidence.LOW
     assert confidence_of(little, is_narrowed=True) is Confidence.MEDIUM
+
+
+def test_in_a_channel_a_name_that_all_of_it_speaks_of_counts_little() -> None:
+    terms = [Term("anna", 4.0, 10), Term("kite", 4.0, 10)]
+    named = [message(number, 4.0, seq=number)._replace(held=0b01) for number in range(1, 10)]
+    weighed = weighed_inside([*named, message(10, 4.0, seq=10)._replace(held=0b10)], terms, 1_000, size=10)
+    assert weighed[-1].weight > 1.5 * weighed[0].weight
+
+
+def test_a_message_gains_from_the_sitting_in_which_most_of_the_request_was_said() -> None:
+    own = {1: 1.0, 2: 1.0, 3: 1.1}
+    said = [message(1, 1.0, seq=10), message(2, 1.0, seq=15), message(3, 1.0, seq=30)]
+    assert [one.candidate.number for one in rank(own, said)] == [3, 2, 1]
+    held = [one._replace(held=bits) for one, bits in zip(said, (0b01, 0b10, 0b01), strict=True)]
+    sittings = sittings_from([10, 25], 40, [(held, [1.0, 1.0])])
+    assert [one.candidate.number for one in rank(own, said, sittings=sittings)] == [2, 1, 3]
