@@ -11,7 +11,8 @@ from registry.text.request.request_words import is_generic_word, is_request_word
 
 MOST = 3
 LONGEST = 24
-_WORD = re.compile(r"(?<![\w./@-])[A-Za-z][A-Za-z0-9+#]{2,}(?![\w./@])|[가-힣]{2,}")
+_WORD = re.compile(r"(?<![A-Za-z0-9_./@-])[A-Za-z][A-Za-z0-9+#]{2,}(?![A-Za-z0-9_/@]|\.\w)|[가-힣]{2,}")
+"""No part of a path, a file's name or an address."""
 _NAMED = re.compile(r"[A-Z]{2,}[a-z]?|[A-Z]?[a-z]+[A-Z]|[A-Za-z]+[0-9]")
 """Letters that only the name of something is written in: JWT, PostgreSQL, s3."""
 _SAYING_NOTHING = """\
@@ -46,12 +47,13 @@ def _parts(tag: str) -> set[str]:
 
 
 def _most_said(spoken: Sequence[Sequence[tuple[str, bool]]]) -> list[str]:
-    """What is said more than once, or is a name; what most of the texts say first."""
+    """What is said more than once, or is a name, what most of the texts say first; else what is said at all."""
     said = Counter(word for words in spoken for word, _ in words)
     held_by = Counter(word for words in spoken for word in {word for word, _ in words})
     named = {word for words in spoken for word, is_name in words if is_name}
-    telling = [word for word in said if len(word) <= LONGEST and (said[word] > 1 or word in named)]
-    return sorted(telling, key=lambda word: (-held_by[word] - (word in named), -said[word]))
+    short = [word for word in said if len(word) <= LONGEST]
+    telling = [word for word in short if said[word] > 1 or word in named]
+    return sorted(telling or short, key=lambda word: (-held_by[word] - (word in named), -said[word]))
 
 
 def _words(text: str) -> Iterator[tuple[str, bool]]:
