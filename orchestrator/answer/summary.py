@@ -119,8 +119,9 @@ def points_of(messages: Sequence[Mapping[str, Any]], times: int = 1) -> dict[str
 
 
 def _telling_of(said: Sequence[_Sentence], role: str) -> list[_Sentence]:
-    """What one side says at some length; of what is told first, that it is told is known already."""
-    return [one for one in said if one.role == role and len(one.tokens) >= TELLING and not cues.TRIES.search(one.text)]
+    """What one side says at some length; where it says nothing so, what it says in few words."""
+    told = [one for one in said if one.role == role and not cues.TRIES.search(one.text)]
+    return [one for one in told if len(one.tokens) >= TELLING] or told
 
 
 def _changes(said: Sequence[_Sentence]) -> list[_Sentence]:
