@@ -10,7 +10,7 @@ from typing import Any, get_args
 import click
 
 from cli.conversations.log_and_extract import Moment
-from cli.conversations.session_lines import Session, elsewhere, session_list, session_page, title_of
+from cli.conversations.session_lines import Session, elsewhere, moved_from, session_list, session_page, title_of
 from cli.operations import (
     ProjectFolder,
     SessionId,
@@ -90,6 +90,8 @@ def _list(query: dict[str, Any], as_json: bool) -> None:
     is_filtered = any(query.get(name) for name in ("project", "source", "tag", "tagged_only", "until"))
     for line in session_list(sessions, line_width(), None if is_filtered else pagination["offset"] + 1):
         click.echo(line)
+    for line in moved_from(found):
+        click.echo(line, err=True)
     if pagination["has_more"]:
         after = pagination["offset"] + len(sessions)
         click.echo(click.style(f"{after} of {pagination['total']}. For more: --offset {after}", dim=True))
