@@ -25,9 +25,9 @@ DECIDES = re.compile(
     r"|go(?:ing)? with|we (?:have )?agreed|agreed on|settled|(?:we|I) chose|root cause"
     r"|(?:I|I['’]d|I would|we) recommend(?:ed)?|the fix (?:is|was)|the (?:problem|cause) (?:is|was)|turned out)\b"
     r"|\b(?:use|using|go|going|with|take|switch\w*|keep\w*)\b.{0,60}\binstead of\b"
-    r"|결정|하기로|(?:^|\s)정했|쓰기로|채택|선택(?:했|하)|합의|결론"
+    r"|결정(?!이 필요|해야|할)|하기로|(?:^|\s)정했|쓰기로|채택|선택(?:했|하)|합의|결론"
     r"|로 (?:가자|하자|갑시다|합시다|가죠|하죠|할게|갈게|바꾸자)"
-    r"|권장|추천(?!하지)|원인은|대신|하자[.!]?$|가자[.!]?$",
+    r"|권장(?!하지)|추천(?=합니|해요|드립|드려|하는 (?:쪽|것|건))|원인은|대신|하자[.!]?$|가자[.!]?$",
     re.IGNORECASE,
 )
 SETTLES = re.compile(

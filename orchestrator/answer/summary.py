@@ -120,7 +120,8 @@ def points_of(messages: Sequence[Mapping[str, Any]], times: int = 1) -> dict[str
 
 def _telling_of(said: Sequence[_Sentence], role: str) -> list[_Sentence]:
     """What one side says at some length; where it says nothing so, what it says in few words."""
-    told = [one for one in said if one.role == role and not cues.TRIES.search(one.text)]
+    is_wish = cues.ASKS if role == "user" else cues.TRIES
+    told = [one for one in said if one.role == role and not is_wish.search(one.text)]
     return [one for one in told if len(one.tokens) >= TELLING] or told
 
 
