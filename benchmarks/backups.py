@@ -25,8 +25,8 @@ from benchmarks.setup import servers
 from benchmarks.writers import Writer
 from registry.registry import Registry
 
-WRITERS, BACKUPS = 8, 3
-FIRST_TURNS = 20
+WRITERS, BACKUPS = 8, 2
+FIRST_TURNS = 10
 REGISTRIES = {"sqlite": sqlite, "postgresql": postgresql}
 MOST = 1_000_000
 HEADS = ("registry", "backup", "acknowledged before", "messages in it", "missing", "different", "half turns")
