@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path, PurePath
 from typing import Any
 
-from orchestrator.requests import ListRequest, Request
 from orchestrator.state import Run
 from registry.storage.conversations.channels import channels_of_project
 from registry.storage.conversations.facets import known_names
@@ -21,13 +20,12 @@ SHARE = 0.5
 """Of the files that were worked on so many must be here: some are deleted as a project goes on."""
 
 
-async def moved_from(run: Run, request: Request) -> dict[str, Any]:
+async def moved_from(run: Run, folder: str) -> dict[str, Any]:
     """Which project's folder this one was, as `moved_from`; empty where nothing tells so.
 
     For who is on this machine alone: it looks into its folders.
     """
-    folder = request.query.project if isinstance(request, ListRequest) and not request.query.offset else None
-    if not folder or run.recorder.token is not None or not PurePath(folder).is_absolute():
+    if run.recorder.token is not None or not PurePath(folder).is_absolute():
         return {}
     found = await run.registry.read(lambda tx: _earlier(tx, folder))
     return {"moved_from": found} if found else {}

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from orchestrator.elsewhere import elsewhere, with_known_source
-from orchestrator.moved_folders import moved_from
 from orchestrator.operation_names import READING, Operation
 from orchestrator.operations import (
     backup,
@@ -91,8 +90,6 @@ async def filter_(state: State, run: Run) -> State:
     is_wanting = "sessions" in result and (not result["pagination"]["total"] or "guess" in result)
     if is_wanting and (others := await elsewhere(run, state["query"], result, _once_more)):
         result["elsewhere"] = others | result.get("elsewhere", {})
-    if "sessions" in result and (before := await moved_from(run, state["query"])):
-        result["elsewhere"] = before | result.get("elsewhere", {})
     return {"result": result}
 
 

@@ -14,6 +14,7 @@ from orchestrator.answer.relevance import best_channels, explanation, judge
 from orchestrator.answer.size import fits, tokens_in
 from orchestrator.answer.suggestions import add_suggestions
 from orchestrator.answer.summaries import LISTED, add_summaries
+from orchestrator.moved_folders import moved_from
 from orchestrator.operations.search import pagination, within_client
 from orchestrator.queries import FetchQuery, ListQuery
 from orchestrator.requests import FetchRequest, ListRequest
@@ -148,7 +149,9 @@ async def keep_list(run: Run, request: ListRequest, data: Listed) -> dict[str, A
     place = pagination(data.total, limit, offset, len(items))
     if request.query.text:
         place |= {"has_more": data.next_cursor is not None, "next_cursor": data.next_cursor}
-    return {"sessions": items, "pagination": place, **data.found}
+    is_of_folder = request.query.project and not (request.query.text or offset)
+    before = await moved_from(run, request.query.project or "") if is_of_folder else {}
+    return {"sessions": items, "pagination": place, **data.found, **({"elsewhere": before} if before else {})}
 
 
 @dataclass(frozen=True, slots=True)
