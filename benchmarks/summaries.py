@@ -1,9 +1,9 @@
-"""How much of a summary written by hand ours holds: python -m benchmarks.summaries [--show]
+"""How much of a summary by others ours holds: python -m benchmarks.summaries [--published DIR] [--show N]
 
 Conversations of the set three_lives; their summaries were written by hand as clients write them when they make room,
 before ours were looked at. What was silly in ours of the first ten was mended; the others were not read. Each of ours
 is at most as long as the hand's, as are the two it is compared with: the conversation's beginning, and its sentences
-that hold most of its words.
+that hold most of its words. With --published also LoCoMo's sessions, beside the summaries that its authors published.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ import argparse
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
 from benchmarks.figures import table
-from benchmarks.retrieval.question_sets import own_sets
+from benchmarks.retrieval.published import locomo
+from benchmarks.retrieval.question_sets import Session, own_sets
 from orchestrator.answer.size import tokens_in, within
 from orchestrator.answer.summary import sentences_in, summary_of
 
@@ -75,32 +77,65 @@ HEADS = ("ROUGE-1 recall", "precision", "ROUGE-L recall")
 WRITERS: Mapping[str, Writer] = {"ours": summary_of, "beginning": lead, "frequent words": frequent}
 
 
+@dataclass(frozen=True)
+class Group:
+    """Conversations, and what others wrote of each."""
+
+    name: str
+    talks: Mapping[str, Talk]
+    references: Mapping[str, str]
+
+
+def by_hand() -> Iterator[Group]:
+    """Of the set three_lives."""
+    [asked] = [one for one in own_sets() if one.name == SET]
+    talks = _talks(asked.sessions)
+    groups: dict[str, dict[str, str]] = json.loads(REFERENCES.read_text(encoding="utf-8"))
+    yield from (Group(name, talks, references) for name, references in groups.items())
+
+
+def published(folder: Path) -> Iterator[Group]:
+    """LoCoMo's sessions: two people talk, and a summary of each session stands beside it."""
+    for file in sorted(folder.glob("**/locomo*.json")):
+        talks = _talks(next(locomo(file)).sessions)
+        samples = enumerate(json.loads(file.read_text(encoding="utf-8")))
+        told = {
+            f"{number}_{key.removesuffix('_summary')}": text
+            for number, sample in samples
+            for key, text in sample["session_summary"].items()
+        }
+        yield Group(file.name, talks, {one: text for one, text in told.items() if one in talks})
+
+
+def _talks(sessions: Sequence[Session]) -> dict[str, Talk]:
+    return {one.id: [{"role": said.role, "text": said.text} for said in one.messages] for one in sessions}
+
+
 def main() -> None:
     """Measure and print; with --show the summaries, too, to be read."""
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--show", action="store_true", help="print both summaries of each conversation")
-    shows = options.parse_args().show
-    groups: dict[str, dict[str, str]] = json.loads(REFERENCES.read_text(encoding="utf-8"))
-    [asked] = [one for one in own_sets() if one.name == SET]
-    talks = {one.id: [{"role": said.role, "text": said.text} for said in one.messages] for one in asked.sessions}
-    for group, references in groups.items():
-        rows = []
-        for name, writer in WRITERS.items():
-            texts = {one: writer(talks[one], tokens_in(references[one])) for one in references}
-            if shows and name == "ours":
-                print(*(f"{one}, by hand:\n{references[one]}\n\nours:\n{text}\n" for one, text in texts.items()))
-            rows.append(
-                (name, *map(_figure, zip(*(_measured(texts[one], references[one]) for one in texts), strict=True)))
-            )
-        print(table((f"{len(references)} conversations, {group}", *HEADS), rows), end="\n\n")
+    options = argparse.ArgumentParser(prog="python -m benchmarks.summaries", description=__doc__)
+    options.add_argument("--published", type=Path, metavar="DIR", help="where LoCoMo's file lies")
+    options.add_argument("--show", type=int, default=0, metavar="N", help="print both summaries of N in each group")
+    given = options.parse_args()
+    for group in [*by_hand(), *(published(given.published) if given.published else ())]:
+        made = {name: _made(group, writer) for name, writer in WRITERS.items()}
+        for one in list(group.references)[: given.show]:
+            print(f"{one}, reference:\n{group.references[one]}\n\nours:\n{made['ours'][one]}\n")
+        rows = [(name, *_figures(texts, group.references)) for name, texts in made.items()]
+        print(table((f"{len(group.references)} conversations, {group.name}", *HEADS), rows), end="\n\n")
+
+
+def _made(group: Group, writer: Writer) -> dict[str, str]:
+    return {one: writer(group.talks[one], tokens_in(text)) for one, text in group.references.items()}
+
+
+def _figures(texts: Mapping[str, str], references: Mapping[str, str]) -> Iterator[str]:
+    measured = zip(*(_measured(texts[one], references[one]) for one in texts), strict=True)
+    yield from (f"{mean(values):.2f}" for values in measured)
 
 
 def _measured(text: str, reference: str) -> tuple[float, float, float]:
     return *rouge_1(text, reference), rouge_l(text, reference)
-
-
-def _figure(values: Sequence[float]) -> str:
-    return f"{mean(values):.2f}"
 
 
 if __name__ == "__main__":

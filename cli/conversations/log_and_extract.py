@@ -87,7 +87,9 @@ also_option = click.option(
 @click.argument(
     "words", nargs=-1, required=True, metavar="[CHANNEL] QUERY", help="A channel's name, and what it was about."
 )
-@click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="Messages at most.")
+@click.option(
+    "--limit", type=click.IntRange(1, 1000), help="Messages at most. Default: 20; for a summary as many as are read."
+)
 @click.option(
     "--mode",
     type=click.Choice(get_args(Mode)),
@@ -122,7 +124,7 @@ def extract(words: tuple[str, ...], as_json: bool, explain: bool, **options: Any
     query = {
         "text": words[-1] or None,
         "also": options["also"],
-        "limit": options["limit"],
+        **({"limit": options["limit"]} if options["limit"] else {}),
         "mode": options["mode"],
         "from": options["from_"],
         "to": options["to"],

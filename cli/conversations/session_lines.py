@@ -52,7 +52,16 @@ def elsewhere(found: Mapping[str, Any]) -> str:
     near = {"projects": "projects called nearly so", "tags": "tags"}
     lists = [f"{said}: {printable(', '.join(other[name]))}" for name, said in near.items() if name in other]
     times = [f"nearest: {', '.join(map(local_time, other['nearest']))}"] if "nearest" in other else []
-    return "; ".join([*times, *places, *lists])
+    return "; ".join([*moved_from(found), *times, *places, *lists])
+
+
+def moved_from(found: Mapping[str, Any]) -> list[str]:
+    """What this folder was called before, where its files tell, and how its sessions come along."""
+    before = (found.get("elsewhere") or {}).get("moved_from")
+    if not before:
+        return []
+    count = f"{before['count']} session{'' if before['count'] == 1 else 's'}"
+    return [printable(f"this folder was {before['path']}, {count}: {before['command']}")]
 
 
 def title_of(session: Session) -> str:

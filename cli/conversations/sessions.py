@@ -10,7 +10,7 @@ from typing import Any, get_args
 import click
 
 from cli.conversations.log_and_extract import Moment
-from cli.conversations.session_lines import elsewhere, session_list, session_page, title_of
+from cli.conversations.session_lines import Session, elsewhere, moved_from, session_list, session_page, title_of
 from cli.operations import (
     ProjectFolder,
     SessionId,
@@ -90,6 +90,8 @@ def _list(query: dict[str, Any], as_json: bool) -> None:
     is_filtered = any(query.get(name) for name in ("project", "source", "tag", "tagged_only", "until"))
     for line in session_list(sessions, line_width(), None if is_filtered else pagination["offset"] + 1):
         click.echo(line)
+    for line in moved_from(found):
+        click.echo(line, err=True)
     if pagination["has_more"]:
         after = pagination["offset"] + len(sessions)
         click.echo(click.style(f"{after} of {pagination['total']}. For more: --offset {after}", dim=True))
@@ -131,15 +133,29 @@ def show(session_id: str, limit: int, before: int | None, is_whole: bool, as_jso
 @click.argument(
     "tags",
     nargs=-1,
-    required=True,
     metavar="TAG...",
     shell_complete=complete_tag,
     help="One word or several.",
 )
 @click.option("--remove", is_flag=True, help="Take these tags off instead.")
+@click.option("--suggest", is_flag=True, help="Print tags for what it speaks of, and change nothing.")
 @as_json_option
-def tag(session_id: str, tags: tuple[str, ...], remove: bool, as_json: bool) -> None:
-    """Give a session tags; those it has stay."""
+def tag(session_id: str, tags: tuple[str, ...], remove: bool, suggest: bool, as_json: bool) -> None:
+    """Give a session tags; those it has stay.
+
+    \b
+    ctxr tag 1 auth tokens
+    ctxr tag 1 $(ctxr tag 1 --suggest)
+    """
+    if suggest == bool(tags):
+        raise click.UsageError("Give either TAGs or --suggest.")
+    if suggest:
+        suggestions = _session(session_id).get("suggested_tags", [])
+        if as_json:
+            print_json({"suggestions": suggestions})
+        else:
+            click.echo("\n".join(suggestions))
+        return
     change = {"remove_tags" if remove else "add_tags": list(tags)}
     session = run_operation(operation("tag", change, session_id))["channel"]
     if as_json:
@@ -176,8 +192,13 @@ def nickname(session_id: str, name: str | None, suggest: bool, as_json: bool) ->
         click.echo(f"{session['channel']}: {session['nickname']}")
 
 
+def _session(session_id: str) -> Session:
+    found: Session = run_operation(operation("fetch", {"session_id": session_id, "message_limit": 1}))["session"]
+    return found
+
+
 def _suggestion(session_id: str) -> str:
-    session = run_operation(operation("fetch", {"session_id": session_id, "message_limit": 1}))["session"]
+    session = _session(session_id)
     named = run_operation(operation("list", {"tagged_only": True, "limit": MOST_NAMED}))["sessions"]
     taken = {other["nickname"] for other in named if other["channel"] != session["channel"]}
     return suggest_nickname(session["first_message_preview"] or title_of(session), taken)

@@ -11,76 +11,57 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from orchestrator.answer import cues
 from orchestrator.answer.size import tokens_in, within
 from orchestrator.requests import ExtractRequest
 from registry.domain import preview_of
+from registry.text.request.request_words import is_request_word
 
 WRITER = "extractive"
 """Who made such a summary, wherever one is kept or shown."""
 SHOWN = 220
 """Characters of a sentence."""
-MOST = {"asked": 4, "decided": 4, "answered": 3, "changed": 5, "open": 2}
-"""Sentences of each kind."""
+MOST = {"asked": 4, "told": 2, "decided": 4, "answered": 2, "changed": 5, "open": 2}
+"""Sentences of each kind; in a long summary twice as many."""
 SHORT_TOKENS = 600
 """How long a summary or a digest is unless the caller asks for another size."""
 READ_TOKENS, READ_MESSAGES = 30_000, 400
 """So much of a conversation is read for one; with a limit of its own only that."""
 LABELS = {
-    "en": {"asked": "Asked", "decided": "Decided", "answered": "Answered", "changed": "Changed", "open": "Open"},
-    "ko": {"asked": "질문", "decided": "결정", "answered": "답", "changed": "변경", "open": "미해결"},
+    "en": {
+        "asked": "Asked",
+        "told": "Told",
+        "decided": "Decided",
+        "answered": "Answered",
+        "changed": "Changed",
+        "open": "Open",
+    },
+    "ko": {
+        "asked": "질문",
+        "told": "알린 것",
+        "decided": "결정",
+        "answered": "답",
+        "changed": "변경",
+        "open": "미해결",
+    },
 }
-FIRST_TO_GO = ("answered", "asked", "changed", "decided", "open")
+ORDER = ("asked", "told", "decided", "changed", "answered", "open")
+TELL = {"user": "told", "assistant": "answered"}
+TELLING = 4
+"""Words of which something was said, beside those that any talk has."""
+FIRST_TO_GO = ("told", "answered", "changed", "open", "decided", "asked")
 """What is left out first where there is little room: of each kind its least telling sentence."""
 
+LISTED = 0.3
+"""What a heading or an item of a list counts beside a sentence."""
+
 _CODE = re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
+_NO_SENTENCES = re.compile(r"^[ \t]*(?:#{1,6} .*|\|.*|[-*_=]{3,}|\*\*[^*\n]*\*\*:?)[ \t]*$", re.MULTILINE)
+"""Headings, rows of tables, rules: what they say is said below them, or makes no sense alone."""
 _MARKUP = re.compile(r"^[\s>#*+\-•]+|^\d+[.)]\s+|\*{1,3}|`|\b_|_\b")
 _SENTENCE_END = re.compile(r"(?<=[.!?。？！])\s+|\n+")
 _HANGUL = re.compile(r"[가-힣]")
 _WORD = re.compile(r"[A-Za-z0-9_]{3,}|[가-힣]{2,}")
-_SAYS_NOTHING = re.compile(
-    r"(?:ok(?:ay)?|k|yes|yep|sure|no|nope|thanks?(?: you)?(?: so much)?|great|nice|perfect|cool|good|go(?: on| ahead)?|"
-    r"continue|done|please|sounds good|looks good|lgtm|got it|hi|hello|hey|why\??|"
-    r"네|넵|예|응|ㅇㅇ|ㅇㅋ|오케이|좋아요?|좋습니다|고마워요?|감사합니다|감사해요|계속(?:해줘|해|하자)?|그래|아니(?:요|야)?|"
-    r"알겠습니다|알겠어요?|확인|진행해(?:줘)?|안녕(?:하세요)?|왜\??)[\s.,!~ㅎㅋ]*",
-    re.IGNORECASE,
-)
-_DECIDES = re.compile(
-    r"\b(?:decid(?:ed?|ing)|decision|let'?s (?:go|use|keep|do|drop|switch|make)"
-    r"|we(?:'ll| will| should) (?:use|go|keep|do)"
-    r"|go(?:ing)? with|agreed?|settled|(?:we|I) chose|root cause|recommend(?:ed)?|the fix (?:is|was)|"
-    r"the (?:problem|cause) (?:is|was)|turned out)\b"
-    r"|\b(?:use|using|go|going|with|take|switch\w*|keep\w*)\b.{0,60}\binstead of\b"
-    r"|결정|하기로|(?:^|\s)정했|쓰기로|채택|선택(?:했|하)|합의|결론"
-    r"|로 (?:가자|하자|갑시다|합시다|가죠|하죠|할게|갈게|바꾸자)"
-    r"|권장|추천|원인은|대신|하자[.!]?$|가자[.!]?$",
-    re.IGNORECASE,
-)
-_SETTLES = re.compile(
-    r"\b(?:I['’]ll|I will|we['’]ll|let['’]?s|keeping|you['’]?re right|going for)\b"
-    r"|^(?:ok(?:ay)?|then|so)\b[,. ]+\S+ \S+"
-    r"|^(?:go|take|keep|drop|skip|use|stick with) \S+(?: \S+){0,6}[.!]?$"
-    r"|(?:할게|할래|갈게|살게|쓸게|[루기꾸리치우추들내하가쓰두보르누빼넣놓받찾먹사주드끄켜]자)(?:요)?[\s.!~ㅎㅋ]*$|^그럼\s.+(?:로|고|먼저|게)\b",
-    re.IGNORECASE,
-)
-"""How a user settles something; an assistant who says so only offers it."""
-_CHANGES = re.compile(
-    r"\b(?:I(?:'ve| have)?|we(?:'ve| have)?|now) (?:\w+ )?(?:added|changed|fixed|implemented|created|updated|removed|"
-    r"refactored|moved|renamed|wrote|replaced|migrated|deployed|switched|patched|bumped|uploaded)\b"
-    r"|\b(?:tests? (?:now )?pass|all green)\b|^done\b[:,]|\bworks\b|^no (?:more )?(?:crash|error)"
-    r"|추가했|추가해 두었|수정했|변경했|고쳤|구현했|만들었|만들어 두었|삭제했|바꿨|적용했|옮겼|교체했|배포했"
-    r"|패치했|넣었|맞췄|통과|줄었|완료|안정적",
-    re.IGNORECASE,
-)
-_OPEN = re.compile(
-    r"\b(?:todo|next steps?|still (?:need|have) to|remaining|not yet|left to do|open question|follow[- ]up"
-    r"|tomorrow|blocked)\b|남은|다음 ?(?:단계|주|번에)|미정|추후|내일|보류|해야 (?:함|해|합니다|돼|됩니다)",
-    re.IGNORECASE,
-)
-_ASKS = re.compile(
-    r"[?？]\s*$|\b(?:how|what|why|which|where|can you|could you|please|help|fix|add|make|write|implement|explain)\b"
-    r"|(?:까(?!지)요?|나요|은지|는지|가요|줘|주세요|어때|하고 싶|싶어|해야|방법|왜|어떻게)",
-    re.IGNORECASE,
-)
 _WRITES = re.compile(r"edit|write|create|patch|apply|replace|rename|delete|move|notebook", re.IGNORECASE)
 _PATHS = ("file_path", "path", "filePath", "absolute_path", "target_file", "relative_workspace_path", "filename")
 _COMMANDS = ("command", "cmd", "script")
@@ -111,7 +92,7 @@ def summary_of(messages: Sequence[Mapping[str, Any]], max_tokens: int, language:
     Each message has `role`, `text` and, from a tool, `tool` {name, params, result, status}. `language`: "en" or "ko";
     by default the one that most of it is in.
     """
-    points = points_of(messages)
+    points = points_of(messages, 2)
     labels = LABELS[language or language_of(messages)]
     while points and tokens_in(_written(points, labels)) > max_tokens:
         if sum(map(len, points.values())) == 1:
@@ -120,32 +101,42 @@ def summary_of(messages: Sequence[Mapping[str, Any]], max_tokens: int, language:
     return within(_written(points, labels), max_tokens)
 
 
-def points_of(messages: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """What was asked, decided, answered and changed, and what is open, each in the order of the talk."""
+def points_of(messages: Sequence[Mapping[str, Any]], times: int = 1) -> dict[str, list[str]]:
+    """What was asked, told, decided, answered and changed, and what is open, each in the order of the talk.
+
+    Of each kind up to so many times as many as a short summary holds.
+    """
     said = _weighed([message for message in messages if message["role"] in ("user", "assistant")])
+    most = {kind: times * number for kind, number in MOST.items()}
     used: list[_Sentence] = []
-    opened = _open(messages, said, used)
-    found = {
-        "asked": _asked(said, used),
-        "decided": _best(_decisions(said), used, "decided", latest=True),
-        "changed": [*_best(_telling_of(said), used, "changed", _CHANGES), *_by_tools(messages)],
-    }
-    found["answered"] = _best([one for one in said if one.role == "assistant"], used, "answered")
-    found["open"] = opened
-    return {kind: lines for kind, lines in found.items() if lines}
+    opened = _open(said, used, most["open"])
+    asked = _asked(said, used, most["asked"])
+    decided = _best(_decisions(said), used, most["decided"], latest=True)
+    changed = [*_best(_changes(said), used, most["changed"]), *_by_tools(messages)]
+    told, answered = (_best(_telling_of(said, role), used, most[kind]) for role, kind in TELL.items())
+    found = (asked, told, decided, changed, answered, opened)
+    return {kind: lines for kind, lines in zip(ORDER, found, strict=True) if lines}
 
 
-def _telling_of(said: Sequence[_Sentence]) -> list[_Sentence]:
-    """Those that name something: "ok, passed" alone tells of nothing."""
-    return [one for one in said if len(one.tokens) > 1]
+def _telling_of(said: Sequence[_Sentence], role: str) -> list[_Sentence]:
+    """What one side says at some length; where it says nothing so, what it says in few words."""
+    is_wish = cues.ASKS if role == "user" else cues.TRIES
+    told = [one for one in said if one.role == role and not is_wish.search(one.text)]
+    return [one for one in told if len(one.tokens) >= TELLING] or told
+
+
+def _changes(said: Sequence[_Sentence]) -> list[_Sentence]:
+    """Those that name something that changed: "ok, passed" alone tells of nothing, and who asks changes nothing."""
+    told = (one for one in said if len(one.tokens) > 1 and cues.CHANGES.search(one.text))
+    return [one for one in told if one.role == "assistant" or not cues.TRIES.search(one.text)]
 
 
 def _decisions(said: Sequence[_Sentence]) -> list[_Sentence]:
     """What sounds decided; of a user who settles something all that the message says, for it is short."""
-    found = [one for one in said if _DECIDES.search(one.text)]
+    found = [one for one in said if cues.DECIDES.search(one.text) and not cues.TRIES.search(one.text)]
     for place, group in groupby((one for one in said if one.role == "user" and one.place), key=lambda one: one.place):
-        told = [one for one in group if not one.text.endswith(("?", "？"))]
-        if any(_SETTLES.search(one.text) or _DECIDES.search(one.text) for one in told):
+        told = [one for one in group if not cues.TRIES.search(one.text)]
+        if any(cues.SETTLES.search(one.text) or cues.DECIDES.search(one.text) for one in told):
             found = [one for one in found if one.place != place] + [_as_one(told)]
     return found
 
@@ -177,9 +168,9 @@ def digest_of(messages: Sequence[Mapping[str, Any]], max_tokens: int) -> list[di
 
 def sentences_in(text: str) -> Iterator[str]:
     """The sentences of a message without code, markup and words that say nothing."""
-    for piece in _SENTENCE_END.split(_CODE.sub("\n", text)):
+    for piece in _SENTENCE_END.split(_NO_SENTENCES.sub("", _CODE.sub("\n", text))):
         sentence = _MARKUP.sub("", piece.strip()).strip()
-        if len(sentence) > 3 and any(map(str.isalpha, sentence)) and not _SAYS_NOTHING.fullmatch(sentence):
+        if len(sentence) > 3 and any(map(str.isalpha, sentence)) and not cues.SAYS_NOTHING.fullmatch(sentence):
             yield sentence
 
 
@@ -195,59 +186,59 @@ def _telling(text: str, share: int) -> str:
 def _weighed(messages: Sequence[Mapping[str, Any]]) -> list[_Sentence]:
     """All sentences, each with how much of what the conversation speaks of it holds."""
     cut = [
-        (sentence, message["role"], place, _tokens(sentence))
+        (sentence, message["role"], place, _tokens(sentence), _share(sentence, message["role"]))
         for place, message in enumerate(messages)
         for sentence in sentences_in(message["text"])
+        if not cues.OFFERS.search(sentence)
     ]
-    often = Counter(token for *_, tokens in cut for token in tokens)
+    often = Counter(token for *_, tokens, _ in cut for token in tokens)
     return [
-        _Sentence(text, role, place, tokens, sum(often[token] for token in tokens) / (len(tokens) + 4))
-        for text, role, place, tokens in cut
+        _Sentence(text, role, place, tokens, share * sum(often[token] for token in tokens) / (len(tokens) + 4))
+        for text, role, place, tokens, share in cut
     ]
+
+
+def _share(text: str, role: str) -> float:
+    """How much of its weight counts: what an answer only lists, or announces, tells less."""
+    return 1 if role == "user" or cues.IS_WHOLE.search(text) else LISTED
 
 
 def _tokens(sentence: str) -> frozenset[str]:
     """Roughly its words: of an English one the stem, of a Korean one the syllables before its particle."""
-    return frozenset(word.lower()[:6] if word.isascii() else word[:2] for word in _WORD.findall(sentence))
+    words = (word.lower() for word in _WORD.findall(sentence) if not is_request_word(word.lower()))
+    return frozenset(word[:6] if word.isascii() else word[:2] for word in words)
 
 
-def _asked(said: Sequence[_Sentence], used: list[_Sentence]) -> list[str]:
+def _asked(said: Sequence[_Sentence], used: list[_Sentence], most: int) -> list[str]:
     """What the user wanted: of the first message, then of those that bring up most."""
     questions = [one for one in said if one.role == "user"]
     if not questions:
         return []
     first = [one for one in questions if one.place == questions[0].place]
     begin = _as_one(first)
-    asking = [one for one in questions if _ASKS.search(one.text) and one.place != begin.place]
-    return _chosen([begin, *sorted(asking, key=lambda one: -one.weight)], used, MOST["asked"])
+    asking = [one for one in questions if cues.ASKS.search(one.text) and one.place != begin.place]
+    return _chosen([begin, *sorted(asking, key=lambda one: -one.weight)], used, most)
 
 
-def _best(
-    said: Sequence[_Sentence],
-    used: list[_Sentence],
-    kind: str,
-    cue: re.Pattern[str] | None = None,
-    *,
-    latest: bool = False,
-) -> list[str]:
-    """The sentences with the cue that say most; of decisions the later ones weigh more, for they hold."""
-    fitting = [one for one in said if (cue is None or cue.search(one.text)) and not one.text.endswith(("?", "？"))]
-    end = max((one.place for one in said), default=0) + 1
+def _best(said: Iterable[_Sentence], used: list[_Sentence], most: int, *, latest: bool = False) -> list[str]:
+    """The sentences that say most; of decisions the later ones weigh more, for they hold."""
+    fitting = [one for one in said if not one.text.endswith(("?", "？", ":"))]
+    end = max((one.place for one in fitting), default=0) + 1
     by_weight = sorted(fitting, key=lambda one: -one.weight * (1 + one.place / end if latest else 1))
-    return _chosen(by_weight, used, MOST[kind])
+    return _chosen(by_weight, used, most)
 
 
-def _open(messages: Sequence[Mapping[str, Any]], said: Sequence[_Sentence], used: list[_Sentence]) -> list[str]:
+def _open(said: Sequence[_Sentence], used: list[_Sentence], most: int) -> list[str]:
     """A question without an answer at the end, and what was put off in the last quarter."""
     if not said:
         return []
     last_place = max(one.place for one in said)
     last = [one for one in said if one.place == last_place]
-    unanswered = [one for one in last if one.role == "user" and last_place > 0 and _ASKS.search(one.text)][:1]
+    unanswered = [one for one in last if one.role == "user" and last_place > 0 and cues.ASKS.search(one.text)][:1]
     if last[-1].role == "assistant" and last[-1].text.endswith(("?", "？")):
         unanswered = [last[-1]]
-    put_off = [one for one in said if one.place >= last_place * 3 / 4 and _OPEN.search(one.text)]
-    return _chosen([*unanswered, *sorted(put_off, key=lambda one: -one.place)], used, MOST["open"])
+    put_off = [one for one in said if one.place >= last_place * 3 / 4 and cues.OPEN.search(one.text)]
+    return _chosen([*unanswered, *sorted(put_off, key=lambda one: -one.place)], used, most)
 
 
 def _chosen(ordered: Iterable[_Sentence], used: list[_Sentence], most: int) -> list[str]:
@@ -290,7 +281,8 @@ def _written(points: Mapping[str, Sequence[str]], labels: Mapping[str, str]) -> 
 
 
 def _drop_one(points: dict[str, list[str]]) -> None:
-    longest = max(points, key=lambda kind: (len(points[kind]) > 1, -FIRST_TO_GO.index(kind)))
-    points[longest].pop(0 if longest in ("decided", "open") and len(points[longest]) > 1 else -1)
-    if not points[longest]:
-        del points[longest]
+    """One of the kind that has most of them; where each has one, what can best be done without."""
+    kind = max(points, key=lambda kind: (len(points[kind]), -FIRST_TO_GO.index(kind)))
+    points[kind].pop(0 if kind in ("decided", "open") else -1)
+    if not points[kind]:
+        del points[kind]

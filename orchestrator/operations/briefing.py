@@ -33,8 +33,10 @@ WORDS = {
         "open": "Open",
         "worked": "Worked on",
         "asked": "Asked",
+        "told": "Told",
         "changed": "Changed",
         "answered": "Answered",
+        "message": "1 message",
         "messages": "{count} messages",
     },
     "ko": {
@@ -43,8 +45,10 @@ WORDS = {
         "open": "남은 것, 다음 할 일",
         "worked": "한 일",
         "asked": "질문",
+        "told": "알린 것",
         "changed": "변경",
         "answered": "답",
+        "message": "메시지 1개",
         "messages": "메시지 {count}개",
     },
 }
@@ -160,8 +164,9 @@ def written(talks: list[Talk], date: str, words: Mapping[str, str]) -> str:
 
 
 def _work_of(talk: Talk, found: Mapping[str, list[str]], words: Mapping[str, str]) -> Iterator[str]:
-    yield f"- {talk.title} ({talk.source}, {words['messages'].format(count=len(talk.messages))})"
-    for kind in ("asked", "changed", "answered"):
+    count = len(talk.messages)
+    yield f"- {talk.title} ({talk.source}, {words['message' if count == 1 else 'messages'].format(count=count)})"
+    for kind in ("asked", "told", "changed", "answered"):
         if found.get(kind):
             yield f"  - {words[kind]}: {' · '.join(found[kind])}"
 

@@ -12,8 +12,9 @@ from orchestrator.answer.looking_up import ask, find, understood
 from orchestrator.answer.related import related_sessions
 from orchestrator.answer.relevance import best_channels, explanation, judge
 from orchestrator.answer.size import fits, tokens_in
+from orchestrator.answer.suggestions import add_suggestions
 from orchestrator.answer.summaries import LISTED, add_summaries
-from orchestrator.nicknames import suggest_nickname
+from orchestrator.moved_folders import moved_from
 from orchestrator.operations.search import pagination, within_client
 from orchestrator.queries import FetchQuery, ListQuery
 from orchestrator.requests import FetchRequest, ListRequest
@@ -42,7 +43,6 @@ from registry.storage.conversations.messages import (
     messages_of,
     messages_onward,
 )
-from registry.storage.conversations.nicknames import all_nicknames
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction
 from registry.storage.paging import Page, cursor_of, decode_cursor, encode_cursor
@@ -74,21 +74,12 @@ def list_sessions(tx: ReadTransaction, run: Run, request: ListRequest) -> Listed
         return _speaking_of(tx, run, query, query.text)
     items, total = some_channels(tx, _filter(query), limit=query.limit, offset=query.offset)
     add_summaries(tx, run, items, LISTED)
-    _suggest_nicknames(tx, items)
+    add_suggestions(tx, items)
     _number(tx, query, items)
     run.recorder.explain(by="the channels' last activity", candidates=total)
     said = {"from": query.since, "to": query.until}
     span = {name: format_time(at) for name, at in said.items() if at}
     return Listed(items, total, found={"understood": span} if span else {})
-
-
-def _suggest_nicknames(tx: ReadTransaction, items: list[dict[str, Any]]) -> None:
-    """What each session without a nickname might be called; no two of them the same."""
-    lacking = [one for one in items if not one["nickname"]]
-    taken = all_nicknames(tx) if lacking else set()
-    for one in lacking:
-        one["suggested_nickname"] = suggest_nickname(one["title"] or one["first_message_preview"] or "", taken)
-        taken.add(one["suggested_nickname"])
 
 
 def _number(tx: ReadTransaction, query: ListQuery, items: Iterable[dict[str, Any]]) -> None:
@@ -158,7 +149,9 @@ async def keep_list(run: Run, request: ListRequest, data: Listed) -> dict[str, A
     place = pagination(data.total, limit, offset, len(items))
     if request.query.text:
         place |= {"has_more": data.next_cursor is not None, "next_cursor": data.next_cursor}
-    return {"sessions": items, "pagination": place, **data.found}
+    is_of_folder = request.query.project and not (request.query.text or offset)
+    before = await moved_from(run, request.query.project or "") if is_of_folder else {}
+    return {"sessions": items, "pagination": place, **data.found, **({"elsewhere": before} if before else {})}
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +172,10 @@ def fetch_session(tx: ReadTransaction, run: Run, request: FetchRequest) -> Fetch
     run.recorder.explain(channel=row.name, by=how, candidates=len(rows))
     session = {**channel_item(row, tags_of(tx, [row.number])[row.number]), **other_names(tx, row), **model_facts(row)}
     add_summaries(tx, run, [session])
-    if query.is_first_look and (near := related_sessions(tx, row)):
-        session["related"] = near
+    if query.is_first_look:
+        add_suggestions(tx, [session])
+        if near := related_sessions(tx, row):
+            session["related"] = near
     return Fetched(session, [message_dict(message) for message in rows], has_more)
 
 

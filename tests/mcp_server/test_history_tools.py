@@ -136,6 +136,7 @@ async def test_a_session_says_what_it_is(client: Client) -> None:
         "first_message_preview": "basket user 0",
         "summary_by": "extractive",
         "suggested_nickname": "basket",
+        "suggested_tags": ["basket", "user"],
         "index": 3,
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 
 import httpx
 import pytest
@@ -15,10 +15,25 @@ pytestmark = pytest.mark.anyio
 DAY = "2026-01-05"
 
 
+class Outside:
+    """Something that takes briefings, or refuses them."""
+
+    def __init__(self, name: str, error: str = "") -> None:
+        self.name, self.error = name, error
+
+    async def was_done(self, about: Mapping[str, str]) -> bool | None:
+        return None
+
+    async def perform(self, about: Mapping[str, str]) -> str:
+        if self.error:
+            raise ValueError(self.error)
+        return "page 7"
+
+
 @pytest.fixture
 async def http(database_url: str) -> AsyncIterator[httpx.AsyncClient]:
     registry = Registry(database_url)
-    orchestrator = Orchestrator(registry)
+    orchestrator = Orchestrator(registry, actions=[Outside("wiki"), Outside("notes", "the disk is full")])
     said = {"role": "user", "text": "Let's go with <b>Redis</b>.", "timestamp": f"{DAY}T12:00:00Z"}
     assert (await orchestrator.run({"operation": "save", "channel": "shop", "messages": [said]}))["success"]
     transport = httpx.ASGITransport(create_app_over(orchestrator), raise_app_exceptions=False)
@@ -36,6 +51,8 @@ async def test_a_briefing_is_made_and_read_there(http: httpx.AsyncClient) -> Non
     assert f"Briefing of {DAY}" in page
     assert "extractive" in page
     assert "<b>Redis" not in page
+    assert "wiki: page 7" in page
+    assert "notes: ValueError: the disk is full" in page
     assert (await http.get("/briefings")).text.count(f">{DAY}</a>") == 1
 
 

@@ -25,6 +25,7 @@ from backoffice.pages.viewer.snippets import snippet
 from backoffice.pages.zone import as_local
 from backoffice.queries import Start, Word
 from orchestrator.answer.related import related_sessions
+from orchestrator.answer.suggestions import add_suggestions
 from registry.domain import format_time, preview_of
 from registry.errors import ErrorCode, NotFound
 from registry.registry import Registry
@@ -91,9 +92,11 @@ async def conversation_page(request: Request, registry: Stored, client: Asking, 
         place = shown_place(tx)
         row = _channel(tx, channel, query)
         window = _window(tx, row, query)
+        channel_shown = channel_item(row, tags_of(tx, [row.number])[row.number])
+        add_suggestions(tx, [channel_shown])
         return {
             "place": place,
-            "channel": channel_item(row, tags_of(tx, [row.number])[row.number]),
+            "channel": channel_shown,
             "maybe_same_as": links_of(tx, row.number),
             "model": model_facts(row),
             "is_deleted": row.deleted,

@@ -132,6 +132,14 @@ def test_a_summary_stands_for_its_messages(ctxr: Ctxr) -> None:
     assert "질문: 피보나치 함수의" in ctxr("extract", "--mode", "summary", "피보나치").output
 
 
+def test_a_summary_is_of_the_whole_session_however_long_it_is(ctxr: Ctxr) -> None:
+    said = [{"role": ("user", "assistant")[n % 2], "text": f"Step {n} of the baskets."} for n in range(60)]
+    ctxr("log", "-", given={"channel": "long", "messages": said})
+    summed = json.loads(ctxr("extract", "long", "", "--mode", "summary", "--json").stdout)
+    assert "Asked: Step 0 of the baskets." in summed["summary"]
+    assert len(json.loads(ctxr("extract", "long", "", "--json").stdout)["messages"]) == 20
+
+
 def test_output_that_is_no_terminal_has_no_colours(ctxr: Ctxr) -> None:
     ctxr("log", "-", given=FIBONACCI)
     assert "\x1b" not in ctxr("extract", "피보나치").output

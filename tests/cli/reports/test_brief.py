@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from tests.cli.conftest import FIBONACCI, Ctxr
 
@@ -20,3 +21,14 @@ def test_a_day_is_told_as_text_and_as_json(ctxr: Ctxr) -> None:
 def test_a_day_without_conversations_and_a_word_that_is_no_day(ctxr: Ctxr) -> None:
     assert ctxr("brief").exit_code == 3
     assert ctxr("brief", "someday").exit_code == 2
+
+
+def test_a_day_that_could_not_be_handed_on_is_told_all_the_same_and_exits_with_1(ctxr: Ctxr, empty_home: Path) -> None:
+    ctxr("log", "-", given=FIBONACCI)
+    outside = (
+        '[[actions]]\nname = "notes"\ncommand = ["no-such-program"]\ntool = "write"\narguments = { text = "{text}" }\n'
+    )
+    (empty_home / "ctxr" / "config.toml").write_text(outside)
+    shown = ctxr("brief", "2025-09-29")
+    assert (shown.exit_code, shown.stdout.startswith("# 2025-09-29 브리핑\n")) == (1, True)
+    assert "notes: " in shown.stderr

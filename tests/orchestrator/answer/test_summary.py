@@ -103,7 +103,7 @@ def test_code_is_no_part_of_a_summary() -> None:
             "그럼 잠실 쪽 한정식으로 예약할게. 2월 14일 12시.",
         ),
         ("the glow looks flatter but 4h50. keeping it", "the glow looks flatter but 4h50. keeping it"),
-        ("agreed. PMTiles it is, generate with planetiler", "agreed. PMTiles it is, generate with planetiler"),
+        ("agreed. PMTiles it is, generate with planetiler", "PMTiles it is, generate with planetiler"),
         ("1일은 연휴라 안 돼. 3/8 일요일로 미루자", "1일은 연휴라 안 돼. 3/8 일요일로 미루자"),
         ("go nullable", "go nullable"),
     ],
@@ -134,3 +134,48 @@ def test_what_a_user_could_choose_is_not_decided() -> None:
         {"role": "assistant", "text": "The cost is that users can't choose an arbitrary area."},
     ]
     assert "decided" not in points_of(talk)
+
+
+ANSWER = """\
+### Next steps
+| key | what it holds |
+| --- | --- |
+| session | the basket of a signed-in user |
+
+**Overview**
+
+- Error handling
+1. Create the tables
+
+Baskets of guests expire after thirty days in Redis.
+Let me know if you have any questions!
+"""
+
+
+def test_headings_tables_and_offers_of_an_answer_are_no_part_of_what_was_answered() -> None:
+    talk = [{"role": "user", "text": "How are guests' baskets kept?"}, {"role": "assistant", "text": ANSWER}]
+    assert points_of(talk)["answered"] == ["Baskets of guests expire after thirty days in Redis."]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Let's go through your implementation step by step to see where it fails.",
+        "I'm trying to decide between coins and dice for the first lesson.",
+        "Argon2 needs the recommended parameters of its authors.",
+        "Sure, let's look at the problem with the marbles again.",
+        "고추장은 냉이 향을 덮어서 추천하지 않아요.",
+    ],
+)
+def test_explaining_and_wondering_decide_nothing(said: str) -> None:
+    for role in ("user", "assistant"):
+        talk = [{"role": "user", "text": "Where were we with the lesson?"}, {"role": role, "text": said}]
+        assert "decided" not in points_of(talk)
+
+
+def test_a_short_summary_says_last_of_all_what_was_asked() -> None:
+    talk = [
+        {"role": "user", "text": "Where should the baskets of guests be kept?"},
+        {"role": "assistant", "text": "We'll keep them in Redis. I added a basket store for guests."},
+    ]
+    assert summary_of(talk, 20) == "Asked: Where should the baskets of guests be kept?"
