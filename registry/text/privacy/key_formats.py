@@ -119,6 +119,7 @@ STARTING: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("adobe-secret", ("p8e-", "p8-"), rf"(?=[A-Za-z]*\d)[A-Za-z0-9_-]{{28,}}{_END}"),
     ("bedrock-key", ("ABSK",), r"[A-Za-z0-9+/=]{100,}"),
     ("ncp-key", ("ncp_iam_",), r"[A-Za-z0-9]{20,}"),
+    ("toss-key", ("live_sk_", "test_sk_", "live_gsk_", "test_gsk_"), r"[A-Za-z0-9]{20,}"),
     ("upstage-key", ("up_",), rf"(?=[A-Za-z]*\d)[A-Za-z0-9]{{29}}{_END}"),
     ("age-key", ("AGE-SECRET-KEY-1",), r"[0-9A-Z]{40,}"),
 )

@@ -210,7 +210,7 @@ RULES: tuple[Rule, ...] = (
         ("MD", "MT", "Mj", "Mz", "ND", "NT", "Nj", "Nz", "OD", "OT"),
         is_one=_is_bot,
     ),
-    Rule("azure-key", r"(?<![\w~.-])[\w~.]{3}\dQ~[\w~.-]{31,34}(?![\w~.-])", ("Q~",)),
+    Rule("azure-key", r"(?<![\w~.-])[\w~.]{3}\dQ~[\w~.-]{31,34}(?![\w~-])", ("Q~",)),
     Rule("mailchimp-key", rf"{_START}[0-9a-f]{{32}}-us\d{{1,2}}{_END}", ("-us",)),
     Rule("mailgun-key", rf"{_START}[0-9a-f]{{32}}-[0-9a-f]{{8}}-[0-9a-f]{{8}}{_END}", beside=("mailgun",)),
     Rule("asana-token", rf"{_START}\d/\d{{10,}}(?:/\d{{10,}})?:[0-9a-f]{{32}}{_END}", beside=("asana",)),
