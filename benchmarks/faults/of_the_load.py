@@ -11,6 +11,7 @@ from pathlib import Path
 from mcp import Client
 
 from benchmarks.faults.service import Service, asked
+from benchmarks.load import CONNECTION_LOST
 
 CROWD, LISTENERS = 1000, 500
 STEADY_S = 30.0
@@ -35,14 +36,21 @@ async def crowd(running: Service) -> None:
 
 async def mixed(running: Service, minutes: float) -> None:
     """Questions beside what is logged; once in a while its memory, open files and log of writes are printed."""
-    until = time.monotonic() + 60 * minutes
+    until, lost = time.monotonic() + 60 * minutes, 0
     while time.monotonic() < until:
-        async with Client(running.url) as client:
-            for _ in range(20):
-                await client.call_tool("extract", {"query": {"text": "check it please"}})
-                await client.call_tool("list_sessions", {"project": "all"})
-        print("  ", _figures(running), flush=True)
+        try:
+            await _questions(running.url)
+        except CONNECTION_LOST:
+            lost += 1
+        print(f"   {_figures(running)}, {lost} connections lost", flush=True)
         await asyncio.sleep(min(minutes * 3, 60))
+
+
+async def _questions(url: str) -> None:
+    async with Client(url) as client:
+        for _ in range(20):
+            await client.call_tool("extract", {"query": {"text": "check it please"}})
+            await client.call_tool("list_sessions", {"project": "all"})
 
 
 def _figures(running: Service) -> str:
