@@ -15,6 +15,7 @@ from benchmarks.faults.service import Service
 DISK = "64m"
 """The size of the disk that fills up."""
 SETTLED_S = 3.0
+TURNS, PATIENCE_S = 10, 300.0
 A_PAGE = 4096
 WITHOUT_ROOM_S = 10
 FAKETIME = str(next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), "libfaketimeMT.so.1"))
@@ -52,5 +53,14 @@ async def clock_back(running: Service) -> None:
     told = {"FAKETIME_TIMESTAMP_FILE": str(clock), "FAKETIME_NO_CACHE": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
     await running.again(LD_PRELOAD=FAKETIME, **told)
     for offset in ("-1d", "+1y", "+0"):
-        await asyncio.sleep(SETTLED_S)
+        await _some_turns(running)
         clock.write_text(offset, encoding="ascii")
+    await _some_turns(running)
+
+
+async def _some_turns(running: Service) -> None:
+    """Wait until a few more are acknowledged: at that time, then, it works."""
+    until = running.turns() + TURNS
+    async with asyncio.timeout(PATIENCE_S):
+        while running.turns() < until:  # noqa: ASYNC110, the clients tell it in no other way
+            await asyncio.sleep(0.1)

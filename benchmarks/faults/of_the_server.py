@@ -47,8 +47,8 @@ def _end(data: Path) -> None:
 
 
 def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
-    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    return subprocess.Popen(command, user=server_user(), start_new_session=True, **silent)
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen(command, user=server_user(), stdout=quiet, stderr=quiet, start_new_session=True)
 
 
 async def _rate(running: Service, seconds: float) -> float:
