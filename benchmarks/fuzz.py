@@ -50,7 +50,7 @@ NASTY: tuple[Callable[[], Any], ...] = (
     lambda: {"a" * 5000: {"\ud800": [None] * 100}},
     lambda: [{}] * 2000,
     lambda: _nested(60),
-    lambda: _nested(900),
+    lambda: _nested(400),
 )
 OTHERS: tuple[dict[str, Any], ...] = (
     {"method": "resources/read", "params": {"uri": "registry://channels/fuzz/summary"}},

@@ -287,10 +287,19 @@ RULES: tuple[Rule, ...] = (
         "password",
         r"\b(?:(?:mysql\w*|mariadb[\w-]*)\b[^\n|;]{0,200}?\s-p|sshpass\s+-p\s*|login\b[^\n|;]{0,200}?\s-p\s+"
         r"|redis-cli\b[^\n|;]{0,200}?\s-a\s+|htpasswd\s+-\w*b\w*\s+\S+\s+\S+\s+|openssl\b[^\n|;]{0,200}?\s-k\s+"
-        rf"|secret\s+set\b[^\n|;]{{0,200}}?\s--body[\s=]|-pass(?:in|out)?\s+pass:){_OPTION}".replace("{{", "{").replace(
-            "}}", "}"
+        r"|secret\s+set\b[^\n|;]{0,200}?\s--body[\s=]|ldap\w+\b[^\n|;]{0,200}?\s-w\s+|mongo\w*\b[^\n|;]{0,200}?\s-p\s+"
+        r"|zip\b[^\n|;]{0,200}?\s-P\s+|7z\s[^\n|;]{0,200}?\s-p|add-\w+-password\b[^\n|;]{0,200}?\s-w\s+"
+        r"|vncpasswd\s+<<<\s+|(?i:identified\s+by\s+))" + _OPTION,
+        beside=(
+            *("mysql", "mariadb", "sshpass", "login", "redis-cli", "htpasswd", "openssl", "secret set", "ldap"),
+            *("mongo", "zip ", "7z ", "-password", "vncpasswd", "identified by"),
         ),
-        beside=("mysql", "mariadb", "sshpass", "login", "redis-cli", "htpasswd", "openssl", "secret set", "pass:"),
+        is_one=_is_command_password,
+    ),
+    Rule(
+        "password",
+        r"(?<!\S)-(?:pass(?:in|out)?\s+pass:|(?:store|key)pass\s+)" + _OPTION,
+        beside=("pass:", "storepass", "keypass"),
         is_one=_is_command_password,
     ),
     Rule(
@@ -348,10 +357,16 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "secret",
-        r"(?i:(?:name|key|variable)\s?=?\s?[\"'][\w.-]*(?:password|passwd|secret|token|api[_-]?key)[\w]{0,4}[\"'])"
-        r"(?:\s+value\s?=\s?|\s*\{[^{}]{0,200}?\bdefault\s?=\s?)[\"'](?P<secret>[^\s\"']{6,300})[\"']",
+        r"(?i:(?:name|key|variable)[\"']?\s?[=:]?\s?[\"']?[\w.-]*(?:password|passwd|secret|token|api[_-]?key)[\w]{0,4}[\"']?)"
+        r"(?:,?\s*[\"']?value[\"']?\s?[=:]\s?|\s*\{[^{}]{0,200}?\bdefault\s?=\s?)[\"']?(?P<secret>[^\s\"']{6,300})",
         beside=("password", "passwd", "secret", "token", "key"),
         is_one=_is_option,
+    ),
+    Rule(
+        "password",
+        r"(?<![^\s\"'`])(?P<secret>[^\s\"'`]{8,64})[\"'`]?\s(?:as|is|for)\s(?:the|my|your|our|its?)\s(?i:password|passphrase|token)",
+        beside=("password", "passphrase", "token"),
+        is_one=_is_strong,
     ),
     Rule("resident-number", r"(?<![\d-])\d{6}-[1-8]\d{6}(?![\d-])", is_one=_is_resident),
     Rule(
@@ -370,8 +385,8 @@ RULES: tuple[Rule, ...] = (
 
 # What follows a name: an equals sign or a colon in any of the usual notations, or what people write.
 _GIVEN = (
-    r"(?P<more>[A-Za-z0-9_-]{0,24})(?:\s?\([^()\n]{1,20}\))?\\*[\"'`\])*]{0,4}(?:(?:\s{0,3}(?::=|=>|==|=|:|：|→|->|(?<=\s)\|(?=\s))\s{0,3}"
-    r"|\s{1,2}(?:is|are|was)\s{1,2}:?\s?|(?:는|은|가|이|를|을)\s{1,2}:?\s?|[はが是为]\s?|\s(?=[\"'`]))[*]{0,2}\s{0,2}"
+    r"(?P<more>[A-Za-z0-9_-]{0,24})(?:\s?\([^()\n]{1,20}\))?\\*[\"'`\])*]{0,4}(?:(?:\s{0,3}(?::=|=>|==|=|:|：|→|->|(?<=\s)[|–—](?=\s)|(?:,|\()\s?(?=[\"'])|:\s?[A-Z]\w{2,11}\s?=)\s{0,3}"
+    r"|\s{1,2}(?:is|are|was)\s{1,2}:?\s?|['’]s\s|(?:는|은|가|이|를|을|만)(?:\s{1,2}:?\s?|:\s?)|[はが是为]\s?|\s(?=[\"'`]))[*]{0,2}\s{0,2}"
     r"|(?P<loose>(?:\s[a-z]{1,12}){0,4}(?:\s(?:is|are|was|to|as)|:)\s{1,2}|\s{1,2}))"
 )
 _VALUE = (
@@ -401,7 +416,7 @@ _NAMES: dict[str, dict[str, tuple[str, ...]]] = {
         "token": ("token",),
         "credential": ("credential",),
         "토큰": ("토큰",),
-        "시크릿": ("시크릿",),
+        "시크릿": ("시크릿", "시크릿키", "시크릿 키"),
         "키": (
             "api 키",
             "api키",
@@ -412,7 +427,6 @@ _NAMES: dict[str, dict[str, tuple[str, ...]]] = {
             "비밀키",
             "비밀 키",
             "액세스 키",
-            "시크릿 키",
         ),
         "key": (
             *("api_key", "apikey", "api-key", "api key", "access_key", "accesskey", "access-key", "private_key"),
