@@ -9,87 +9,23 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, AsyncExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 from mcp import Client
 
 from benchmarks.figures import Spread
 from benchmarks.setup import servers
+from benchmarks.setup.registries import REGISTRIES
 from benchmarks.writers import Writer, audit
-from deploy.ha.cluster import Cluster
 
 WRITERS = (1, 8, 64)
 SECONDS = 20.0
 PATIENCE_S = 60.0
-CONNECTIONS = 10
-"""What the pooler keeps open to PostgreSQL."""
-DURABLE = {"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on", "shared_buffers": "512MB"}
-POOLER = """[databases]
-* = host={folder} user=postgres
-[pgbouncer]
-listen_port = 6432
-unix_socket_dir = {folder}
-auth_type = any
-pool_mode = transaction
-default_pool_size = {connections}
-"""
 HEADS = ("registry", "writers", "messages/s", "p50 / p95 in ms", "server's CPU ms a message", "lost", "doubled")
-
-
-@contextmanager
-def sqlite() -> Iterator[str]:
-    """The registry that a home has by itself."""
-    yield ""
-
-
-@contextmanager
-def postgresql() -> Iterator[str]:
-    """A database on a server that syncs what it acknowledges."""
-    from tests.databases import running_postgres
-
-    with running_postgres(**DURABLE) as server, server.database() as url:
-        yield url
-
-
-@contextmanager
-def pooled() -> Iterator[str]:
-    """The same behind pgbouncer in transaction mode."""
-    with postgresql() as url:
-        folder = Path(url.partition("?host=")[2])
-        settings = folder / "pgbouncer.ini"
-        settings.write_text(POOLER.format(folder=folder, connections=CONNECTIONS), encoding="utf-8")
-        pooler = subprocess.Popen(["pgbouncer", "-q", settings], user="nobody" if os.geteuid() == 0 else None)
-        try:
-            yield f"{url}&port=6432"
-        finally:
-            pooler.terminate()
-            pooler.wait()
-
-
-@contextmanager
-def cluster() -> Iterator[str]:
-    """Three nodes of `deploy/ha`: what is acknowledged is on two of them."""
-    with tempfile.TemporaryDirectory(prefix="ctxr-ha-") as folder:
-        Path(folder).chmod(0o755)
-        nodes = Cluster(Path(folder))
-        try:
-            nodes.up()
-            yield nodes.url
-        finally:
-            nodes.down()
-
-
-REGISTRIES: dict[str, Callable[[], AbstractContextManager[str]]] = {
-    "sqlite": sqlite,
-    "postgresql": postgresql,
-    "pgbouncer": pooled,
-    "cluster": cluster,
-}
 
 
 def measure(name: str, seconds: float) -> Iterator[list[str]]:

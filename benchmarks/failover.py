@@ -21,7 +21,7 @@ from pathlib import Path
 
 from mcp import Client
 
-from benchmarks.faults import Service
+from benchmarks.faults.service import Service
 from benchmarks.load import HTTP_CLIENTS, OUTCOME_HEADS, outcome, write_on
 from benchmarks.setup import servers
 from benchmarks.setup.conversations import Message

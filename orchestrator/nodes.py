@@ -122,13 +122,19 @@ async def cr_write(state: State, run: Run) -> State:
             save_execution(tx, run.recorder.finished(result_summary(result)))
         return result
 
-    if run.registry.is_read_only and state["query"].operation == Operation.EXTRACT:
-        result = await run.registry.read(lambda tx: work(WriteTransaction(tx)))  # it stores a note of what it found
+    if run.registry.is_read_only and _stores_nothing(state["query"]):
+        result = await run.registry.read(lambda tx: work(WriteTransaction(tx)))
     else:
         result = await run.registry.write(work, of=_written_to(state["query"]))
     if afterwards := OPERATIONS[state["query"].operation].afterwards:
         await afterwards(run, state["query"])
     return {"result": result}
+
+
+def _stores_nothing(request: Request) -> bool:
+    """Of itself: an extract keeps a note of what it found, and what is only tried keeps its record."""
+    is_tried = getattr(getattr(request, "query", None), "dry_run", False)
+    return request.operation == Operation.EXTRACT or is_tried
 
 
 def _written_to(request: Request) -> str | None:

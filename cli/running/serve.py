@@ -50,6 +50,9 @@ from sources.readers import READERS
 
 logger = logging.getLogger(__name__)
 
+KEPT_S = 30
+"""A connection on which nobody asks. Clients let go of theirs after 5 s (httpx): were it the same here, a call that is
+sent in that moment would be lost."""
 GRACE_S = 2
 """How long a stop waits for answers under way; event streams never end by themselves."""
 SWITCH_S = 0.0005
@@ -165,6 +168,7 @@ async def _serve(settings: Settings, listener: socket.socket, audience: Audience
         ws="none",
         log_config=None,
         access_log=False,
+        timeout_keep_alive=KEPT_S,
         timeout_graceful_shutdown=GRACE_S,
         ssl_certfile=settings.tls_cert or None,
         ssl_keyfile=settings.tls_key or None,

@@ -21,28 +21,16 @@ FILE = "masking.json"
 SAID = ("prompt", "text", "last_assistant_message", "attachments")
 
 HINTS = (
-    *("pass", "pwd", "비", "패스워드", "암호", "주민", "secret", "token", "credential", "key", "://", "</"),
-    *("bearer", "authorization", "aws", "akia", "asia", "discord", "sk-", "gh", "github_pat_", "gl", "aiza", "gocspx-"),
-    *("ya29.", "xox", "xapp-", "hooks.slack.com", "k_live_", "k_test_", "whsec_", "npm_", "pypi-", "hf_", "sg.", ":aa"),
-    *("shp", "dop_v1_", "doo_v1_", "dor_v1_", "gsk_", "xai-", "r8_", "pplx-", "dckr_pat_", "hvs.", "hvb.", "atatt3"),
-    *(
-        "lin_api_",
-        "ctxr_",
-        "ntn_",
-        "dapi",
-        "eyj",
-        "sbp_",
-        "tvly-",
-        "lsv2_",
-        "pcsk_",
-        "figd_",
-        "sntry",
-        "pscale_",
-        "curl ",
-    ),
+    *("pass", "pw", "비", "패스워드", "암호", "パス", "密", "주민", "secret", "token", "토큰", "시크릿", "credential"),
+    *("key", "키", "://", "</", "bearer", "ssws", "authorization", "auth", "aws", "akia", "asia", "cookie", "sig"),
+    *("mnemonic", "phrase", "니모닉", "시드", "앱", "app", "asana", "vault", "mailgun", "wif", "wallet", "bitcoin"),
+    *("_pat", "cred", "admin", "root", "curl ", "mysql", "mariadb", "login", "redis-cli", "htpasswd", "openssl"),
+    *("sudo -s", ":5432:", "private-lines", "ldap", "mongo", "zip ", "7z ", "identified by"),
 )
-"""One of these, or `DIGITS` digits, stands in every text in which a rule of `registry.text.privacy.secrets` finds
-anything."""
+"""One of these, a word of `LONGEST` characters or `DIGITS` digits stands in every text in which a rule of
+`registry.text.privacy.secrets` finds anything."""
+LONGEST = 20
+"""What a key has at least, that is known by its own signs."""
 DIGITS = 13
 """A resident number has so many, a card no fewer."""
 
@@ -102,7 +90,9 @@ def _each_text(value: Any, change: Callable[[str], str]) -> Any:
 def may_hold_secret(text: str) -> bool:
     """Whether it is worth while to look; never False for a text that holds one."""
     lowered = text.lower()
-    return any(hint in lowered for hint in HINTS) or sum(map(text.count, "0123456789")) >= DIGITS
+    if any(hint in lowered for hint in HINTS) or sum(map(text.count, "0123456789")) >= DIGITS:
+        return True
+    return any(len(word) >= LONGEST for word in text.split()) or any(sign in text for sign in ("\\u", "%"))
 
 
 def _is_unmasked(payload: Mapping[str, Any], patterns: Sequence[str]) -> bool:

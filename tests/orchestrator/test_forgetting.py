@@ -76,6 +76,19 @@ async def test_a_forgotten_message_cannot_be_restored_or_listed(orchestrator: Or
     assert [message["text"] for message in shown] == [ANSWERED]
 
 
+async def test_a_conversation_of_which_nothing_is_left_is_in_no_list_until_something_new_is_said_in_it(
+    orchestrator: Orchestrator,
+) -> None:
+    await orchestrator.run(sent("one heron", "two herons"))
+    await orchestrator.run(sent("three egrets", channel="d"))
+    await forget(orchestrator, matching="heron")
+    assert await channels(orchestrator) == ["d"]
+    await orchestrator.run(sent("one heron", "two herons"))
+    assert await channels(orchestrator) == ["d"]
+    assert (await orchestrator.run(sent("one heron", "two herons", "and egrets?")))["new_count"] == 1
+    assert sorted(await channels(orchestrator)) == ["c", "d"]
+
+
 async def test_of_a_forgotten_channel_no_word_is_left_not_in_records_either(orchestrator: Orchestrator) -> None:
     await orchestrator.run({**sent(ASKED, ANSWERED), "metadata": {"title": "Zanzibarian parcels"}})
     await orchestrator.run({"operation": "extract", "query": {"text": "zanzibarian parcels"}})

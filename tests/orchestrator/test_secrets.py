@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -137,6 +138,55 @@ async def test_a_password_in_a_command_is_a_secret(orchestrator: Orchestrator, s
     await orchestrator.run(sent(said))
     [text] = await texts_of(orchestrator)
     assert re.sub(r":[0-9a-f]{2}\]", ":XX]", text) == kept
+
+
+THROWN = "vT1xLw7RmY2uHs8NcE5pJd4AfGoXiK6tB0Zb3kQ9rWqD5eSn"
+CHOSEN = "k3yOfMine99!"
+NOTED = {
+    f"sk-lf-{'0a1b2c3d-' + '4e5f-' * 3}{'0a1b2c' * 2}": "SECRET",
+    f"re_{THROWN[:8]}_{THROWN[:24]}": "RESEND=SECRET",
+    f"{THROWN[:3]}8Q~{THROWN[:34]}": "the client's secret is SECRET",
+    f"shippo_live_{THROWN[:40]}": "ship with SECRET now",
+    THROWN[:32]: "GET https://api.shop.example/stock?page=2&api_key=SECRET",
+    THROWN[1:33]: "Cookie: theme=dark; session=SECRET",
+    THROWN[2:34]: "KAKAO_ADMIN_KEY=SECRET",
+    THROWN[3:35]: "set -x SHOP_TOKEN SECRET",
+    THROWN[4:36]: "API 키는 SECRET야",
+    f"{CHOSEN}a": "비번 SECRET 로 바꿨어",
+    f"{CHOSEN}b": "DB 비밀번호를 SECRET로 설정했어",
+    f"{CHOSEN}c": "비밀번호(운영): SECRET",
+    f"{CHOSEN}d": "| DB_PASSWORD | `SECRET` |",
+    f"{CHOSEN}e": "**Password:** SECRET",
+    f"{CHOSEN}f": "use the password SECRET for staging",
+    f"{CHOSEN}g": "<password>SECRET</password>",
+    f"{CHOSEN}h": "mysql -u root -pSECRET shop",
+    f"{CHOSEN}i": "docker login -u ann -p SECRET",
+    f"{CHOSEN}j": 'variable "db_password" {\n  default = "SECRET"\n}',
+    "k3yOfMine99k": json.dumps({"비밀번호": "SECRET"}),
+    "k3yOfMine99l": json.dumps(json.dumps(json.dumps({"note": "비번은 SECRET 야"}))),
+    "k3yOfMine99m": "비밀번호는 %20SECRET",
+    "k3yOfMine99n": "redirect=%2Flogin%3Fpassword%3DSECRET%26a%3D1",
+    "k3yOfMine99o": "{&quot;password&quot;:&quot;SECRET&quot;}",
+}
+PLAIN = (
+    "password = get_password(user2, OAuth2Client)",
+    "비밀번호는 SHA256으로 해시하고 8자리이상으로 받아요",
+    "the token is sent to user2@example.com as base64Encoded2",
+    "file = ROOT / 'Dockerfile2' if pwd|quit1|register else key_of_user_2",
+    "GET https://shop.example/a%20b?key=name&page=2&quot;",
+)
+
+
+async def test_a_secret_is_found_however_it_is_noted(orchestrator: Orchestrator) -> None:
+    said = [noted.replace("SECRET", secret) for secret, noted in NOTED.items()]
+    await orchestrator.run(sent(*said))
+    kept = [message["text"] for message in await orchestrator.registry.get_conversations("c", limit=len(NOTED))]
+    assert [text for text, secret in zip(kept, NOTED, strict=True) if secret in text or "[secret:" not in text] == []
+
+
+async def test_what_only_looks_like_a_secret_stays(orchestrator: Orchestrator) -> None:
+    await orchestrator.run(sent(*PLAIN))
+    assert tuple(await texts_of(orchestrator)) == PLAIN
 
 
 async def test_a_token_of_our_own_is_a_secret_too(orchestrator: Orchestrator) -> None:

@@ -175,6 +175,8 @@ def forget_messages(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
     for number, texts in said.items():
         recount_channel(tx, number)
         tx.execute(update(channel).where(channel.c.number == number).values(made_summary=None))
+        # of which nothing is left, that is no conversation any more; what is said in it later brings it back
+        tx.execute(update(channel).where(channel.c.number == number, channel.c.message_count == 0).values(deleted=True))
         _drop_title_out_of(tx, number, texts)
 
 

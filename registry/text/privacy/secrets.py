@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import math
 import re
+from base64 import b64decode
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import date
 from functools import cache
 from hashlib import blake2b
-from itertools import chain
+from itertools import chain, starmap
 from typing import NamedTuple
+
+from registry.text.privacy.escapes import ESCAPING, unescaped
+from registry.text.privacy.key_formats import STARTING
 
 MARK = re.compile(r"\[secret:[a-z-]+:[0-9a-f]{2}\]")
 """What stands in a secret's place."""
@@ -40,10 +45,12 @@ class Rule(NamedTuple):
     """What the pattern cannot say."""
 
 
+SHORTEST_KEY = 20
+"""Characters: no key that is known by its own signs is shorter."""
 _START, _END = r"(?<![A-Za-z0-9_])", r"(?![A-Za-z0-9_])"
 
 
-def _starting(kind: str, *beginnings: str, rest: str) -> Rule:
+def _starting(kind: str, beginnings: tuple[str, ...], rest: str) -> Rule:
     """A key that is known by how it begins."""
     return Rule(kind, f"{_START}(?:{'|'.join(map(re.escape, beginnings))}){rest}", beginnings)
 
@@ -92,9 +99,13 @@ _PLACEHOLDER = re.compile(
 )
 _WORDS = re.compile(r"[A-Za-z]+(?:[ _./:@#-]+[A-Za-z]+)*[_-]?\d{0,3}")
 """Names, paths and sentences: `user_token_2`, `settings.SECRET`."""
-_SHORTEST_KEY = 12
+_SHORTEST_SECRET = 12
 _RANDOM = 3.0
 """Bits for each character; English words have fewer, what a machine throws has more."""
+_TECHNICAL = re.compile(
+    r"(?:sha|aes|rsa|hs|rs|es|utf|base|ipv|md|oauth|http|argon|pbkdf|[bs]crypt)[-_]?\d{1,4}", re.IGNORECASE
+)
+"""What passwords are spoken of with."""
 _DEFAULTS = frozenset({"password", "passwd", "pass", "pwd", "pw", "secret", "username", "user"})
 
 
@@ -113,11 +124,40 @@ def _is_random(value: str) -> bool:
 def _is_chosen(value: str) -> bool:
     """A password as a person chooses one: letters with digits, or with signs that no name has."""
     kinds = any(map(str.isalpha, value)) + any(map(str.isdigit, value)) + bool(re.search(r"[!@#^&*+=?~|]", value))
-    return kinds > 1 and not _PLACEHOLDER.search(value)
+    return kinds > 1 and not _PLACEHOLDER.search(value) and not _TECHNICAL.fullmatch(value)
+
+
+_CAMEL = re.compile(r"(?:[A-Z]?[a-z]{2,}|[A-Z]{2,}|\d{1,3}|[_.:-])+")
+"""A name of code's, with digits or without: `OAuth2Client`."""
+
+
+def _is_strong(value: str) -> bool:
+    """A password that can be nothing else: for where it stands beside a name and no sign says that it is one."""
+    is_mixed = any(map(str.islower, value)) and any(map(str.isupper, value))
+    is_made = any(map(str.isdigit, value)) and (is_mixed or bool(re.search(r"[!#$%^&*?~+=]", value)))
+    is_name = _CAMEL.fullmatch(value) or "@" in value or "/" in value
+    return is_made and not is_name and 7 < len(value) <= _LONGEST_CHOSEN and _is_option(value)
+
+
+def _is_thrown(value: str) -> bool:
+    """What only a machine makes, among names that may be of anything."""
+    is_name = _CAMEL.fullmatch(value) or _CODE.search(value)
+    return sum(map(str.isdigit, value)) > 2 and not is_name and _is_random(value)
+
+
+def _is_bot(value: str) -> bool:
+    """A bot's number before its first full stop, in base 64."""
+    with suppress(ValueError):
+        return b64decode(value.partition(".")[0] + "==", b"-_").isdigit()
+    return False
 
 
 def _is_url_password(value: str) -> bool:
     return not _PLACEHOLDER.search(value) and value.lower() not in _DEFAULTS
+
+
+def _is_command_password(value: str) -> bool:
+    return _is_option(value) and any(map(str.isalpha, value))
 
 
 def _is_option(value: str) -> bool:
@@ -128,63 +168,75 @@ def _is_header(value: str) -> bool:
     return any(map(str.isdigit, value)) and not _PLACEHOLDER.search(value) and entropy(value) > _RANDOM
 
 
+_OF_KEYS = ("sk", "rk", "key", "pat", "token", "tok", "secret", "live", "prod", "oauth", "priv", "admin", "api")
+"""What keys begin with whose giver is not in the table."""
+_OPTION = r"[\"']?(?P<secret>[^\s\"'`$-][^\s\"'`]{3,200})"
+
 RULES: tuple[Rule, ...] = (
     Rule(
         "private-key",
         rf"{_PEM}{_PEM_BODY}{{40,20000}}(?:-----END [A-Z0-9 ]{{1,60}}-----)?",
         beside=("private key",),
     ),
-    _starting("anthropic-key", "sk-ant-", rest=r"[\w-]{16,}"),
-    _starting("openrouter-key", "sk-or-", rest=r"[\w-]{24,}"),
+    *starmap(_starting, STARTING),
     Rule("openai-key", rf"{_START}sk-(?:(?:proj|svcacct|admin|None)-[\w-]{{16,}}|[A-Za-z0-9]{{32,}}{_END})", ("sk-",)),
     Rule("aws-access-key", rf"{_START}(?:AKIA|ASIA)[A-Z2-7]{{16}}{_END}", ("AKIA", "ASIA")),
     Rule(
         "aws-secret-key",
-        r"(?i:aws[\w.-]{0,20}secret|secret_?access_?key|(?-i:\b(?:AKIA|ASIA)[A-Z2-7]{16}\b))[\s\S]{0,40}?"
+        r"(?i:aws[\w.-]{0,20}secret|secret[_ ]?access[_ ]?key|(?-i:\b(?:AKIA|ASIA)[A-Z2-7]{16}\b))[\s\S]{0,40}?"
         r"(?<![A-Za-z0-9/+=])(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
         beside=("aws", "accesskey", "access_key", "akia", "asia"),
         is_one=lambda value: entropy(value) > _RANDOM,
     ),
-    _starting("github-token", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", rest=r"\w{30,}"),
-    _starting("gitlab-token", "glpat-", "gldt-", "glrt-", "glptt-", "glcbt-", "glft-", rest=r"[\w-]{20,}"),
     Rule("google-key", rf"{_START}AIza[\w-]{{35}}(?![\w-])", ("AIza",)),
-    _starting("google-secret", "GOCSPX-", "ya29.", rest=r"[\w-]{20,}"),
-    Rule("slack-token", rf"{_START}(?:xox[a-z](?:\.xox[a-z])?|xapp)-[A-Za-z0-9-]{{10,}}", ("xox", "xapp-")),
+    Rule("slack-token", rf"{_START}(?:xox[a-z](?:\.xox[a-z])?|xapp)-[A-Za-z0-9-]{{15,}}", ("xox", "xapp-")),
+    Rule(
+        "webhook",
+        r"(?:discord(?:app)?\.com/api/webhooks/\d+|hooks\.zapier\.com/hooks/catch|webhook\.office\.com/webhookb2)/"
+        r"(?P<secret>[\w/@-]{12,})",
+        ("/api/webhooks/", "hooks.zapier.com", "webhook.office.com"),
+    ),
     Rule("slack-webhook", r"hooks\.slack\.com/\w+/(?P<secret>[A-Za-z0-9+/]{20,})", ("hooks.slack.com",)),
     Rule(
         "stripe-key",
         rf"{_START}(?:[srp]k_(?:live|test)_|whsec_)[A-Za-z0-9+/]{{16,}}",
         ("k_live_", "k_test_", "whsec_"),
     ),
-    _starting("npm-token", "npm_", rest=rf"[A-Za-z0-9]{{36}}{_END}"),
-    _starting("pypi-token", "pypi-", rest=r"[\w-]{40,}"),
-    _starting("huggingface-token", "hf_", rest=rf"[A-Za-z0-9]{{30,}}{_END}"),
     Rule("sendgrid-key", rf"{_START}SG\.[\w-]{{16,}}\.[\w-]{{16,}}", ("SG.",)),
     Rule("telegram-token", rf"{_START}\d{{8,10}}:AA[\w-]{{32,}}", (":AA",)),
-    Rule("discord-token", rf"{_START}[MNO][A-Za-z0-9_-]{{23,25}}\.[\w-]{{6}}\.[\w-]{{27,}}", beside=("discord",)),
-    _starting("shopify-token", "shpat_", "shpca_", "shppa_", "shpss_", rest=r"[0-9a-fA-F]{32}"),
-    _starting("digitalocean-token", "dop_v1_", "doo_v1_", "dor_v1_", rest=r"[0-9a-f]{64}"),
-    _starting("groq-key", "gsk_", rest=r"[A-Za-z0-9]{40,}"),
-    _starting("xai-key", "xai-", rest=r"[A-Za-z0-9]{40,}"),
-    _starting("replicate-token", "r8_", rest=r"[A-Za-z0-9]{30,}"),
-    _starting("perplexity-key", "pplx-", rest=r"[A-Za-z0-9]{40,}"),
-    _starting("docker-token", "dckr_pat_", rest=r"[\w-]{20,}"),
-    _starting("vault-token", "hvs.", "hvb.", rest=r"[\w-]{20,}"),
-    _starting("atlassian-token", "ATATT3", rest=r"[\w=-]{40,}"),
-    _starting("grafana-token", "glsa_", "glc_", rest=r"[A-Za-z0-9_+/=]{32,}"),
-    _starting("linear-key", "lin_api_", rest=r"[A-Za-z0-9]{30,}"),
-    _starting("notion-token", "ntn_", rest=r"[A-Za-z0-9]{40,}"),
-    _starting("supabase-key", "sbp_", "sb_secret_", rest=r"[\w-]{20,}"),
-    _starting("tailscale-key", "tskey-", rest=r"[A-Za-z0-9-]{20,}"),
-    _starting("tavily-key", "tvly-", rest=r"[\w-]{20,}"),
-    _starting("langsmith-key", "lsv2_pt_", "lsv2_sk_", rest=r"\w{32,}"),
-    _starting("pinecone-key", "pcsk_", rest=r"\w{30,}"),
-    _starting("figma-token", "figd_", rest=r"[\w-]{30,}"),
-    _starting("sentry-token", "sntrys_", "sntryu_", rest=r"[\w+/=]{40,}"),
-    _starting("planetscale-password", "pscale_", rest=r"(?:pw|tkn|oauth)_[\w.-]{30,}"),
-    _starting("databricks-token", "dapi", rest=rf"[0-9a-f]{{32}}{_END}"),
+    Rule(
+        "discord-token",
+        rf"{_START}[MNO][A-Za-z0-9_-]{{22,27}}\.[\w-]{{6}}\.[\w-]{{27,}}",
+        ("MD", "MT", "Mj", "Mz", "ND", "NT", "Nj", "Nz", "OD", "OT"),
+        is_one=_is_bot,
+    ),
+    Rule("azure-key", r"(?<![\w~.-])[\w~.]{3}\dQ~[\w~.-]{31,34}(?![\w~-])", ("Q~",)),
+    Rule("mailchimp-key", rf"{_START}[0-9a-f]{{32}}-us\d{{1,2}}{_END}", ("-us",)),
+    Rule("mailgun-key", rf"{_START}[0-9a-f]{{32}}-[0-9a-f]{{8}}-[0-9a-f]{{8}}{_END}", beside=("mailgun",)),
+    Rule("asana-token", rf"{_START}\d/\d{{10,}}(?:/\d{{10,}})?:[0-9a-f]{{32}}{_END}", beside=("asana",)),
+    Rule("terraform-token", rf"{_START}[A-Za-z0-9]{{14}}\.atlasv1\.[\w=-]{{60,}}", (".atlasv1.",)),
+    Rule("vault-token", rf"(?<![\w.])s\.[A-Za-z0-9]{{24}}{_END}", beside=("vault",)),
+    Rule("wallet-key", rf"{_START}[5KL][1-9A-HJ-NP-Za-km-z]{{50,51}}{_END}", beside=("wif", "wallet", "bitcoin")),
+    Rule(
+        "wallet-key",
+        r"(?i:mnemonic|(?:seed|recovery) phrase|니모닉|시드 ?(?:문구|구문))[\"'`*]{0,3}\s?[:=]\s?[\"'`*]{0,3}"
+        r"(?P<secret>(?:[a-z]{3,8}\s){11,23}[a-z]{3,8})",
+        beside=("mnemonic", "phrase", "니모닉", "시드"),
+    ),
+    Rule(
+        "password-hash",
+        r"(?<!\w)\$(?:2[aby]\$\d\d|5|6|y|apr1|argon2(?:id?|d))\$[./A-Za-z0-9$=,+]{22,}",
+        ("$2a$", "$2b$", "$2y$", "$5$", "$6$", "$y$", "$apr1$", "$argon2"),
+    ),
+    Rule("private-key", r"Private-Lines: \d+\r?\n(?P<secret>[A-Za-z0-9+/=\s]{40,})", beside=("private-lines",)),
+    Rule(
+        "api-key",
+        rf"(?<![A-Za-z0-9])(?:{'|'.join(_OF_KEYS)})[_-](?:v\d{{1,2}}[_-])?"
+        rf"(?:[a-z]{{2,8}}[_-])?[A-Za-z0-9]{{20,}}{_END}",
+        tuple(f"{word}{sign}" for word in _OF_KEYS for sign in "_-"),
+        is_one=_is_thrown,
+    ),
     Rule("ctxr-token", rf"{_START}ctxr_[\w-]{{43}}(?![\w-])", ("ctxr_",), is_one=_is_random),  # our own
-    _starting("age-key", "AGE-SECRET-KEY-1", rest=r"[0-9A-Z]{40,}"),
     Rule(
         "azure-key",
         r"(?:Account|SharedAccess)Key=(?P<secret>[A-Za-z0-9+/]{40,}={0,2})",
@@ -194,14 +246,28 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "url-password",
         r"\b[a-zA-Z][a-zA-Z0-9+.-]{1,30}://[^\s:/@'\"`<>]{0,100}:(?P<secret>[^\s/@'\"`<>]{3,200})@[\w\[]",
-        ("://",),
+        beside=("://",),
         is_one=_is_url_password,
+    ),
+    Rule("url-token", r"://(?P<secret>[\w-]{20,200})(?::x-oauth-basic)?@[\w.-]", ("://",), is_one=_is_random),
+    Rule(
+        "url-token",
+        r"(?i:[?&;](?:api[_-]?key|key|token|sig|signature|secret|access_?token|auth|client_secret|x-amz-signature"
+        r"|x-amz-security-token)|\bservicekey)=(?P<secret>[^&\s\"'<>#`),;]{16,2000})",
+        beside=("key=", "token=", "sig=", "signature=", "secret=", "auth="),
+        is_one=_is_random,
+    ),
+    Rule(
+        "cookie",
+        r"(?i:\bcookie[\"']?\s{0,2}[:=])[^\n]{0,300}?(?i:sess|sid|auth|token|jwt)[\w.-]{0,30}=(?P<secret>[^;,\s\"'`]{16,2000})",
+        beside=("cookie",),
+        is_one=_is_random,
     ),
     Rule(
         "bearer-token",
-        r"(?i:\bbearer|\bauthorization[\"']?\s{0,3}[:=]\s{0,3}[\"'`]?(?:basic|token|apikey))\s+"
+        r"(?i:\bbearer|\bssws|\bauthorization[\"']?\s{0,3}[:=]\s{0,3}[\"'`]?[\w-]{2,16})\s+"
         r"(?P<secret>[A-Za-z0-9._~+/-]{16,}={0,2})",
-        beside=("bearer ", "authorization"),
+        beside=("bearer ", "ssws", "authorization"),
         is_one=_is_header,
     ),
     Rule(
@@ -216,6 +282,91 @@ RULES: tuple[Rule, ...] = (
         r"(?P<secret>[^\s\"'`-][^\s\"'`]{5,200})",
         beside=("password", "passwd", "token", "secret", "apikey", "api-key"),
         is_one=_is_option,
+    ),
+    Rule(
+        "password",
+        r"\b(?:(?:mysql\w*|mariadb[\w-]*)\b[^\n|;]{0,200}?\s-p|sshpass\s+-p\s*|login\b[^\n|;]{0,200}?\s-p\s+"
+        r"|redis-cli\b[^\n|;]{0,200}?\s-a\s+|htpasswd\s+-\w*b\w*\s+\S+\s+\S+\s+|openssl\b[^\n|;]{0,200}?\s-k\s+"
+        r"|secret\s+set\b[^\n|;]{0,200}?\s--body[\s=]|ldap\w+\b[^\n|;]{0,200}?\s-w\s+|mongo\w*\b[^\n|;]{0,200}?\s-p\s+"
+        r"|zip\b[^\n|;]{0,200}?\s-P\s+|7z\s[^\n|;]{0,200}?\s-p|add-\w+-password\b[^\n|;]{0,200}?\s-w\s+"
+        r"|vncpasswd\s+<<<\s+|(?i:identified\s+by\s+))" + _OPTION,
+        beside=(
+            *("mysql", "mariadb", "sshpass", "login", "redis-cli", "htpasswd", "openssl", "secret set", "ldap"),
+            *("mongo", "zip ", "7z ", "-password", "vncpasswd", "identified by"),
+        ),
+        is_one=_is_command_password,
+    ),
+    Rule(
+        "password",
+        r"(?<!\S)-(?:pass(?:in|out)?\s+pass:|(?:store|key)pass\s+)" + _OPTION,
+        beside=("pass:", "storepass", "keypass"),
+        is_one=_is_command_password,
+    ),
+    Rule(
+        "secret",
+        r"\becho\s+(?:-n\s+)?[\"']?(?P<secret>[^\s\"'`|$]{8,300})[\"']?\s*\|[^\n]{0,200}?(?:--with-token|--password-stdin|sudo\s+-S)",
+        beside=("--with-token", "--password-stdin", "sudo -s"),
+        is_one=_is_option,
+    ),
+    Rule(
+        "secret",
+        r"\b(?:ENV|ARG|setx|setenv|set|export)\s+(?:-[A-Za-z]{1,3}\s+)?[A-Z][A-Z0-9_]*(?:TOKEN|SECRET|PASSWORD|PASSWD|PASS|PWD|KEY|PAT)\s+"
+        + _OPTION,
+        beside=("token", "secret", "pass", "pwd", "key", "_pat"),
+        is_one=_is_strong,
+    ),
+    Rule(
+        "secret",
+        r"\b(?!\w*(?:PUBLIC|PRIMARY|FOREIGN|CACHE|SORT|PARTITION)_)[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*_(?:KEY|PAT|AUTH|CREDENTIALS?)"
+        r"\\*[\"'\]]{0,2}\s?[:=]\s?\\*[\"']?(?P<secret>[A-Za-z0-9+/_.:=-]{16,300})",
+        beside=("_key", "_pat", "_auth", "_credential"),
+        is_one=_is_thrown,
+    ),
+    Rule(
+        "secret",
+        r"(?<![\w.])_auth(?:Token)?\s?=\s?(?P<secret>[A-Za-z0-9+/=_-]{12,300})",
+        beside=("_auth",),
+        is_one=_is_random,
+    ),
+    Rule(
+        "password",
+        r"(?:(?<![\w.$-])(?i:pw|pass|passcode)|\b(?:admin|root|creds?)\s?[/:])\\*[\"'`*]{0,3}(?:\s{0,2}[:=]|\sis)?[*]{0,2}\s{0,2}"
+        r"\\*[\"'`]?(?P<secret>[^\s\"'`,;(){}<>\[\]\\]{8,64})",
+        beside=(
+            *(f"{name}{sign}" for name in ("pw", "pass") for sign in ":= '\"*`"),
+            *("passcode", "admin:", "admin/", "admin /", "root:", "root/", "root /", "cred:", "creds:"),
+        ),
+        is_one=_is_strong,
+    ),
+    Rule(
+        "password",
+        r"(?i:app[\s_-]?password|앱 ?비밀번호)\W{1,4}(?P<secret>[a-z]{4}(?: [a-z]{4}){3})(?![a-z])",
+        beside=("app", "앱"),
+    ),
+    Rule(
+        "password",
+        r"(?m:^|\s|\")[\w.*-]+:5432:[\w*]+:\w+:(?P<secret>[^\s:\"']{6,100})",
+        beside=(":5432:",),
+        is_one=_is_chosen,
+    ),
+    Rule(
+        "secret",
+        r"(?i:<[\w:.-]*(?:password|passwd|secret|token|api-?key)[^<>\n]{0,80}>)(?P<secret>[^<>\s]{6,300})</",
+        beside=("password", "passwd", "secret", "token", "key"),
+        is_one=_is_option,
+    ),
+    Rule(
+        "secret",
+        r"(?i:(?:name|key|variable)[\"']?\s?[=:]?\s?[\"']?[\w.-]*(?:password|passwd|secret|token|api[_-]?key)[\w]{0,4}[\"']?)"
+        r"(?:,?\s*[\"']?value[\"']?\s?[=:]\s?|\s*\{[^{}]{0,200}?\bdefault\s?=\s?)[\"']?(?P<secret>[^\s\"']{6,300})",
+        beside=("password", "passwd", "secret", "token", "key"),
+        is_one=_is_option,
+    ),
+    Rule(
+        "password",
+        r"(?<![^\s\"'`])(?P<secret>[^\s\"'`]{8,64})[\"'`]?\s(?:as|is|for)\s(?:the|my|your|our|its?)\s(?i:password|passphrase|token)",
+        beside=("password", "passphrase", "token"),
+        is_one=_is_strong,
     ),
     Rule("resident-number", r"(?<![\d-])\d{6}-[1-8]\d{6}(?![\d-])", is_one=_is_resident),
     Rule(
@@ -234,10 +385,14 @@ RULES: tuple[Rule, ...] = (
 
 # What follows a name: an equals sign or a colon in any of the usual notations, or what people write.
 _GIVEN = (
-    r"(?P<more>[\w-]{0,24})\\?[\"'`\])]{0,2}(?:\s{0,3}(?::=|=>|==|=|:)\s{0,3}|\s{1,2}(?:is|are|was)\s{1,2}:?\s?|"
-    r"(?:는|은|가)\s{1,2}|\s(?=[\"'`]))"
+    r"(?P<more>[A-Za-z0-9_-]{0,24})(?:\s?\([^()\n]{1,20}\))?\\*[\"'`\])*]{0,4}(?:(?:\s{0,3}(?::=|=>|==|=|:|：|→|->|(?<=\s)[|–—](?=\s)|(?:,|\()\s?(?=[\"'])|:\s?[A-Z]\w{2,11}\s?=)\s{0,3}"
+    r"|\s{1,2}(?:is|are|was)\s{1,2}:?\s?|['’]s\s|(?:는|은|가|이|를|을|만)(?:\s{1,2}:?\s?|:\s?)|[はが是为]\s?|\s(?=[\"'`]))[*]{0,2}\s{0,2}"
+    r"|(?P<loose>(?:\s[a-z]{1,12}){0,4}(?:\s(?:is|are|was|to|as)|:)\s{1,2}|\s{1,2}))"
 )
-_VALUE = r"(?:\\?(?P<quote>[\"'`])(?P<quoted>[^\s\"'`\\]{6,300})\\?(?P=quote)|(?P<bare>[^\s\"'`,;(){}<>\[\]\\]{6,300}))"
+_VALUE = (
+    r"(?:\\*(?P<quote>[\"'`])(?P<quoted>[^\s\"'`\\]{6,300})\\*(?P=quote)"
+    r"|(?P<bare>[^\s\"'`,;(){}<>\[\]\\\u3000-\u9fff\uac00-\ud7a3]{6,300}))"
+)
 _BEHIND = re.compile(_GIVEN + _VALUE)
 _ABOUT = re.compile(
     r"(?:_|-)?(?:hash(?:er|ed)?|type|name|field|file|path|url|uri|id|length|len|policy|format|algorithm|label|hint"
@@ -250,14 +405,29 @@ _NAMES: dict[str, dict[str, tuple[str, ...]]] = {
     "password": {
         "pass": ("password", "passwd", "passphrase", "_pass"),
         "pwd": ("pwd",),
-        "비": ("비밀번호", "비번"),
+        "비": ("비밀번호", "비밀 번호", "비번"),
         "패스워드": ("패스워드",),
         "암호": ("암호",),
+        "パスワード": ("パスワード",),
+        "密": ("密码", "密碼"),
     },
     "secret": {
         "secret": ("secret",),
         "token": ("token",),
         "credential": ("credential",),
+        "토큰": ("토큰",),
+        "시크릿": ("시크릿", "시크릿키", "시크릿 키"),
+        "키": (
+            "api 키",
+            "api키",
+            "인증키",
+            "인증 키",
+            "서비스키",
+            "서비스 키",
+            "비밀키",
+            "비밀 키",
+            "액세스 키",
+        ),
         "key": (
             *("api_key", "apikey", "api-key", "api key", "access_key", "accesskey", "access-key", "private_key"),
             *("privatekey", "auth_key", "signing_key", "encryption_key", "encryptionkey", "master_key"),
@@ -275,21 +445,31 @@ _LONGEST_CHOSEN = 64
 
 
 def find_secrets(text: str) -> list[Secret]:
-    """The secrets of a text in their order; none overlaps another."""
+    """The secrets of a text in their order, also of what it holds with escapes; none overlaps another."""
     if "[secret:" in text:
         text = MARK.sub(lambda mark: " " * len(mark[0]), text)  # else a mark were a name with a value
+    taken = _found_in(text)
+    if any(sign in text for sign in ESCAPING):
+        plain, places = unescaped(text)
+        for kind, start, end in _found_in(plain):
+            found = Secret(kind, places[start], places[end])
+            taken += [found] if _is_free(found, taken) else []
+    return sorted(taken, key=lambda found: found.start)
+
+
+def _found_in(text: str) -> list[Secret]:
     lowered = text.lower()
     taken: list[Secret] = []
     for rule in _rules_for(text, lowered):
         taken += [found for found in _by_rule(rule, text) if _is_free(found, taken)]
     taken += [found for found in _named(text, lowered) if _is_free(found, taken)]
-    return sorted(taken, key=lambda found: found.start)
+    return taken
 
 
 def _rules_for(text: str, lowered: str) -> list[Rule]:
     """Those that may find something, in the order of the table."""
-    once = " ".join({*text.split()}) if len(text) > _LONG else text
-    places = {at for hint in _BY_HINT if hint in once for at in _BY_HINT[hint]}
+    long_words = " ".join({word for word in _LONG_WORD.findall(text) if _MADE.search(word)})
+    places = {at for hint in _BY_HINT if hint in long_words for at in _BY_HINT[hint]} if long_words else set()
     places.update(at for word in _BY_WORD if word in lowered for at in _BY_WORD[word])
     if _DIGITS.search(text):
         places.update(_NUMBERS)
@@ -305,8 +485,8 @@ def _places(of: Callable[[Rule], tuple[str, ...]]) -> dict[str, list[int]]:
     return places
 
 
-_LONG = 10_000
-"""Characters. Longer texts repeat their words, and no hint goes beyond one."""
+_LONG_WORD = re.compile(rf"[A-Za-z0-9_.$|~+/=:@%-]{{{SHORTEST_KEY},}}")
+_MADE = re.compile("[A-Z0-9]")
 _BY_HINT, _BY_WORD = _places(lambda rule: rule.hints), _places(lambda rule: rule.beside)
 _NUMBERS = [at for at, rule in enumerate(RULES) if not rule.hints and not rule.beside]
 
@@ -368,6 +548,8 @@ def _named(text: str, lowered: str) -> Iterator[Secret]:
 def _value(found: re.Match[str], name: str) -> str | None:
     """The group that holds the secret, if it looks like one."""
     group = "quoted" if found["quoted"] else "bare"
+    if found["loose"] is not None:
+        return group if _is_strong(found[group]) else None
     return group if _looks_like_one(name, found[group], is_quoted=group == "quoted") else None
 
 
@@ -376,7 +558,7 @@ def _looks_like_one(name: str, value: str, *, is_quoted: bool) -> bool:
         return False
     if name in _PASSWORDS:
         return len(value) <= _LONGEST_CHOSEN and _is_chosen(value) and (is_quoted or not _CODE.search(value))
-    return len(value) >= _SHORTEST_KEY and _is_random(value) and (is_quoted or not _CODE.search(value))
+    return len(value) >= _SHORTEST_SECRET and _is_random(value) and (is_quoted or not _CODE.search(value))
 
 
 _CODE = re.compile(r"^[A-Za-z_]\w*(?:\.|->|::|=)\w|^[-+]?\d[\d._]*$|^(?:https?:)?/|^@")

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -15,9 +16,9 @@ import pytest
 
 from cli.incoming.hook import answer, source_of, spooled
 from orchestrator.sync import spool
-from orchestrator.sync.spool_masking import may_hold_secret, share_masking
+from orchestrator.sync.spool_masking import LONGEST, may_hold_secret, share_masking
 from registry.settings import Settings, default_home
-from registry.text.privacy.secrets import _NAMES, RULES
+from registry.text.privacy.secrets import _NAMES, RULES, SHORTEST_KEY
 from tests.cli.conftest import Ctxr, bare_ctxr
 from tests.orchestrator.test_secrets import SAID, planted_in
 
@@ -204,9 +205,11 @@ def test_a_project_that_wants_its_secrets_has_them_in_the_spool_too(empty_home: 
 
 
 def test_every_rule_is_asked_of_the_texts_in_which_it_finds_something() -> None:
-    hinted = [hint for rule in RULES for hint in rule.hints or rule.beside]
+    beside = [hint for rule in RULES for hint in rule.beside]
     called = [name for kinds in _NAMES.values() for names in kinds.values() for name in names]
-    assert [hint for hint in (*hinted, *called) if not may_hold_secret(hint)] == []
+    assert [hint for hint in (*beside, *called) if not may_hold_secret(hint)] == []
+    shortest = {rule.kind: re._parser.parse(rule.pattern).getwidth()[0] for rule in RULES if rule.hints}  # type: ignore[attr-defined]
+    assert min(shortest.values()) >= SHORTEST_KEY == LONGEST
     assert [rule.kind for rule in RULES if not rule.hints and not rule.beside] == ["resident-number", "card-number"]
     assert may_hold_secret("900101-1234568")
     assert not may_hold_secret("What did we do about the slow page at 10:30 on 12 May 2025?")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+import httpx
 import pytest
 import uvicorn
 
-from cli.running import patience
+from cli.running import patience, serve
 from cli.running.patience import PatientProtocol
 
 pytestmark = pytest.mark.anyio
@@ -45,3 +46,7 @@ async def test_half_a_request_ends_in_time(sent: bytes, answer: bytes, monkeypat
     writer.close()
     server.should_exit = True
     await serving
+
+
+def test_no_client_asks_on_a_connection_that_is_let_go_of_in_that_moment() -> None:
+    assert (httpx.Limits().keepalive_expiry or 0) < serve.KEPT_S

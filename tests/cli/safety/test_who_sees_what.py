@@ -221,6 +221,38 @@ def _calls(here: World, values: dict[str, list[str]], people: People) -> Iterato
     yield "find_sessions_by_tag", {"tag": b["tag"]}
 
 
+def _runs(values: dict[str, list[str]], people: People) -> Iterator[dict[str, Any]]:
+    """Every operation that has no tool, asked for what A has and for what B has."""
+    b = people.of_b
+    yield BRIEFING
+    for kind in ("session", "tag", "source", "project"):
+        for begun in ("", "zq", "my", b[kind if kind in b else "nickname"][:-1]):
+            yield {"operation": "complete", "query": {"kind": kind, "text": begun}}
+    for session in values["channel"]:
+        yield {"operation": "resume", "query": {"session_id": session, "in": "codex", "dry_run": True}}
+        yield {"operation": "blame", "query": {"session_id": session}}
+    for folder in (f"/home/us/{b['project']}", "/home/us/my{}0"):
+        yield {"operation": "note", "query": {"folder": folder, "session_id": values["channel"][0]}}
+        yield {"operation": "blame", "query": {"file": f"{folder}/login.py:3", "folder": folder}}
+    yield {"operation": "list_backups", "query": {}}
+
+
+def _forms(theirs: World, people: People) -> Iterator[tuple[str, dict[str, str]]]:
+    """What a page sends about things of B's."""
+    b = people.of_b
+    for path in ("/pins", "/deletions", "/removals", "/restorations", f"/channels/{b['channel']}"):
+        yield path, {"channel": b["channel"], "title": "mine"}
+    yield "/selections", {"channel": b["channel"], "do": "tag", "tag": "mine"}
+    yield "/views", {"name": "mine", "address": f"/?tag={b['tag']}"}
+    yield "/forget", {"channel": b["channel"], "dry_run": "true"}
+    yield "/flow/try", {"operation": "extract", "text": b["text"]}
+    for id_ in theirs.ids["b"][:1]:
+        yield f"/messages/{id_}/deletion", {}
+        yield f"/messages/{id_}/restoration", {}
+    for step in ("again", "expected", "rating"):
+        yield f"/flow/{theirs.runs['b'][0]}/{step}", {"channel": b["channel"], "useful": "true"}
+
+
 async def _answers(here: World, theirs: World, people: People) -> AsyncIterator[tuple[str, str]]:
     """What A is told, by what was asked; B's things are called as they are in the registry that has them."""
     values = _values(here, theirs, people)
@@ -240,7 +272,13 @@ async def _answers(here: World, theirs: World, people: People) -> AsyncIterator[
     yield "log", await here.ask("POST", "/bo/conversations", json=log)
     yield "delete", await here.ask("DELETE", f"/bo/channels/{named}")
     yield "tag", await here.ask("PATCH", f"/bo/channels/{named}", json={"title": "mine"})
-    yield "briefing", await here.ask("POST", "/bo/ao/run", json=BRIEFING)
+    for run in _runs(values, people):
+        yield f"run {run}", await here.ask("POST", "/bo/ao/run", json=run)
+    for path, form in _forms(theirs, people):
+        yield f"POST {path} {form}", await here.ask("POST", path, data=form)
+    told = {"items": [{"channel": named, "name": "title", "value": "mine", "done_at": START.format(2, 0)}]}
+    yield f"edits {told}", await here.ask("POST", "/bo/edits", json=told)
+    yield "rating", await here.ask("POST", f"/bo/ao/executions/{theirs.runs['b'][0]}/rating", json={"rating": 1})
     for method in ("resources/list", "resources/templates/list", "prompts/list", "tools/list"):
         yield method, await here.rpc(method)
     for prompt, arguments in PROMPTS.items():

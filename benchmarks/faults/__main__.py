@@ -1,0 +1,90 @@
+"""What a registry does when things break: python -m benchmarks.faults [--only NAME …] [--kills N] [--minutes N]
+
+Each fault happens to a real `ctxr serve` while clients log turn by turn; then what they were told is stored is held
+against what is. `lost` and `doubled` should be 0. `bytes` happens to a registry's file alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+
+from mcp import Client
+
+from benchmarks.faults.of_the_file import byte_flips
+from benchmarks.faults.of_the_load import crowd, mixed, steady
+from benchmarks.faults.of_the_machine import DISK, SETTLED_S, clock_back, full_disk, kills
+from benchmarks.faults.of_the_server import outage
+from benchmarks.faults.service import Service, service
+from benchmarks.load import HTTP_CLIENTS, OUTCOME_HEADS, Outcome, outcome, two_conversations, write_on
+from benchmarks.writers import Writer, audit
+
+Fault = Callable[[Service], Awaitable[None]]
+BYTES = "bytes"
+
+
+def faults(options: argparse.Namespace) -> dict[str, tuple[Fault, Sequence[str]]]:
+    """By name, what happens, and on which databases."""
+    both = ("sqlite", "postgresql")
+    return {
+        "kills": (lambda running: kills(running, options.kills), both),
+        "full-disk": (full_disk, ("sqlite",)),
+        "clock": (clock_back, both),
+        "crowd": (crowd, both),
+        "outage": (outage, ("postgresql",)),
+        "pooler": (steady, ("pgbouncer",)),
+        "mixed": (lambda running: mixed(running, options.minutes), ("sqlite",)),
+    }
+
+
+async def under_load(what: str, fault: Fault, database: str, disk: str = "") -> Outcome:
+    """Clients log while the fault happens, and a little longer; then all is read back."""
+    writers = [two_conversations(f"client{number}") for number in range(HTTP_CLIENTS)]
+    every, errors = list(itertools.chain(*writers)), list[str]()
+    with service(database, disk) as running:
+        running.turns = lambda: sum(len(writer.acknowledged) // 2 for writer in every)
+        started = time.monotonic()
+        async with _writing(running.url, writers, errors):
+            await fault(running)
+            await asyncio.sleep(SETTLED_S)
+        took = time.monotonic() - started
+        async with Client(running.url) as reader:
+            found = await audit(every, reader)
+    return outcome(f"{what}, {database}", writers, took, errors, found)
+
+
+@asynccontextmanager
+async def _writing(url: str, writers: Sequence[Sequence[Writer]], errors: list[str]) -> AsyncIterator[None]:
+    stop = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        for told in writers:
+            group.create_task(write_on(url, told, stop, errors))
+        yield
+        stop.set()
+
+
+def main() -> None:
+    """Let happen what is asked for, and print the table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.faults", description=__doc__)
+    parser.add_argument("--only", action="append", metavar="NAME", help="one fault; may be repeated")
+    parser.add_argument("--on", action="append", metavar="DATABASE", help="sqlite, postgresql or pgbouncer")
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--minutes", type=float, default=30.0, help="how long the mixed load goes on")
+    parser.add_argument("--copies", type=int, default=20, help="of a registry whose bytes turn over")
+    options = parser.parse_args()
+    print(*OUTCOME_HEADS, sep=" | ")
+    for name, (fault, databases) in faults(options).items():
+        for database in databases:
+            if name in (options.only or [name]) and database in (options.on or [database]):
+                disk = DISK if fault is full_disk else ""
+                print(*asyncio.run(under_load(name, fault, database, disk)).row(), sep=" | ", flush=True)
+    if BYTES in (options.only or [BYTES]):
+        print("", byte_flips(options.copies), sep="\n")
+
+
+if __name__ == "__main__":
+    main()

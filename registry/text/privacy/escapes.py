@@ -1,0 +1,54 @@
+"""Text as its reader will see it, where it is written with escapes: JSON in JSON, addresses, HTML. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+_ESCAPE = re.compile(  # begins with one of three signs: so they are looked for, and nothing else
+    r"[\\%&](?:(?<=\\)\\*(?:u(?P<unit>[0-9a-fA-F]{4})|(?P<sign>[\"'/nrt]))"
+    r"|(?<=%)(?P<octets>(?:25)*[0-9a-fA-F]{2}(?:%(?:25)*[0-9a-fA-F]{2})*)"
+    r"|(?<=&)(?:amp;)*(?P<entity>quot|apos|lt|gt|amp|#\d{2,5}|#x[0-9a-fA-F]{2,4});)"
+)
+_OCTET = re.compile(r"%(?:25)*(?P<hex>[0-9a-fA-F]{2})")
+_ENTITIES = {"quot": '"', "apos": "'", "lt": "<", "gt": ">", "amp": "&"}
+_SIGNS = {"n": "\n", "r": "\n", "t": "\t"}
+ESCAPING = ("\\u", "%", "&", '\\"', "\\'")
+"""Where none of these stands, nothing is escaped."""
+
+
+def unescaped(text: str) -> tuple[str, Sequence[int]]:
+    """The text without its escapes, and where in the original each of its letters begins.
+
+    The places are one more than the letters: the last is the end.
+    """
+    parts, places, end = list[str](), list[int](), 0
+    for escape in _ESCAPE.finditer(text):
+        parts.append(text[end : escape.start()])
+        places += range(end, escape.start())
+        for letter, place in _letters(escape):
+            parts.append(letter)
+            places.append(place)
+        end = escape.end()
+    return "".join((*parts, text[end:])), [*places, *range(end, len(text) + 1)]
+
+
+def _letters(escape: re.Match[str]) -> Iterator[tuple[str, int]]:
+    """What an escape stands for, each with its place."""
+    at = escape.start()
+    if unit := escape["unit"]:
+        yield chr(int(unit, 16)), at
+    elif entity := escape["entity"]:
+        yield _ENTITIES.get(entity) or chr(int(f"0{entity[1:]}", 16 if entity[1] == "x" else 10)), at
+    elif sign := escape["sign"]:
+        yield _SIGNS.get(sign, sign), at
+    else:
+        yield from _in_octets(escape[0], at)
+
+
+def _in_octets(written: str, at: int) -> Iterator[tuple[str, int]]:
+    octets = [(int(octet["hex"], 16), at + octet.start()) for octet in _OCTET.finditer(written)]
+    number = 0
+    for letter in bytes(value for value, _ in octets).decode(errors="surrogateescape"):
+        yield letter, octets[number][1]
+        number += len(letter.encode(errors="surrogateescape"))
