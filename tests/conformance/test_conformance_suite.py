@@ -59,6 +59,7 @@ def test_the_running_product_passes_every_scenario_that_needs_no_fixture(
             assert [check for check in checks if is_our_fault(check)] == []
 
 
+@pytest.mark.flaky(reruns=1)  # the suite waits no longer than it likes, whatever else the machine does
 @pytest.mark.parametrize("revision", FIXTURE_FREE)
 @pytest.mark.parametrize("transport", ["sessions", "shipped"])
 def test_with_the_suites_fixtures_no_scored_scenario_fails(
