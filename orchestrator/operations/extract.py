@@ -238,9 +238,9 @@ def _chosen(
 
 def _sure(chosen: _Choice, said: Understood) -> Confidence:
     """How sure it is that the conversation that was chosen or named answers. That it is of the time or place that was
-    named speaks for one that holds some of the rest, too."""
+    named speaks for one that was chosen where it holds some of the rest, too."""
     number = chosen.channel.number
-    holds_some = any(one.covered >= SOME for one in chosen.found.evidence(number))
+    holds_some = not chosen.candidates or any(one.covered >= SOME for one in chosen.found.evidence(number))
     return confidence_in(
         chosen.found,
         number,
