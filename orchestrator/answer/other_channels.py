@@ -22,6 +22,8 @@ CLOSE = 0.85
 """A channel that scores so much of the best one may as well be meant: its best passages are given, too."""
 NEARLY = 0.8
 """A channel that scores so much of the best one, and holds more of the words that were asked for, comes before it."""
+AS_NEAR = 0.5
+"""Where a model is asked, one that is so much less near in meaning than the best is not meant, whatever it holds."""
 MUCH_LONGER = 2
 """One that is so many times as long holds more of any words."""
 COMPARABLE = 0.5
@@ -63,9 +65,15 @@ def _holding_most_first(scores: Sequence[tuple[int, float]], found: SearchResult
         return list(scores)
     best = scores[0][1]
     longest = MUCH_LONGER * found.size(scores[0][0])
-    close = [one for one in scores if one[1] >= NEARLY * best and found.size(one[0]) <= longest]
+    near = found.similar.channels if found.similar else {}
+    least = AS_NEAR * near.get(scores[0][0], 0.0)
+    close = [
+        (number, score)
+        for number, score in scores
+        if score >= NEARLY * best and found.size(number) <= longest and near.get(number, 0.0) >= least
+    ]
     most = max(close, key=lambda one: found.words_in(one[0]))
-    return [(most[0], best), *(one for one in scores if one is not most)]
+    return [(most[0], best), *(one for one in scores if one[0] != most[0])]
 
 
 def _preferred(
