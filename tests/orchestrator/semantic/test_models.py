@@ -162,7 +162,8 @@ def test_a_long_message_is_cut_where_paragraphs_lines_or_sentences_end() -> None
 class Moody:
     """A model in this process that never ends with some texts, or with too many of them."""
 
-    name, cost, patience_s, answer_s = "moody", "", 5.0, None
+    name, cost, patience_s = "moody", "", 5.0
+    answer_s: float | None = None
 
     def __init__(self, poison: str = "poison", most: int = 10_000) -> None:
         self.poison, self.most = poison, most
