@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,8 +15,11 @@ from benchmarks.retrieval.question_sets import Message, Question, QuestionSet, S
 
 LOCOMO_KINDS = {1: "multi_hop", 2: "temporal", 3: "open_domain", 4: "single_hop", 5: "unanswerable"}
 """LoCoMo's categories. The fifth asks for what was never said."""
+LOCOMO_HALVES = {"locomo_tuning": 0, "locomo_dialogues": 1}
+"""The dialogues of even numbers are tuned on; figures are told of the others."""
 FOREIGN_EACH = 6
 """One question in so many of a dialogue is asked of the next one, too, which does not answer it."""
+_LocomoSample = tuple[list[Session], list[Question]]
 TURN = timedelta(seconds=30)
 EPOCH = datetime(2024, 1, 1, 9, tzinfo=UTC)
 """Where a set has no times of its own, its conversations begin here."""
@@ -31,7 +34,7 @@ def published_sets(folder: Path) -> Iterator[QuestionSet]:
 
 def locomo(file: Path) -> Iterator[QuestionSet]:
     """All sessions in one registry, each a channel; then those of each dialogue in one of their own; then each dialogue
-    a channel, asked also what only another dialogue answers."""
+    a channel, in two halves."""
     samples = [_locomo_sample(number, sample) for number, sample in enumerate(json.loads(file.read_text("utf-8")))]
     sessions = [session for some, _ in samples for session in some]
     questions = [one for _, some in samples for one in some]
@@ -39,25 +42,29 @@ def locomo(file: Path) -> Iterator[QuestionSet]:
     yield QuestionSet("locomo", now, "UTC", sessions, questions)
     for some, asked in samples:
         yield QuestionSet("locomo_sessions", now, "UTC", some, asked)
+    for half, numbers in LOCOMO_HALVES.items():
+        if dialogues := {number: one for number, one in enumerate(samples) if number % 2 == numbers}:
+            yield _locomo_dialogues(half, now, dialogues)
+
+
+def _locomo_dialogues(name: str, now: datetime, samples: Mapping[int, _LocomoSample]) -> QuestionSet:
+    """Each dialogue a channel, asked what it answers, and some of what only the one before it does."""
     dialogues = [
         Session(str(number), [said for session in some for said in session.messages])
-        for number, (some, _) in enumerate(samples)
+        for number, (some, _) in samples.items()
     ]
-    of_dialogues = [
-        Question(one.id, one.kind, one.text, (str(number),), one.evidence)
-        for number, (_, some) in enumerate(samples)
-        for one in some
-    ]
+    asked = [replace(one, sessions=(str(number),)) for number, (_, some) in samples.items() for one in some]
+    names = [one.id for one in dialogues]
     foreign = [
-        replace(one, id=f"{one.id} foreign", kind="foreign", sessions=(str((number + 1) % len(samples)),))
-        for number in range(len(samples))
-        if len(samples) > 1
-        for one in [one for one in of_dialogues if one.sessions == (str(number),) and one.is_answerable][::FOREIGN_EACH]
+        replace(one, id=f"{one.id} foreign", kind="foreign", sessions=(following,))
+        for number, following in zip(names, [*names[1:], *names[:1]], strict=True)
+        if following != number
+        for one in [one for one in asked if one.sessions == (number,) and one.is_answerable][::FOREIGN_EACH]
     ]
-    yield QuestionSet("locomo_dialogues", now, "UTC", dialogues, [*of_dialogues, *foreign])
+    return QuestionSet(name, now, "UTC", dialogues, [*asked, *foreign])
 
 
-def _locomo_sample(number: int, sample: Any) -> tuple[list[Session], list[Question]]:
+def _locomo_sample(number: int, sample: Any) -> _LocomoSample:
     talk = sample["conversation"]
     places: dict[tuple[int, int], tuple[str, str]] = {}
     sessions: list[Session] = []

@@ -22,6 +22,8 @@ CLOSE = 0.85
 """A channel that scores so much of the best one may as well be meant: its best passages are given, too."""
 NEARLY = 0.8
 """A channel that scores so much of the best one, and holds more of the words that were asked for, comes before it."""
+AS_NEAR = 0.5
+"""Where a model is asked, one that is so much less near in meaning than the best is not meant, whatever it holds."""
 MUCH_LONGER = 2
 """One that is so many times as long holds more of any words."""
 COMPARABLE = 0.5
@@ -63,9 +65,15 @@ def _holding_most_first(scores: Sequence[tuple[int, float]], found: SearchResult
         return list(scores)
     best = scores[0][1]
     longest = MUCH_LONGER * found.size(scores[0][0])
-    close = [one for one in scores if one[1] >= NEARLY * best and found.size(one[0]) <= longest]
+    near = found.similar.channels if found.similar else {}
+    least = AS_NEAR * near.get(scores[0][0], 0.0)
+    close = [
+        (number, score)
+        for number, score in scores
+        if score >= NEARLY * best and found.size(number) <= longest and near.get(number, 0.0) >= least
+    ]
     most = max(close, key=lambda one: found.words_in(one[0]))
-    return [(most[0], best), *(one for one in scores if one is not most)]
+    return [(most[0], best), *(one for one in scores if one[0] != most[0])]
 
 
 def _preferred(
@@ -146,11 +154,7 @@ def beside(
     if not candidates:
         return {}
     further = candidates[1:]
-    lines = _best_lines(tx, [row.number for row, _ in further], found)
     taking_back = list({row.id: row for row in newer}.values())
-    for row in reversed(taking_back):  # what takes back the best comes first
-        others = (line for line in lines[row.channel_number] if line["id"] != row.id)
-        lines[row.channel_number] = [_line(row, snippet(row.text, found.query)), *others]
     least = CLOSE * candidates[0][1]
     is_guess = sure is Confidence.LOW
     held = found.words_in(candidates[0][0].number)
@@ -158,6 +162,11 @@ def beside(
     close = [row for row, _ in further] if is_guess and is_narrowed else close
     meant = {row.number for row in close[:PASSAGES_OF]} | {row.channel_number for row in taking_back}
     close = [row for row, _ in further if row.number in meant]
+    wanted = {row.number: LINES_OF if row.number in meant else 1 for row, _ in further}
+    lines = _best_lines(tx, wanted, found)
+    for row in reversed(taking_back):  # what takes back the best comes first
+        others = (line for line in lines[row.channel_number] if line["id"] != row.id)
+        lines[row.channel_number] = [_line(row, snippet(row.text, found.query)), *others]
     return {
         "candidates": [candidate(row, score, lines[row.number]) for row, score in further],
         "others": [
@@ -213,12 +222,12 @@ def about(row: ChannelRow) -> dict[str, Any]:
     }
 
 
-def _best_lines(tx: ReadTransaction, channels: Sequence[int], found: SearchResult) -> dict[int, list[dict[str, Any]]]:
-    """Of each channel its best messages, by their best passages."""
-    best: dict[int, list[int]] = {number: [] for number in channels}
+def _best_lines(tx: ReadTransaction, wanted: Mapping[int, int], found: SearchResult) -> dict[int, list[dict[str, Any]]]:
+    """Of each channel so many of its best messages as are wanted, by their best passages."""
+    best: dict[int, list[int]] = {number: [] for number in wanted}
     for one in found.ranked:
         of_channel = best.get(one.candidate.channel_id)
-        if of_channel is not None and len(of_channel) < LINES_OF:
+        if of_channel is not None and len(of_channel) < wanted[one.candidate.channel_id]:
             of_channel.append(one.candidate.number)
     rows = {row.number: row for row in by_numbers(tx, [number for numbers in best.values() for number in numbers])}
     return {

@@ -66,7 +66,7 @@ END = 80
 """So many of a channel's last messages say where it stands."""
 WHOLE = 400
 """A conversation of more messages is not tried whole."""
-SOME = 0.4
+SOME = 0.45
 """What holds less of a request holds words that are said of anything."""
 ENVELOPE = 400
 """Characters that the envelope and the record of the answer take."""

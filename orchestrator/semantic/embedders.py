@@ -28,6 +28,8 @@ class Embedder(Protocol):
     """What it takes, for a person to read."""
     patience_s: float
     """A search waits no longer."""
+    answer_s: float | None
+    """A request for the vectors of a batch waits no longer; None: a model in this process ends, however busy it is."""
 
     async def warm_up(self) -> None:
         """Load what the first search would wait for; Unavailable if that cannot be."""

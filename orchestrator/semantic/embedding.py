@@ -11,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from functools import partial
+from math import inf
 
 from orchestrator.semantic.calibration import VERSION, Calibration, calibrate, texts
 from orchestrator.semantic.embedders import Embedder, Refused, Unavailable, Vectors
@@ -43,16 +44,14 @@ MOST_CHARACTERS, FEWEST_CHARACTERS = 16_000, 1_000
 """So much goes to the model in one request: half as much after it was too slow, a little more after it was not."""
 SHORTEST_TEXT = 200
 """A text that is refused is tried shorter, down to this."""
-ANSWER_S = 60.0
-"""A request waits no longer for its vectors."""
 ALIVE_S = 10.0
-"""A model that does not answer a word within so long is gone; if it does, the texts before it were too much."""
+"""An endpoint that does not answer a word within so long is gone; if it does, the texts before it were too much."""
 EVERY_S = 5.0
 """How often a server looks for new messages."""
 ALL_EVERY_S = 600.0
 """How often it looks through the old ones for texts that were corrected."""
-TURN_S = 2 * ANSWER_S
-"""A process that embeds is left alone for so long after it was last heard of."""
+TURN_S = 120.0
+"""A process that embeds is left alone for so long after it was last heard of; two at once do work twice, no harm."""
 
 Progress = Callable[[int, int], None]
 """Told how many messages are embedded, of how many."""
@@ -146,19 +145,21 @@ class Embedding:
     async def _must_answer(self) -> None:
         """Unavailable if the model does not even take a word: then it is not the texts that are wrong."""
         try:
-            await self._in_time(self._embedder.passages, ["hello"], ALIVE_S)
+            await self._in_time(self._embedder.passages, ["hello"], at_most_s=ALIVE_S)
         except Refused as exc:
             raise Unavailable(f"{self._embedder.name} refuses every text") from exc
 
     async def _in_time(
-        self, embed: Callable[[Sequence[str]], Awaitable[Vectors]], given: Sequence[str], within_s: float = 0
+        self, embed: Callable[[Sequence[str]], Awaitable[Vectors]], given: Sequence[str], at_most_s: float = inf
     ) -> Vectors:
-        within_s = within_s or ANSWER_S
+        if self._embedder.answer_s is None:
+            return await embed(given)
+        limit = min(self._embedder.answer_s, at_most_s)
         try:
-            async with asyncio.timeout(within_s):
+            async with asyncio.timeout(limit):
                 return await embed(given)
         except TimeoutError as exc:
-            raise Unavailable(f"{self._embedder.name} did not answer within {within_s:g} s") from exc
+            raise Unavailable(f"{self._embedder.name} did not answer within {limit:g} s") from exc
 
 
 def _kept(one: Unembedded, vectors: Sequence[Sequence[float]], model: EmbeddingModel) -> Vector:

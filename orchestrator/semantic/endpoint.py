@@ -22,6 +22,7 @@ class Endpoint:
     """`POST {base_url}/embeddings`, as OpenAI, Ollama, llama.cpp, vLLM, LM Studio and others answer it."""
 
     patience_s = 2.0
+    answer_s: float | None = 60.0
     cost = "what the endpoint takes"
 
     def __init__(

@@ -35,6 +35,7 @@ class LocalModel:
     """A model that `load` brings into this process."""
 
     patience_s = 10.0
+    answer_s: float | None = None
 
     def __init__(self, name: str, load: Callable[[], Loaded], cost: str = "") -> None:
         self.name, self.cost = name, cost

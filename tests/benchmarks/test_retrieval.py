@@ -150,6 +150,21 @@ def test_locomo_names_the_turns_that_answer_however_they_are_written(files: tupl
     assert dialogues.questions[1].sessions == ("0",)
 
 
+def test_locomos_halves_share_no_dialogue_and_each_is_asked_what_another_of_its_half_answers(
+    files: tuple[Path, Path],
+) -> None:
+    files[0].write_text(json.dumps(4 * json.loads(files[0].read_text(encoding="utf-8"))), encoding="utf-8")
+    halves = list(locomo(files[0]))[-2:]
+    dialogues = [[session.id for session in half.sessions] for half in halves]
+    assert dialogues == [["0", "2"], ["1", "3"]]
+    for half, ids in zip(halves, dialogues, strict=True):
+        assert {said.id[0] for session in half.sessions for said in session.messages} == set(ids)
+        assert {(one.id[0], one.sessions) for one in half.questions if one.kind == "foreign"} == {
+            (ids[0], (ids[1],)),
+            (ids[1], (ids[0],)),
+        }
+
+
 def test_longmemeval_has_a_registry_for_each_question_and_questions_without_answer(files: tuple[Path, Path]) -> None:
     first, second = longmemeval(files[1])
     assert first.questions[0].evidence == {"answer_1-1"}
@@ -186,7 +201,7 @@ def test_both_files_come_to_figures_from_the_command_line(
     files: tuple[Path, Path], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = figures(files[0].parent, "--misses", monkeypatch=monkeypatch)
-    assert set(found) == {"locomo", "locomo_dialogues", "longmemeval_s"}
+    assert set(found) == {"locomo", "locomo_sessions", "locomo_tuning", "longmemeval_s"}
     assert found["locomo"]["FTS5 OR"]["all answerable"]["questions"] == 3
     for way in ("extract", "search_sessions"):
         everything = found["locomo"][way]["all answerable"]
@@ -195,7 +210,7 @@ def test_both_files_come_to_figures_from_the_command_line(
         long = found["longmemeval_s"][way]
         assert (long["single-session-user"]["questions"], long["single-session-user"]["session_1"]) == (1, 1.0)
         assert (long["unanswerable"]["answered"], long["unanswerable"]["not_found"]) == (0.0, 1.0)
-    of_channel = found["locomo_dialogues"]["extract, of its channel"]["all answerable"]
+    of_channel = found["locomo_tuning"]["extract, of its channel"]["all answerable"]
     assert (of_channel["recall"], of_channel["session_1"]) == (1.0, None)
     printed = capsys.readouterr().out
     assert "== longmemeval_s" in printed

@@ -14,6 +14,7 @@ from orchestrator.semantic import bundled, embedding
 from orchestrator.semantic.bundled import BUNDLED, Bundled
 from orchestrator.semantic.embedders import Embedder, Unavailable, Vectors
 from orchestrator.semantic.embedding import embed_all
+from orchestrator.semantic.local import Loaded, LocalModel
 from orchestrator.semantic.meaning import Meaning
 from orchestrator.semantic.models import embedder_for
 from orchestrator.semantic.passages import LONGEST, MOST, passages
@@ -162,6 +163,7 @@ class Moody:
     """A model in this process that never ends with some texts, or with too many of them."""
 
     name, cost, patience_s = "moody", "", 5.0
+    answer_s: float | None = None
 
     def __init__(self, poison: str = "poison", most: int = 10_000) -> None:
         self.poison, self.most = poison, most
@@ -218,6 +220,24 @@ async def test_a_slow_model_is_given_less_at_once(moody: tuple[Orchestrator, Moo
     assert (await embed_all(registry, model, ignore))[0] == 40
     sizes = [sum(map(len, texts)) for texts in model.asked]
     assert sum(size > model.most for size in sizes[len(sizes) // 2 :]) <= 3
+
+
+async def test_a_model_in_this_process_may_take_as_long_as_a_busy_machine_needs(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, late = asyncio.get_running_loop(), [0.0]
+    real_time = loop.time
+    monkeypatch.setattr(loop, "time", lambda: real_time() + late[0])
+
+    def an_hour_later(given: Sequence[str]) -> Vectors:
+        late[0] += 3600
+        loop.call_soon_threadsafe(bool)  # what is due by now is called before this ends
+        return [toy_vector(text) for text in given]
+
+    model = LocalModel("busy", lambda: Loaded(an_hour_later, an_hour_later))
+    await log(Orchestrator(registry), "c", "kitten", "kibble")
+    assert (await embed_all(registry, model, ignore))[0] == 2
+    await model.close()
 
 
 async def test_a_model_that_is_gone_marks_nothing_as_done(
