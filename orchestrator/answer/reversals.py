@@ -90,9 +90,10 @@ def second_thoughts(
         numbers = nlargest(LATER, shared, key=lambda number: (shared[number][0], number))
         rows = by_numbers(tx, [one.ranked.candidate.number, *numbers]) if numbers else []
         earlier = next((row for row in rows if row.number == one.ranked.candidate.number), None)
-        later = [row for row in rows if earlier and _is_later(row, earlier) and _speaks_of(row, shared[row.number][1])]
-        if earlier and later:
-            taken[earlier.id] = max(later, key=lambda row: (row.timestamp, row.number))
+        later = (row for row in reversed(rows) if earlier and _is_later(row, earlier))
+        latest = next((row for row in later if _speaks_of(row, shared[row.number][1])), None)
+        if earlier and latest:
+            taken[earlier.id] = latest
     return taken
 
 

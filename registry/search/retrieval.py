@@ -230,23 +230,16 @@ def find_messages(
     is_strict = bool(search.phrases or search.prefixes or search.excluded)
     found = SearchResult(wordings, (), (), index.name, idf(0, corpus.size), corpus.average_length, is_strict)
     found = replace(found, sittings=_sittings(tx, wordings, scope))
-    own = combined(_own_scores(tx, wordings, scope, corpus))
-    return ranked_by(tx, found, own, scope, dates)
+    return ranked_by(tx, found, combined([each.own for each in wordings]), scope, dates)
 
 
 def _own_scores(
-    tx: ReadTransaction, wordings: Sequence[Wording], scope: Scope, corpus: Corpus
-) -> list[Mapping[int, float]]:
-    """What messages score by themselves, for each wording; of one channel, weighed by what is rare there."""
-    if scope.channel_number is None:
-        return [each.own for each in wordings]
-    size = _size_of(tx, scope.channel_number)
-    return [_scores_inside(each, corpus, size) for each in wordings]
-
-
-def _scores_inside(wording: Wording, corpus: Corpus, size: int) -> dict[int, float]:
-    some = wording.candidates.values()
-    return own_scores(some, corpus.average_length, weighed_inside(some, wording.terms, corpus.size, size))
+    place: Place, candidates: Sequence[Candidate], terms: Sequence[Term], corpus: Corpus
+) -> dict[int, float]:
+    """What messages score by themselves; of one channel, weighed by what is rare there."""
+    number = place.scope.channel_number
+    inside = None if number is None else weighed_inside(candidates, terms, corpus.size, _size_of(place.tx, number))
+    return own_scores(candidates, corpus.average_length, inside)
 
 
 def _size_of(tx: ReadTransaction, channel_number: int) -> int:
@@ -309,12 +302,12 @@ def _channels(found: SearchResult) -> list[RankedChannel]:
 
 def _best_within_claim(found: SearchResult) -> Mapping[int, float]:
     """By channel, what its best message scores with no more for its words than one message may claim."""
-    full = [each.own for each in found.wordings]
     best = {one.candidate.channel_id: one.score for one in reversed(found.ranked)}
     over = (cut_to_claim(each.candidates.values(), each.claim) for each in found.wordings if len(best) > 1)
     cut = [own_scores(some, found.average_length) for some in over]
     if not any(cut):  # nor is there any where one alone is the best
         return best
+    full = [each.own for each in found.wordings]
     before, after = combined(full), combined([{**whole, **less} for whole, less in zip(full, cut, strict=True)])
     changed = {number: after[number] - score for number, score in before.items()}
     own = {one.candidate.number: one.own + changed.get(one.candidate.number, 0.0) for one in found.ranked}
@@ -369,7 +362,7 @@ def _looked_up(
         terms=terms,
         full=full,
         candidates={one.number: one for one in kept},
-        own=own_scores(kept, corpus.average_length),
+        own=_own_scores(place, kept, terms, corpus),
         matched=frozenset(one.number for one in kept if is_matched(one.held)),
         titles={n: coverage(title.weight, full) for n, title in titles.items() if is_matched(title.held)},
         cut_terms=cut,

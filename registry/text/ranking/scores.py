@@ -101,9 +101,7 @@ def own_scores(
     }
 
 
-def weighed_inside(
-    candidates: Iterable[Candidate], terms: Sequence[Term], total: int, size: int
-) -> dict[int, float]:
+def weighed_inside(candidates: Iterable[Candidate], terms: Sequence[Term], total: int, size: int) -> dict[int, float]:
     """What messages of one channel weigh by how rare the terms are among its `size` messages, by what they hold.
 
     Who talks about one person all the time is not found by the name. `terms` are weighed for `total` messages.
