@@ -6,7 +6,7 @@ each other wording half (`docs/decisions/0010-what-answers.md` has the measureme
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
