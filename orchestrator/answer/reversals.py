@@ -105,8 +105,9 @@ def _sharing(found: SearchResult, hit: Candidate, among: Collection[int]) -> dic
     """The messages that share enough of a wording with a hit, by their numbers."""
     sharing: dict[int, Shared] = {}
     for wording in found.wordings:
-        own = wording.candidates.get(hit.number)
-        for held, numbers in _alike(wording, among).items() if own else ():
+        if not (own := wording.candidates.get(hit.number)):
+            continue
+        for held, numbers in _alike(wording, among).items():
             both = _shared(wording, held & own.held)
             if both[0] >= (SHARE_OF_ALL if held & own.held == own.held else SHARE):
                 sharing.update((one, both) for one in numbers if both[0] >= sharing.get(one, both)[0])

@@ -38,7 +38,7 @@ def numbers_of(tx: ReadTransaction, query: Select[tuple[int]]) -> list[int]:
     """The numbers that a query gives, in its order."""
     (number,) = query.subquery().c
     if tx.dialect.name == "postgresql":
-        return tx.execute(select(func.array_agg(number))).scalar() or []
+        return list(tx.execute(select(func.array_agg(number))).scalar() or ())
     found: list[int] = json.loads(tx.execute(select(func.json_group_array(number))).scalar_one())
     return found
 
