@@ -149,7 +149,8 @@ def _say_what_is_left(
     metadata = result["metadata"]
     if not shown:
         return
-    newer = sum(seq > shown[-1]["seq"] for seq in data.seqs)
+    last = shown[-1]["seq"]
+    newer = sum(map(last.__lt__, data.seqs))
     left = len(data.seqs) - len(shown)
     if newer:
         metadata["newer_messages"] = newer

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 from orchestrator.answer.delivery import Turn
@@ -64,18 +64,29 @@ def judge(found: SearchResult) -> list[Judged]:
     """A verdict on every message found, best first: it holds a word of the request, or stands beside one that does."""
     similarities = found.similar.similarities if found.similar else {}
     matched = found.matched | found.by_meaning
-    holding = (one.candidate for one in found.ranked if one.candidate.number in matched)
-    beside = {(one.channel_id, one.seq + step) for one in holding for step in (-1, 0, 1)}
-    return [_judged(one, found, beside, similarities.get(one.candidate.number)) for one in found.ranked]
+    holding = {(one.channel_id, one.seq) for one, *_ in found.ranked if one.number in matched}
+    share = cache(coverage)  # messages are many, and few sets of terms
+    verdicts = []
+    for one in found.ranked:
+        number, channel_id, seq, *_ = one.candidate
+        covered, best = _most_covered(found.wordings, number, share)
+        is_beside = number in matched or (channel_id, seq - 1) in holding or (channel_id, seq + 1) in holding
+        reason = None if is_beside else REASONS["parts" if covered > 0 else "beside"]
+        verdicts.append(Judged(one, covered, best, reason, similarities.get(number)))
+    return verdicts
 
 
-def _judged(one: Ranked, found: SearchResult, beside: AbstractSet[tuple[int, int]], similarity: float | None) -> Judged:
-    candidate = one.candidate
-    covered = [coverage(_weight(wording, candidate.number), wording.full) for wording in found.wordings]
-    best = max(range(len(covered)), key=covered.__getitem__)
-    dropped = REASONS["parts" if covered[best] > 0 else "beside"]
-    reason = None if (candidate.channel_id, candidate.seq) in beside else dropped
-    return Judged(one, covered[best], best, reason, similarity)
+def _most_covered(
+    wordings: Sequence[Wording], number: int, share: Callable[[float, float], float]
+) -> tuple[float, int]:
+    """How much a message holds of the wording that it holds most of, and the place of that one."""
+    most, best = -1.0, 0
+    for place, wording in enumerate(wordings):
+        held = wording.candidates.get(number)
+        covered = share(held.weight, wording.full) if held else 0.0
+        if covered > most:
+            most, best = covered, place
+    return most, best
 
 
 def held_to(found: SearchResult, verdicts: Sequence[Judged], least: float | None) -> Sequence[Judged]:
@@ -102,11 +113,6 @@ def guessed(found: SearchResult, verdicts: Iterable[Judged]) -> list[Judged]:
         return one.coverage >= GUESSED_SHARE or one.ranked.candidate.number in near
 
     return [one._replace(reason=None) if is_near(one) else one for one in verdicts]
-
-
-def _weight(wording: Wording, number: int) -> float:
-    held = wording.candidates.get(number)
-    return held.weight if held else 0.0
 
 
 def explanation(found: SearchResult) -> dict[str, Any]:

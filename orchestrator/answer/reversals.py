@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Collection, Sequence
-from functools import cache, partial
+from heapq import nlargest
 from typing import NamedTuple
 
 from orchestrator.answer.relevance import Judged
@@ -86,12 +87,13 @@ def second_thoughts(
     taken: dict[str, MessageRow] = {}
     for one in best[:HITS] if among else ():
         shared = _sharing(found, one.ranked.candidate, among)
-        numbers = sorted(shared, key=lambda number: (-shared[number][0], -number))[:LATER]
+        numbers = nlargest(LATER, shared, key=lambda number: (shared[number][0], number))
         rows = by_numbers(tx, [one.ranked.candidate.number, *numbers]) if numbers else []
         earlier = next((row for row in rows if row.number == one.ranked.candidate.number), None)
-        later = [row for row in rows if earlier and _is_later(row, earlier) and _speaks_of(row, shared[row.number][1])]
-        if earlier and later:
-            taken[earlier.id] = max(later, key=lambda row: (row.timestamp, row.number))
+        later = (row for row in reversed(rows) if earlier and _is_later(row, earlier))
+        latest = next((row for row in later if _speaks_of(row, shared[row.number][1])), None)
+        if earlier and latest:
+            taken[earlier.id] = latest
     return taken
 
 
@@ -103,21 +105,28 @@ def _sharing(found: SearchResult, hit: Candidate, among: Collection[int]) -> dic
     """The messages that share enough of a wording with a hit, by their numbers."""
     sharing: dict[int, Shared] = {}
     for wording in found.wordings:
-        own = wording.candidates.get(hit.number)
-        shared = cache(partial(_shared, wording, wording.weights))  # thousands of messages hold the same few terms
-        for other in wording.candidates.values() if own else ():
-            if own and other.channel_id in among and other.number != hit.number:
-                held = own.held & other.held
-                least = SHARE_OF_ALL if held == own.held else SHARE
-                both = shared(held)
-                if both[0] >= max(least, sharing.get(other.number, both)[0]):
-                    sharing[other.number] = both
+        if not (own := wording.candidates.get(hit.number)):
+            continue
+        for held, numbers in _alike(wording, among).items():
+            both = _shared(wording, held & own.held)
+            if both[0] >= (SHARE_OF_ALL if held & own.held == own.held else SHARE):
+                sharing.update((one, both) for one in numbers if both[0] >= sharing.get(one, both)[0])
+    sharing.pop(hit.number, None)
     return sharing
 
 
-def _shared(wording: Wording, weights: Sequence[float], held: int) -> Shared:
+def _alike(wording: Wording, among: Collection[int]) -> dict[int, list[int]]:
+    """The messages of these channels by what they hold: thousands hold the same few sets of terms."""
+    alike: dict[int, list[int]] = defaultdict(list)
+    for number, channel_id, *_, held in wording.candidates.values():
+        if channel_id in among:
+            alike[held].append(number)
+    return alike
+
+
+def _shared(wording: Wording, held: int) -> Shared:
     tokens = frozenset(term.token for place, term in enumerate(wording.terms) if held >> place & 1)
-    return weight_of(held, weights) / wording.full, tokens
+    return weight_of(held, wording.weights) / wording.full, tokens
 
 
 def _is_later(row: MessageRow, earlier: MessageRow) -> bool:

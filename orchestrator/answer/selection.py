@@ -154,7 +154,8 @@ def _place(message: Mapping[str, Any]) -> tuple[str, int]:
 
 def with_gaps(messages: Sequence[MessageDict], seqs: Sequence[int]) -> list[MessageDict]:
     """The messages, each told how many of the channel's stand unshown before it; `seqs`: of all those, in order."""
-    order = {seq: place for place, seq in enumerate(seqs)}
+    wanted = {message["seq"] for message in messages}
+    order = {seq: place for place, seq in enumerate(seqs) if seq in wanted}
     told: list[MessageDict] = []
     before = -1
     for message in messages:

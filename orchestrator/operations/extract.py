@@ -414,11 +414,12 @@ def _latest(
 
 def _end_of(tx: ReadTransaction, row: ChannelRow, query: ExtractQuery, said: Understood) -> dict[str, Any]:
     """The channel's last turns; all of it where somebody wants to go on with it and it is not too long."""
-    recent = [message_dict(one) for one in messages_of(tx, row.number, limit=END)]
-    spoken = messages_of(tx, row.number, limit=WHOLE if said.goes_on else END, roles=query.roles)
+    spoken = recent = messages_of(tx, row.number, limit=END)
+    if said.goes_on or any(one.role not in query.roles for one in recent):
+        spoken = messages_of(tx, row.number, limit=WHOLE if said.goes_on else END, roles=query.roles)
     return {
         "end": _in_turns([message_dict(one) for one in spoken if not one.payload.get("injected")]),
-        "recent": recent,
+        "recent": [message_dict(one) for one in recent],
         "seqs": seqs_of(tx, row.number, query.roles),
     }
 

@@ -12,7 +12,7 @@ from datetime import timedelta
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import ColumnElement, exists, extract, func, or_, select
+from sqlalchemy import ColumnElement, exists, func, or_, select, text
 
 from registry.domain import Role
 from registry.search.scope import (
@@ -203,11 +203,12 @@ def _read(place: Place, sums: dict[int, int], bits: int, most: int) -> list[Cand
     """The best messages in scope, read in growing portions until there are enough."""
     ordered = iter(top_k(sums, None if place.conditions else most, bits))
     found: list[Candidate] = []
+    told = {total: _weight_and_held(total, bits) for total in {*sums.values()}}  # few, one for each set of terms
     portion = most
     while len(found) < most and (numbers := list(islice(ordered, portion))):
         place.read(numbers)
         rows = map(place.rows.__getitem__, numbers)
-        found += [candidate_of(row, *_weight_and_held(sums[row[0]], bits)) for row in rows if row]
+        found += [candidate_of(row, *told[sums[row[0]]]) for row in rows if row]
         portion *= 4
     return found[:most]
 
@@ -262,17 +263,36 @@ def channel_lengths(tx: ReadTransaction, numbers: Collection[int]) -> dict[int, 
 
 PAUSE = timedelta(hours=2)
 """After a longer one a conversation is taken up again, and may be about something else."""
+# From one message to the last within the length of a pause, or else the next: a few looks into an index for each hour
+# that was talked, however many messages. SQLite's times are compared as texts, by whole seconds.
+_TAKEN_UP_AGAIN = """
+SELECT seq FROM (
+    WITH RECURSIVE met (at, is_pause) AS (
+        SELECT min(timestamp), 0 FROM conversation WHERE channel_number = :channel
+        UNION ALL
+        SELECT coalesce(({last}), ({next})), CASE WHEN ({last}) IS NULL THEN 1 ELSE 0 END
+        FROM met WHERE met.at IS NOT NULL)
+    SELECT (
+        SELECT seq FROM conversation WHERE channel_number = :channel AND timestamp = met.at ORDER BY number LIMIT 1
+    ) AS seq FROM met WHERE is_pause = 1 AND met.at IS NOT NULL) AS begun
+"""
+_NEXT = "SELECT min(timestamp) FROM conversation WHERE channel_number = :channel AND timestamp > met.at"
+_WITHIN = {
+    "sqlite": "timestamp < strftime('%Y-%m-%d %H:%M:%S', met.at, :pause)",
+    "postgresql": "timestamp <= met.at + CAST(:pause AS interval)",
+}
+_LONGEST = {
+    "sqlite": f"+{PAUSE // timedelta(seconds=1) + 1} seconds",
+    "postgresql": f"{PAUSE // timedelta(seconds=1)} seconds",
+}
 
 
 def taken_up_again(tx: ReadTransaction, channel_number: int) -> list[int]:
     """The places (seq) at which a channel was taken up again after a long pause, in order."""
-    at = extract("epoch", conversation.c.timestamp)
-    before = func.lag(at).over(order_by=(conversation.c.timestamp, conversation.c.number))
-    pauses = select(conversation.c.number, (at - before).label("pause"))
-    inside = pauses.where(conversation.c.channel_number == channel_number).subquery()
-    begun = select(conversation.c.seq).join(inside, inside.c.number == conversation.c.number)
-    begun = begun.where(inside.c.pause > PAUSE.total_seconds())
-    return sorted(tx.execute(begun).scalars())
+    name = tx.dialect.name
+    last = f"{_NEXT} AND {_WITHIN[name]}".replace("min(", "max(")
+    begun = text(_TAKEN_UP_AGAIN.format(last=last, next=_NEXT))
+    return sorted(tx.execute(begun, {"channel": channel_number, "pause": _LONGEST[name]}).scalars())
 
 
 # -- weights as whole numbers

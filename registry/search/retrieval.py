@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, reduce
+from itertools import islice
 from operator import or_
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -144,7 +145,7 @@ class SearchResult:
     def words_in(self, channel_number: int) -> int:
         """How many words of the question stand in a channel's messages."""
         question = self.wordings[0]
-        inside = (one.held for one in question.candidates.values() if one.channel_id == channel_number)
+        inside = {one.held for one in question.candidates.values() if one.channel_id == channel_number}
         return words_held(question.query, question.terms)(reduce(or_, inside, 0))
 
     def holds_all(self, channel_number: int) -> bool:
@@ -173,13 +174,15 @@ class SearchResult:
 
     def evidence(self, channel_number: int) -> list[Evidence]:
         """What a channel holds of each wording, all of it and in its best place."""
-        best = [one.candidate for one in self.ranked if one.candidate.channel_id == channel_number][:LOOKED_AT]
+        inside = (one.candidate for one in self.ranked if one.candidate.channel_id == channel_number)
+        best = list(islice(inside, LOOKED_AT))
         return [_evidence(wording, channel_number, best, self.rarest) for wording in self.wordings if wording.full]
 
 
 def _evidence(wording: Wording, channel_number: int, best: Sequence[Candidate], rarest: float) -> Evidence:
-    at = {one.seq: one.held for one in wording.candidates.values() if one.channel_id == channel_number}
-    everything = reduce(or_, at.values(), 0)
+    inside = [one for one in wording.candidates.values() if one.channel_id == channel_number]
+    everything = reduce(or_, {one.held for one in inside}, 0)
+    at = {one.seq: one.held for one in inside}
     places = (at.get(one.seq - 1, 0) | at.get(one.seq, 0) | at.get(one.seq + 1, 0) for one in best)
     told = max((weight_of(held, wording.weights) for held in places), default=0.0)
     covered = max(weight_of(everything, wording.weights), wording.full * wording.titles.get(channel_number, 0.0))
@@ -227,19 +230,16 @@ def find_messages(
     is_strict = bool(search.phrases or search.prefixes or search.excluded)
     found = SearchResult(wordings, (), (), index.name, idf(0, corpus.size), corpus.average_length, is_strict)
     found = replace(found, sittings=_sittings(tx, wordings, scope))
-    own = combined(_own_scores(tx, wordings, scope, corpus))
-    return ranked_by(tx, found, own, scope, dates)
+    return ranked_by(tx, found, combined([each.own for each in wordings]), scope, dates)
 
 
 def _own_scores(
-    tx: ReadTransaction, wordings: Sequence[Wording], scope: Scope, corpus: Corpus
-) -> list[Mapping[int, float]]:
-    """What messages score by themselves, for each wording; of one channel, weighed by what is rare there."""
-    if scope.channel_number is None:
-        return [each.own for each in wordings]
-    size = _size_of(tx, scope.channel_number)
-    inside = (weighed_inside(each.candidates.values(), each.terms, corpus.size, size) for each in wordings)
-    return [own_scores(some, corpus.average_length) for some in inside]
+    place: Place, candidates: Sequence[Candidate], terms: Sequence[Term], corpus: Corpus
+) -> dict[int, float]:
+    """What messages score by themselves; of one channel, weighed by what is rare there."""
+    number = place.scope.channel_number
+    inside = None if number is None else weighed_inside(candidates, terms, corpus.size, _size_of(place.tx, number))
+    return own_scores(candidates, corpus.average_length, inside)
 
 
 def _size_of(tx: ReadTransaction, channel_number: int) -> int:
@@ -302,11 +302,12 @@ def _channels(found: SearchResult) -> list[RankedChannel]:
 
 def _best_within_claim(found: SearchResult) -> Mapping[int, float]:
     """By channel, what its best message scores with no more for its words than one message may claim."""
-    full = [each.own for each in found.wordings]
-    over = (cut_to_claim(each.candidates.values(), each.claim) for each in found.wordings)
+    best = {one.candidate.channel_id: one.score for one in reversed(found.ranked)}
+    over = (cut_to_claim(each.candidates.values(), each.claim) for each in found.wordings if len(best) > 1)
     cut = [own_scores(some, found.average_length) for some in over]
-    if len({one.candidate.channel_id for one in found.ranked}) < 2 or not any(cut):  # one alone is the best
-        return {one.candidate.channel_id: one.score for one in reversed(found.ranked)}
+    if not any(cut):  # nor is there any where one alone is the best
+        return best
+    full = [each.own for each in found.wordings]
     before, after = combined(full), combined([{**whole, **less} for whole, less in zip(full, cut, strict=True)])
     changed = {number: after[number] - score for number, score in before.items()}
     own = {one.candidate.number: one.own + changed.get(one.candidate.number, 0.0) for one in found.ranked}
@@ -361,7 +362,7 @@ def _looked_up(
         terms=terms,
         full=full,
         candidates={one.number: one for one in kept},
-        own=own_scores(kept, corpus.average_length),
+        own=_own_scores(place, kept, terms, corpus),
         matched=frozenset(one.number for one in kept if is_matched(one.held)),
         titles={n: coverage(title.weight, full) for n, title in titles.items() if is_matched(title.held)},
         cut_terms=cut,

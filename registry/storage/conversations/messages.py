@@ -23,6 +23,7 @@ from registry.storage.conversations.channels import (
 )
 from registry.storage.conversations.conditions import given_conditions, is_in
 from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.given_numbers import numbers_of
 from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import message_entry, searched_tokens
 from registry.storage.paging import Page, is_past, read_page, read_rows
@@ -133,7 +134,7 @@ def seqs_of(tx: ReadTransaction, channel_number: int, roles: Sequence[str]) -> l
         conversation.c.role.in_(roles),
         conversation.c.deleted.is_(False),
     )
-    return list(tx.execute(query.order_by(conversation.c.timestamp, conversation.c.number)).scalars().all())
+    return numbers_of(tx, query.order_by(conversation.c.timestamp, conversation.c.number))
 
 
 def _in_order(rows: Sequence[MessageRow]) -> list[MessageRow]:

@@ -59,6 +59,8 @@ def mask_value(value: Any, key: bytes) -> Any:
             return value
         case Mapping():
             return {mask_value(name, key): _mask_item(name, held, key) for name, held in value.items()}
+        case list() if {*map(type, value)} == {int}:  # of which there may be thousands
+            return value
         case list() | tuple():
             return [mask_value(held, key) for held in value]
     return value

@@ -54,7 +54,7 @@ def _named(found: re.Match[str]) -> str:
 
 def shown(value: Any) -> Any:
     """No field that is null, and nothing in its texts that a reader would not see."""
-    if _is_list_of_names(value):
+    if type(value) is list and _shows_all(value):
         return value
     match value:
         case str():
@@ -68,6 +68,7 @@ def shown(value: Any) -> Any:
     return value
 
 
-def _is_list_of_names(value: Any) -> bool:
-    """Whether it is a list of plain texts, such as ids, of which there may be thousands."""
-    return type(value) is list and {*map(type, value)} == {str} and _PERHAPS.search("".join(value)) is None
+def _shows_all(values: list[Any]) -> bool:
+    """Whether it is a list of numbers or of plain texts, such as ids, of which there may be thousands."""
+    kinds = {*map(type, values)}
+    return kinds == {int} or (kinds == {str} and _PERHAPS.search("".join(values)) is None)

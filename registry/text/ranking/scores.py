@@ -6,9 +6,9 @@ each other wording half (`docs/decisions/0010-what-answers.md` has the measureme
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from registry.text.ranking.term_weights import Term, idf
@@ -19,6 +19,7 @@ _ROLE_WEIGHTS = {"assistant": 0.65}
 _FROM_PREVIOUS, _FROM_NEXT, _FROM_SECOND = 0.3, 0.4, 0.15
 _STEPS = {1: _FROM_PREVIOUS, -1: _FROM_NEXT, 2: _FROM_SECOND, -2: _FROM_SECOND}
 """What a message gives to the one so many places behind it, as a share of its own score."""
+_GIVEN = tuple(_STEPS.items())
 FARTHEST = max(_STEPS)
 _FROM_SITTING = 0.6
 """What the messages of a sitting gain that holds most of the request."""
@@ -88,17 +89,20 @@ class Sittings(NamedTuple):
         return self.gains[bisect_right(self.begins, seq)]
 
 
-def own_scores(candidates: Iterable[Candidate], average_length: float) -> dict[int, float]:
-    """By number, what each message scores by itself. `average_length` is in tokens."""
+def own_scores(
+    candidates: Iterable[Candidate], average_length: float, weighed: Mapping[int, float] | None = None
+) -> dict[int, float]:
+    """By number, what each message scores by itself. `average_length` is in tokens; `weighed` are other weights than
+    the messages' own, by what they hold."""
     norms = _Norms(average_length)
     return {
-        one.number: round(one.weight * norms[one.length] * _ROLE_WEIGHTS.get(one.role, 1.0), _DIGITS)
-        for one in candidates
+        number: round((weighed[held] if weighed else weight) * norms[length] * _ROLE_WEIGHTS.get(role, 1.0), _DIGITS)
+        for number, _, _, role, length, weight, _, held in candidates
     }
 
 
-def weighed_inside(candidates: Collection[Candidate], terms: Sequence[Term], total: int, size: int) -> list[Candidate]:
-    """The messages of one channel that hold some of the terms, weighed by how rare these are among its `size` messages.
+def weighed_inside(candidates: Iterable[Candidate], terms: Sequence[Term], total: int, size: int) -> dict[int, float]:
+    """What messages of one channel weigh by how rare the terms are among its `size` messages, by what they hold.
 
     Who talks about one person all the time is not found by the name. `terms` are weighed for `total` messages.
     """
@@ -107,8 +111,7 @@ def weighed_inside(candidates: Collection[Candidate], terms: Sequence[Term], tot
     for place, term in enumerate(terms):
         here = sum(count for held, count in alike.items() if held >> place & 1)
         weights.append(term.weight * (1 - _RARE_HERE + _RARE_HERE * idf(here, size) / idf(term.frequency, total)))
-    weighed = {held: weight_of(held, weights) for held in alike}
-    return [one._replace(weight=weighed[one.held]) for one in candidates]
+    return {held: weight_of(held, weights) for held in alike}
 
 
 def claim_of(weights: Sequence[float], full: float) -> float:
@@ -144,12 +147,13 @@ def rank(
     Without `dialogue` nothing is gained from neighbours: imported documents have none. `sittings`: those of the channel
     whose messages all of them are.
     """
+    newest_first = sorted(messages, key=itemgetter(0), reverse=True)  # by number
     ranked = [
         Ranked(one, round(score + gained, _DIGITS), score, gained)
-        for one, score, gained in _scored(own, list(messages), dialogue=dialogue, sittings=sittings)
+        for one, score, gained in _scored(own, newest_first, dialogue=dialogue, sittings=sittings)
         if score + gained > 0
     ]
-    return sorted(ranked, key=lambda one: (one.score, one.candidate.number), reverse=True)
+    return sorted(ranked, key=itemgetter(1), reverse=True)  # by score; of equal ones the order stays
 
 
 def best_scores(own: Mapping[int, float], messages: Sequence[Candidate]) -> dict[int, float]:
@@ -184,9 +188,8 @@ _NOWHERE: Mapping[int, float] = {}
 
 def _gained(around: Mapping[int, float], seq: int) -> float:
     gained = 0.0
-    for step, share in _STEPS.items():
-        beside = around.get(seq - step)
-        if beside:
+    for step, share in _GIVEN:
+        if beside := around.get(seq - step):
             gained += share * beside
     return gained
 

@@ -71,6 +71,18 @@ def test_sessions_that_come_again_or_twice_are_stored_once(engine: Engine) -> No
     assert [row.message_count for row in channels(engine)] == [2, 2, 2, 2]
 
 
+def test_sessions_that_begin_in_the_same_second_keep_apart(engine: Engine) -> None:
+    first, second, third = (replace(session(1), session_id=name, title=name) for name in ("s-a", "s-b", "s-c"))
+    stored = [*ingest(engine, [first, second]), *ingest(engine, [third])]
+    assert [one.new for one in stored] == [2, 2, 2]
+    began = "cursor_session_20260511_090000"
+    names = {row.session_id: row.name for row in channels(engine)}
+    assert names == {"s-a": began, "s-b": f"{began}_s-b", "s-c": f"{began}_s-c"}
+    with statements(engine) as seen:  # nothing of it is sent again, and so all of it is known by its id
+        assert [one.new for one in ingest(engine, [first, second, third])] == [0, 0, 0]
+    assert not [one for one in seen if "INSERT INTO conversation" in one]
+
+
 def test_a_session_that_a_tool_has_told_of_is_that_channel(engine: Engine) -> None:
     chat = Chat(engine, BASKET)
     chat.tool(len(BASKET))

@@ -16,7 +16,7 @@ from registry.search.scope import Scope, narrow
 from registry.search.sessions import latest_sessions, surroundings
 from registry.search.spelling import correct
 from registry.storage.conversations.channels import edit_channel, get_channel
-from registry.storage.conversations.messages import delete_channel
+from registry.storage.conversations.messages import delete_channel, seqs_of
 from registry.storage.database import ReadTransaction
 from registry.storage.index.engines import index_of
 from registry.text.analysis.analyzer import analyze
@@ -258,6 +258,29 @@ async def test_a_channel_that_was_taken_up_again_is_ordered_by_its_sittings(regi
     inside = Scope(channel_number=row.number)
     places = [one.candidate.seq for one in (await ask(registry, "redis kafka", inside)).ranked if one.own]
     assert places == [5, 0, 10]  # of two that say as much the one said on that day, though the other is newer
+
+
+async def test_a_channel_is_taken_up_again_after_more_than_two_hours(registry: Registry) -> None:
+    said = (
+        "08:00:00",
+        "09:59:59",
+        "09:59:59",
+        "11:59:59",
+        "14:00:00",
+        "14:00:00",
+        "15:00:00.5",
+        "17:00:01.5",
+        "16:00:00",
+    )
+    messages = [{"role": "user", "text": at, "timestamp": f"2026-04-01T{at}Z"} for at in said]
+    await registry.save_conversation(
+        "pauses", [{**one, "text": f"{n}"} for n, one in enumerate(messages)], "cursor", {}
+    )
+    row = await registry.read(lambda tx: get_channel(tx, "pauses"))
+    assert await registry.read(lambda tx: candidates.taken_up_again(tx, row.number)) == [4]
+    assert await registry.read(lambda tx: candidates.taken_up_again(tx, row.number + 1)) == []
+    assert await registry.read(lambda tx: seqs_of(tx, row.number, ["user"])) == [0, 1, 2, 3, 4, 5, 6, 8, 7]
+    assert await registry.read(lambda tx: seqs_of(tx, row.number, ["tool"])) == []
 
 
 async def test_a_channel_stuffed_with_words_does_not_come_first(registry: Registry) -> None:

@@ -310,7 +310,7 @@ def test_in_a_channel_a_name_that_all_of_it_speaks_of_counts_little() -> None:
     terms = [Term("anna", 4.0, 10), Term("kite", 4.0, 10)]
     named = [message(number, 4.0, seq=number)._replace(held=0b01) for number in range(1, 10)]
     weighed = weighed_inside([*named, message(10, 4.0, seq=10)._replace(held=0b10)], terms, 1_000, size=10)
-    assert weighed[-1].weight > 1.5 * weighed[0].weight
+    assert weighed[0b10] > 1.5 * weighed[0b01]
 
 
 def test_a_message_gains_from_the_sitting_in_which_most_of_the_request_was_said() -> None:
