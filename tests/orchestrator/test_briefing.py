@@ -132,8 +132,8 @@ async def test_a_run_that_was_killed_is_recorded_as_one_that_never_ended(
     def as_good_as_killed(*_: Any) -> None:
         raise Killed
 
-    with monkeypatch.context() as patched, pytest.raises(Killed):
-        patched.setitem(nodes.QUERY, Operation.DAILY_BRIEFING, as_good_as_killed)
+    monkeypatch.setitem(nodes.QUERY, Operation.DAILY_BRIEFING, as_good_as_killed)
+    with pytest.raises(Killed):
         await orchestrator.run(RUN)
     [run] = (await briefings(orchestrator))["items"]
     assert (run["status"], run["error"]["message"]) == ("failed", "Begun, and not ended.")
