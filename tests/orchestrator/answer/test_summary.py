@@ -178,7 +178,7 @@ def test_explaining_and_wondering_decide_nothing(said: str) -> None:
 def test_what_people_say_to_be_kind_is_neither_told_nor_decided() -> None:
     talk = said(
         ("user", "Mel: Hey Jon, I opened my dance studio in June. Let's keep going and make great things happen!"),
-        ("assistant", "Jon: Wow, that's so cool, Mel! [a photo of a studio]"),
+        ("assistant", "Jon: Wow, that's so cool, Mel! [a photo of a studio with mirrors and windows]"),
         ("user", "Mel: Thanks, Jon! I'll definitely check out your shop."),
         ("assistant", "Jon: Whoa, congrats! My shop sells clothes of recycled cotton since May."),
     )
