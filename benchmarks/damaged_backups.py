@@ -88,7 +88,7 @@ async def measure(folder: Path) -> list[tuple[str, ...]]:
     orchestrator = Orchestrator(registry, shelf=Shelf(folder / "backups"))
     await _fill(orchestrator)
     made = (await orchestrator.run({"operation": "create_backup"}))["path"]
-    lines = [
+    lines: list[tuple[str, ...]] = [
         (damage, *await _told(orchestrator, path)) for damage, path in await asyncio.to_thread(_written, made, folder)
     ]
     registry.close()
