@@ -22,6 +22,7 @@ MOST = 100
 """The protocol takes no more."""
 KINDS: dict[tuple[str | None, str], NameKind] = {
     ("load", "nickname"): "session",
+    ("elsewhere", "session"): "session",
     ("tag", "tags"): "tag",
     (None, "channel"): "channel",
 }

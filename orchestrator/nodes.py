@@ -25,6 +25,7 @@ from orchestrator.operations import (
 from orchestrator.recording.recorder import result_summary
 from orchestrator.requests import HookRequest, ImportRequest, Request
 from orchestrator.state import Run, State, Steps
+from registry.errors import OperationTimeout
 from registry.storage.database import WriteTransaction
 from registry.storage.records.executions import save_execution
 from registry.storage.safety.sight import admit, check_seen
@@ -58,6 +59,7 @@ KEEP = {name: steps.keep for name, steps in OPERATIONS.items() if steps.keep}
 SHORTEN = {name: steps.shorten for name, steps in OPERATIONS.items() if steps.shorten}
 PUBLISH = {name: steps.publish for name, steps in OPERATIONS.items() if steps.publish}
 WRITE = {name: steps.write for name, steps in OPERATIONS.items() if steps.write}
+UNFINISHED = OperationTimeout("Begun, and not ended.", "It is still running, or its process was ended: ask again")
 SUBJECT = {name: steps.subject for name, steps in OPERATIONS.items() if steps.subject}
 
 
@@ -65,12 +67,21 @@ async def plan(state: State, run: Run) -> State:
     """Say which way it will go if all is found; let in first what the clients have written since the last question."""
     name = _name_of(state["query"])
     run.recorder.explain(path=PATHS[name], why=f"the path of {name}")
+    if state["query"].operation in PUBLISH:
+        await _open_record(run)
     if run.before_reading and state["query"].operation in READING:
         syncing = await run.before_reading()
         if syncing:
             run.recorder.explain(syncing=syncing)
             return {"syncing": syncing}
     return {}
+
+
+async def _open_record(run: Run) -> None:
+    """Record what reaches outside before it does: of a run that is killed its record stays, and says so."""
+    if not run.registry.is_read_only:
+        unfinished = run.recorder.finished(None, UNFINISHED.as_dict())
+        await run.registry.write(lambda tx: save_execution(tx, unfinished))
 
 
 async def cr_query(state: State, run: Run) -> State:

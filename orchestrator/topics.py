@@ -29,9 +29,11 @@ thought guess hope wish love hey hello finally called died getting
 변경 미해결"""
 _NOTHING = frozenset(_SAYING_NOTHING.split())
 _NO_NOUN = re.compile(
-    r"(?:[는던면게지고서니까요다죠네자줘해돼봐라한할될된쓸볼둘받렇]|[었았했됐겠렸졌췄][어음던].*|[^영단언국용]어|[는은인]데|[^가마노]을|에[도는서])$"
+    r"(?:[는던면게지고서니까요다죠네자줘해돼봐라한할될된쓸볼둘받렇]|[었았했됐겠렸졌췄][어음던].*|[^영단언국용]어|[는은인]데|[해아어여]야|[^가마노]을|에[도는서])$"
 )
 """Ends of Korean words that are no nouns."""
+_NOUN = re.compile(r"(?<![는은을할던한])[지고서니게요어](?:가|를|와|의|에서)$")
+"""What looks so and has a noun's particle: 장바구니가, 페이지를."""
 
 
 def suggest_tags(texts: Iterable[str], used: Iterable[str]) -> list[str]:
@@ -64,7 +66,8 @@ def _words(text: str) -> Iterator[tuple[str, bool]]:
             yield lower, bool(_NAMED.match(word))
         elif not (word.isascii() or _says_nothing(word)):
             stem = strip_particles(word)
-            if not (_says_nothing(stem) or (_NO_NOUN.search(word) and stem == word) or _NO_NOUN.search(stem)):
+            is_noun = _NOUN.search(word) or not _NO_NOUN.search(stem)
+            if is_noun and not _says_nothing(stem):
                 yield stem, False
 
 

@@ -8,9 +8,22 @@ SAYS_NOTHING = re.compile(
     r"(?:ok(?:ay)?|k|yes|yep|sure|no|nope|thanks?(?: you)?(?: so much)?|great|nice|perfect|cool|good|go(?: on| ahead)?|"
     r"continue|done|please|sounds good|looks good|lgtm|got it|hi|hello|hey|(?:good )?morning|agreed?|why\??|"
     r"네|넵|예|응|ㅇㅇ|ㅇㅋ|오케이|좋아요?|좋습니다|고마워요?|감사합니다|감사해요|계속(?:해줘|해|하자)?|그래|아니(?:요|야)?|"
-    r"알겠습니다|알겠어요?|확인|진행해(?:줘)?|안녕(?:하세요)?|왜\??)[\s.,!~ㅎㅋ]*",
+    r"알겠습니다|알겠어요?|확인|진행해(?:줘)?|안녕(?:하세요)?|왜\??)[\s.,!~ㅎㅋ]*|\[[^\]]*\]",
     re.IGNORECASE,
 )
+"""Nor does a placeholder in brackets, as for a picture."""
+CHEERS = re.compile(
+    r"(?:\w+: )?(?:(?:hey|hi|yeah|yep|oh|so|well|and)[, ]+(?:\w+[,! ]+)?)?"
+    r"(?:(?:wow|whoa|woah|woohoo|congrat\w*|haha|aww*|oof|way to go)\b"
+    r"(?:,? (?:for|on|that|that['’]s|this|love|you|you['’]re|your|what|so)(?: [\w'’]+){0,5})?"
+    r"|(?:thanks?(?: you)?(?: so much)?|take care|sounds (?:great|awesome)|long time no see"
+    r"|(?:that|this|it)(?:['’]s| is| looks| sounds)(?: so| really| just)? (?:great|awesome|cool|amazing)"
+    r"|(?:good|great|nice|sorry) to (?:see|hear))\b(?: (?:for|to|that|about|from|you)(?: [\w'’]+){0,5})?)"
+    r"(?:,? [\w'’]+)?\s*[!.]+"
+    r"|(?:우와|축하(?:해|드려)요?|고마워요?|감사해요?|잘 지냈(?:어|니)|오랜만이(?:야|에요))(?:[\s,]+\S+)?\s*[!.~]+",
+    re.IGNORECASE,
+)
+"""What people say to be kind to each other, in one short sentence."""
 OFFERS = re.compile(
     r"\bany (?:other |more |further )?questions\b|\banything else\b|\bfurther (?:clarification|assistance|help)\b"
     r"|\b(?:let me know|feel free|hope (?:this|that) helps)\b|\bin more detail\?|\bhappy to help\b"
@@ -20,10 +33,12 @@ OFFERS = re.compile(
 """What an answer ends with whatever it was about."""
 DECIDES = re.compile(
     r"\b(?:decided|decision(?! tree| making)"
-    r"|let['’]?s (?:go with|use(?! (?:the|an|this|your|both)\b)|keep|do (?:it|that)|drop|switch)"
+    r"|let['’]?s (?:go with|use(?! (?:the|an|this|your|both)\b)|do (?:it|that)|drop|switch"
+    r"|keep(?! (?:it )?(?:up|going|working|pushing|improving)\b))"
     r"|we(?:['’]ll| will| should) (?:use|go with|keep|do)"
     r"|go(?:ing)? with|we (?:have )?agreed|agreed on|settled|(?:we|I) chose|root cause"
-    r"|(?:I|I['’]d|I would|we) recommend(?:ed)?|the fix (?:is|was)|the (?:problem|cause) (?:is|was)|turned out)\b"
+    r"|(?:I|I['’]d|I would|we) recommend(?:ed)?|the fix (?:is|was)|the (?:problem|cause) (?:is|was))\b"
+    r"|\bturned out (?=\w)"
     r"|\b(?:use|using|go|going|with|take|switch\w*|keep\w*)\b.{0,60}\binstead of\b"
     r"|결정(?!이 필요|해야|할)|하기로|(?:^|\s)정했|쓰기로|채택|선택(?:했|하)|합의|결론"
     r"|로 (?:가자|하자|갑시다|합시다|가죠|하죠|할게|갈게|바꾸자)"
@@ -31,7 +46,9 @@ DECIDES = re.compile(
     re.IGNORECASE,
 )
 SETTLES = re.compile(
-    r"\b(?:I['’]ll|I will|we['’]ll|let['’]?s (?!look|see|go through|break|start|talk|say)|keeping"
+    r"\b(?:(?:I['’]ll|I will|we['’]ll) (?!definitely|be|see|check|try|do my best|have to)"
+    r"|let['’]?s (?!look|see|go through|break|start|talk|say|hope|work hard"
+    r"|keep (?:it )?(?:up|going|working|pushing|improving))|keeping"
     r"|you['’]?re right|going for)\b"
     r"|^(?:ok(?:ay)?|then|so)\b[,. ]+\S+ \S+|\bit is\b(?=[,.!]|$)"
     r"|^(?:go|take|keep|drop|skip|use|stick with) \S+(?: \S+){0,6}[.!]?$"

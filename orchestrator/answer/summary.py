@@ -189,13 +189,17 @@ def _weighed(messages: Sequence[Mapping[str, Any]]) -> list[_Sentence]:
         (sentence, message["role"], place, _tokens(sentence), _share(sentence, message["role"]))
         for place, message in enumerate(messages)
         for sentence in sentences_in(message["text"])
-        if not cues.OFFERS.search(sentence)
+        if not (cues.OFFERS.search(sentence) or _only_cheers(sentence))
     ]
     often = Counter(token for *_, tokens, _ in cut for token in tokens)
     return [
         _Sentence(text, role, place, tokens, share * sum(often[token] for token in tokens) / (len(tokens) + 4))
         for text, role, place, tokens, share in cut
     ]
+
+
+def _only_cheers(text: str) -> bool:
+    return bool(cues.CHEERS.fullmatch(text)) and not (cues.DECIDES.search(text) or cues.CHANGES.search(text))
 
 
 def _share(text: str, role: str) -> float:

@@ -6,13 +6,14 @@ import re
 
 _DATE = re.compile(r"-(?:\d{8}|\d{4}-\d{2}-\d{2})$")
 _VERSION = re.compile(r"(?<=-)(\d{1,2})-(\d{1,2})(?=-|$)")
+_FAMILY = re.compile(r"(?<=^Claude )([\d.]+) ([A-Z][a-z]+)$")
 _SETTINGS = frozenset({"minimal", "low", "medium", "high", "xhigh", "thinking", "fast"})
-"""How the model was set, at the end of its name."""
+"""How the model was set, at the end of its name; where it thinks, it does so at length unless another word says how."""
 _WRITTEN = {"gpt": "GPT", "glm": "GLM", "deepseek": "DeepSeek", "xai": "xAI"}
 
 
 def model_name(noted: str) -> str:
-    """`claude-4.5-opus-high-thinking` as `Claude 4.5 Opus (high, thinking)`; what has no such form stays."""
+    """`claude-4.5-opus-high-thinking` as `Claude Opus 4.5 (Thinking)`; what has no such form stays."""
     plain = noted.rpartition("/")[2]
     if not re.fullmatch(r"[a-z]+(?:-[a-z0-9.]+)+", plain):
         return noted
@@ -21,5 +22,7 @@ def model_name(noted: str) -> str:
     while len(words) > 2 and words[-1] in _SETTINGS:
         settings.insert(0, words.pop())
     said = " ".join(_WRITTEN.get(word, word.capitalize() if word.isalpha() else word) for word in words)
-    said = re.sub(r"^(GPT|GLM) (?=\d)", r"\1-", said)
-    return f"{said} ({', '.join(settings)})" if settings else said
+    said = _FAMILY.sub(r"\2 \1", re.sub(r"^(GPT|GLM) (?=\d)", r"\1-", said))
+    if settings[-2:] == ["high", "thinking"]:
+        settings.remove("high")
+    return f"{said} ({', '.join(map(str.capitalize, settings))})" if settings else said

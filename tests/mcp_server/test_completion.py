@@ -13,7 +13,9 @@ from orchestrator.service import Orchestrator
 
 pytestmark = pytest.mark.anyio
 
-LOAD, TAG, SEARCH = (PromptReference(type="ref/prompt", name=name) for name in ("load", "tag", "search"))
+LOAD, ELSEWHERE, TAG, SEARCH = (
+    PromptReference(type="ref/prompt", name=name) for name in ("load", "elsewhere", "tag", "search")
+)
 
 
 @pytest.fixture
@@ -33,6 +35,7 @@ async def client(orchestrator: Orchestrator) -> AsyncIterator[Client]:
         (LOAD, "nickname", "auth", ["Auth-design"]),
         (LOAD, "nickname", "shop", ["shop-login", "shop-basket"]),
         (LOAD, "nickname", "100%", []),
+        (ELSEWHERE, "session", "auth", ["Auth-design"]),
         (TAG, "tags", "a", ["api", "auth"]),
         (TAG, "tags", "api,au", ["api,auth"]),
         (SEARCH, "query", "shop", []),

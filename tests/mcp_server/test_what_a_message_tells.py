@@ -200,4 +200,4 @@ async def test_a_session_tells_of_its_clients_model_and_mode(orchestrator: Orche
     assert (await orchestrator.run(ImportRequest(store="here", found=[found], source="cursor-agent")))["success"]
     session = (await result(client, "fetch_session_by_id", session_id="a9e40000-aaaa"))["session"]
     told = {name: session[name] for name in ("model", "mode", "model_name")}
-    assert told == {**noted, "model_name": "Claude 4.5 Opus (high, thinking)"}
+    assert told == {**noted, "model_name": "Claude Opus 4.5 (Thinking)"}

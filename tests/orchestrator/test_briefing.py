@@ -10,18 +10,25 @@ from typing import Any
 import pytest
 from mcp.server import MCPServer
 
-from orchestrator import graph
+from orchestrator import graph, nodes
+from orchestrator.operation_names import Operation
 from orchestrator.operations import briefing
 from orchestrator.outside import tools
 from orchestrator.outside.tools import PART, McpAction, filled
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
 from registry.settings import ActionSettings, CheckSettings
+from registry.storage.paging import Page
+from registry.storage.records.executions import ExecutionFilter, get_execution, list_executions
 
 pytestmark = pytest.mark.anyio
 
 DAY = "2026-01-05"
 RUN = {"operation": "daily_briefing", "query": {"date": DAY}}
+
+
+class Killed(BaseException):
+    """Nothing of ours catches it."""
 
 
 class Pages:
@@ -117,6 +124,32 @@ async def test_killed_before_the_answer_came_it_makes_no_second_page(orchestrato
     assert (pages.made, after["briefing"]["actions"]) == ([], [{"name": "pages", "status": "started"}])
     asked = await orchestrator.run({**RUN, "query": {"date": DAY, "again": True}})
     assert (len(pages.made), asked["partly_failed"]) == (1, False)
+
+
+async def test_a_run_that_was_killed_is_recorded_as_one_that_never_ended(
+    orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def as_good_as_killed(*_: Any) -> None:
+        raise Killed
+
+    monkeypatch.setitem(nodes.QUERY, Operation.DAILY_BRIEFING, as_good_as_killed)
+    with pytest.raises(Killed):
+        await orchestrator.run(RUN)
+    [run] = (await briefings(orchestrator))["items"]
+    assert (run["status"], run["error"]["message"]) == ("failed", "Begun, and not ended.")
+
+
+async def test_a_run_is_recorded_once_with_all_its_steps(orchestrator: Orchestrator) -> None:
+    await orchestrator.run(RUN)
+    [run] = (await briefings(orchestrator))["items"]
+    recorded = await orchestrator.registry.read(lambda tx: get_execution(tx, run["id"]))
+    assert (run["status"], run["error"], "briefing" in recorded["result"]) == ("succeeded", None, True)
+    assert [step["node"] for step in recorded["steps"]][-2:] == ["external_action", "cr_write"]
+
+
+async def briefings(orchestrator: Orchestrator) -> dict[str, Any]:
+    wanted = ExecutionFilter(operation="daily_briefing")
+    return await orchestrator.registry.read(lambda tx: list_executions(tx, wanted, Page()))
 
 
 @pytest.mark.parametrize(("has_it", "made"), [(True, 0), (False, 1)])

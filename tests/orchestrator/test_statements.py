@@ -51,7 +51,7 @@ MOST = {
     "search": ({"text": "memoize fibonacci", "limit": 100}, 14),
     "extract": ({"text": "memoize fibonacci"}, 24),
     "list": ({"limit": 100}, 11),  # four of them only until the summaries are kept, two for what is suggested
-    "daily_briefing": ({"date": DAY}, 7),
+    "daily_briefing": ({"date": DAY}, 8),
 }
 
 

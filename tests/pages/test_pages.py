@@ -66,7 +66,9 @@ async def test_a_day_is_the_readers_day_once_the_browser_has_told_its_zone(http:
     assert 'name="from" value="2025-10-02T00:00"' in page
     assert 'name="to" value="2025-10-02T23:59"' in page
     assert LOGIN not in await text_of(http, "/?to=2025-10-01")
-    assert LOGIN in await text_of(http, "/?from=2025-10-01T14:00Z&to=2025-10-01T15:00Z"), "an instant stays one"
+    instants = await text_of(http, "/?from=2025-10-01T14:00Z&to=2025-10-01T15:00Z")
+    assert LOGIN in instants, "an instant stays one"
+    assert "active from: 2025-10-02 04:00" in " ".join(re.sub("<[^>]*>", "", instants).split())
 
 
 async def test_where_the_zone_is_not_known_a_field_says_that_it_is_utc(http: httpx.AsyncClient) -> None:

@@ -71,7 +71,7 @@ class ExecutionFilter:
 
 
 def save_execution(tx: WriteTransaction, run: Execution) -> None:
-    """Record a run, in one statement. A run recorded already (its caller gave up waiting) takes the new outcome."""
+    """Record a run, in one statement. A run recorded already takes the new outcome."""
     values: dict[str, Any] = {
         "id": run.id,
         "operation": run.operation,
@@ -92,7 +92,7 @@ def save_execution(tx: WriteTransaction, run: Execution) -> None:
     }
     values = masked(tx, storable(values))  # one record that cannot be stored would hold up all that come after it
     values["asked"] = beginning_of(values["request"])  # cut when no secret is in it that could be cut in two
-    outcome = ("status", "error_code", "error", "finished_at", "duration_ms", "duration_rounded")
+    outcome = ("status", "error_code", "error", "finished_at", "duration_ms", "duration_rounded", "result", "steps")
     tx.execute(
         insert_into(tx.dialect.name, execution)
         .values(**values)

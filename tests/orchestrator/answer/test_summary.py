@@ -152,8 +152,9 @@ Let me know if you have any questions!
 """
 
 
-def test_headings_tables_and_offers_of_an_answer_are_no_part_of_what_was_answered() -> None:
-    talk = [{"role": "user", "text": "How are guests' baskets kept?"}, {"role": "assistant", "text": ANSWER}]
+@pytest.mark.parametrize("offer", ["", "다른 도움이 필요하시면 언제든 손님 장바구니를 물어보세요."])
+def test_headings_tables_and_offers_of_an_answer_are_no_part_of_what_was_answered(offer: str) -> None:
+    talk = [{"role": "user", "text": "How are guests' baskets kept?"}, {"role": "assistant", "text": ANSWER + offer}]
     assert points_of(talk)["answered"] == ["Baskets of guests expire after thirty days in Redis."]
 
 
@@ -165,12 +166,30 @@ def test_headings_tables_and_offers_of_an_answer_are_no_part_of_what_was_answere
         "Argon2 needs the recommended parameters of its authors.",
         "Sure, let's look at the problem with the marbles again.",
         "고추장은 냉이 향을 덮어서 추천하지 않아요.",
+        "저장 방식은 아직 결정이 필요합니다.",
     ],
 )
 def test_explaining_and_wondering_decide_nothing(said: str) -> None:
     for role in ("user", "assistant"):
         talk = [{"role": "user", "text": "Where were we with the lesson?"}, {"role": role, "text": said}]
         assert "decided" not in points_of(talk)
+
+
+def test_what_people_say_to_be_kind_is_neither_told_nor_decided() -> None:
+    talk = said(
+        ("user", "Mel: Hey Jon, I opened my dance studio in June. Let's keep going and make great things happen!"),
+        ("assistant", "Jon: Wow, that's so cool, Mel! [a photo of a studio with mirrors and windows]"),
+        ("user", "Mel: Thanks, Jon! I'll definitely check out your shop."),
+        ("assistant", "Jon: Whoa, congrats! My shop sells clothes of recycled cotton since May."),
+    )
+    points = points_of(talk)
+    assert points["answered"] == ["My shop sells clothes of recycled cotton since May."]
+    assert "decided" not in points
+
+
+def test_thanks_that_come_with_a_word_on_the_work_are_heard() -> None:
+    for thanks in ("Thanks, use Redis for the sessions.", "Use Redis for the sessions, thanks."):
+        assert "Redis" in summary_of(said(("user", "Where do sessions live?"), ("user", thanks)), 100)
 
 
 def test_a_short_summary_says_last_of_all_what_was_asked() -> None:

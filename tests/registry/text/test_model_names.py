@@ -10,11 +10,15 @@ from registry.text.model_names import model_name
 @pytest.mark.parametrize(
     ("noted", "said"),
     [
-        ("claude-4.5-opus-high-thinking", "Claude 4.5 Opus (high, thinking)"),
+        ("claude-4.5-opus-high-thinking", "Claude Opus 4.5 (Thinking)"),
+        ("claude-4-sonnet", "Claude Sonnet 4"),
+        ("claude-4-sonnet-low-thinking", "Claude Sonnet 4 (Low, Thinking)"),
+        ("gpt-4o", "GPT-4o"),
+        ("gemini-2.5-pro", "Gemini 2.5 Pro"),
         ("claude-opus-4-5-20251101", "Claude Opus 4.5"),
         ("claude-sonnet-4-20250514", "Claude Sonnet 4"),
         ("gpt-5.1-codex-max", "GPT-5.1 Codex Max"),
-        ("gpt-5-high", "GPT-5 (high)"),
+        ("gpt-5-high", "GPT-5 (High)"),
         ("gemini-3-pro-preview", "Gemini 3 Pro Preview"),
         ("anthropic/claude-haiku-4-5", "Claude Haiku 4.5"),
         ("Qwen/Qwen3-4B", "Qwen/Qwen3-4B"),
