@@ -35,7 +35,7 @@ def _serve(home: Path, port: int, env: dict[str, str]) -> None:
 class Service:
     """It serves over HTTP, under another command if need be."""
 
-    def __init__(self, home: Path, database_url: str = "", at_end: ExitStack | None = None) -> None:
+    def __init__(self, home: Path, database_url: str = "", at_end: ExitStack | None = None, /, **more: str) -> None:
         self.home, self.port, self.database_url = home, servers.free_port(), database_url
         self.url = f"http://127.0.0.1:{self.port}/mcp"
         self.turns: Callable[[], int] = int
@@ -44,11 +44,11 @@ class Service:
         """Ends what a fault leaves running, when the registry is gone."""
         given = {"CTXR_DATABASE_URL": database_url} if database_url else {}
         # No history of who runs this is read, and no model takes the processor.
-        self._env = servers.environment(home) | {"CTXR_EMBED_MODEL": "off", "HOME": str(home), **given}
+        self.env = servers.environment(home) | {"CTXR_EMBED_MODEL": "off", "HOME": str(home), **given, **more}
         self.process: subprocess.Popen[bytes] | ForkServerProcess = self._started()
 
     def _started(self, **more: str) -> subprocess.Popen[bytes]:
-        return servers.start_http(servers.PRODUCT_HTTP, self.home, self.port, self._env | more)
+        return servers.start_http(servers.PRODUCT_HTTP, self.home, self.port, self.env | more)
 
     async def again(self, **more: str) -> None:
         """Kill it (-9) and start it again, with more in its environment."""
@@ -68,7 +68,7 @@ class Service:
     async def soon_again(self) -> None:
         """The same, in a process that has the program in it already: a hundred starts would take too long."""
         self.kill()
-        self.process = FORKED.Process(target=_serve, args=(self.home, self.port, self._env))
+        self.process = FORKED.Process(target=_serve, args=(self.home, self.port, self.env))
         self.process.start()
         await asyncio.to_thread(servers.until_accepted, self.port)
         await asked(self.port, "GET /health", "Connection: close\r\n\r\n")  # it listens before it answers

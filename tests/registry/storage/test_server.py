@@ -112,6 +112,32 @@ def test_a_migration_takes_its_time_however_short_the_server_lets_a_transaction_
     migrate(empty_postgres_url)
 
 
+@contextmanager
+def owner_of(url: str) -> Iterator[str]:
+    """The database's address as somebody who owns it, and may do nothing else on the server."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        name = connection.info.dbname
+        connection.execute("CREATE ROLE ctxr LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE")
+        connection.execute(f"ALTER DATABASE {name} OWNER TO ctxr")
+        try:
+            yield url.replace("postgres@", "ctxr@", 1)
+        finally:
+            connection.execute(f"ALTER DATABASE {name} OWNER TO postgres")
+            connection.execute("DROP OWNED BY ctxr CASCADE")
+            connection.execute("DROP ROLE ctxr")
+
+
+async def test_who_owns_the_database_needs_no_other_right(empty_postgres_url: str) -> None:
+    with owner_of(empty_postgres_url) as url:
+        registry = Registry(url)  # makes the tables
+        assert await registry.read(lambda tx: tx.exec_driver_sql("SHOW is_superuser").scalar()) == "off"
+        orchestrator = Orchestrator(registry)
+        assert (await log(orchestrator, "chat", "Where is the wombat?"))["success"]
+        answer = await orchestrator.run({"operation": "search", "query": {"text": "wombat"}})
+        assert [message["text"] for message in answer["messages"]] == ["Where is the wombat?"]
+        registry.close()
+
+
 def test_an_address_may_name_several_hosts(postgres_url: str) -> None:
     url = psycopg.conninfo.conninfo_to_dict(postgres_url)
     several = f"postgresql://{url['user']}@%2Fnowhere:5432,{str(url['host']).replace('/', '%2F')}:5432/{url['dbname']}"
