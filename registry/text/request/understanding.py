@@ -134,16 +134,16 @@ _ASIDES = re.compile(
     r"""\b(?:be|are)\ so\ kind(?:\ as)?(?:\ to)?\b | \bif\ (?:it['’]s\ |it\ is\ )?possible\b
       | \b(?:when|whenever|if|once)\ you\ (?:have|get|find|find\ yourself\ with)
           \ (?:a\ (?:moment|minute|second|chance)|time|the\ chance)\b
-      | \bthank(?:s|\ you)(?:\ (?:so|very)\ much|\ a\ lot)?(?:\ in\ advance)?\b
+      | \bthank(?:s|\ you)(?:\ (?:so|very)\ much|\ a\ lot)?(?:\ in\ advance)?(?=\s*(?:[,.!]|$))
       | \bi\ (?:was|am)\ (?:just\ )?wondering(?:\ (?:if|whether)(?:\ you\ (?:could|can))?)?\b
       | \b(?:do|would)\ you\ (?:happen\ to|mind)\b | \bsorry\ (?:to\ (?:bother|ask)|for\ asking)(?:\ you)?\b
       | (?<![가-힣])(?:바쁘신데|바쁘실\ ?텐데|죄송하지만|죄송한데|미안한데|미안하지만|실례지만|감사합니다|고맙습니다
           |감사해요|고마워요?|괜찮으시면|시간\ ?되시면|번거로우시겠지만|(?:물어볼|질문할|궁금한)\ ?게(?:\ ?있는데)?
           |말인데요?|말이야|결국(?:에|엔|에는)?|마침내)(?![가-힣])
       | \b(?:we|i)\ (?:worked|were\ working|was\ working|have\ (?:been\ working|worked))\ (?:on|with)\b
-      | \b(?:in\ the\ end|eventually|end(?:ed)?\ up|turn(?:ed)?\ out)\b
+      | \b(?:in\ the\ end|eventually|ended\ up|turned\ out|turn\ out\ to\ be|(?:end\ up|turn\ out)(?=\W*$))(?!-)\b
       | \b(?:last|this|the\ other|the\ last)\ time\b(?!\W+(?:zone|stamp|out|series|limit))
-      | ^\s*(?:ok(?:ay)?|hey|hi|well|alright)\b[,.!]?
+      | ^\s*(?:(?:ok(?:ay)?|hey|hi|hello|alright)(?=[\s,.!])[,.!]?|well,)
       | \b(?:so\ far|up\ to\ now|until\ now)\b
       | (?<![가-힣])(?:제일|가장|맨)\ ?(?:최근|마지막)(?:에|의)?(?![가-힣])
       | (?<![가-힣])(?:지금|여태|이제)까지(?![가-힣])""",
@@ -180,6 +180,7 @@ def understand(text: str, now: datetime, known: Known = NOTHING_KNOWN) -> Unders
     search = read_search(text, now)
     if search.when != EVER:
         search = search.at_any_time()  # read again below, with dates told from spans
+    search = _with_known_names(search, known)
     if len(text) > _LONGEST_REQUEST:
         times = tuple(word.span for word in _apart(find_times(search.words, now)))
         return Understood(search, (search.source,) if search.source else (), times)
@@ -205,6 +206,15 @@ def understand(text: str, now: datetime, known: Known = NOTHING_KNOWN) -> Unders
     passing = None if search.project or sources else _in_passing(search, known)
     before, is_other = _week_before(search, now), bool(_OTHER_PROJECT.search(text))
     return Understood(search, sources, dates, goes_on, passing, before, is_other)
+
+
+def _with_known_names(search: Search, known: Known) -> Search:
+    """The same with source:gemini and project:"shop api" as these are written here."""
+    if search.source and search.source not in known.sources:
+        search = replace(search, source=source_called(search.source, known.sources) or search.source)
+    if search.project:
+        search = replace(search, project=project_called(search.project, known.projects))
+    return search
 
 
 _LAST_DAY = re.compile(
@@ -260,8 +270,9 @@ def _in_passing(search: Search, known: Known) -> Search | None:
     """The search in the project whose name stands among other words of it: "resume the tidegraph colours"; or in the
     client that it begins with: "codex last month slow queries"."""
     found = search
-    if (called := _BEGINS_WITH_CLIENT.match(found.words)) and _bare_source(called["client"], known):
-        found = replace(found, words=found.words[called.end() :], source=_bare_source(called["client"], known))
+    called = _BEGINS_WITH_CLIENT.match(found.words)
+    if called and (source := source_called(called["client"], known.sources)):
+        found = replace(found, words=found.words[called.end() :], source=source)
     for name, path in sorted(known.projects, key=lambda project: -len(project[0])):
         if len(name) < _SHORTEST_NAME or is_generic_word(name.casefold()):
             continue
@@ -275,10 +286,21 @@ def _in_passing(search: Search, known: Known) -> Search | None:
     return replace(found, words=words, without_time=words)
 
 
-def _bare_source(called: str, known: Known) -> str | None:
-    """The source that a client's name means here, if it is one."""
-    here = [source for source in CLIENTS[called.lower()] if source in known.sources]
+def source_called(name: str, sources: Collection[str]) -> str | None:
+    """The one of these sources that a client's name means: `gemini` where only `gemini-cli` is."""
+    here = [source for source in CLIENTS.get(name.lower(), ()) if source in sources]
     return here[0] if len(here) == 1 else None
+
+
+def project_called(name: str, projects: Collection[tuple[str, str]]) -> str:
+    """The name as it is written here, where "shop api" means shop-api; itself where none or several are called so."""
+    names = {known for known, _ in projects}
+    called = [known for known in names if _joined(known) == _joined(name)]
+    return called[0] if name not in names and len(called) == 1 else name
+
+
+def _joined(name: str) -> str:
+    return re.sub("[-_ ]", "", name).casefold()
 
 
 _BEGINS_WITH_CLIENT = re.compile(rf"\s*(?P<client>{_CLIENT})\s(?!(?:{_OF_A_DATABASE})\b)", re.IGNORECASE)
@@ -315,6 +337,9 @@ def _without_times(words: str, text: str, now: datetime, *, is_placed: bool) -> 
     Two times narrow together where they share some of it ("last month, on a Tuesday" does not), else the first.
     """
     found = list(_apart(find_times(words, now)))
+    if not found and (day := _DAY.search(words)) and not parse_query(_cut(words, *day.span())).words:
+        words = f"{words[: day.start()]}on {words[day.start() :]}"
+        found = find_times(words, now)
     narrowing = [
         word for word in found if not word.is_date or _is_when_said(words, word, text, now, is_placed=is_placed)
     ]
@@ -324,6 +349,10 @@ def _without_times(words: str, text: str, now: datetime, *, is_placed: bool) -> 
     first = narrowing[0]
     named = words[first.begin : first.end].strip()
     return _cut(words, first.begin, first.end), first.span, named, dates
+
+
+_DAY = re.compile(r"(?<![\w./-])(?:1[0-2]|[1-9])/(?:[12]\d|3[01]|[1-9])(?![\w./-])")
+"""10/3 may be a fraction, and is a day where nothing is asked of it."""
 
 
 def _apart(times: Iterable[TimeWord]) -> Iterator[TimeWord]:
