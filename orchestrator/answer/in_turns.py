@@ -27,10 +27,14 @@ Look = Callable[[Understood, Scope], Extraction]
 
 def then_or_a_week_before(look: Look, query: ExtractQuery, said: Understood, scope: Scope, before: Span) -> Extraction:
     """Who says "last Tuesday" on a Thursday may mean the one of last week: where nothing was said on the latest."""
-    if found := _found(look, said, scope):
+    try:
+        return look(said, scope)
+    except NotFound:
+        earlier = replace(said, search=replace(said.search, when=before), week_before=None)
+        found = _found(look, earlier, narrow(replace(scope, from_=query.from_, to=query.to), earlier.search))
+        if found is None:
+            raise
         return found
-    earlier = replace(said, search=replace(said.search, when=before), week_before=None)
-    return look(earlier, narrow(replace(scope, from_=query.from_, to=query.to), earlier.search))
 
 
 def there_or_anywhere(look: Look, query: ExtractQuery, said: Understood, scope: Scope, passing: Search) -> Extraction:

@@ -229,7 +229,7 @@ def _told(
         confidence=sure,
         taken_back={earlier: one.id for earlier, one in _latest_of(meanwhile, later).items()},
         note=f"Nearest of another time: {about.spoken(query.utc_offset_minutes)}." if about else "",
-        **(with_nearest(around, about, row) if around else {}),
+        **(with_nearest(around, about, row) if about else around),
     )
 
 
