@@ -38,7 +38,7 @@ def as_request(tool: str, arguments: Mapping[str, Any], client: str | None = Non
 
 _OF_A_QUERY = [field.alias or name for name, field in ExtractQuery.model_fields.items()]
 _ALSO_CALLED: Mapping[str, Mapping[str, str]] = {
-    "extract": {"q": "text"},
+    "extract": {"q": "text", "session_id": "channel", "session": "channel"},
     "search_sessions": {"q": "query", "text": "query"},
     **{
         tool: {"id": "session_id", "channel": "session_id"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
@@ -17,6 +18,7 @@ from registry.search.scope import Scope
 from registry.search.sessions import nearest_times
 from registry.storage.conversations.facets import known_names, sources, tags_like
 from registry.storage.database import ReadTransaction
+from registry.text.request.understanding import project_called, source_called
 from sources.clients import CLIENTS
 
 Asked = TypeVar("Asked", bound=Request)
@@ -27,13 +29,23 @@ NEAR = 3
 """How many folders that are called nearly so are named."""
 
 
-def with_known_source(tx: ReadTransaction, request: Asked) -> Asked:
-    """The request with the source as it is written here, capitals or not; InvalidRequest names those there are."""
+def with_known_names(tx: ReadTransaction, request: Asked) -> Asked:
+    """The request with its source and its project as they are written here; InvalidRequest names the sources there are.
+
+    A folder's path is a project as it stands.
+    """
     query = request.query if isinstance(request, ListRequest | SearchRequest | SessionsRequest) else None
-    if query is None or query.source is None:
+    if query is None:
         return request
-    source = _known_source(tx, query.source)
-    return request.model_copy(update={"query": query.model_copy(update={"source": source})})
+    named: dict[str, str] = {}
+    if query.source is not None:
+        named["source"] = _known_source(tx, query.source)
+    if query.project is not None and not _IS_PATH.search(query.project):
+        named["project"] = project_called(query.project, known_names(tx).projects)
+    return request.model_copy(update={"query": query.model_copy(update=named)}) if named else request
+
+
+_IS_PATH = re.compile(r"[/\\]")
 
 
 def _known_source(tx: ReadTransaction, given: str) -> str:
@@ -41,6 +53,8 @@ def _known_source(tx: ReadTransaction, given: str) -> str:
     if given in here:
         return given
     written = {name.casefold(): name for name in [*(client.source for client in CLIENTS), *here]}
+    if called := source_called(given, here):
+        return called
     if given.casefold() in written:
         return written[given.casefold()]
     allowed = ", ".join(here or written.values())

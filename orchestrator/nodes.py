@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
-from orchestrator.elsewhere import elsewhere, with_known_source
+from orchestrator.elsewhere import elsewhere, with_known_names
 from orchestrator.operation_names import READING, Operation
 from orchestrator.operations import (
     backup,
@@ -92,7 +92,7 @@ async def cr_query(state: State, run: Run) -> State:
 
 async def _read(run: Run, request: Request) -> Any:
     query = QUERY[request.operation]
-    return await run.registry.read(lambda tx: query(tx, run, with_known_source(tx, request)))
+    return await run.registry.read(lambda tx: query(tx, run, with_known_names(tx, request)))
 
 
 async def filter_(state: State, run: Run) -> State:

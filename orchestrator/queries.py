@@ -54,7 +54,7 @@ class ExtractQuery(BaseModel):
     from_: Instant | None = Field(None, alias="from")
     to: EndInstant | None = None
     roles: Roles = Field(["user", "assistant"], min_length=1)
-    max_tokens: int | None = Field(None, ge=1, description="of all texts together")
+    max_tokens: int | None = Field(None, ge=1, description="of the whole answer")
     utc_offset_minutes: SkipJsonSchema[UtcOffset | None] = None
     least_coverage: LeastCoverage = None
     written: SkipJsonSchema[Written | None] = Field(None, exclude=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from orchestrator.answer.delivery import delivered
@@ -13,11 +14,11 @@ from orchestrator.answer.passages import Weigh
 from orchestrator.answer.relevance import guess
 from orchestrator.answer.reversals import Said, taken_back
 from orchestrator.answer.selection import Budget, MessageDict, Selection, select, whole, with_gaps
-from orchestrator.answer.size import DEFAULT_TOKENS, fits
+from orchestrator.answer.size import DEFAULT_TOKENS, fits, tokens_of
 from orchestrator.answer.where_it_stands import where_it_stands
 from orchestrator.queries import ExtractQuery
 from orchestrator.requests import ExtractRequest
-from registry.domain import format_time, new_id, parse_time
+from registry.domain import format_time, new_id, parse_time, preview_of
 from registry.storage.paging import cursor_of, encode_cursor
 from registry.text.ranking.confidence import Confidence
 from registry.text.ranking.matching import matching_tokens
@@ -31,27 +32,89 @@ TOKENS_PER_WORD = 1.5
 """A model's tokens for each of the analyzer's, about."""
 
 
-def composed(request: ExtractRequest, data: Extraction, client: str | None, setting: int) -> tuple[dict[str, Any], int]:
-    """The answer, within the tokens asked for and what the client lets through; and how many tokens it was given.
+BESIDE = 0.4
+"""So much of an answer may be told beside its messages: where it stands, and what may be meant instead."""
+TEXTS = 1 / 3
+"""So much of it is left to the texts of messages, whatever stands around them."""
 
-    `setting`: how long an answer may be, in place of what is known of the client; 0: none.
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What is told beside the messages."""
+
+    stands_at: dict[str, Any]
+    candidates: list[dict[str, Any]]
+    others: list[dict[str, Any]]
+
+
+def composed(request: ExtractRequest, data: Extraction, client: str | None, setting: int) -> tuple[dict[str, Any], int]:
+    """The answer, within the tokens asked for and what the client lets through; and how many its messages were given.
+
+    What is told beside the messages is cut first, then they are. `setting`: how long an answer may be, in place of
+    what is known of the client; 0: none.
     """
     query = request.query
-    tokens = query.max_tokens or DEFAULT_TOKENS
-    if data.confidence is Confidence.LOW:
-        tokens = min(tokens, GUESS_TOKENS)
-    result = _answer(query, data, tokens)
-    while tokens > 1 and not request.is_shortened and not fits(client, setting, _as_shown(result)):
+    most = query.max_tokens or DEFAULT_TOKENS
+    beside = _beside(data, int(BESIDE * most))
+    tokens = min(most, GUESS_TOKENS) if data.confidence is Confidence.LOW else most
+    result = _answer(query, data, beside, tokens)
+    while tokens > 1 and not request.is_shortened:
+        shown = _as_shown(result)
+        if fits(client, setting, shown) and (tokens <= TEXTS * most or tokens_of(shown) <= most):
+            break
         tokens = tokens * 3 // 4
-        result = _answer(query, data, tokens)
+        result = _answer(query, data, beside, tokens)
     return result, tokens
+
+
+def _beside(data: Extraction, most: int) -> Beside:
+    """What is told beside the messages; of what does not fit the least telling is left out first."""
+    told = Beside(where_it_stands(data.recent) if data.recent else {}, data.candidates, data.others)
+    for shorter in _SHORTER:
+        if tokens_of(asdict(told)) <= most:
+            break
+        told = shorter(told)
+    return told
+
+
+BRIEF = 80
+"""Characters of a text, where there is little room."""
+_NAMES = ("channel", "title", "source")
+
+
+def _one_line_each(told: Beside) -> Beside:
+    return replace(told, others=[{**one, "messages": one["messages"][:1]} for one in told.others])
+
+
+def _brief_end(told: Beside) -> Beside:
+    short = {name: preview_of(said, BRIEF) for name, said in told.stands_at.items() if isinstance(said, str)}
+    return replace(told, stands_at=short)
+
+
+def _names_alone(told: Beside) -> Beside:
+    named = [{name: preview_of(one[name], BRIEF) for name in _NAMES} for one in told.candidates]
+    return replace(told, candidates=named)
+
+
+_SHORTER: Sequence[Callable[[Beside], Beside]] = (
+    _one_line_each,
+    lambda told: replace(told, candidates=told.candidates[:3]),
+    lambda told: replace(told, others=told.others[:1]),
+    _brief_end,
+    lambda told: replace(told, others=[]),
+    _names_alone,
+    lambda told: replace(told, stands_at={}),
+    lambda told: replace(told, candidates=told.candidates[:1]),
+    lambda told: replace(told, candidates=[]),
+)
+"""What is left out beside the messages, in turn."""
 
 
 def _as_shown(result: dict[str, Any]) -> dict[str, Any]:
     return {**result, "messages": [delivered(message) for message in result["messages"]]}
 
 
-def _answer(query: ExtractQuery, data: Extraction, tokens: int) -> dict[str, Any]:
+def _answer(query: ExtractQuery, data: Extraction, beside: Beside, tokens: int) -> dict[str, Any]:
     budget = Budget(query.limit, tokens)
     goes_on = data.read.goes_on or (not data.ranked and not data.kept)
     everything = _everything(query, data, budget, goes_on=goes_on)
@@ -61,8 +124,8 @@ def _answer(query: ExtractQuery, data: Extraction, tokens: int) -> dict[str, Any
         is_first = data.kept is None
         weigh = _weigher(data)
         selection = select(data.ranked, data.end, data.hits, budget, weigh, goes_on=goes_on, is_first_page=is_first)
-    shown = _marked(data, with_gaps(selection.messages, data.seqs))
-    result = _result(data, shown)
+    shown = _marked(data, beside, with_gaps(selection.messages, data.seqs))
+    result = _result(data, beside, shown)
     _say_what_is_left(result, data, selection, shown, goes_on=goes_on)
     return result
 
@@ -92,7 +155,7 @@ def _weigher(data: Extraction) -> Weigh:
     return weigh
 
 
-def _marked(data: Extraction, messages: list[MessageDict]) -> list[MessageDict]:
+def _marked(data: Extraction, beside: Beside, messages: list[MessageDict]) -> list[MessageDict]:
     """Messages that a later one takes back say so."""
     if data.result is None:
         return messages
@@ -106,7 +169,7 @@ def _marked(data: Extraction, messages: list[MessageDict]) -> list[MessageDict]:
         )
         for message in messages
     ]
-    shown = {message["id"] for channel in ({"messages": messages}, *data.others) for message in channel["messages"]}
+    shown = {message["id"] for channel in ({"messages": messages}, *beside.others) for message in channel["messages"]}
     later = taken_back(said) | {one: other for one, other in data.taken_back.items() if other in shown}
     return [
         {**message, "superseded_by": later[message["id"]]} if message["id"] in later else message
@@ -114,7 +177,7 @@ def _marked(data: Extraction, messages: list[MessageDict]) -> list[MessageDict]:
     ]
 
 
-def _result(data: Extraction, shown: list[MessageDict]) -> dict[str, Any]:
+def _result(data: Extraction, beside: Beside, shown: list[MessageDict]) -> dict[str, Any]:
     row = data.channel
     told = {
         "extract_id": new_id("ext"),
@@ -124,9 +187,9 @@ def _result(data: Extraction, shown: list[MessageDict]) -> dict[str, Any]:
         "confidence": data.confidence.value if data.confidence else None,
         "note": _note(data) or None,
         "messages": shown,
-        "stands_at": where_it_stands(data.recent) if data.recent else None,
-        "others": data.others or None,
-        "candidates": data.candidates,
+        "stands_at": beside.stands_at or None,
+        "others": beside.others or None,
+        "candidates": beside.candidates,
         "metadata": {
             "total_count": row.message_count,
             "filtered_count": len(shown),

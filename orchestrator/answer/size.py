@@ -50,6 +50,13 @@ def tokens_in(text: str) -> int:
     return -(-ascii_count // 3) + (len(text) - ascii_count)
 
 
+def tokens_of(result: Mapping[str, Any]) -> int:
+    """A fair estimate of what an answer takes in a model's tokens, as it goes out: ASCII 4 characters, others 4/3."""
+    text = json.dumps(result, ensure_ascii=False, separators=(",", ":"), default=str)
+    ascii_count = sum(map(str.isascii, text))
+    return ascii_count // 4 + (len(text) - ascii_count) * 3 // 4
+
+
 def within(text: str, max_tokens: int) -> str:
     """As much of a text's beginning as fits, and a mark where it was cut."""
     if tokens_in(text) <= max_tokens:

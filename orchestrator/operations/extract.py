@@ -9,15 +9,14 @@ from typing import Any, NamedTuple
 from orchestrator.answer.composing import composed
 from orchestrator.answer.delivery import Turn, delivered, message_dict
 from orchestrator.answer.extraction import Extraction, KeptRanking
+from orchestrator.answer.in_turns import then_or_a_week_before, then_or_at_any_time, there_or_anywhere
 from orchestrator.answer.looking_up import ask, find, understood, without_the_asking_chat
 from orchestrator.answer.other_channels import beside, beside_in_time, most_likely_first
 from orchestrator.answer.other_times import (
-    at_any_time,
     nearest_about,
     note_of,
     nothing_found,
     nothing_then,
-    spoken_span,
     with_nearest,
 )
 from orchestrator.answer.relevance import (
@@ -40,10 +39,10 @@ from orchestrator.queries import ExtractQuery
 from orchestrator.requests import ExtractRequest
 from orchestrator.state import Run, State, Steps
 from registry.domain import now, storable
-from registry.errors import InvalidRequest, NotFound
+from registry.errors import InvalidRequest
 from registry.search.candidates import CANDIDATES
 from registry.search.retrieval import SearchResult
-from registry.search.scope import Scope, narrow
+from registry.search.scope import Scope
 from registry.search.sessions import latest_sessions
 from registry.storage.conversations.channels import ChannelRow, channels_by_number, get_channel, recent_channels
 from registry.storage.conversations.messages import MessageRow, messages_of, seqs_of, turns_of
@@ -54,9 +53,7 @@ from registry.storage.records.extract_results import get_result, save_result
 from registry.storage.safety.sealing import seal_of
 from registry.text.ranking.confidence import Confidence
 from registry.text.request.query import is_sentence
-from registry.text.request.syntax import Search
 from registry.text.request.understanding import Understood
-from registry.text.times.spans import Span
 
 OTHER_CHANNELS = 5
 """How many further channels are offered where one had to be chosen."""
@@ -83,86 +80,17 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction:
     given = Scope(channel_number=row.number if row else None, roles=query.roles, from_=query.from_, to=query.to)
     said, scope = ask(tx, query.text or "", query.utc_offset_minutes, given)
     scope = without_the_asking_chat(tx, run, request.source, query.text or "", scope)
-    if said.goes_on and said.search.when_words and (row or said.has_words):
-        return _gone_on(tx, run, request, said, scope, row)
-    if said.in_passing and row is None and not query.cursor:
-        return _there_or_anywhere(tx, run, request, said, scope, said.in_passing)
-    if said.week_before:
-        return _then_or_a_week_before(tx, run, request, said, scope, row, said.week_before)
-    return _read(tx, run, request, said, scope, row)
 
-
-def _then_or_a_week_before(
-    tx: ReadTransaction,
-    run: Run,
-    request: ExtractRequest,
-    said: Understood,
-    scope: Scope,
-    row: ChannelRow | None,
-    before: Span,
-) -> Extraction:
-    """Who says "last Tuesday" on a Thursday may mean the one of last week: where nothing was said on the latest."""
-    try:
+    def look(said: Understood, scope: Scope) -> Extraction:
         return _read(tx, run, request, said, scope, row)
-    except NotFound:
-        earlier = replace(said, search=replace(said.search, when=before), week_before=None)
-        wide = replace(scope, from_=request.query.from_, to=request.query.to)
-        return _read(tx, run, request, earlier, narrow(wide, earlier.search), row)
 
-
-def _there_or_anywhere(
-    tx: ReadTransaction, run: Run, request: ExtractRequest, said: Understood, scope: Scope, passing: Search
-) -> Extraction:
-    """A project's or a client's name among the words may say where, or be a word like others: where, if the rest is
-    sure there, or neither is."""
-    there = narrow(scope, passing)
-    read = replace(said, search=replace(passing, project=None, source=None))
-    try:
-        inside = replace(_read(tx, run, request, read, there, None), read=said)
-    except NotFound:
-        inside = None
-    if inside and _is_sure(inside):
-        return inside
-    try:
-        anywhere = _read(tx, run, request, said, scope, None)
-    except NotFound:
-        anywhere = None
-    found = inside if inside and not (anywhere and _is_sure(anywhere)) else anywhere
-    if not found:
-        raise nothing_found(request.query.text)
-    return found
-
-
-def _gone_on(
-    tx: ReadTransaction, run: Run, request: ExtractRequest, said: Understood, scope: Scope, row: ChannelRow | None
-) -> Extraction:
-    """Who wants to go on may name a time in passing: it is given up where nothing of it was said then, and it is sure
-    what is meant without it."""
-    query = request.query
-    try:
-        then = _read(tx, run, request, said, scope, row)
-    except NotFound:
-        then = None
-    if then and not then.relaxed and (row or _is_sure(then)):
-        return then
-    try:
-        anywhen = _read(tx, run, request, *at_any_time(said, scope, query.from_, query.to), row)
-    except NotFound:
-        anywhen = None
-    if anywhen and (row or not then or then.relaxed or _is_sure(anywhen)):
-        note = f"Nothing of it is from {spoken_span(scope, query.utc_offset_minutes)}, so that time was given up."
-        return replace(anywhen, relaxed=" and ".join(filter(None, ["time", anywhen.relaxed])), note=note)
-    if not then:
-        raise nothing_then(tx, run, query, said, scope)
-    return then
-
-
-def _is_sure(data: Extraction) -> bool:
-    """Whether it is no guess, also without what narrowed it."""
-    if data.result is None:
-        return False
-    scores = [one.score for one in data.result.channels]
-    return confidence_in(data.result, data.channel.number, scores) is not Confidence.LOW
+    if said.goes_on and said.search.when_words and (row or said.has_words):
+        return then_or_at_any_time(tx, run, query, said, scope, look, is_named=row is not None)
+    if said.in_passing and row is None and not query.cursor:
+        return there_or_anywhere(look, query, said, scope, said.in_passing)
+    if said.week_before:
+        return then_or_a_week_before(look, query, said, scope, said.week_before)
+    return _read(tx, run, request, said, scope, row)
 
 
 class _Choice(NamedTuple):
@@ -301,7 +229,7 @@ def _told(
         confidence=sure,
         taken_back={earlier: one.id for earlier, one in _latest_of(meanwhile, later).items()},
         note=f"Nearest of another time: {about.spoken(query.utc_offset_minutes)}." if about else "",
-        **(with_nearest(around, about, row) if around else {}),
+        **(with_nearest(around, about, row) if about else around),
     )
 
 

@@ -103,6 +103,7 @@ async def test_sessions_are_listed_by_tag_and_time_in_words(filled: Orchestrator
 
 async def test_a_source_is_known_in_capitals_and_an_unknown_one_is_told_the_known(client: Client) -> None:
     assert len(names(await result(client, "list_sessions", project="all", source="Cursor"))) == 3
+    assert len(names(await result(client, "list_sessions", project="all", source="커서"))) == 3
     assert names(await result(client, "list_sessions", project="all", source="codex")) == []
     refused = await call(client, "list_sessions", source="curser")
     assert refused["error"]["code"] == "INVALID_REQUEST"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.answer.size import tokens_in
+from orchestrator.answer.size import DEFAULT_TOKENS, tokens_in, tokens_of
 from orchestrator.service import Orchestrator
 
 pytestmark = pytest.mark.anyio
@@ -196,6 +196,20 @@ async def test_the_texts_stay_within_max_tokens(orchestrator: Orchestrator, quer
     for tokens in (10, 200, 400):
         answer = await extract(orchestrator, "c", max_tokens=tokens, **query)
         assert 0 < sum(tokens_in(text) for text in shown(answer)) <= tokens
+
+
+async def test_the_whole_answer_keeps_to_max_tokens(orchestrator: Orchestrator) -> None:
+    """What may be meant instead is cut before the messages are, and what is always told is small."""
+    for name in ("a", "b", "c", "d", "e", "f"):
+        await log(orchestrator, name, [(f"the cache of {name}? " + "why " * 60, "cached " * 120)] * 4)
+    whole = await extract(orchestrator, None, text="cache")
+    assert (len(whole["candidates"]), tokens_of(whole) <= DEFAULT_TOKENS) == (5, True)
+    for asked in (1000, 600):
+        answer = await extract(orchestrator, None, text="cache", max_tokens=asked)
+        assert tokens_of(answer) <= asked
+        assert len(answer["candidates"]) <= 3
+        assert tokens_of({"texts": shown(answer)}) > asked // 4
+    assert tokens_of(await extract(orchestrator, None, text="cache", max_tokens=100)) <= 300
 
 
 async def test_a_digest_has_first_lines_and_a_summary_stands_for_its_messages(orchestrator: Orchestrator) -> None:

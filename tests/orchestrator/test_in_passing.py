@@ -101,3 +101,18 @@ async def test_a_folder_that_has_only_guesses_says_that_another_has_more(orchest
     for path, has_more in {"/home/me/app": True, "/home/me/phone": False}.items():
         found = await orchestrator.run({**asked, "query": {**asked["query"], "project": path}})  # type: ignore[dict-item]
         assert bool(found.get("elsewhere")) is has_more, found
+
+
+async def test_where_nothing_was_said_on_either_monday_the_latest_is_told(
+    orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestrator.answer.looking_up.now", lambda: NOW)
+    await log(orchestrator, "old", "2026-10-01", "the NAS?", "NAS.")
+    answer = await orchestrator.run({"operation": "extract", "query": {"text": "last Monday"}})
+    assert "nothing from 2026-11-16" in answer["error"]["details"]
+
+
+async def test_a_channel_may_be_called_by_its_place(orchestrator: Orchestrator) -> None:
+    await log(orchestrator, "old", "2026-10-01", "the NAS?", "NAS.")
+    answer = await orchestrator.run({"operation": "extract", "channel": "#1", "query": {}})
+    assert answer["channel"] == "old"

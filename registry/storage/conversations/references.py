@@ -42,11 +42,14 @@ def resolve_session(tx: ReadTransaction, reference: str) -> ChannelRow:
 
 
 def existing_channel(tx: ReadTransaction, name: str) -> ChannelRow:
-    """The channel of that name, as `get_channel`; NotFound names those that are called almost so."""
+    """The channel of that name, or the session that people call so; NotFound names those that are called almost so."""
     try:
         return get_channel(tx, name)
     except NotFound as exc:
-        raise NotFound(exc.message, exc.details + _nearest(tx, name)) from exc
+        try:
+            return resolve_session(tx, name)
+        except (NotFound, InvalidRequest):
+            raise NotFound(exc.message, exc.details + _nearest(tx, name)) from exc
 
 
 def _nearest(tx: ReadTransaction, reference: str) -> str:

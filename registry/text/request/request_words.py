@@ -36,6 +36,7 @@ _KOREAN = """
 그랬지 그랬더라 그랬어 중이던 중이었지 중이었던 얘기한 얘기했던 얘기했지 얘기했어 얘기하던 이야기한 이야기했던
 이야기하던 대화한 대화했던 대화하던 안 못 되던 안되던 안돼 안되는 안되던거
 지금 여태 다 전부 모두 모든 하자고 하자던 했었는데 물어본다고 물어본다던 상담한 상담했던 상담하던 상담했지
+뭐했어 뭐했지 뭐했더라 뭐했나 뭐했는지 뭐하던 뭐했었지 누구한테
 """
 
 _JAPANESE = """
@@ -44,7 +45,7 @@ _JAPANESE = """
 
 _ALONE = """
 work works worked working session sessions chat chats week weeks list lists summary summaries summarize summarise recap
-overview progress 작업 일 세션 채팅 목록 내역 현황 적 부분 作業 仕事
+overview progress all 작업 일 세션 채팅 목록 내역 현황 적 부분 作業 仕事
 """
 
 _GENERIC_ENGLISH = """
@@ -83,9 +84,13 @@ _POLITE = """
 줘 줘요 줄래 줄래요 주세요 주십시오 주라 줄 봐 봐줘 보자 달라고 야 서
 """
 
+_ASKED_FOR = "어디 어디서 누구 누가 언제 얼마 몇 뭐 무엇 무슨 왜 어떻게"
+_SO_IT_WAS_SAID = "라고 이라고 랬지 이랬지 랬더라 이랬더라 라더라 이라더라 였지 였더라 였는지"
+
 _SPACELESS = frozenset(_JAPANESE.split())
 _ASKED = ("".join(pair) for pair in product(_ASKING.split(), ("", *_POLITE.split())))
-_HANGUL = frozenset((*_KOREAN.split(), *_PARTICLES.split(), *_ASKED))
+_ANSWERED = ("".join(pair) for pair in product(_ASKED_FOR.split(), _SO_IT_WAS_SAID.split()))
+_HANGUL = frozenset((*_KOREAN.split(), *_PARTICLES.split(), *_ASKED, *_ANSWERED))
 _LATIN = frozenset(_ENGLISH.split())
 _ASKING_ALONE = frozenset(_ALONE.split())
 _SMALL = 2

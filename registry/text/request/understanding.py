@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from registry.text.request.asides import ASIDES, LEADS_IN, OTHER_PROJECT
+from registry.text.request.going_on import GOES_ON, GOING_ON, LOADS
 from registry.text.request.query import is_only_asking, parse_query
 from registry.text.request.request_words import is_generic_word
 from registry.text.request.syntax import EVER, Search, read_search
@@ -94,74 +96,6 @@ _IN_CLIENT = re.compile(
     rf"|(?<![0-9A-Za-z_./@-])(?P<japanese>{_CLIENT}) ?(?:では?|の会話で|に聞いた)",
     re.IGNORECASE,
 )
-_GOES_ON = re.compile(
-    r"""^\s*(?:(?:please|can\ (?:you|we)|could\ (?:you|we)|shall\ we|let['’]?s|let\ us|i\ want\ to|i['’]d\ like\ to
-              |we\ should|ok,?|hey,?|now|so|and)\ )*
-        (?:continu(?:e|ing)(?!\ (?:statement|keyword|command|button|label|flag|block|clause|token|inside|vs\.?|versus
-            |or\ break|and\ break|on\ error|in\ an?|integration)\b)
-          |resume(?!\ (?:template|parser|parsing|builder|format|pdf|writing|review|for)\b)
-          |carry\ on|pick(?:ing)?\ (?:(?:it|this|that)\ )?(?:back\ )?up(?!\ lines?)
-          |go\ on(?!\ (?:vacation|holiday|a|an)\b)
-          |keep\ going|(?:(?:get|go)\ )?back\ (?:to|on)|take\ up)\b
-      | \b(?:pick\ up|continue|carry\ on|go\ on)\ (?:from\ )?where\ (?:we|i|you)\b
-      | \bwhere\ (?:did\ )?(?:were\ )?(?:we|i)\ (?:left|leave|stopped|stop|ended|end)(?:\ off|\ up|\ it)?\b
-      | \bwhere\ (?:(?:were|was)\ (?:we|i)|(?:we|i)\ (?:were|was))\b
-      | [;,.:]\ (?:please\ |let['’]?s\ |i\ want\ to\ |can\ we\ )?
-          (?:continue|resume|carry\ on|go\ on|pick\ (?:it\ |this\ |that\ )?(?:back\ )?up)
-          (?:\ (?:it|this|that|there|with\ (?:it|this|that)))?\s*(?:please)?\s*[.!]?$
-      | [;,.]\ (?:let['’]?s|i\ want\ to|can\ we)\ (?:continue|resume|carry\ on|go\ on)\b
-      | (?:^|[,;.?!])\s*what(?:['’]s|\ is|\ was)\ (?:next|left|still\ open|open)(?:\ to\ do)?
-          (?:\ (?:on|with|for|in)\b|\s*\??$)
-      | 이어서\s*(?:하자|해\s*줘|해|가자|진행|계속|작업|하고|할게|할래|부탁)?\s*[.!?~]*$
-      | 이어\s*(?:가|나가|하)(?:자|기|줘|고|볼까) | 이어\s*(?:줘|주세요|보자) | 이어\s*받아
-      | 이어서\s*(?:하자|해\s*줘|가자|진행|계속|작업|하고|할게|할래|부탁|볼까|보자|봐)
-      | (?:계속|마저)\s*(?:하자|해\s*줘|해|할게|하고|진행|가자|이어)?\s*[.!?~]*$
-      | (?:계속|마저)\s*(?:진행|작업)\s*(?:하자|해|할)
-      | 어디\s*까지\s*(?:했|하다|얘기|이야기|진행|작업|왔) | (?:대화|작업|얘기)로\s*(?:다시\s*)?돌아가
-      | 続き(?:から|を|に|は|で|$) | 続け(?:て|よう|たい) | 再開(?:し|する|$)
-    """,
-    re.VERBOSE | re.IGNORECASE,
-)
-_GOING_ON = re.compile(rf"(?:{_GOES_ON.pattern})[가-힣]*", re.VERBOSE | re.IGNORECASE)
-"""The same to the end of its word: what to do, and nothing of what to do it with."""
-_LOADS = re.compile(
-    r"\b(?:load|open|fetch|get|pull|bring|find|restore)\b.*"
-    r"\b(?:and(?: then)?|so (?:that )?(?:i|we) can) (?:continue|resume|carry on|go on)\b",
-    re.IGNORECASE,
-)
-"""Names between its words what to go on with."""
-_ASIDES = re.compile(
-    r"""\b(?:be|are)\ so\ kind(?:\ as)?(?:\ to)?\b | \bif\ (?:it['’]s\ |it\ is\ )?possible\b
-      | \b(?:when|whenever|if|once)\ you\ (?:have|get|find|find\ yourself\ with)
-          \ (?:a\ (?:moment|minute|second|chance)|time|the\ chance)\b
-      | \bthank(?:s|\ you)(?:\ (?:so|very)\ much|\ a\ lot)?(?:\ in\ advance)?\b
-      | \bi\ (?:was|am)\ (?:just\ )?wondering(?:\ (?:if|whether)(?:\ you\ (?:could|can))?)?\b
-      | \b(?:do|would)\ you\ (?:happen\ to|mind)\b | \bsorry\ (?:to\ (?:bother|ask)|for\ asking)(?:\ you)?\b
-      | (?<![가-힣])(?:바쁘신데|바쁘실\ ?텐데|죄송하지만|죄송한데|미안한데|미안하지만|실례지만|감사합니다|고맙습니다
-          |감사해요|고마워요?|괜찮으시면|시간\ ?되시면|번거로우시겠지만|(?:물어볼|질문할|궁금한)\ ?게(?:\ ?있는데)?
-          |말인데요?|말이야|결국(?:에|엔|에는)?|마침내)(?![가-힣])
-      | \b(?:we|i)\ (?:worked|were\ working|was\ working|have\ (?:been\ working|worked))\ (?:on|with)\b
-      | \b(?:in\ the\ end|eventually|end(?:ed)?\ up|turn(?:ed)?\ out)\b
-      | \b(?:last|this|the\ other|the\ last)\ time\b(?!\W+(?:zone|stamp|out|series|limit))
-      | ^\s*(?:ok(?:ay)?|hey|hi|well|alright)\b[,.!]?
-      | \b(?:so\ far|up\ to\ now|until\ now)\b
-      | (?<![가-힣])(?:제일|가장|맨)\ ?(?:최근|마지막)(?:에|의)?(?![가-힣])
-      | (?<![가-힣])(?:지금|여태|이제)까지(?![가-힣])""",
-    re.VERBOSE | re.IGNORECASE,
-)
-"""Said in passing or out of politeness: neither what is asked for nor when it was said."""
-_OTHER_PROJECT = re.compile(
-    r"\b(?:in|from|for|of) (?:(?:my|the|our|an?|some) ?other|another) (?:projects?|repos?(?:itory)?|codebase)\b"
-    r"|(?<![가-힣])다른 ?(?:프로젝트|레포|저장소)(?:에서는?|의)?(?![가-힣])",
-    re.IGNORECASE,
-)
-_LEADS_IN = re.compile(
-    r"(?:^|(?<=[.!?] ))(?:please |can you |could you )?(?:pull (?:in|up)|load|fetch|open|check|bring (?:in|up|back))"
-    r" (?:the |my |our |that )?(?:context|sessions?|conversations?|chats?|discussions?)"
-    r"(?: (?:from when|from|of|about|where|on|with))?(?!\w)",
-    re.IGNORECASE,
-)
-"""Tells what to do with what is found, and nothing of what to find."""
 _LONGEST_REQUEST = 200
 """A text longer than this was pasted: what it names, it tells of, and nothing of it narrows."""
 _SAID_THEN = re.compile(
@@ -180,13 +114,14 @@ def understand(text: str, now: datetime, known: Known = NOTHING_KNOWN) -> Unders
     search = read_search(text, now)
     if search.when != EVER:
         search = search.at_any_time()  # read again below, with dates told from spans
+    search = _with_known_names(search, known)
     if len(text) > _LONGEST_REQUEST:
         times = tuple(word.span for word in _apart(find_times(search.words, now)))
         return Understood(search, (search.source,) if search.source else (), times)
     words, sources = _without_clients(search.words, known.sources)
     words, project = _without_project(words, known.projects)
     words, span, named, dates = _without_times(words, text, now, is_placed=bool(sources or project))
-    for aside in (_LEADS_IN, _GOING_ON, _ASIDES, _OTHER_PROJECT):
+    for aside in (LEADS_IN, GOING_ON, ASIDES, OTHER_PROJECT):
         words = " ".join(aside.sub(" ", words).split())
     search = replace(
         search,
@@ -203,8 +138,17 @@ def understand(text: str, now: datetime, known: Known = NOTHING_KNOWN) -> Unders
         search = replace(search, words="", without_time="", project=path)
     sources = (search.source,) if search.source else sources
     passing = None if search.project or sources else _in_passing(search, known)
-    before, is_other = _week_before(search, now), bool(_OTHER_PROJECT.search(text))
+    before, is_other = _week_before(search, now), bool(OTHER_PROJECT.search(text))
     return Understood(search, sources, dates, goes_on, passing, before, is_other)
+
+
+def _with_known_names(search: Search, known: Known) -> Search:
+    """The same with source:gemini and project:"shop api" as these are written here."""
+    if search.source and search.source not in known.sources:
+        search = replace(search, source=source_called(search.source, known.sources) or search.source)
+    if search.project:
+        search = replace(search, project=project_called(search.project, known.projects))
+    return search
 
 
 _LAST_DAY = re.compile(
@@ -223,7 +167,7 @@ def _week_before(search: Search, now: datetime) -> Span | None:
 
 def asks_to_go_on(text: str) -> bool:
     """Whether somebody wants to go on with a conversation."""
-    return bool(_GOES_ON.search(text) or _LOADS.search(text))
+    return bool(GOES_ON.search(text) or LOADS.search(text))
 
 
 def asks_for_another(text: str) -> bool:
@@ -260,8 +204,9 @@ def _in_passing(search: Search, known: Known) -> Search | None:
     """The search in the project whose name stands among other words of it: "resume the tidegraph colours"; or in the
     client that it begins with: "codex last month slow queries"."""
     found = search
-    if (called := _BEGINS_WITH_CLIENT.match(found.words)) and _bare_source(called["client"], known):
-        found = replace(found, words=found.words[called.end() :], source=_bare_source(called["client"], known))
+    called = _BEGINS_WITH_CLIENT.match(found.words)
+    if called and (source := source_called(called["client"], known.sources)):
+        found = replace(found, words=found.words[called.end() :], source=source)
     for name, path in sorted(known.projects, key=lambda project: -len(project[0])):
         if len(name) < _SHORTEST_NAME or is_generic_word(name.casefold()):
             continue
@@ -275,10 +220,21 @@ def _in_passing(search: Search, known: Known) -> Search | None:
     return replace(found, words=words, without_time=words)
 
 
-def _bare_source(called: str, known: Known) -> str | None:
-    """The source that a client's name means here, if it is one."""
-    here = [source for source in CLIENTS[called.lower()] if source in known.sources]
+def source_called(name: str, sources: Collection[str]) -> str | None:
+    """The one of these sources that a client's name means: `gemini` where only `gemini-cli` is."""
+    here = [source for source in CLIENTS.get(name.lower(), ()) if source in sources]
     return here[0] if len(here) == 1 else None
+
+
+def project_called(name: str, projects: Collection[tuple[str, str]]) -> str:
+    """The name as it is written here, where "shop api" means shop-api; itself where none or several are called so."""
+    names = {known for known, _ in projects}
+    called = [known for known in names if _joined(known) == _joined(name)]
+    return called[0] if name not in names and len(called) == 1 else name
+
+
+def _joined(name: str) -> str:
+    return re.sub("[-_ ]", "", name).casefold()
 
 
 _BEGINS_WITH_CLIENT = re.compile(rf"\s*(?P<client>{_CLIENT})\s(?!(?:{_OF_A_DATABASE})\b)", re.IGNORECASE)
@@ -315,6 +271,9 @@ def _without_times(words: str, text: str, now: datetime, *, is_placed: bool) -> 
     Two times narrow together where they share some of it ("last month, on a Tuesday" does not), else the first.
     """
     found = list(_apart(find_times(words, now)))
+    if not found and (day := _DAY.search(words)) and not parse_query(_cut(words, *day.span())).words:
+        words = f"{words[: day.start()]}on {words[day.start() :]}"
+        found = find_times(words, now)
     narrowing = [
         word for word in found if not word.is_date or _is_when_said(words, word, text, now, is_placed=is_placed)
     ]
@@ -324,6 +283,10 @@ def _without_times(words: str, text: str, now: datetime, *, is_placed: bool) -> 
     first = narrowing[0]
     named = words[first.begin : first.end].strip()
     return _cut(words, first.begin, first.end), first.span, named, dates
+
+
+_DAY = re.compile(r"(?<![\w./-])(?:1[0-2]|[1-9])/(?:[12]\d|3[01]|[1-9])(?![\w./-])")
+"""10/3 may be a fraction, and is a day where nothing is asked of it."""
 
 
 def _apart(times: Iterable[TimeWord]) -> Iterator[TimeWord]:

@@ -87,6 +87,8 @@ def days(first: str, last: str = "") -> tuple[str, str]:
         ("12월", days("2025-12-01", "2025-12-31")),
         ("2024년 2월", days("2024-02-01", "2024-02-29")),
         ("10/3에 얘기한 거", days("2025-10-03")),
+        ("10/3", days("2025-10-03")),
+        ("10/3 대화 내용", days("2025-10-03")),
         ("03.05에 한 얘기", days("2026-03-05")),
         ("11.12에 얘기한 거", days("2025-11-12")),
         ("the other day we talked about caching", days("2026-03-10", "2026-03-17")),
@@ -179,7 +181,7 @@ def test_a_time_that_was_said_narrows(text: str, expected: tuple[str, str]) -> N
     "text",
     [
         "1/2 of the users",
-        "10/3",
+        "the ratio 10/3",
         "may I use sessions",
         "it may break",
         "march of progress",
@@ -483,6 +485,33 @@ def test_courtesy_is_nothing_to_look_for() -> None:
     said = "Could you please be so kind as to look up, whenever you have a moment, the grinder? Thank you in advance!"
     assert parsed(said) == ["grinder"]
     assert parsed("바쁘신데 죄송하지만 그라인더 결국 어떻게 됐어?") == ["그라인더"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("hi-res images", ["hi-res", "images"]),
+        ("well architected review", ["well", "architected", "review"]),
+        ("thank you page design", ["thank", "page", "design"]),
+        ("end up with duplicates", ["end", "duplicates"]),
+        ("turn out lights", ["turn", "lights"]),
+        ("last time zone bug", ["time", "zone", "bug"]),
+    ],
+)
+def test_what_only_looks_like_courtesy_is_looked_for(text: str, words: list[str]) -> None:
+    assert parsed(text) == words
+
+
+@pytest.mark.parametrize("text", ["Show me all sessions from last week", "3일 전에 뭐했어", "어제 어디라고 했지"])
+def test_who_asks_for_all_of_a_time_asks_for_no_subject(text: str) -> None:
+    assert read(text).search.when_words
+    assert not read(text).has_words
+
+
+def test_a_client_and_a_project_are_known_by_what_people_call_them() -> None:
+    found = read('source:gemini project:"Shop-API" quota').search
+    assert (found.source, found.project, found.words) == ("gemini-cli", "shop api", "quota")
+    assert read("source:claude quota").search.source == "claude"
 
 
 def parsed(text: str) -> list[str]:

@@ -1,0 +1,38 @@
+"""What a request says beside its subject: courtesy, what to do with what is found, in which project not. Pure."""
+
+from __future__ import annotations
+
+import re
+
+ASIDES = re.compile(
+    r"""\b(?:be|are)\ so\ kind(?:\ as)?(?:\ to)?\b | \bif\ (?:it['’]s\ |it\ is\ )?possible\b
+      | \b(?:when|whenever|if|once)\ you\ (?:have|get|find|find\ yourself\ with)
+          \ (?:a\ (?:moment|minute|second|chance)|time|the\ chance)\b
+      | \bthank(?:s|\ you)(?:\ (?:so|very)\ much|\ a\ lot)?(?:\ in\ advance)?(?=\s*(?:[,.!]|$))
+      | \bi\ (?:was|am)\ (?:just\ )?wondering(?:\ (?:if|whether)(?:\ you\ (?:could|can))?)?\b
+      | \b(?:do|would)\ you\ (?:happen\ to|mind)\b | \bsorry\ (?:to\ (?:bother|ask)|for\ asking)(?:\ you)?\b
+      | (?<![가-힣])(?:바쁘신데|바쁘실\ ?텐데|죄송하지만|죄송한데|미안한데|미안하지만|실례지만|감사합니다|고맙습니다
+          |감사해요|고마워요?|괜찮으시면|시간\ ?되시면|번거로우시겠지만|(?:물어볼|질문할|궁금한)\ ?게(?:\ ?있는데)?
+          |말인데요?|말이야|결국(?:에|엔|에는)?|마침내)(?![가-힣])
+      | \b(?:we|i)\ (?:worked|were\ working|was\ working|have\ (?:been\ working|worked))\ (?:on|with)\b
+      | \b(?:in\ the\ end|eventually|ended\ up|turned\ out|turn\ out\ to\ be|(?:end\ up|turn\ out)(?=\W*$))(?!-)\b
+      | \b(?:last|this|the\ other|the\ last)\ time\b(?!\W+(?:zone|stamp|out|series|limit))
+      | ^\s*(?:(?:ok(?:ay)?|hey|hi|hello|alright)(?=[\s,.!])[,.!]?|well,)
+      | \b(?:so\ far|up\ to\ now|until\ now)\b
+      | (?<![가-힣])(?:제일|가장|맨)\ ?(?:최근|마지막)(?:에|의)?(?![가-힣])
+      | (?<![가-힣])(?:지금|여태|이제)까지(?![가-힣])""",
+    re.VERBOSE | re.IGNORECASE,
+)
+"""Said in passing or out of politeness: neither what is asked for nor when it was said."""
+OTHER_PROJECT = re.compile(
+    r"\b(?:in|from|for|of) (?:(?:my|the|our|an?|some) ?other|another) (?:projects?|repos?(?:itory)?|codebase)\b"
+    r"|(?<![가-힣])다른 ?(?:프로젝트|레포|저장소)(?:에서는?|의)?(?![가-힣])",
+    re.IGNORECASE,
+)
+LEADS_IN = re.compile(
+    r"(?:^|(?<=[.!?] ))(?:please |can you |could you )?(?:pull (?:in|up)|load|fetch|open|check|bring (?:in|up|back))"
+    r" (?:the |my |our |that )?(?:context|sessions?|conversations?|chats?|discussions?)"
+    r"(?: (?:from when|from|of|about|where|on|with))?(?!\w)",
+    re.IGNORECASE,
+)
+"""Tells what to do with what is found, and nothing of what to find."""
