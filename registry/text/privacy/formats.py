@@ -81,8 +81,8 @@ _COMMANDS = (
 
 
 def _command(name: str, between: str) -> str:
-    """A whole word. That its first letter comes first lets a text without it be passed over quickly."""
-    return rf"{name[0]}(?<!\w.){name[1:]}{between}"
+    """A word from its beginning. That letters come first lets a text without them be passed over quickly."""
+    return rf"{name}(?<!\w{name}){between}"
 
 
 RULES: tuple[Rule, ...] = (
@@ -222,7 +222,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "secret",
-        r"[EAse](?<!\w.)(?:(?<=E)NV|(?<=A)RG|(?<=s)et(?:x|env)?|(?<=e)xport)\s+(?:-[A-Za-z]{1,3}\s+)?[A-Z][A-Z0-9_]*(?:TOKEN|SECRET|PASSWORD|PASSWD|PASS|PWD|KEY|PAT)\s+"
+        r"(?:ENV(?<!\wENV)|ARG(?<!\wARG)|set(?<!\wset)(?:x|env)?|export(?<!\wexport))\s+(?:-[A-Za-z]{1,3}\s+)?[A-Z][A-Z0-9_]*(?:TOKEN|SECRET|PASSWORD|PASSWD|PASS|PWD|KEY|PAT)\s+"
         + _OPTION,
         beside=("token", "secret", "pass", "pwd", "key", "_pat"),
         is_one=is_strong,

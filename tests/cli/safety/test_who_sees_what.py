@@ -202,7 +202,7 @@ def _searches(people: People) -> Iterator[str]:
 def _calls(here: World, values: dict[str, list[str]], people: People) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every tool, asked for what A has and for what B has."""
     b = people.of_b
-    for words in ("continue the fibonacci chat", "lgoin", b["text"], b["title"], b["nickname"], "yesterday"):
+    for words in ("login", "continue the fibonacci chat", "lgoin", b["text"], b["title"], b["nickname"], "yesterday"):
         yield "extract", {"query": {"text": words, "also": ["cache", b["text"]]}}
         yield "search_sessions", {"query": words, "project": "all"}
         yield "search_sessions", {"query": words, "project": b["project"]}
@@ -256,12 +256,9 @@ def _forms(theirs: World, people: People) -> Iterator[tuple[str, dict[str, str]]
 async def _answers(here: World, theirs: World, people: People) -> AsyncIterator[tuple[str, str]]:
     """What A is told, by what was asked; B's things are called as they are in the registry that has them."""
     values = _values(here, theirs, people)
-    for path in _addresses(here, values):
+    for path in [*_addresses(here, values), *_searches(people)]:
         for accept in ("application/json", "text/html"):
             yield f"GET {path} {accept}", await here.ask("GET", path, headers={"accept": accept})
-    for path in _searches(people):
-        accept = "application/json" if path.startswith("/bo/") else "text/html"
-        yield f"GET {path}", await here.ask("GET", path, headers={"accept": accept})
     for tool, arguments in _calls(here, values, people):
         yield f"{tool} {arguments}", await here.rpc("tools/call", name=tool, arguments=arguments)
     for part in ("", *(f"/{channel}{what}" for channel in values["channel"] for what in ("", "/summary"))):
