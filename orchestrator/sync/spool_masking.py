@@ -25,7 +25,20 @@ HINTS = (
     *("key", "키", "://", "</", "bearer", "ssws", "authorization", "auth", "aws", "akia", "asia", "cookie", "sig"),
     *("mnemonic", "phrase", "니모닉", "시드", "앱", "app", "asana", "vault", "mailgun", "wif", "wallet", "bitcoin"),
     *("_pat", "cred", "admin", "root", "curl ", "mysql", "mariadb", "login", "redis-cli", "htpasswd", "openssl"),
-    *("sudo -s", ":5432:", "private-lines", "ldap", "mongo", "zip ", "7z ", "identified by"),
+    *(
+        "sudo ",
+        ":5432:",
+        "private-lines",
+        "ldap",
+        "mongo",
+        "zip",
+        "7z",
+        "계좌",
+        "jdbc:",
+        "identified ",
+        "--body",
+        "-----begin",
+    ),
 )
 """One of these, a word of `LONGEST` characters or `DIGITS` digits stands in every text in which a rule of
 `registry.text.privacy.secrets` finds anything."""

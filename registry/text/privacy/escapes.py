@@ -18,19 +18,24 @@ ESCAPING = ("\\u", "%", "&", '\\"', "\\'")
 
 
 def unescaped(text: str) -> tuple[str, Sequence[int]]:
-    """The text without its escapes, and where in the original each of its letters begins.
+    """Its lines that hold escapes, each with the one before, as they are read; and where each of their letters begins.
 
-    The places are one more than the letters: the last is the end.
+    The places are one more than the letters: the last is the end. Where nothing is escaped, both are empty.
     """
-    parts, places, end = list[str](), list[int](), 0
-    for escape in _ESCAPE.finditer(text):
+    parts, places, end, line_end = list[str](), list[int](), 0, 0
+    for escape in _ESCAPE.finditer(text) if any(sign in text for sign in ESCAPING) else ():
+        if escape.start() >= line_end:
+            parts.append(text[end:line_end])
+            places += range(end, line_end)
+            end = max(line_end, text.rfind("\n", 0, max(0, text.rfind("\n", 0, escape.start()))) + 1)
         parts.append(text[end : escape.start()])
         places += range(end, escape.start())
         for letter, place in _letters(escape):
             parts.append(letter)
             places.append(place)
         end = escape.end()
-    return "".join((*parts, text[end:])), [*places, *range(end, len(text) + 1)]
+        line_end = max(end, text.find("\n", end) + 1 or len(text))
+    return "".join((*parts, text[end:line_end])), [*places, *range(end, line_end + 1)] if parts else []
 
 
 def _letters(escape: re.Match[str]) -> Iterator[tuple[str, int]]:
