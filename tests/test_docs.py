@@ -51,13 +51,13 @@ def test_a_document_shows_what_the_program_prints(document: str) -> None:
 
 
 LONGEST_ROADS = {
-    "conversation_log": (40, 9),
-    "extract": (61, 16),
-    "search_sessions": (57, 13),
-    "sync": (60, 20),
-    "hook": (53, 18),
+    "conversation_log": (42, 9),
+    "extract": (63, 16),
+    "search_sessions": (59, 13),
+    "sync": (62, 20),
+    "hook": (55, 18),
     "a page": (30, 0),
-    "a page with words": (66, 14),
+    "a page with words": (68, 14),
 }
 """The files that each road enters, and of these the operation's own. Who makes one shorter lowers its figures."""
 
