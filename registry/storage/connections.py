@@ -9,6 +9,7 @@ import json
 import os
 import re
 import sqlite3
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,8 @@ READERS = 4
 WRITERS = {"sqlite": 1, "postgresql": 8}
 """Threads that read and write, each with a connection. SQLite has one writer at a time; one thread in a queue is faster
 and fairer than many at its lock."""
+
+_PAUSE_S = 0.01
 
 _dump = partial(json.dumps, ensure_ascii=False, separators=(",", ":"))
 
@@ -103,11 +106,10 @@ def _sqlite_engine(url: str) -> Engine:
     def prepare(connection: Any, _record: Any) -> None:
         connection.isolation_level = None  # transactions are begun below, by us
         cursor = connection.cursor()
-        # The time limit first: switching to WAL itself needs the lock. FULL: an acknowledged write is on disk.
+        cursor.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")  # first: switching to WAL itself needs the lock
+        _switch_to_wal(cursor)
         for pragma in (
-            f"busy_timeout={BUSY_TIMEOUT_MS}",
-            "journal_mode=WAL",
-            "synchronous=FULL",
+            "synchronous=FULL",  # an acknowledged write is on disk
             "foreign_keys=ON",
             "secure_delete=ON",  # what is deleted is overwritten
             "cache_size=-32000",
@@ -147,6 +149,19 @@ def _read_only_engine(file: Path) -> Engine:
         connection.exec_driver_sql("BEGIN")
 
     return engine
+
+
+def _switch_to_wal(cursor: sqlite3.Cursor) -> None:
+    """SQLite waits for nobody who switches at the same moment, as when several processes start on an empty registry."""
+    deadline = time.monotonic() + BUSY_TIMEOUT_MS / 1000
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as exc:
+            if exc.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+        time.sleep(_PAUSE_S)
 
 
 def _make_private_folder(folder: Path) -> None:

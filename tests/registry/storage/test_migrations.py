@@ -350,6 +350,17 @@ def test_processes_that_start_at_once_make_the_tables_once(empty_database_url: s
     engine.dispose()
 
 
+def test_all_that_open_an_empty_registry_at_once_get_in(tmp_path: Path) -> None:
+    def opened(number: int) -> None:
+        engine = create_database_engine(f"sqlite:///{tmp_path / str(number)}.db")
+        with engine.connect():
+            pass
+        engine.dispose()
+
+    with ThreadPoolExecutor(6) as starts:
+        list(starts.map(opened, [place // 6 for place in range(150)]))
+
+
 def test_a_database_of_a_newer_release_is_refused_and_left_alone(database_url: str) -> None:
     engine = create_database_engine(database_url)
     with engine.execution_options(write=True).begin() as connection:
