@@ -133,7 +133,7 @@ async def cr_write(state: State, run: Run) -> State:
             save_execution(tx, run.recorder.finished(result_summary(result)))
         return result
 
-    if run.registry.is_read_only and _stores_nothing(state["query"]):
+    if run.registry.is_read_only and _also_read_only(state["query"]):
         result = await run.registry.read(lambda tx: work(WriteTransaction(tx)))
     else:
         result = await run.registry.write(work, of=_written_to(state["query"]))
@@ -142,8 +142,8 @@ async def cr_write(state: State, run: Run) -> State:
     return {"result": result}
 
 
-def _stores_nothing(request: Request) -> bool:
-    """Of itself: an extract keeps a note of what it found, and what is only tried keeps its record."""
+def _also_read_only(request: Request) -> bool:
+    """Whether it is answered where nothing can be stored: an extract without its note, a trial without its record."""
     is_tried = getattr(getattr(request, "query", None), "dry_run", False)
     return request.operation == Operation.EXTRACT or is_tried
 

@@ -32,7 +32,7 @@ TALK = Carried(
         Said(Role.ASSISTANT, "Five times."),
     ),
     "Retries",
-    "/work/shop",
+    "/home/ann/shop",
 )
 
 
@@ -40,7 +40,7 @@ TALK = Carried(
 def places(tmp_path: Path) -> Places:
     """A home in which Gemini CLI knows the folder and OpenCode has a model."""
     for name, content in {
-        ".gemini/projects.json": {"projects": {"/work/shop": "shop"}},
+        ".gemini/projects.json": {"projects": {"/home/ann/shop": "shop"}},
         ".config/opencode/opencode.json": {"model": "anthropic/claude-sonnet-4-6"},
     }.items():
         (tmp_path / name).parent.mkdir(parents=True)
