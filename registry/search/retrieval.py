@@ -203,10 +203,14 @@ ASSUMED = 100
 
 
 class Corpus(NamedTuple):
-    """How much there is to search: entries in the index with those assumed, and a message's mean number of tokens."""
+    """How much there is to search: entries in the index with those assumed, and a message's mean number of tokens.
+
+    `inside`: how many messages the one channel has that is searched.
+    """
 
     size: int
     average_length: float
+    inside: int = 0
 
 
 def find_messages(
@@ -225,11 +229,13 @@ def find_messages(
     """
     search = wanted if isinstance(wanted, Search) else Search(words=wanted)
     index, corpus = index_of(tx), corpus_of(tx)
+    if scope.channel_number is not None:
+        corpus = corpus._replace(inside=_size_of(tx, scope.channel_number))
     scope = replace(scope, carrying=[*scope.carrying, *carried(search)], without=[*scope.without, *left_out(search)])
     wordings = _worded(place_of(tx, index, scope), corpus, search, also, budget or BUDGETS[tx.dialect.name])
     is_strict = bool(search.phrases or search.prefixes or search.excluded)
     found = SearchResult(wordings, (), (), index.name, idf(0, corpus.size), corpus.average_length, is_strict)
-    found = replace(found, sittings=_sittings(tx, wordings, scope))
+    found = replace(found, sittings=_sittings(tx, wordings, scope, corpus))
     return ranked_by(tx, found, combined([each.own for each in wordings]), scope, dates)
 
 
@@ -237,8 +243,8 @@ def _own_scores(
     place: Place, candidates: Sequence[Candidate], terms: Sequence[Term], corpus: Corpus
 ) -> dict[int, float]:
     """What messages score by themselves; of one channel, weighed by what is rare there."""
-    number = place.scope.channel_number
-    inside = None if number is None else weighed_inside(candidates, terms, corpus.size, _size_of(place.tx, number))
+    is_inside = place.scope.channel_number is not None
+    inside = weighed_inside(candidates, terms, corpus.size, corpus.inside) if is_inside else None
     return own_scores(candidates, corpus.average_length, inside)
 
 
@@ -246,12 +252,12 @@ def _size_of(tx: ReadTransaction, channel_number: int) -> int:
     return tx.execute(select(channel.c.message_count).where(channel.c.number == channel_number)).scalar() or 0
 
 
-def _sittings(tx: ReadTransaction, wordings: Sequence[Wording], scope: Scope) -> Sittings | None:
+def _sittings(tx: ReadTransaction, wordings: Sequence[Wording], scope: Scope, corpus: Corpus) -> Sittings | None:
     """Those of the channel that is searched, where it was taken up again at all."""
     if scope.channel_number is None or not (begins := taken_up_again(tx, scope.channel_number)):
         return None
     held = ((each.candidates.values(), each.weights) for each in wordings)
-    return sittings_from(begins, _size_of(tx, scope.channel_number), held)
+    return sittings_from(begins, corpus.inside, held)
 
 
 def ranked_by(
