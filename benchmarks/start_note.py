@@ -16,8 +16,8 @@ from typing import Any
 from benchmarks.figures import table
 from benchmarks.retrieval.product import Product, product_with
 from benchmarks.retrieval.question_sets import Question, QuestionSet, own_sets
-from orchestrator.answer.size import tokens_in
-from orchestrator.answer.start_note import STANDING
+from orchestrator.answer.delivery import tokens_in
+from orchestrator.answer.digests.start_note import STANDING
 from orchestrator.service import Orchestrator
 
 LISTS = (1, 3, 5, 8)

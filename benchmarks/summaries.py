@@ -21,8 +21,8 @@ from typing import Any
 from benchmarks.figures import table
 from benchmarks.retrieval.published import locomo
 from benchmarks.retrieval.question_sets import Session, own_sets
-from orchestrator.answer.size import tokens_in, within
-from orchestrator.answer.summary import sentences_in, summary_of
+from orchestrator.answer.delivery import tokens_in, within
+from orchestrator.answer.digests.summary import sentences_in, summary_of
 
 SET = "three_lives"
 REFERENCES = Path(__file__).with_name("summary_references.json")

@@ -22,7 +22,7 @@ from mcp.types import (
 )
 
 from mcp_server.identity import client_name
-from orchestrator.answer.summary import READ_MESSAGES, READ_TOKENS, SHORT_TOKENS
+from orchestrator.answer.digests.summary import READ_MESSAGES, READ_TOKENS, SHORT_TOKENS
 from orchestrator.lazy import RunOperation
 from orchestrator.outside.writing import SUMMARY, SYSTEM, fenced, transcript
 from orchestrator.queries import ExtractQuery, Written

@@ -65,8 +65,8 @@ def _read_at_once(folder: str, session: str | None) -> dict[str, Any] | None:
 
 def _looked_up(file: Path, folder: str, session: str | None) -> dict[str, Any]:
     from orchestrator.answer.delivery import context_of
-    from orchestrator.answer.start_note import LOOKED_AT, READ, STANDING, Standing, told, without_the_new_one
-    from orchestrator.answer.where_it_stands import where_it_stands
+    from orchestrator.answer.digests.start_note import LOOKED_AT, READ, STANDING, Standing, told, without_the_new_one
+    from orchestrator.answer.digests.where_it_stands import where_it_stands
 
     if not file.is_file():
         return told([])
@@ -85,7 +85,7 @@ def _looked_up(file: Path, folder: str, session: str | None) -> dict[str, Any]:
 def _read(folder: str, session: str | None) -> dict[str, Any]:
     import asyncio
 
-    from orchestrator.answer.start_note import told
+    from orchestrator.answer.digests.start_note import told
     from orchestrator.operations.note import latest_of
     from registry.settings import read_settings
     from registry.storage.database import Database

@@ -1,27 +1,29 @@
-"""An extraction's answer: the messages that fit, what is told of the conversation, and what is left. Pure."""
+"""An extraction's answer, of what was read for it: the messages that fit, what is told of the conversation, and what is
+left. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from orchestrator.answer.delivery import delivered
-from orchestrator.answer.extraction import Extraction
-from orchestrator.answer.looking_up import understood
-from orchestrator.answer.other_channels import about
-from orchestrator.answer.passages import Weigh
-from orchestrator.answer.relevance import guess
-from orchestrator.answer.reversals import Said, taken_back
+from orchestrator.answer.delivery import DEFAULT_TOKENS, Turn, Weigh, delivered, fits, tokens_of
+from orchestrator.answer.digests.where_it_stands import where_it_stands
+from orchestrator.answer.finding.looking_up import understood
+from orchestrator.answer.finding.other_channels import about
+from orchestrator.answer.finding.relevance import Judged, guess
+from orchestrator.answer.finding.reversals import Said, taken_back
 from orchestrator.answer.selection import Budget, MessageDict, Selection, select, whole, with_gaps
-from orchestrator.answer.size import DEFAULT_TOKENS, fits, tokens_of
-from orchestrator.answer.where_it_stands import where_it_stands
 from orchestrator.queries import ExtractQuery
 from orchestrator.requests import ExtractRequest
 from registry.domain import format_time, new_id, parse_time, preview_of
+from registry.search.retrieval import SearchResult
+from registry.storage.conversations.channels import ChannelRow
 from registry.storage.paging import cursor_of, encode_cursor
+from registry.storage.safety.sealing import Seal
 from registry.text.ranking.confidence import Confidence
 from registry.text.ranking.matching import matching_tokens
+from registry.text.request.understanding import Understood
 
 SMALL = 0.25
 """A conversation that takes no more of the tokens is given whole."""
@@ -30,12 +32,50 @@ GUESS_TOKENS = 1_200
 GUESS = "A guess: little of what was asked stands in this conversation. Say so, or ask which one is meant (candidates)."
 TOKENS_PER_WORD = 1.5
 """A model's tokens for each of the analyzer's, about."""
-
-
 BESIDE = 0.4
 """So much of an answer may be told beside its messages: where it stands, and what may be meant instead."""
 TEXTS = 1 / 3
 """So much of it is left to the texts of messages, whatever stands around them."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRanking:
+    """Where an earlier extraction's ranking goes on, so that its next page is what it would have been then."""
+
+    result_id: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """What was read of one channel: `ranked` turns best first, and its last turns in order.
+
+    `seqs` are the places of all its messages of the roles asked for. Where nothing was asked by words, `ranked` is
+    empty and `has_older` says whether there is more before `end`.
+    """
+
+    channel: ChannelRow
+    read: Understood
+    ranked: list[list[MessageDict]] = field(default_factory=list)
+    turns: list[Turn] = field(default_factory=list)
+    hits: frozenset[int] = frozenset()
+    end: list[list[MessageDict]] = field(default_factory=list)
+    recent: list[MessageDict] = field(default_factory=list)
+    seqs: Sequence[int] = ()
+    result: SearchResult | None = None
+    verdicts: list[Judged] = field(default_factory=list)
+    confidence: Confidence | None = None
+    candidates: list[dict[str, Any]] = field(default_factory=list)
+    others: list[dict[str, Any]] = field(default_factory=list)
+    taken_back: Mapping[str, str] = field(default_factory=dict)
+    """For the ids of messages those of the later ones that take them back."""
+    relaxed: str = ""
+    """What of the request was given up because nothing was found with it: its words, or its time."""
+    note: str = ""
+    has_older: bool = False
+    seal: Seal | None = None
+    """For the cursor of what is older."""
+    kept: KeptRanking | None = None
 
 
 @dataclass(frozen=True, slots=True)

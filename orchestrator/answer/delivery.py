@@ -1,14 +1,16 @@
-"""What is delivered: messages as the nodes pass them on, how many of them fit, and their shorter forms. Pure."""
+"""What is delivered: messages as the nodes pass them on, how much of them reaches the model behind each client, and
+their shorter forms. Pure."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from orchestrator.answer.size import within
 from registry.domain import CLAIMED, Role, format_time, preview_of
+from registry.text.privacy.visible import shown
 
 if TYPE_CHECKING:
     from registry.storage.conversations.messages import MessageRow
@@ -112,3 +114,148 @@ def _cut(value: Any, deeper: int = 2) -> Any:
 def cut_text(text: str, max_tokens: int | None) -> str:
     """As much of a text as fits, and a mark where it was cut."""
     return text if max_tokens is None else within(text, max_tokens)
+
+
+DEFAULT_TOKENS = 3_000
+"""What `extract` gives unless the caller asks for another size."""
+ROOM: Mapping[str, int] = {"codex": 10_000, "copilot": 18_000, "gemini": 30_000}
+"""By a part of the client's name: how much of a tool's answer reaches its model.
+
+Measured with the real clients: Codex cuts at about 12 000 bytes, Copilot CLI between 18 840 and 27 827, OpenCode at
+50 998, all of which count bytes; Gemini CLI at 40 000 characters, Claude Code at 49 645.
+"""
+OTHERS = 40_000
+ENVELOPE = 600
+"""Characters that stand around a result: the envelope, where it was looked, the mark of quoted material."""
+COUNTS_BYTES = ("codex", "copilot", "opencode")
+
+
+def room_for(client: str | None, setting: int = 0) -> int:
+    """How long a whole answer may be, as `length_for` measures it; a setting above 0 overrides the table."""
+    if setting > 0:
+        return setting
+    name = (client or "").lower()
+    return next((size for known, size in ROOM.items() if known in name), OTHERS)
+
+
+def length_for(client: str | None, text: str) -> int:
+    """How long a text is as the client counts it: in bytes, or in characters."""
+    counts_bytes = any(known in (client or "").lower() for known in COUNTS_BYTES)
+    return len(text.encode()) if counts_bytes else len(text)
+
+
+def fits(client: str | None, setting: int, result: Mapping[str, Any]) -> bool:
+    """Whether a result, written as it goes out, reaches the model behind the client."""
+    text = json.dumps(shown(result), ensure_ascii=False, separators=(",", ":"), default=str)
+    return length_for(client, text) <= room_for(client, setting) - ENVELOPE
+
+
+def tokens_in(text: str) -> int:
+    """An estimate of a text's length in a model's tokens that errs upwards: ASCII 3 characters, others 1."""
+    if text.isascii():
+        return -(-len(text) // 3)
+    ascii_count = sum(map(str.isascii, text))
+    return -(-ascii_count // 3) + (len(text) - ascii_count)
+
+
+def tokens_of(result: Mapping[str, Any]) -> int:
+    """A fair estimate of what an answer takes in a model's tokens, as it goes out: ASCII 4 characters, others 4/3."""
+    text = json.dumps(result, ensure_ascii=False, separators=(",", ":"), default=str)
+    ascii_count = sum(map(str.isascii, text))
+    return ascii_count // 4 + (len(text) - ascii_count) * 3 // 4
+
+
+def within(text: str, max_tokens: int) -> str:
+    """As much of a text's beginning as fits, and a mark where it was cut."""
+    if tokens_in(text) <= max_tokens:
+        return text
+    low, high = 0, len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if tokens_in(text[:middle] + "…") <= max_tokens else (low, middle - 1)
+    return text[:low] + "…"
+
+
+Weigh = Callable[[str], float]
+"""How much of the request a piece of text holds."""
+GAP = "\n[…]\n"
+LONGEST_PIECE = 600
+"""Characters from which on a paragraph is taken apart at its sentences."""
+LONGEST_CODE = 2_400
+"""Characters from which on a block of code is taken apart at its lines."""
+LONGEST_LINE = 800
+"""Tokens from which on what has no end, such as a minified file, is taken apart between its words or wherever."""
+_PARAGRAPHS = re.compile(r"\n\s*\n|\n(?=(?:[-*#>|]|\d+[.)])\s)")
+_SENTENCES = re.compile(r"(?<=[.!?다요])\s+(?=\S)|(?<=[。！？])|\n")
+_FENCE = re.compile(r"(```.*?```)", re.DOTALL)
+
+
+class Shortened(NamedTuple):
+    """A text as it is shown; `full_length` in characters where it is not all there, else 0."""
+
+    text: str
+    full_length: int = 0
+
+
+def shortened(text: str, max_tokens: int, weigh: Weigh) -> Shortened:
+    """The text if it fits, else its beginning, its best passages and its end, in order, with marks between them."""
+    if tokens_in(text) <= max_tokens:
+        return Shortened(text)
+    pieces = _pieces(text)
+    chosen = _chosen(pieces, max_tokens - tokens_in(GAP), weigh)
+    if not chosen:
+        return Shortened(within(text, max_tokens), len(text))
+    return Shortened(_joined(pieces, chosen), len(text))
+
+
+def _pieces(text: str) -> list[str]:
+    """Blocks of code whole, else paragraphs and list items; what is still long, sentence by sentence."""
+    pieces: list[str] = []
+    for block in _FENCE.split(text):
+        if block.startswith("```"):
+            pieces += [block] if len(block) <= LONGEST_CODE else block.split("\n")
+            continue
+        for paragraph in _PARAGRAPHS.split(block):
+            if len(paragraph) > LONGEST_PIECE:
+                pieces += _SENTENCES.split(paragraph)
+            else:
+                pieces.append(paragraph)
+    return [part for piece in pieces if piece.strip() for part in _parts_of(piece.strip("\n"))]
+
+
+def _parts_of(piece: str) -> Iterator[str]:
+    if tokens_in(piece) <= LONGEST_LINE:
+        yield piece
+        return
+    at = 0
+    while at < len(piece):
+        end = at + LONGEST_PIECE
+        space = piece.rfind(" ", at, end) + 1 if end < len(piece) else 0
+        end = space if space > at else end
+        yield piece[at:end]
+        at = end
+
+
+def _chosen(pieces: Sequence[str], max_tokens: int, weigh: Weigh) -> list[int]:
+    """The first piece says what the text is; then the best for their length; then what stands around these."""
+    weights = [weigh(piece) for piece in pieces]
+    ranked = sorted(range(len(pieces)), key=lambda at: (-weights[at], at))
+    best = [at for at in ranked if weights[at] > 0]
+    around = [at + step for at in best for step in (1, -1) if 0 <= at + step < len(pieces)]
+    chosen: set[int] = set()
+    left = max_tokens
+    for at in dict.fromkeys([*best[:1], 0, *best[1:], *around, len(pieces) - 1, *range(len(pieces))]):
+        cost = tokens_in(pieces[at]) + 2
+        if cost <= left:
+            chosen.add(at)
+            left -= cost
+    return sorted(chosen)
+
+
+def _joined(pieces: Sequence[str], chosen: Sequence[int]) -> str:
+    text = "" if chosen[0] == 0 else GAP.lstrip("\n")
+    for before, at in zip([None, *chosen], chosen, strict=False):
+        if before is not None:
+            text += "\n" if at == before + 1 else GAP
+        text += pieces[at]
+    return text if chosen[-1] == len(pieces) - 1 else text + GAP.rstrip("\n")

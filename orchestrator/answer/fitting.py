@@ -6,8 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from orchestrator.answer.passages import shortened
-from orchestrator.answer.size import room_for, tokens_in
+from orchestrator.answer.delivery import room_for, shortened, tokens_in
 
 OURS = 0.85
 """So much of what a client lets through is ours: the envelope takes some, and marks and line ends are escaped."""

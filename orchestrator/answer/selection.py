@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.answer.passages import Weigh, shortened
-from orchestrator.answer.size import tokens_in
+from orchestrator.answer.delivery import Weigh, shortened, tokens_in
 
 MessageDict = dict[str, Any]
 Turn = Sequence[MessageDict]

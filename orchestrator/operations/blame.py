@@ -8,8 +8,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from orchestrator.answer.came_about import AFTER, BEFORE, LEAST, Change, Evidence, evidence_of, telling, weigh_lines
 from orchestrator.answer.delivery import message_dict
+from orchestrator.answer.finding.came_about import (
+    AFTER,
+    BEFORE,
+    LEAST,
+    Change,
+    Evidence,
+    evidence_of,
+    telling,
+    weigh_lines,
+)
 from orchestrator.git_history import (
     Commit,
     commit,

@@ -8,7 +8,7 @@ from datetime import datetime, time, timedelta, timezone
 from typing import Any
 
 from orchestrator.answer.delivery import MessageDict, message_dict
-from orchestrator.answer.summary import WRITER, language_of, points_of
+from orchestrator.answer.digests.summary import WRITER, language_of, points_of
 from orchestrator.outside.writing import BRIEFING as TASK
 from orchestrator.outside.writing import transcript
 from orchestrator.requests import BriefingRequest

@@ -6,14 +6,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from orchestrator.answer.delivery import CONTEXT, MessageDict, complete, delivered, length_of, message_dict
+from orchestrator.answer.delivery import (
+    CONTEXT,
+    MessageDict,
+    complete,
+    delivered,
+    fits,
+    length_of,
+    message_dict,
+    tokens_in,
+)
+from orchestrator.answer.digests.suggestions import add_suggestions
+from orchestrator.answer.digests.summaries import LISTED, add_summaries
+from orchestrator.answer.finding.looking_up import ask, find, understood
+from orchestrator.answer.finding.related import related_sessions
+from orchestrator.answer.finding.relevance import best_channels, explanation, judge
 from orchestrator.answer.fitting import page_within, piece_of, tokens_for
-from orchestrator.answer.looking_up import ask, find, understood
-from orchestrator.answer.related import related_sessions
-from orchestrator.answer.relevance import best_channels, explanation, judge
-from orchestrator.answer.size import fits, tokens_in
-from orchestrator.answer.suggestions import add_suggestions
-from orchestrator.answer.summaries import LISTED, add_summaries
 from orchestrator.moved_folders import moved_from
 from orchestrator.operations.search import pagination, within_client
 from orchestrator.queries import FetchQuery, ListQuery

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from orchestrator.answer.summaries import add_summaries
+from orchestrator.answer.digests.summaries import add_summaries
 from orchestrator.queries import TagQuery
 from orchestrator.requests import DeleteRequest, RestoreRequest, TagRequest
 from orchestrator.state import Run, State, Steps

@@ -12,8 +12,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from orchestrator.answer.carried import take_along
 from orchestrator.answer.delivery import MessageDict, message_dict
+from orchestrator.answer.digests.carried import take_along
 from orchestrator.operations.history import EVERYTHING
 from orchestrator.queries import ResumeQuery
 from orchestrator.requests import ResumeRequest

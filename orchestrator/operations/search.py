@@ -7,14 +7,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from orchestrator.answer.delivery import delivered, message_dict
+from orchestrator.answer.delivery import delivered, fits, message_dict
+from orchestrator.answer.digests.summaries import FOUND, add_summaries
+from orchestrator.answer.finding.looking_up import Lookup, ask, find, local_time, understood, without_the_asking_chat
+from orchestrator.answer.finding.other_channels import most_likely_first
+from orchestrator.answer.finding.other_times import About, nearest_about
+from orchestrator.answer.finding.relevance import (
+    Judged,
+    best_channels,
+    confidence_in,
+    explanation,
+    guess,
+    judge,
+    outcome,
+)
 from orchestrator.answer.fitting import as_many_as_fit, fitted, tokens_for
-from orchestrator.answer.looking_up import ask, find, local_time, understood, without_the_asking_chat
-from orchestrator.answer.other_channels import most_likely_first
-from orchestrator.answer.other_times import About, at_any_time, nearest_about
-from orchestrator.answer.relevance import Judged, best_channels, confidence_in, explanation, guess, judge, outcome
-from orchestrator.answer.size import fits
-from orchestrator.answer.summaries import FOUND, add_summaries
 from orchestrator.queries import SearchQuery, SessionsQuery
 from orchestrator.requests import SearchRequest, SessionsRequest
 from orchestrator.state import Run, Steps
@@ -183,31 +190,29 @@ def find_sessions(tx: ReadTransaction, run: Run, request: SessionsRequest) -> Se
     )
     read, scope = ask(tx, query.text, query.utc_offset_minutes, given)
     scope = without_the_asking_chat(tx, run, request.source, query.text, scope)
-    result = find(tx, run, read, scope, query.also)
-    data = SessionsFound(Found(read, result, judge(result), _least(run, query)))
+    asked = Lookup(tx, run, query, read, scope)
+    data = _found(asked)
     if read.goes_on and read.search.when_words and read.has_words and not _is_sure(data.found):
-        anywhen = _at_any_time(tx, run, query, read, scope)
+        anywhen = _found(asked.at_any_time(), relaxed="time")
         if _is_sure(anywhen.found) or (anywhen.found.kept and not data.found.kept):
+            run.recorder.explain(**explanation(anywhen.found.result), understood=_understood(anywhen))
             return anywhen
     has_named = bool(read.search.when_words or read.sources)
-    is_about_something = _is_about_something(read, result)
+    is_about_something = _is_about_something(read, data.found.result)
     if not is_about_something or (has_named and not data.found.kept):
         latest, total = latest_sessions(tx, scope, query.limit, query.offset)
         relaxed = "words" if is_about_something else ""
         data = replace(data, relaxed=relaxed, latest=dict(latest), latest_total=total)
         if relaxed and read.search.when_words:
-            data = replace(data, about=nearest_about(tx, run, query, read, scope))
-    run.recorder.explain(**explanation(result), understood=_understood(data))
+            data = replace(data, about=nearest_about(asked))
+    run.recorder.explain(**explanation(data.found.result), understood=_understood(data))
     return data
 
 
-def _at_any_time(tx: ReadTransaction, run: Run, query: SessionsQuery, read: Understood, scope: Scope) -> SessionsFound:
-    """Who wants to go on may name a time in passing: here it is given up, as `extract` does."""
-    read, scope = at_any_time(read, scope, query.from_, query.to)
-    result = find(tx, run, read, scope, query.also)
-    data = SessionsFound(Found(read, result, judge(result), _least(run, query)), relaxed="time")
-    run.recorder.explain(**explanation(result), understood=_understood(data))
-    return data
+def _found(asked: Lookup[SessionsQuery], relaxed: str = "") -> SessionsFound:
+    """What is asked for, looked up; `relaxed`: what of it was given up before."""
+    result = asked.find()
+    return SessionsFound(Found(asked.said, result, judge(result), _least(asked.run, asked.query)), relaxed)
 
 
 def _is_sure(found: Found) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from orchestrator.answer.size import within
+from orchestrator.answer.delivery import within
 from orchestrator.outside.writing import NOTES, SYSTEM, Unavailable, fenced, pieces
 from registry.tracing import span
 

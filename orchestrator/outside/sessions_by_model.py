@@ -12,8 +12,8 @@ from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 
 from orchestrator.answer.delivery import message_dict
-from orchestrator.answer.summaries import BEGINNING, END, TOKENS, as_said, make_summary
-from orchestrator.answer.summary import WRITER
+from orchestrator.answer.digests.summaries import BEGINNING, END, TOKENS, as_said, make_summary
+from orchestrator.answer.digests.summary import WRITER
 from orchestrator.outside.writing import SUMMARY, ModelWriter, Unavailable, transcript
 from registry.domain import now
 from registry.registry import Registry

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Protocol
 
-from orchestrator.answer.size import tokens_in, within
+from orchestrator.answer.delivery import tokens_in, within
 
 if TYPE_CHECKING:
     from orchestrator.recording.recorder import Recorder

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.answer.size import DEFAULT_TOKENS, tokens_in, tokens_of
+from orchestrator.answer.delivery import DEFAULT_TOKENS, tokens_in, tokens_of
 from orchestrator.service import Orchestrator
 
 pytestmark = pytest.mark.anyio

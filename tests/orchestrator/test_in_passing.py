@@ -37,7 +37,7 @@ async def first_found(orchestrator: Orchestrator, text: str) -> str:
 async def test_of_conversations_that_hold_as_much_the_one_of_the_date_comes_first(
     orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    monkeypatch.setattr("orchestrator.answer.looking_up.now", lambda: NOW)
+    monkeypatch.setattr("orchestrator.answer.finding.looking_up.now", lambda: NOW)
     long = "I want one at home for photos and backups with four bays, quiet, and not too dear: a NAS, which one?"
     await log(orchestrator, "bought", "2026-10-01", long, "Take the one with the slow fan and sixteen gigabytes.")
     await log(orchestrator, "used", "2026-11-14", "the NAS?", "NAS.")
@@ -84,7 +84,7 @@ async def test_a_step_back_elsewhere_is_told_and_what_carries_a_decision_out_is_
 async def test_who_goes_on_may_name_a_time_in_passing_at_every_door(
     orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.answer.looking_up.now", lambda: NOW)
+    monkeypatch.setattr("orchestrator.answer.finding.looking_up.now", lambda: NOW)
     await log(orchestrator, "meant", "2026-10-02", "The reconcile script throws serialization failures", "Retry it.")
     await log(orchestrator, "then", "2026-11-21", "Which tea is good?", "Green.")
     assert await first_found(orchestrator, "continue the reconcile script, it failed again yesterday") == "meant"
@@ -106,7 +106,7 @@ async def test_a_folder_that_has_only_guesses_says_that_another_has_more(orchest
 async def test_where_nothing_was_said_on_either_monday_the_latest_is_told(
     orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.answer.looking_up.now", lambda: NOW)
+    monkeypatch.setattr("orchestrator.answer.finding.looking_up.now", lambda: NOW)
     await log(orchestrator, "old", "2026-10-01", "the NAS?", "NAS.")
     answer = await orchestrator.run({"operation": "extract", "query": {"text": "last Monday"}})
     assert "nothing from 2026-11-16" in answer["error"]["details"]

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from orchestrator.answer.size import tokens_in
+from orchestrator.answer.delivery import tokens_in
 from orchestrator.outside.language_model import LanguageModel
 from orchestrator.outside.sessions_by_model import sum_up_one
 from orchestrator.outside.writing import MOST_PIECES, SYSTEM, ModelWriter, Unavailable

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from orchestrator.answer.relevance import Judged, judge
+from orchestrator.answer.finding.relevance import Judged, judge
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
 from registry.search.retrieval import SearchResult
@@ -90,7 +90,7 @@ async def test_what_was_found_is_judged_once(
         judged.append(found)
         return judge(found)
 
-    for module in ("answer.relevance", "operations.extract", "operations.search"):
+    for module in ("answer.finding.relevance", "answer.finding.choosing", "operations.extract", "operations.search"):
         monkeypatch.setattr(f"orchestrator.{module}.judge", noted)
     assert (await orchestrator.run({"operation": operation, "query": {"text": "memoize fibonacci"}}))["success"]
     assert len(judged) == 1

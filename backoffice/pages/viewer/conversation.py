@@ -24,8 +24,8 @@ from backoffice.pages.viewer.messages import LONGEST_AT_ALL, shown
 from backoffice.pages.viewer.snippets import snippet
 from backoffice.pages.zone import as_local
 from backoffice.queries import Start, Word
-from orchestrator.answer.related import related_sessions
-from orchestrator.answer.suggestions import add_suggestions
+from orchestrator.answer.digests.suggestions import add_suggestions
+from orchestrator.answer.finding.related import related_sessions
 from registry.domain import format_time, preview_of
 from registry.errors import ErrorCode, NotFound
 from registry.registry import Registry

@@ -12,7 +12,7 @@ import pytest
 
 from cli.incoming import hook
 from cli.incoming.hook import answer, is_start
-from orchestrator.answer.size import tokens_in
+from orchestrator.answer.delivery import tokens_in
 from registry.domain import format_time, now
 from tests.cli.conftest import Ctxr
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.answer.size import tokens_in
-from orchestrator.answer.summary import digest_of, points_of, summary_of
+from orchestrator.answer.delivery import tokens_in
+from orchestrator.answer.digests.summary import digest_of, points_of, summary_of
 
 ENGLISH = [
     ("user", "How should we store sessions for the shop? We expect ten servers."),

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from orchestrator.answer.looking_up import find, local_time
-from orchestrator.answer.other_channels import CLOSE, candidate
-from orchestrator.answer.relevance import best_channels, judge
-from orchestrator.queries import ExtractQuery, SessionsQuery
-from orchestrator.state import Run
+from orchestrator.answer.finding.looking_up import Lookup, Query, local_time
+from orchestrator.answer.finding.other_channels import CLOSE, candidate
+from orchestrator.answer.finding.relevance import best_channels, judge
 from registry.domain import preview_of
 from registry.errors import NotFound
 from registry.search.retrieval import SearchResult
@@ -19,9 +16,7 @@ from registry.search.scope import Scope
 from registry.search.sessions import nearest_times
 from registry.storage.conversations.channels import ChannelRow, channels_by_number
 from registry.storage.conversations.messages import MessageRow, by_numbers
-from registry.storage.database import ReadTransaction
 from registry.text.ranking.snippets import snippet
-from registry.text.request.understanding import Understood
 
 HELD = 0.3
 """So much of the request must a conversation hold to be named as the one of another time."""
@@ -45,21 +40,12 @@ class About(NamedTuple):
         return f"{self.at.astimezone(zone):%Y-%m-%d %H:%M}, {named}"
 
 
-def at_any_time(
-    said: Understood, scope: Scope, from_: datetime | None, to: datetime | None
-) -> tuple[Understood, Scope]:
-    """The request and its scope without the time in its words; what was given beside them holds."""
-    return replace(said, search=said.search.at_any_time()), replace(scope, from_=from_, to=to)
-
-
-def nearest_about(
-    tx: ReadTransaction, run: Run, query: ExtractQuery | SessionsQuery, said: Understood, scope: Scope
-) -> About | None:
+def nearest_about(asked: Lookup[Query]) -> About | None:
     """Of the conversations of other times that hold the words of a request best, the one nearest to its time."""
-    read, wide = at_any_time(said, scope, query.from_, query.to)
-    if not read.has_words:
+    anywhen = asked.at_any_time()
+    if not anywhen.said.has_words:
         return None
-    found = find(tx, run, read, wide, query.also)
+    tx, found = asked.tx, anywhen.find()
     verdicts = [one for one in judge(found) if one.reason is None and one.coverage > 0]
     scores = best_channels(found, verdicts)
     close = [
@@ -70,7 +56,7 @@ def nearest_about(
     best = {one.ranked.candidate.channel_id: one.ranked.candidate.number for one in reversed(verdicts)}
     lines = {row.channel_number: row for row in by_numbers(tx, [best[number] for number in close if number in best])}
     abouts = [_about(row, lines.get(row.number), found) for row in channels_by_number(tx, close).values()]
-    return min(abouts, key=lambda one: (_apart(one.at, scope), one.channel.number), default=None)
+    return min(abouts, key=lambda one: (_apart(one.at, asked.scope), one.channel.number), default=None)
 
 
 def _about(row: ChannelRow, message: MessageRow | None, found: SearchResult) -> About:
@@ -111,15 +97,15 @@ def nothing_found(text: str | None) -> NotFound:
     return NotFound("No matching conversations found", f"No conversations found {about}")
 
 
-def nothing_then(tx: ReadTransaction, run: Run, query: ExtractQuery, said: Understood, scope: Scope) -> NotFound:
+def nothing_then(asked: Lookup[Query]) -> NotFound:
     """Nothing in the time or place that was named: what is nearest, and when it was spoken of."""
-    offset = query.utc_offset_minutes
+    text, offset = asked.query.text, asked.query.utc_offset_minutes
     zone = local_time(offset).tzinfo
-    near = ", ".join(f"{moment.astimezone(zone):%Y-%m-%d %H:%M}" for moment in nearest_times(tx, scope))
-    when = spoken_span(scope, offset)
-    about = nearest_about(tx, run, query, said, scope) if said.search.when_words else None
+    near = ", ".join(f"{moment.astimezone(zone):%Y-%m-%d %H:%M}" for moment in nearest_times(asked.tx, asked.scope))
+    when = spoken_span(asked.scope, offset)
+    about = nearest_about(asked) if asked.said.search.when_words else None
     spoken = [
-        f"No conversations found for query: '{query.text}'" if query.text else "No conversations found",
+        f"No conversations found for query: '{text}'" if text else "No conversations found",
         f"nothing from {when}" if when else "",
         f"nearest: {near}" if near else "",
         f"about it: {about.spoken(offset)}" if about else "",

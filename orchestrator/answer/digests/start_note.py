@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from orchestrator.answer.size import tokens_in, within
+from orchestrator.answer.delivery import tokens_in, within
 from registry.domain import preview_of
 
 STANDING = 2

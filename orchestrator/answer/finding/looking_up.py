@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from orchestrator.calls import UNKNOWN
+from orchestrator.queries import ExtractQuery, SessionsQuery
 from orchestrator.state import Run
 from registry.domain import format_time, now
 from registry.search.retrieval import SearchResult, find_messages
@@ -58,6 +59,29 @@ def find(tx: ReadTransaction, run: Run, read: Understood, scope: Scope, also: Se
     from registry.search.meaning import with_meaning  # numpy, which is there only for who asked for meaning
 
     return with_meaning(tx, found, read.search, scope, run.meant.model, run.meant.vector, read.dates)
+
+
+Query = TypeVar("Query", ExtractQuery, SessionsQuery)
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup(Generic[Query]):
+    """What is asked, as it is understood; where it is looked for; and what it is read from."""
+
+    tx: ReadTransaction
+    run: Run
+    query: Query
+    said: Understood
+    scope: Scope
+
+    def find(self) -> SearchResult:
+        """The messages and channels that have to do with it."""
+        return find(self.tx, self.run, self.said, self.scope, self.query.also)
+
+    def at_any_time(self) -> Lookup[Query]:
+        """The same without the time in its words; what was given beside them holds."""
+        said = replace(self.said, search=self.said.search.at_any_time())
+        return replace(self, said=said, scope=replace(self.scope, from_=self.query.from_, to=self.query.to))
 
 
 def understood(read: Understood, result: SearchResult | None, *, relaxed: str = "") -> dict[str, Any]:

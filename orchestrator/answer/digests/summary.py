@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from orchestrator.answer import cues
-from orchestrator.answer.size import tokens_in, within
+from orchestrator.answer.delivery import tokens_in, within
+from orchestrator.answer.digests import cues
 from orchestrator.requests import ExtractRequest
 from registry.domain import preview_of
 from registry.text.request.request_words import is_request_word

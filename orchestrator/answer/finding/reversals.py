@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from heapq import nlargest
 from typing import NamedTuple
 
-from orchestrator.answer.relevance import Judged
+from orchestrator.answer.finding.relevance import Judged
 from registry.search.retrieval import SearchResult, Wording
 from registry.storage.conversations.messages import MessageRow, by_numbers
 from registry.storage.database import ReadTransaction

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from orchestrator.answer.summary import sentences_in
+from orchestrator.answer.digests.summary import sentences_in
 from orchestrator.nicknames import suggest_nickname
 from orchestrator.topics import suggest_tags
 from registry.domain import preview_of

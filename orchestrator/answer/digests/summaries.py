@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from orchestrator.answer.size import within
-from orchestrator.answer.summary import WRITER, summary_of
+from orchestrator.answer.delivery import within
+from orchestrator.answer.digests.summary import WRITER, summary_of
 from orchestrator.state import Run
 from registry.domain import preview_of
 from registry.storage.conversations.channels import (
@@ -89,6 +89,6 @@ def _noted(messages: Sequence[MessageRow]) -> str:
 
 
 def as_said(message: MessageRow) -> Mapping[str, Any]:
-    """A message as `orchestrator.answer.summary` reads it; what nobody typed is no part of the talk."""
+    """A message as `orchestrator.answer.digests.summary` reads it; what nobody typed is no part of the talk."""
     role = "system" if message.payload.get("injected") else message.role
     return {"role": role, "text": message.text[:_LONGEST], "tool": message.payload.get("tool")}

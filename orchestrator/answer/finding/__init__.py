@@ -1,0 +1,1 @@
+"""Which conversations and messages a request means, and how sure that is."""

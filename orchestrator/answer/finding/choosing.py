@@ -1,0 +1,201 @@
+"""Of all conversations the one that is meant, and how sure that is; what is tried in turns, where a request may be read
+in two ways: a name or a time in passing may narrow what is meant, or be a word like any other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from orchestrator.answer.composing import Extraction
+from orchestrator.answer.finding.looking_up import Lookup
+from orchestrator.answer.finding.other_channels import most_likely_first
+from orchestrator.answer.finding.other_times import nothing_found, nothing_then, spoken_span
+from orchestrator.answer.finding.relevance import Judged, best_channels, confidence_in, guessed, held_to, judge
+from orchestrator.queries import ExtractQuery
+from registry.errors import NotFound
+from registry.search.candidates import CANDIDATES
+from registry.search.retrieval import SearchResult
+from registry.search.scope import narrow
+from registry.search.sessions import latest_sessions
+from registry.storage.conversations.channels import ChannelRow, channels_by_number, recent_channels
+from registry.text.ranking.confidence import Confidence
+from registry.text.request.syntax import Search
+from registry.text.times.spans import Span
+
+OTHER_CHANNELS = 5
+"""How many further channels are offered where one had to be chosen."""
+GUESSED = 5
+"""Where nothing speaks for itself, so many of the best messages are given as a guess."""
+SOME = 0.45
+"""What holds less of a request holds words that are said of anything."""
+
+Scored = tuple[ChannelRow, float]
+
+
+class Choice(NamedTuple):
+    """What was found, and the conversation that is meant: the first of the `candidates` where none was named.
+
+    `is_guess`: only parts of words, or meaning, speak for it.
+    """
+
+    found: SearchResult
+    verdicts: Sequence[Judged]
+    channel: ChannelRow
+    candidates: Sequence[Scored] = ()
+    is_guess: bool = False
+
+    @property
+    def inside(self) -> list[Judged]:
+        """The verdicts on the messages of this conversation."""
+        return [one for one in self.verdicts if one.ranked.candidate.channel_id == self.channel.number]
+
+
+def chosen(
+    asked: Lookup[ExtractQuery], found: SearchResult, verdicts: Sequence[Judged], folder: str | None
+) -> Choice | None:
+    """The conversation that is meant; None where nothing speaks for any. `folder`: where this is asked."""
+    candidates = _best(asked, found, verdicts, folder)
+    is_guess = not candidates and (may_guess(asked) or bool(found.similar and not asked.said.search.when_words))
+    if is_guess:
+        verdicts = guessed(found, verdicts)
+        candidates = _best(asked, found, verdicts, folder)
+    if not candidates:
+        return None
+    if is_guess and asked.said.is_narrowed:
+        candidates += _further(candidates, latest(asked, relaxed="words"))
+    row = candidates[0][0]
+    if any(len(wording.candidates) >= CANDIDATES for wording in found.wordings):
+        found = replace(asked, scope=replace(asked.scope, channel_number=row.number)).find()
+        verdicts = held_to(found, judge(found), asked.query.least_coverage)
+    return Choice(found, verdicts, row, candidates, is_guess)
+
+
+def may_guess(asked: Lookup[ExtractQuery]) -> bool:
+    """Whether what does not speak for itself may be given."""
+    return not asked.said.is_narrowed and asked.query.least_coverage is None
+
+
+def kept_of(asked: Lookup[ExtractQuery], choice: Choice) -> list[Judged]:
+    """The messages of the conversation that answer, best first; as a guess those that hold parts of words, or are near
+    in meaning, where none speaks for itself."""
+    kept = [one for one in choice.inside if one.reason is None]
+    if kept or not may_guess(asked):
+        return kept
+    near = choice.found.similar.plausible if choice.found.similar else frozenset()
+    return [one for one in choice.inside if one.coverage > 0 or one.ranked.candidate.number in near][:GUESSED]
+
+
+def sure_of(asked: Lookup[ExtractQuery], choice: Choice) -> Confidence:
+    """How sure it is that the conversation that was chosen or named answers. That it is of the time or place that was
+    named speaks for one that was chosen where it holds some of the rest, too."""
+    number = choice.channel.number
+    holds_some = not choice.candidates or any(one.covered >= SOME for one in choice.found.evidence(number))
+    return confidence_in(
+        choice.found,
+        number,
+        [score for _, score in choice.candidates],
+        is_narrowed=asked.said.is_narrowed and not choice.is_guess and holds_some,
+        goes_on=asked.said.goes_on,
+    )
+
+
+def latest(asked: Lookup[ExtractQuery], *, relaxed: str) -> list[ChannelRow]:
+    """The channels of the time and place that are meant, the latest first; there is one at least."""
+    tx, search, scope = asked.tx, asked.said.search, asked.scope
+    is_narrowed = search.when_words or asked.said.sources or search.project or scope.from_ or scope.to
+    if not is_narrowed:
+        if relaxed:
+            raise nothing_found(asked.query.text)
+        rows = recent_channels(tx, OTHER_CHANNELS + 1)
+    else:
+        active, _ = latest_sessions(tx, scope, OTHER_CHANNELS + 1, 0)
+        known = channels_by_number(tx, [number for number, _ in active])
+        rows = [known[number] for number, _ in active if number in known]
+        if not rows:
+            raise nothing_then(asked)
+    if not rows:
+        raise nothing_found(asked.query.text)
+    return rows
+
+
+def _further(candidates: Sequence[Scored], rows: Sequence[ChannelRow]) -> list[Scored]:
+    """Any of a place that was named may be meant where only meaning speaks for one."""
+    known = {row.number for row, _ in candidates}
+    return [(row, 0.0) for row in rows if row.number not in known][: OTHER_CHANNELS + 1 - len(candidates)]
+
+
+def _best(
+    asked: Lookup[ExtractQuery], found: SearchResult, verdicts: Sequence[Judged], folder: str | None
+) -> list[Scored]:
+    """The channels that fit the request, best first, with their scores."""
+    tx, said = asked.tx, asked.said
+    scores = best_channels(found, verdicts)[: OTHER_CHANNELS + 1]
+    scores = most_likely_first(tx, scores, found, said, None if said.in_other_project else folder)
+    known = channels_by_number(tx, [number for number, _ in scores])
+    best = [(known[number], score) for number, score in scores if number in known]
+    asked.run.recorder.explain(channels=[{"channel": row.name, "score": round(score, 3)} for row, score in best])
+    return best
+
+
+Look = Callable[[Lookup[ExtractQuery]], Extraction]
+"""Reads one channel for what is asked; NotFound where nothing is there."""
+
+
+def then_or_a_week_before(look: Look, asked: Lookup[ExtractQuery], before: Span) -> Extraction:
+    """Who says "last Tuesday" on a Thursday may mean the one of last week: where nothing was said on the latest."""
+    try:
+        return look(asked)
+    except NotFound:
+        said = replace(asked.said, search=replace(asked.said.search, when=before), week_before=None)
+        scope = narrow(replace(asked.scope, from_=asked.query.from_, to=asked.query.to), said.search)
+        found = _found(look, replace(asked, said=said, scope=scope))
+        if found is None:
+            raise
+        return found
+
+
+def there_or_anywhere(look: Look, asked: Lookup[ExtractQuery], passing: Search) -> Extraction:
+    """A project's or a client's name among the words may say where, or be a word like others: where, if the rest is
+    sure there, or neither is."""
+    said = replace(asked.said, search=replace(passing, project=None, source=None))
+    inside = _found(look, replace(asked, said=said, scope=narrow(asked.scope, passing)))
+    inside = replace(inside, read=asked.said) if inside else None
+    if inside and _is_sure(inside):
+        return inside
+    anywhere = _found(look, asked)
+    found = inside if inside and not (anywhere and _is_sure(anywhere)) else anywhere
+    if not found:
+        raise nothing_found(asked.query.text)
+    return found
+
+
+def then_or_at_any_time(look: Look, asked: Lookup[ExtractQuery], *, is_named: bool) -> Extraction:
+    """Who wants to go on may name a time in passing: it is given up where nothing of it was said then, and it is sure
+    what is meant without it. `is_named`: the channel was."""
+    then = _found(look, asked)
+    if then and not then.relaxed and (is_named or _is_sure(then)):
+        return then
+    anywhen = _found(look, asked.at_any_time())
+    if anywhen and (is_named or not then or then.relaxed or _is_sure(anywhen)):
+        span = spoken_span(asked.scope, asked.query.utc_offset_minutes)
+        note = f"Nothing of it is from {span}, so that time was given up."
+        return replace(anywhen, relaxed=" and ".join(filter(None, ["time", anywhen.relaxed])), note=note)
+    if not then:
+        raise nothing_then(asked)
+    return then
+
+
+def _found(look: Look, asked: Lookup[ExtractQuery]) -> Extraction | None:
+    try:
+        return look(asked)
+    except NotFound:
+        return None
+
+
+def _is_sure(data: Extraction) -> bool:
+    """Whether it is no guess, also without what narrowed it."""
+    if data.result is None:
+        return False
+    scores = [one.score for one in data.result.channels]
+    return confidence_in(data.result, data.channel.number, scores) is not Confidence.LOW
