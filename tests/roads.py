@@ -263,6 +263,9 @@ COMMON = (
     "backoffice/",
     "cli/",
     "orchestrator/recording/",
+    "orchestrator/semantic/models.py",
+    "orchestrator/semantic/bundled.py",
+    "orchestrator/semantic/local.py",
     "orchestrator/service.py",
     "orchestrator/graph.py",
     "orchestrator/nodes.py",
@@ -275,7 +278,7 @@ COMMON = (
     "registry/registry.py",
     "registry/private_files.py",
 )
-"""The door, and what every operation goes through."""
+"""The door, what every operation goes through, and what is put together before any runs: of a model, which one."""
 PURE_OR_SQL = ("registry/text/", "registry/storage/", "sources/")
 """These know of no operation: text, tables, a client's format."""
 

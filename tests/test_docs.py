@@ -54,8 +54,8 @@ LONGEST_ROADS = {
     "conversation_log": (42, 9),
     "extract": (64, 17),
     "search_sessions": (59, 13),
-    "sync": (62, 20),
-    "hook": (55, 18),
+    "sync": (62, 17),
+    "hook": (55, 15),
     "a page": (30, 0),
     "a page with words": (68, 14),
 }
