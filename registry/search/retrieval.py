@@ -102,7 +102,7 @@ class SearchResult:
     """What a search found: messages and channels, best first, and the wordings by which they were.
 
     `is_strict`: something must stand in each message, or must not. `similar` is what an embedding model adds, where
-    one is asked. `lengths` are the channels' tokens.
+    one is asked. `lengths` are the channels' tokens; `dated` the messages said on a date that the request names.
     """
 
     wordings: Sequence[Wording]
@@ -115,6 +115,7 @@ class SearchResult:
     similar: SimilarMessages | None = None
     lengths: Mapping[int, int] = field(default_factory=dict)
     sittings: Sittings | None = None
+    dated: frozenset[int] = frozenset()
 
     @property
     def query(self) -> ParsedQuery:
@@ -269,7 +270,9 @@ def ranked_by(
         known.update(wording.candidates)
     own = dict(own)
     if not found.is_strict:
-        known = _dated(tx, own, scope, dates) | known
+        dated = _dated(tx, own, scope, dates)
+        found = replace(found, dated=frozenset(dated))
+        known = dated | known
     known.update((one.number, one) for one in messages_numbered(tx, [number for number in own if number not in known]))
     if not found.is_strict:
         best = sorted(own, key=lambda number: (-own[number], -number))[:SPREADING]

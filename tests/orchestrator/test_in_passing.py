@@ -44,6 +44,22 @@ async def test_of_conversations_that_hold_as_much_the_one_of_the_date_comes_firs
     assert await first_found(orchestrator, text) == "bought"
 
 
+async def test_what_was_said_on_a_date_in_a_question_is_given_though_it_holds_none_of_its_words(
+    orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestrator.answer.finding.looking_up.now", lambda: NOW)
+    filling = "We spoke at length of buses and bridges, and of the rain on them. " * 4
+    for day in ("2026-10-10", "2026-10-12", "2026-10-16", "2026-10-20"):
+        await log(
+            orchestrator, "diary", day, f"Maria is well. {day}", *[f"{filling} {day} {place}" for place in range(7)]
+        )
+    then = ["The kiln burst.", "A pity.", "Then lentil soup.", "Good.", "With four others.", "Nice."]
+    await log(orchestrator, "diary", "2026-10-14", *then)
+    query = {"text": "What did Maria do on 14 October?", "limit": 30}
+    answer = await orchestrator.run({"operation": "extract", "channel": "diary", "query": query})
+    assert set(then) <= {message["text"] for message in answer["messages"]}
+
+
 async def test_a_chat_that_only_asked_for_another_does_not_come_before_it(orchestrator: Orchestrator) -> None:
     long = "Few people open the text messages that we send about their appointments; let us use alimtalk, which costs"
     await log(orchestrator, "meant", "2026-09-15", f"{long} a little more?", "Solapi sends it, and falls back to SMS.")

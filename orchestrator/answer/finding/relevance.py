@@ -70,7 +70,12 @@ def judge(found: SearchResult) -> list[Judged]:
     for one in found.ranked:
         number, channel_id, seq, *_ = one.candidate
         covered, best = _most_covered(found.wordings, number, share)
-        is_beside = number in matched or (channel_id, seq - 1) in holding or (channel_id, seq + 1) in holding
+        is_beside = (
+            number in matched
+            or number in found.dated
+            or (channel_id, seq - 1) in holding
+            or (channel_id, seq + 1) in holding
+        )
         reason = None if is_beside else REASONS["parts" if covered > 0 else "beside"]
         verdicts.append(Judged(one, covered, best, reason, similarities.get(number)))
     return verdicts
