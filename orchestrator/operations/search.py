@@ -40,6 +40,7 @@ from registry.text.ranking.matching import matched_words
 from registry.text.ranking.snippets import snippet
 from registry.text.ranking.term_weights import coverage
 from registry.text.request.query import ParsedQuery
+from registry.text.request.syntax import Search
 from registry.text.request.understanding import Understood, understand
 
 MATCHES = 3
@@ -172,6 +173,11 @@ class SessionsFound:
     latest: Mapping[int, int] = field(default_factory=dict)
     latest_total: int = 0
 
+    @property
+    def holds_any(self) -> bool:
+        """Whether there is a session to show."""
+        return bool(self.found.kept or self.latest_total)
+
 
 def find_sessions(tx: ReadTransaction, run: Run, request: SessionsRequest) -> SessionsFound:
     """Read the search, look it up. A time that was named holds: words are given up before it is."""
@@ -191,6 +197,28 @@ def find_sessions(tx: ReadTransaction, run: Run, request: SessionsRequest) -> Se
     read, scope = ask(tx, query.text, query.utc_offset_minutes, given)
     scope = without_the_asking_chat(tx, run, request.source, query.text, scope)
     asked = Lookup(tx, run, query, read, scope)
+    if read.in_passing and inside is None:
+        return _there_or_anywhere(asked, read.in_passing)
+    data = _look(asked)
+    if read.week_before and not data.holds_any:
+        before = _look(asked.a_week_before(read.week_before))
+        return before if before.holds_any else data
+    return data
+
+
+def _there_or_anywhere(asked: Lookup[SessionsQuery], passing: Search) -> SessionsFound:
+    """A project's or a client's name among the words may say where, or be a word like others: as `extract` decides."""
+    inside = _look(asked.there(passing))
+    inside = replace(inside, found=replace(inside.found, read=asked.said))
+    if _is_sure(inside.found):
+        return inside
+    anywhere = _look(asked)
+    return inside if inside.found.kept and not _is_sure(anywhere.found) else anywhere
+
+
+def _look(asked: Lookup[SessionsQuery]) -> SessionsFound:
+    """What is asked, looked up; what of it was given up, where that had to be."""
+    tx, run, read, scope, query = asked.tx, asked.run, asked.said, asked.scope, asked.query
     data = _found(asked)
     if read.goes_on and read.search.when_words and read.has_words and not _is_sure(data.found):
         anywhen = _found(asked.at_any_time(), relaxed="time")

@@ -147,9 +147,7 @@ def then_or_a_week_before(look: Look, asked: Lookup[ExtractQuery], before: Span)
     try:
         return look(asked)
     except NotFound:
-        said = replace(asked.said, search=replace(asked.said.search, when=before), week_before=None)
-        scope = narrow(replace(asked.scope, from_=asked.query.from_, to=asked.query.to), said.search)
-        found = _found(look, replace(asked, said=said, scope=scope))
+        found = _found(look, asked.a_week_before(before))
         if found is None:
             raise
         return found
@@ -158,8 +156,7 @@ def then_or_a_week_before(look: Look, asked: Lookup[ExtractQuery], before: Span)
 def there_or_anywhere(look: Look, asked: Lookup[ExtractQuery], passing: Search) -> Extraction:
     """A project's or a client's name among the words may say where, or be a word like others: where, if the rest is
     sure there, or neither is."""
-    said = replace(asked.said, search=replace(passing, project=None, source=None))
-    inside = _found(look, replace(asked, said=said, scope=narrow(asked.scope, passing)))
+    inside = _found(look, asked.there(passing))
     inside = replace(inside, read=asked.said) if inside else None
     if inside and _is_sure(inside):
         return inside

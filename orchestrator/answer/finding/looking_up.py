@@ -17,7 +17,9 @@ from registry.storage.conversations.facets import known_names
 from registry.storage.database import ReadTransaction
 from registry.text.ranking.similar import SimilarMessages
 from registry.text.request.query import parse_query
+from registry.text.request.syntax import Search
 from registry.text.request.understanding import Known, Understood, understand
+from registry.text.times.spans import Span
 
 
 def ask(tx: ReadTransaction, text: str, utc_offset_minutes: int | None, given: Scope) -> tuple[Understood, Scope]:
@@ -82,6 +84,17 @@ class Lookup(Generic[Query]):
         """The same without the time in its words; what was given beside them holds."""
         said = replace(self.said, search=self.said.search.at_any_time())
         return replace(self, said=said, scope=replace(self.scope, from_=self.query.from_, to=self.query.to))
+
+    def a_week_before(self, before: Span) -> Lookup[Query]:
+        """The same where "last Tuesday" is not the latest one but the one before."""
+        said = replace(self.said, search=replace(self.said.search, when=before), week_before=None)
+        scope = narrow(replace(self.scope, from_=self.query.from_, to=self.query.to), said.search)
+        return replace(self, said=said, scope=scope)
+
+    def there(self, passing: Search) -> Lookup[Query]:
+        """The same where what it names in passing says where it was spoken of."""
+        said = replace(self.said, search=replace(passing, project=None, source=None))
+        return replace(self, said=said, scope=narrow(self.scope, passing))
 
 
 def understood(read: Understood, result: SearchResult | None, *, relaxed: str = "") -> dict[str, Any]:
