@@ -78,6 +78,7 @@ class Extracted(BaseModel):
     last: str | None = None
     confidence: str | None = None
     note: str | None = None
+    best: list[dict[str, Any]] | None = None
     stands_at: dict[str, Any] | None = None
     messages: list[ExtractedMessage]
     metadata: ExtractMetadata

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from orchestrator.answer.delivery import DEFAULT_TOKENS, Turn, Weigh, delivered, fits, tokens_of
+from orchestrator.answer.delivery import DEFAULT_TOKENS, Turn, Weigh, delivered, fits, shortened, tokens_in, tokens_of
 from orchestrator.answer.digests.where_it_stands import where_it_stands
 from orchestrator.answer.finding.looking_up import understood
 from orchestrator.answer.finding.other_channels import about
@@ -165,7 +165,7 @@ def _answer(query: ExtractQuery, data: Extraction, beside: Beside, tokens: int) 
         weigh = _weigher(data)
         selection = select(data.ranked, data.end, data.hits, budget, weigh, goes_on=goes_on, is_first_page=is_first)
     shown = _marked(data, beside, with_gaps(selection.messages, data.seqs))
-    result = _result(data, beside, shown)
+    result = _result(data, beside, shown, [] if goes_on else _best(data, shown))
     _say_what_is_left(result, data, selection, shown, goes_on=goes_on)
     return result
 
@@ -217,7 +217,27 @@ def _marked(data: Extraction, beside: Beside, messages: list[MessageDict]) -> li
     ]
 
 
-def _result(data: Extraction, beside: Beside, shown: list[MessageDict]) -> dict[str, Any]:
+PASSAGES, PASSAGE, AHEAD = 3, 60, 250
+"""So many of the best passages, of so many tokens, stand first where so many tokens of messages stand before them."""
+
+
+def _best(data: Extraction, shown: Sequence[MessageDict]) -> list[dict[str, Any]]:
+    """The passages that answer best, best first: the messages, in the order of the talk, may hide them in the middle.
+
+    In place of one that was taken back stands what took it back.
+    """
+    known = {message["id"]: message for message in shown}
+    by_number = {message["number"]: message for message in shown if message["number"] in data.hits}
+    ranked = (by_number.get(one.ranked.candidate.number) for one in data.verdicts)
+    ids = dict.fromkeys(message.get("superseded_by", message["id"]) for message in ranked if message)
+    best = [known[one] for one in ids if one in known][:PASSAGES]
+    if not best or sum(tokens_in(one["text"]) for one in shown[: shown.index(best[0])]) < AHEAD:
+        return []
+    weigh = _weigher(data)
+    return [{"id": one["id"], "text": shortened(one["text"], PASSAGE, weigh).text} for one in best]
+
+
+def _result(data: Extraction, beside: Beside, shown: list[MessageDict], best: list[dict[str, Any]]) -> dict[str, Any]:
     row = data.channel
     told = {
         "extract_id": new_id("ext"),
@@ -226,6 +246,7 @@ def _result(data: Extraction, beside: Beside, shown: list[MessageDict]) -> dict[
         "last": format_time(row.updated_at),
         "confidence": data.confidence.value if data.confidence else None,
         "note": _note(data) or None,
+        "best": best or None,
         "messages": shown,
         "stands_at": beside.stands_at or None,
         "others": beside.others or None,

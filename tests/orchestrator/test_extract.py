@@ -77,6 +77,22 @@ async def test_the_best_comes_first_into_the_budget(orchestrator: Orchestrator) 
     assert shown(answer) == [*turns[0], *turns[3]]
 
 
+async def test_what_answers_best_stands_first_where_the_order_of_the_talk_hides_it(orchestrator: Orchestrator) -> None:
+    told = ("What is the code of the garden gate?", "The code of the garden gate is 4711.")
+    others = [
+        (f"Which plants for bed {i} of the garden?", f"Beans for bed {i}. " + "They like sun. " * 12) for i in range(9)
+    ]
+    await log(orchestrator, "c", [*others, told, *FIBONACCI])
+    answer = await extract(orchestrator, "c", text="garden gate code")
+    assert {told[0], told[1]} & {one["text"] for one in answer["best"][:2]}
+    assert {one["id"] for one in answer["best"]} <= {message["id"] for message in answer["messages"]}
+    assert [message["timestamp"] for message in answer["messages"]] == sorted(
+        message["timestamp"] for message in answer["messages"]
+    )
+    await log(orchestrator, "d", [told, *others])
+    assert "best" not in await extract(orchestrator, "d", text="garden gate code")
+
+
 async def test_who_continues_gets_the_whole_conversation_if_it_fits_and_else_its_end(
     orchestrator: Orchestrator,
 ) -> None:

@@ -16,7 +16,6 @@ from orchestrator.queries import ExtractQuery
 from registry.errors import NotFound
 from registry.search.candidates import CANDIDATES
 from registry.search.retrieval import SearchResult
-from registry.search.scope import narrow
 from registry.search.sessions import latest_sessions
 from registry.storage.conversations.channels import ChannelRow, channels_by_number, recent_channels
 from registry.text.ranking.confidence import Confidence
