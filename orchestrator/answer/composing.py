@@ -104,7 +104,7 @@ def composed(request: ExtractRequest, data: Extraction, client: str | None, sett
             break
         tokens = tokens * 3 // 4
         result = _answer(query, data, beside, tokens)
-    return result, tokens
+    return result if request.is_shortened else _briefly(result, most), tokens
 
 
 def _beside(data: Extraction, most: int) -> Beside:
@@ -150,8 +150,28 @@ _SHORTER: Sequence[Callable[[Beside], Beside]] = (
 """What is left out beside the messages, in turn."""
 
 
+_LEAST_TELLING = ("stands_at", "first", "last", "understood", "project", "source", "title")
+"""What is left out around the messages, in turn, where little room was asked for."""
+_KEPT_ASIDE = ("extract_id", "ranking")
+"""What is kept with the record, and does not go out."""
+
+
+def _briefly(result: dict[str, Any], most: int) -> dict[str, Any]:
+    """The same within the tokens asked for, as far as what is told around the messages can be left out."""
+    for name in _LEAST_TELLING:
+        if tokens_of(_as_shown(result)) <= most:
+            break
+        result = {**_without(result, name), "metadata": _without(result["metadata"], name)}
+    return result
+
+
+def _without(given: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if name not in names}
+
+
 def _as_shown(result: dict[str, Any]) -> dict[str, Any]:
-    return {**result, "messages": [delivered(message) for message in result["messages"]]}
+    shown = [delivered(message) for message in result["messages"]]
+    return {**_without(result, *_KEPT_ASIDE), "messages": shown}
 
 
 def _answer(query: ExtractQuery, data: Extraction, beside: Beside, tokens: int) -> dict[str, Any]:
