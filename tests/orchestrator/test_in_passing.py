@@ -137,7 +137,7 @@ async def test_a_channel_may_be_called_by_its_place(orchestrator: Orchestrator) 
 async def test_last_tuesday_may_be_the_one_of_last_week_at_every_door(
     orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.answer.looking_up.now", lambda: datetime(2026, 11, 19, 9, tzinfo=UTC))
+    monkeypatch.setattr("orchestrator.answer.finding.looking_up.now", lambda: datetime(2026, 11, 19, 9, tzinfo=UTC))
     await log(orchestrator, "week before", "2026-11-10", "Which NAS is quiet?", "The one with the slow fan.")
     await log(orchestrator, "other day", "2026-11-18", "The NAS is loud.", "Turn the fan down.")
     assert await first_found(orchestrator, "the NAS from last Tuesday") == "week before"
