@@ -67,7 +67,7 @@ class ExtractMetadata(BaseModel):
 
 
 class Extracted(BaseModel):
-    """The messages that answer, oldest first, and what they are of."""
+    """The messages that answer, oldest first, and what they are of; perhaps also best: passages of many of them, best first."""
 
     quoted: str
     channel: str
@@ -78,7 +78,6 @@ class Extracted(BaseModel):
     last: str | None = None
     confidence: str | None = None
     note: str | None = None
-    best: list[dict[str, Any]] | None = None
     stands_at: dict[str, Any] | None = None
     messages: list[ExtractedMessage]
     metadata: ExtractMetadata
