@@ -67,7 +67,7 @@ class ExtractMetadata(BaseModel):
 
 
 class Extracted(BaseModel):
-    """The messages that answer, oldest first, and what they are of; perhaps also best: passages of many of them, best first."""
+    """The messages that answer, oldest first, and what they are of; perhaps also best, the passages to read first."""
 
     quoted: str
     channel: str
