@@ -1,5 +1,6 @@
 """What every test gets: an empty home, no settings of the developer, and databases on request."""
 
+import gc
 import os
 import re
 import shutil
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import settings
 
 from orchestrator.recording import records
-from registry.storage.migrate import migrate
+from registry.registry import Registry
 from tests.conformance.servers import LEAKING
 from tests.databases import TEMPLATE, PostgresServer, SpareDatabases, running_postgres
 from tests.embedding_server import EmbeddingServer, running_server
@@ -63,6 +64,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not LONG_NAMES.search(item.nodeid))
 
 
+def pytest_collection_finish() -> None:
+    """What is loaded stays: the collector of garbage need not go through it again and again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+
+
 @pytest.fixture(autouse=True)
 def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home folder with nothing in it; no test sees the developer's histories or settings."""
@@ -102,9 +110,9 @@ def postgres_server() -> Iterator[PostgresServer]:
 
 @pytest.fixture(scope="session")
 def postgres_databases(postgres_server: PostgresServer) -> Iterator[SpareDatabases]:
-    """Databases with all our tables and no rows."""
+    """Databases with all our tables, the registry's key and no other rows."""
     postgres_server.execute("CREATE DATABASE {}", TEMPLATE)
-    migrate(postgres_server.url(TEMPLATE))
+    Registry(postgres_server.url(TEMPLATE)).close()
     databases = SpareDatabases(postgres_server, TEMPLATE)
     yield databases
     databases.close()
@@ -126,9 +134,9 @@ def empty_postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A SQLite file with all our tables and no rows."""
+    """A SQLite file with all our tables, the registry's key and no other rows."""
     file = tmp_path_factory.mktemp("template") / "registry.db"
-    migrate(f"sqlite:///{file}")
+    Registry(f"sqlite:///{file}").close()
     return file
 
 
