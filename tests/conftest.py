@@ -16,7 +16,7 @@ import pytest
 from hypothesis import settings
 
 from orchestrator.recording import records
-from registry.registry import Registry
+from registry.storage.migrate import migrate
 from tests.conformance.servers import LEAKING
 from tests.databases import TEMPLATE, PostgresServer, SpareDatabases, running_postgres
 from tests.embedding_server import EmbeddingServer, running_server
@@ -112,9 +112,9 @@ def postgres_server() -> Iterator[PostgresServer]:
 
 @pytest.fixture(scope="session")
 def postgres_databases(postgres_server: PostgresServer) -> Iterator[SpareDatabases]:
-    """Databases with all our tables, the registry's key and no other rows."""
+    """Databases with all our tables and no rows."""
     postgres_server.execute("CREATE DATABASE {}", TEMPLATE)
-    Registry(postgres_server.url(TEMPLATE)).close()
+    migrate(postgres_server.url(TEMPLATE))
     databases = SpareDatabases(postgres_server, TEMPLATE)
     yield databases
     databases.close()
@@ -136,9 +136,9 @@ def empty_postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A SQLite file with all our tables, the registry's key and no other rows."""
+    """A SQLite file with all our tables and no rows."""
     file = tmp_path_factory.mktemp("template") / "registry.db"
-    Registry(f"sqlite:///{file}").close()
+    migrate(f"sqlite:///{file}")
     return file
 
 
