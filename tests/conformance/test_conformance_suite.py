@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -59,29 +59,17 @@ def test_the_running_product_passes_every_scenario_that_needs_no_fixture(
             assert [check for check in checks if is_our_fault(check)] == []
 
 
-@pytest.fixture(scope="module", params=["sessions", "shipped"])
-def transport(request: pytest.FixtureRequest) -> str:
-    """How the server with the suite's fixtures is reached."""
-    return str(request.param)
-
-
-@pytest.fixture(scope="module")
-def fixtures_url(transport: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The MCP endpoint of our server with the suite's fixtures on top."""
-    command = (sys.executable, "-m", "tests.conformance.fixture_server", transport)
-    with http_server(command, tmp_path_factory.mktemp("home")) as url:
-        yield url
-
-
 @pytest.mark.flaky(reruns=1)  # the suite waits no longer than it likes, whatever else the machine does
 @pytest.mark.parametrize("revision", FIXTURE_FREE)
+@pytest.mark.parametrize("transport", ["sessions", "shipped"])
 def test_with_the_suites_fixtures_no_scored_scenario_fails(
-    transport: str, fixtures_url: str, revision: str, node: Node, tmp_path: Path
+    transport: str, revision: str, node: Node, tmp_path: Path
 ) -> None:
     expected = HERE / f"expected-{transport}-{revision}.yml"
     baseline = ["--expected-failures", str(expected)] if expected.exists() else []
-    asked = ("--url", fixtures_url, "--requirements", revision, *baseline, "-o", str(tmp_path))
-    run = node.run(node.suite, "server", *asked)
+    fixtures = (sys.executable, "-m", "tests.conformance.fixture_server", transport)
+    with http_server(fixtures, tmp_path) as url:
+        run = node.run(node.suite, "server", "--url", url, "--requirements", revision, *baseline, "-o", str(tmp_path))
     assert run.returncode == 0, run.stdout.partition("=== SUMMARY ===")[2]
 
 
