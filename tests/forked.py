@@ -28,7 +28,7 @@ LOADED = ("cli.main", "cli.running.serve", "cli.shared.window", "mcp_server.tran
 """What the commands would import."""
 LONGEST = 200_000
 """A request: arguments and environment."""
-SERVING = ("serve", "up")
+SERVING = {"serve", "up"}
 """Of the other commands a real start is cheaper where the local process does the work, since they load nothing then."""
 FOR_PYTHON = ("PYTHON", "LC_", "LANG")
 """What an interpreter reads when it starts: who changes that wants a real start."""
@@ -65,7 +65,7 @@ def _is_wanted(how: Mapping[str, Any]) -> bool:
     special = ("preexec_fn", "pass_fds", "shell", "executable")
     return (
         list(map(str, words[:1])) == [CTXR]
-        and (env.get("CTXR_SHARED") == "off" or words[1] in SERVING)
+        and (env.get("CTXR_SHARED") == "off" or not SERVING.isdisjoint(words[1:2]))
         and not any(how[name] for name in special)
         and _for_python(env) == _mother().for_python
     )
@@ -109,13 +109,15 @@ class Mother:
 
 
 _mothers: dict[int, Mother] = {}
+_starting = threading.Lock()
 
 
 def _mother() -> Mother:
     """This process's own, started when first asked for."""
-    if os.getpid() not in _mothers:
-        _mothers[os.getpid()] = Mother()
-    return _mothers[os.getpid()]
+    with _starting:
+        if os.getpid() not in _mothers:
+            _mothers[os.getpid()] = Mother()
+        return _mothers[os.getpid()]
 
 
 def _adopt_orphans(does: bool) -> None:
