@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable, Mapping
+from functools import cache
 from typing import Annotated, Any
 
 from mcp.server import MCPServer
+from mcp.server.mcpserver.prompts import Prompt
 from pydantic import Field
 
 CALL = "Call the tool {tool} of the MCP server context-registry with these arguments: {arguments}"
@@ -48,49 +51,69 @@ project: what was done, what was decided, what is open. If there was nothing, sa
 
 def add_prompts(server: MCPServer[Any]) -> None:
     """Publish the prompts; each names only tools of the default toolset."""
+    for prompt in _made():
+        server.add_prompt(prompt)
 
-    @server.prompt(name="continue", title="Continue a past conversation")
-    async def continue_(text: Annotated[str, Field(description="what it was about")]) -> str:
-        """Take up an earlier conversation, held in any AI client."""
-        return _call("extract", query={"text": text}) + WORDINGS.format(to="query.also") + CONTINUE
 
-    @server.prompt(title="What I worked on lately")
-    async def recent() -> str:
-        """The latest conversations with every AI client."""
-        return _call("list_sessions", project="all", limit=10) + RECENT
+@cache
+def _made() -> tuple[Prompt, ...]:
+    """Once in a process, which may serve many windows: what they ask for takes 20 ms to work out."""
+    return tuple(Prompt.from_function(says, says.__name__.rstrip("_"), title) for says, title in TITLES.items())
 
-    @server.prompt(title="Search past conversations")
-    async def search(query: Annotated[str, Field(description="words, also tag:api or after:2026-01")]) -> str:
-        """Find past conversations by what was said in them."""
-        return _call("search_sessions", query=query, project="all") + WORDINGS.format(to="also") + SEARCH
 
-    @server.prompt(title="Load a past conversation")
-    async def load(nickname: Annotated[str, Field(description="nickname, id, or #1 for the latest")]) -> str:
-        """Bring a past conversation into this one."""
-        return _call("fetch_session_by_id", session_id=nickname) + LOAD
+async def continue_(text: Annotated[str, Field(description="what it was about")]) -> str:
+    """Take up an earlier conversation, held in any AI client."""
+    return _call("extract", query={"text": text}) + WORDINGS.format(to="query.also") + CONTINUE
 
-    @server.prompt(title="Go on in another client")
-    async def elsewhere(
-        client: Annotated[str, Field(description="claude-code, codex, gemini-cli, opencode, copilot-cli or qwen-code")],
-        session: Annotated[str, Field(description="nickname, id, or #1 for the latest")] = "#1",
-    ) -> str:
-        """Take a conversation along into another AI client."""
-        look = _call("fetch_session_by_id", session_id=session, message_limit=2)
-        return look + ELSEWHERE.format(client=_quoted(client).strip('"'))
 
-    @server.prompt(title="Name this conversation")
-    async def tag(
-        nickname: Annotated[str, Field(description="a short name to find it by")],
-        tags: Annotated[str, Field(description="separated by commas")] = "",
-    ) -> str:
-        """Give this conversation a nickname and tags."""
-        names = [name.strip() for name in tags.split(",") if name.strip()]
-        return _call("tag_current_session", nickname=nickname, **({"tags": names} if names else {})) + TAG
+async def recent() -> str:
+    """The latest conversations with every AI client."""
+    return _call("list_sessions", project="all", limit=10) + RECENT
 
-    @server.prompt(title="Briefing of a day")
-    async def briefing(date: Annotated[str, Field(description="a day, such as 2026-01-31")] = "today") -> str:
-        """What was worked on, decided and left open on a day."""
-        return _call("list_sessions", project="all", limit=100) + BRIEFING.format(date=_quoted(date))
+
+async def search(query: Annotated[str, Field(description="words, also tag:api or after:2026-01")]) -> str:
+    """Find past conversations by what was said in them."""
+    return _call("search_sessions", query=query, project="all") + WORDINGS.format(to="also") + SEARCH
+
+
+async def load(nickname: Annotated[str, Field(description="nickname, id, or #1 for the latest")]) -> str:
+    """Bring a past conversation into this one."""
+    return _call("fetch_session_by_id", session_id=nickname) + LOAD
+
+
+async def elsewhere(
+    client: Annotated[str, Field(description="claude-code, codex, gemini-cli, opencode, copilot-cli or qwen-code")],
+    session: Annotated[str, Field(description="nickname, id, or #1 for the latest")] = "#1",
+) -> str:
+    """Take a conversation along into another AI client."""
+    look = _call("fetch_session_by_id", session_id=session, message_limit=2)
+    return look + ELSEWHERE.format(client=_quoted(client).strip('"'))
+
+
+async def tag(
+    nickname: Annotated[str, Field(description="a short name to find it by")],
+    tags: Annotated[str, Field(description="separated by commas")] = "",
+) -> str:
+    """Give this conversation a nickname and tags."""
+    names = [name.strip() for name in tags.split(",") if name.strip()]
+    return _call("tag_current_session", nickname=nickname, **({"tags": names} if names else {})) + TAG
+
+
+async def briefing(date: Annotated[str, Field(description="a day, such as 2026-01-31")] = "today") -> str:
+    """What was worked on, decided and left open on a day."""
+    return _call("list_sessions", project="all", limit=100) + BRIEFING.format(date=_quoted(date))
+
+
+TITLES: Mapping[Callable[..., Awaitable[str]], str] = {
+    continue_: "Continue a past conversation",
+    recent: "What I worked on lately",
+    search: "Search past conversations",
+    load: "Load a past conversation",
+    elsewhere: "Go on in another client",
+    tag: "Name this conversation",
+    briefing: "Briefing of a day",
+}
+"""Each prompt, as a menu shows it."""
 
 
 def _call(tool: str, **arguments: object) -> str:

@@ -1,5 +1,6 @@
 """What every test gets: an empty home, no settings of the developer, and databases on request."""
 
+import gc
 import os
 import re
 import shutil
@@ -19,6 +20,7 @@ from registry.storage.migrate import migrate
 from tests.conformance.servers import LEAKING
 from tests.databases import TEMPLATE, PostgresServer, SpareDatabases, running_postgres
 from tests.embedding_server import EmbeddingServer, running_server
+from tests.forked import fork_programs
 from tests.quick_engines import spare_engines
 from tests.seeded import Seeded, SeededDatabases, SeededFiles, seeded_by
 
@@ -42,6 +44,7 @@ sys.dont_write_bytecode = False
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 spare_engines()
+fork_programs()
 
 # The certificates of the world are read once, and not anew by every HTTP client that a test makes.
 ssl.create_default_context = cache(ssl.create_default_context)  # type: ignore[assignment]
@@ -61,6 +64,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     # A worker takes a run of neighbours, and others steal from its end: who goes first shares what was built once.
     # What takes half a minute by itself would be waited for at the end.
     items.sort(key=lambda item: not LONG_NAMES.search(item.nodeid))
+
+
+def pytest_collection_finish() -> None:
+    """What is loaded stays: the collector of garbage need not go through it again and again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.fixture(autouse=True)

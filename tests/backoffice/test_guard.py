@@ -7,10 +7,10 @@ import pytest
 from fastapi import FastAPI
 
 from backoffice.admission import Rules
-from backoffice.app import create_app_over
 from backoffice.guard import Guard
 from orchestrator.service import Orchestrator
 from registry.settings import Settings
+from tests.backoffice.application import application
 
 pytestmark = pytest.mark.anyio
 
@@ -91,7 +91,7 @@ async def test_scripts_of_an_allowed_origin_read_and_change_what_is_kept_and_no_
     orchestrator: Orchestrator,
 ) -> None:
     rules = Rules(origins=Settings(allowed_origins="https://editor.example, http://localhost:3000").allowed_origins)
-    transport = httpx.ASGITransport(create_app_over(orchestrator, rules=rules))
+    transport = httpx.ASGITransport(application(orchestrator, rules=rules))
     sent = {"channel": "c", "messages": [{"role": "user", "text": "hello"}]}
     asked = {"Access-Control-Request-Method": "PATCH", "Access-Control-Request-Headers": "authorization,content-type"}
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765") as client:

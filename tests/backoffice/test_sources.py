@@ -10,9 +10,9 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from backoffice.app import create_app_over
 from cli.connect.connections import connections_from
 from orchestrator.service import Orchestrator
+from tests.backoffice.application import application
 from tests.backoffice.conftest import Log, problem_of
 from tests.cli.conftest import bare_ctxr
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture
 def app(orchestrator: Orchestrator, empty_home: Path) -> FastAPI:
     """A backoffice that knows the clients, as `ctxr serve` puts it together."""
-    return create_app_over(orchestrator, connections=connections_from(empty_home))
+    return application(orchestrator, connections=connections_from(empty_home))
 
 
 @pytest.fixture

@@ -13,11 +13,11 @@ from fastapi import FastAPI
 
 from backoffice import admission
 from backoffice.admission import Rules
-from backoffice.app import create_app_over
 from orchestrator.service import Orchestrator
 from registry.access import Level
 from registry.domain import now
 from registry.storage.safety.tokens import create_token, list_tokens, revoke_token
+from tests.backoffice.application import application
 from tests.backoffice.conftest import Log, problem_of
 from tests.backoffice.test_events import Stream
 
@@ -246,7 +246,7 @@ async def test_a_session_ends_when_its_token_is_revoked(
 
 
 async def test_a_secret_keeps_other_users_of_this_machine_out(orchestrator: Orchestrator) -> None:
-    app = create_app_over(orchestrator, rules=Rules(secret="ours"))
+    app = application(orchestrator, rules=Rules(secret="ours"))
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765") as http:
         assert (await http.get("/bo/channels")).status_code == 401

@@ -7,10 +7,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from backoffice.app import create_app_over
 from orchestrator.service import Orchestrator
 from orchestrator.state import Shelf
 from registry.registry import Registry
+from tests.backoffice.application import application
 
 pytestmark = pytest.mark.anyio
 
@@ -20,7 +20,7 @@ async def test_backups_are_listed_with_what_they_hold_and_damaged_ones_are_named
 ) -> None:
     registry = Registry(sqlite_url)
     orchestrator = Orchestrator(registry, shelf=Shelf(tmp_path / "backups"))
-    transport = httpx.ASGITransport(create_app_over(orchestrator), raise_app_exceptions=False)
+    transport = httpx.ASGITransport(application(orchestrator), raise_app_exceptions=False)
     html = {"Accept": "text/html"}
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765", headers=html) as http:
         assert "No backups yet" in (await http.get("/backups")).text

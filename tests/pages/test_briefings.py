@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Mapping
 import httpx
 import pytest
 
-from backoffice.app import create_app_over
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
+from tests.backoffice.application import application
 
 pytestmark = pytest.mark.anyio
 DAY = "2026-01-05"
@@ -36,7 +36,7 @@ async def http(database_url: str) -> AsyncIterator[httpx.AsyncClient]:
     orchestrator = Orchestrator(registry, actions=[Outside("wiki"), Outside("notes", "the disk is full")])
     said = {"role": "user", "text": "Let's go with <b>Redis</b>.", "timestamp": f"{DAY}T12:00:00Z"}
     assert (await orchestrator.run({"operation": "save", "channel": "shop", "messages": [said]}))["success"]
-    transport = httpx.ASGITransport(create_app_over(orchestrator), raise_app_exceptions=False)
+    transport = httpx.ASGITransport(application(orchestrator), raise_app_exceptions=False)
     headers = {"Accept": "text/html", "Origin": "http://127.0.0.1:8765"}
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765", headers=headers) as client:
         yield client

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -65,6 +66,7 @@ def test_every_field_of_a_request_has_a_name_for_people() -> None:
 ERRORS = {"InvalidRequest", "NotFound", "StorageError", "OperationTimeout", "Unauthorized"}
 
 
+@cache
 def errors_said() -> set[str]:
     """The message of every error that a page may show, as it reads with something in its fields."""
     files = (file for part in ("registry", "orchestrator", "backoffice") for file in (ROOT / part).rglob("*.py"))

@@ -288,22 +288,29 @@ def test_whatever_else_a_file_holds_comes_back_to_the_letter(client: str, file: 
             assert rest == ("" if is_bare(text) else text)
 
 
+def doctor() -> str:
+    """What it says of this machine; no model is loaded for that."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CTXR_EMBED_MODEL", "off")
+        return bare_ctxr("doctor", "--json").output
+
+
 def test_doctor_says_whether_the_hooks_are_there(empty_home: Path) -> None:
     (empty_home / ".cursor").mkdir()
-    assert "ctxr install cursor" in bare_ctxr("doctor", "--json").output
+    assert "ctxr install cursor" in doctor()
     bare_ctxr("install", "cursor", "--yes")
-    assert ", hooks installed" in bare_ctxr("doctor", "--json").output
+    assert ", hooks installed" in doctor()
 
 
 def test_doctor_says_that_codex_does_not_run_hooks_it_does_not_trust(empty_home: Path) -> None:
     bare_ctxr("install", "codex", "--yes")
     folder = empty_home / ".codex"
-    assert "not trusted" in bare_ctxr("doctor", "--json").output
+    assert "not trusted" in doctor()
     config = (folder / "config.toml").read_text(encoding="utf-8")
     for event in ("session_start", "user_prompt_submit", "stop"):
         config += f'\n[hooks.state."{folder / "hooks.json"}:{event}:0:0"]\ntrusted_hash = "sha256:0"\n'
     (folder / "config.toml").write_text(config, encoding="utf-8")
-    told = bare_ctxr("doctor", "--json").output
+    told = doctor()
     assert "not trusted" not in told
     assert ", hooks installed" in told
 

@@ -10,6 +10,7 @@ import shutil
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -122,9 +123,16 @@ class People:
             }
 
 
+@cache
+def _document() -> dict[str, Any]:
+    """The description of the API, which takes a second to make, and knows nothing of what is stored."""
+    return build_app(Settings()).openapi()
+
+
 @asynccontextmanager
 async def world(url: str, home: Path, people: People, *, with_b: bool) -> AsyncIterator[World]:
     app = build_app(Settings(home=home, database_url=url))
+    app.openapi_schema = _document()
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with (
         app.router.lifespan_context(app),

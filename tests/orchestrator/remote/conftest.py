@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -25,8 +26,9 @@ def line(elsewhere: Orchestrator) -> Line:
 
 
 @pytest.fixture
-async def laptops(tmp_path: Path, line: Line) -> AsyncIterator[tuple[Laptop, Laptop]]:
-    both = Laptop(tmp_path / "one.db", line), Laptop(tmp_path / "two.db", line)
+async def laptops(sqlite_template: Path, tmp_path: Path, line: Line) -> AsyncIterator[tuple[Laptop, Laptop]]:
+    one, two = (Path(shutil.copy(sqlite_template, tmp_path / name)) for name in ("one.db", "two.db"))
+    both = Laptop(one, line), Laptop(two, line)
     yield both
     for laptop in both:
         laptop.orchestrator.registry.close()

@@ -9,11 +9,11 @@ from typing import Any
 
 import httpx
 
-from backoffice.app import create_app_over
 from orchestrator.remote.client import RemoteRegistry
 from orchestrator.remote.exchange import Exchanged, pull, push
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
+from tests.backoffice.application import application
 
 URL = "http://127.0.0.1:8765"
 
@@ -22,7 +22,7 @@ class Line(httpx.AsyncBaseTransport):
     """A line to the registry elsewhere that can be cut, before a request arrives or before its answer does."""
 
     def __init__(self, elsewhere: Orchestrator) -> None:
-        self._there = httpx.ASGITransport(create_app_over(elsewhere))
+        self._there = httpx.ASGITransport(application(elsewhere))
         self.cuts: Callable[[], str] = lambda: ""
         self.requests: list[str] = []
         self.sent_bytes = 0

@@ -29,8 +29,8 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def registry(tmp_path: Path) -> Registry:
-    return Registry(f"sqlite:///{tmp_path / 'registry.db'}")
+def registry(sqlite_url: str) -> Registry:
+    return Registry(sqlite_url)
 
 
 def settings_of(**given: Any) -> Settings:
