@@ -20,7 +20,6 @@ from registry.storage.migrate import migrate
 from tests.conformance.servers import LEAKING
 from tests.databases import TEMPLATE, PostgresServer, SpareDatabases, running_postgres
 from tests.embedding_server import EmbeddingServer, running_server
-from tests.forked import fork_programs
 from tests.quick_engines import spare_engines
 from tests.seeded import Seeded, SeededDatabases, SeededFiles, seeded_by
 
@@ -44,7 +43,6 @@ sys.dont_write_bytecode = False
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 spare_engines()
-fork_programs()
 
 # The certificates of the world are read once, and not anew by every HTTP client that a test makes.
 ssl.create_default_context = cache(ssl.create_default_context)  # type: ignore[assignment]

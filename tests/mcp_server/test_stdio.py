@@ -15,7 +15,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.subscriptions import ResourceUpdated
 
-from tests.conformance.servers import CTXR, environment
+from tests.conformance.servers import environment
 
 pytestmark = pytest.mark.anyio
 
@@ -24,7 +24,9 @@ MESSAGES = [{"role": "user", "text": "fibonacci?"}, {"role": "assistant", "text"
 
 
 def server(home: Path) -> StdioServerParameters:
-    return StdioServerParameters(command=CTXR, args=["mcp"], env={**os.environ, "CTXR_HOME": str(home)})
+    return StdioServerParameters(
+        command=sys.executable, args=["-m", "mcp_server"], env={**os.environ, "CTXR_HOME": str(home)}
+    )
 
 
 async def test_what_one_process_logs_another_finds_and_is_told_of(tmp_path: Path) -> None:

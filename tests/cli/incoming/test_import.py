@@ -8,9 +8,10 @@ import pty
 import re
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
-from tests.cli.conftest import CTXR, Ctxr
+from tests.cli.conftest import Ctxr
 from tests.sources.exports.export_files import chatgpt_chat, chatgpt_files, claude_chat, claude_files, write_zip
 
 
@@ -67,7 +68,7 @@ def test_a_bar_runs_on_a_terminal_and_ctrl_c_loses_nothing(ctxr: Ctxr, tmp_path:
     chats = [chatgpt_chat(number) for number in range(600)]
     path = write_zip(tmp_path / "x.zip", chatgpt_files(*chats))
     ours, theirs = pty.openpty()
-    command = [CTXR, "import", str(path)]
+    command = [sys.executable, "-m", "cli.entry", "import", str(path)]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=theirs) as running:
         os.close(theirs)
         shown = b""
