@@ -169,27 +169,32 @@ def _scored(
     own: Mapping[int, float], messages: Sequence[Candidate], *, dialogue: bool, sittings: Sittings | None = None
 ) -> Iterator[tuple[Candidate, float, float]]:
     """Each with its own score and what it gains; its sitting gives only to who has something."""
-    places: dict[int, dict[int, float]] = defaultdict(dict)
-    for one in messages if dialogue else ():
-        if one.number in own:
-            places[one.channel_id][one.seq] = own[one.number]
+    places = {_place(one[1], one[2]): own[one[0]] for one in messages if one[0] in own} if dialogue else {}
+    alone = places.keys() - _close_together(places)
     for one in messages:
-        score = own.get(one.number, 0.0)
-        around = places.get(one.channel_id, _NOWHERE)
+        score = own.get(one[0], 0.0)
+        place = _place(one[1], one[2])
         # In a large registry most channels hold one message with a score, which gains nothing from itself.
-        gained = _gained(around, one.seq) if len(around) > 1 or one.seq not in around else 0.0
+        gained = 0.0 if place in alone else _gained(places, place)
         if sittings and score + gained > 0:
-            gained += sittings.gain(one.seq)
+            gained += sittings.gain(one[2])
         yield one, score, gained
 
 
-_NOWHERE: Mapping[int, float] = {}
+def _place(channel_id: int, seq: int) -> int:
+    """A place in a channel as one number; those of two channels are never close together."""
+    return channel_id << 40 | seq
 
 
-def _gained(around: Mapping[int, float], seq: int) -> float:
+def _close_together(places: Iterable[int]) -> set[int]:
+    """The places that have another one so near that a message there could give something."""
+    return {place for pair in pairwise(sorted(places)) if pair[1] - pair[0] <= FARTHEST for place in pair}
+
+
+def _gained(places: Mapping[int, float], place: int) -> float:
     gained = 0.0
     for step, share in _GIVEN:
-        if beside := around.get(seq - step):
+        if beside := places.get(place - step):
             gained += share * beside
     return gained
 
