@@ -156,24 +156,27 @@ def rank(
     return sorted(ranked, key=itemgetter(1), reverse=True)  # by score; of equal ones the order stays
 
 
-def best_scores(own: Mapping[int, float], messages: Sequence[Candidate]) -> dict[int, float]:
-    """By channel, the score of the message that would be ranked first."""
-    best: dict[int, float] = defaultdict(float)
-    for one, score, gained in _scored(own, messages, dialogue=True):
-        if score + gained > best[one.channel_id]:
-            best[one.channel_id] = score + gained
-    return {number: round(score, _DIGITS) for number, score in best.items() if score > 0}
+def best_scores(own: Mapping[int, float], messages: Iterable[Candidate]) -> dict[int, float]:
+    """By channel, the score of the message that would be ranked first: one that has something of its own."""
+    best: dict[int, float] = {}
+    places = _scores_by_place(own, messages)
+    close = _close_together(places)
+    for place, score in places.items():
+        told = score + _gained(places, place) if place in close else score
+        if told > best.get(place >> _SEQ_BITS, 0.0):
+            best[place >> _SEQ_BITS] = told
+    return {number: round(score, _DIGITS) for number, score in best.items()}
 
 
 def _scored(
     own: Mapping[int, float], messages: Sequence[Candidate], *, dialogue: bool, sittings: Sittings | None = None
 ) -> Iterator[tuple[Candidate, float, float]]:
     """Each with its own score and what it gains; its sitting gives only to who has something."""
-    places = {_place(one[1], one[2]): own[one[0]] for one in messages if one[0] in own} if dialogue else {}
+    places = _scores_by_place(own, messages) if dialogue else {}
     alone = places.keys() - _close_together(places)
     for one in messages:
         score = own.get(one[0], 0.0)
-        place = _place(one[1], one[2])
+        place = one[1] << _SEQ_BITS | one[2]
         # In a large registry most channels hold one message with a score, which gains nothing from itself.
         gained = 0.0 if place in alone else _gained(places, place)
         if sittings and score + gained > 0:
@@ -181,9 +184,12 @@ def _scored(
         yield one, score, gained
 
 
-def _place(channel_id: int, seq: int) -> int:
-    """A place in a channel as one number; those of two channels are never close together."""
-    return channel_id << 40 | seq
+_SEQ_BITS = 40
+"""A place in a channel as one number: the channel's above so many bits, so that those of two are never close."""
+
+
+def _scores_by_place(own: Mapping[int, float], messages: Iterable[Candidate]) -> dict[int, float]:
+    return {one[1] << _SEQ_BITS | one[2]: own[one[0]] for one in messages if one[0] in own}
 
 
 def _close_together(places: Iterable[int]) -> set[int]:
@@ -210,12 +216,12 @@ def rank_channels(
     whole = combined(wholes)
     most, fullest = max(best.values(), default=0.0), max(whole.values(), default=0.0)
     channels = []
-    for number in best.keys() | titles.keys():
+    for number in sorted(best.keys() | titles.keys(), reverse=True):
         by_best = best.get(number, 0.0) / most if most else 0.0
         by_whole = whole.get(number, 0.0) / fullest if fullest else 0.0
         score = BEST_MESSAGE * by_best + (1 - BEST_MESSAGE) * by_whole + titles.get(number, 0.0)
         channels.append(RankedChannel(number, round(score, _DIGITS), by_best, by_whole))
-    return sorted(channels, key=lambda one: (-one.score, -one.number))
+    return sorted(channels, key=itemgetter(1), reverse=True)  # by score; of equal ones the order stays
 
 
 def whole_scores(
