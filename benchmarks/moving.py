@@ -95,9 +95,9 @@ def main() -> None:
         registry = Registry(first)
         fill(registry, options.messages)
         registry.close()
-        # What fills it analyses words one by one; a copy is made of the texts.
+        # What fills it analyses words one by one; an index is made of the texts.
         env = servers.environment(home) | {"CTXR_DATABASE_URL": first}
-        subprocess.run([servers.CTXR, "db", "reindex"], env=env, check=True, capture_output=True)
+        subprocess.run([servers.CTXR, "db", "reindex", "--all"], env=env, check=True, capture_output=True)
         began = time.time()
         there = stopped_on_the_way(copying(home, first, url), url, options.messages // 3)
         print(f"killed with {there} messages copied, after {time.time() - began:.0f} s", flush=True)
