@@ -46,7 +46,7 @@ def two_processes(original: PostgresServer, copy: PostgresServer) -> Iterator[tu
 def set_lag(copy: PostgresServer, seconds: float) -> None:
     """Have the copy apply each transaction so long after it was committed."""
     with psycopg.connect(copy.url("postgres"), autocommit=True) as connection:
-        connection.execute(f"ALTER SYSTEM SET recovery_min_apply_delay = {round(seconds * 1000)}")  # type: ignore[arg-type]
+        connection.execute(f"ALTER SYSTEM SET recovery_min_apply_delay = {round(seconds * 1000)}")
         connection.execute("SELECT pg_reload_conf()")
 
 
