@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Any
 
 from sqlalchemy import ColumnElement, exists, func, or_, select, text
@@ -96,6 +96,19 @@ class Place:
         if self.allowed and common:
             self.holders.update(self.index.held_among(self.tx, self.allowed, common, self.groups, self.without))
 
+    def read_ahead(self, terms: Sequence[Term], k: int) -> None:
+        """Have the lists that are walked whatever they hold: the rarest ones, up to the `k`-th message at the least."""
+        is_inside = self.scope.channel_number is not None
+        before = accumulate((term.frequency for term in terms), initial=0)
+        sure = [
+            term.token
+            for term, so_far in zip(terms, before, strict=False)
+            if is_inside or (so_far < k and term.frequency <= LONG_LIST)
+        ]
+        if missing := [token for token in sure if token not in self.holders]:
+            found = self.index.holders_of_each(self.tx, missing, self.groups, self.without)
+            self.holders.update((token, self._within(numbers)) for token, numbers in found.items())
+
     def _within(self, found: Collection[int]) -> Collection[int]:
         return found if self.allowed is None else self.allowed & set(found)
 
@@ -104,6 +117,11 @@ class Place:
         if token not in self.titles:
             self.titles[token] = self.index.titles_holding(self.tx, token)
         return self.titles[token]
+
+    def read_titles(self, terms: Sequence[Term]) -> None:
+        """Have the titles that hold each term."""
+        if missing := [term.token for term in terms if term.token not in self.titles]:
+            self.titles.update(self.index.titles_of_each(self.tx, missing))
 
     def newest(self, held: Sequence[str], absent: Sequence[str], limit: int) -> Collection[int]:
         """Of the messages that hold all of the first tokens and none of the second, so many of the newest."""
@@ -154,6 +172,7 @@ def find_titles(place: Place, terms: Sequence[Term]) -> dict[int, Title]:
     scope = place.scope
     if scope.channel_number is not None or _is_of_one_side(scope) or scope.carrying or scope.without:
         return {}
+    place.read_titles(terms)
     sums = sum_weights(_weights(terms), place.titled, None)
     if not sums:
         return {}
@@ -190,6 +209,7 @@ def _best_candidates(place: Place, terms: Sequence[Term], most: int) -> list[Can
     # Conditions on the message itself may leave few of the best ones: then all are looked at.
     attempts = (4 * most, None) if place.conditions else (most,)
     place.look_through(terms)
+    place.read_ahead(terms, attempts[0])
     found: list[Candidate] = []
     for stop_at in attempts:
         sums = sum_weights(_weights(terms), place.holding, stop_at, common, place.newest if is_wide else None)

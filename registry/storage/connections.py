@@ -85,11 +85,12 @@ def _server_engine(address: URL) -> Engine:
 def begin_on_server(isolation: str = "READ COMMITTED", **limits_s: float) -> str:
     """How a transaction begins on PostgreSQL: its isolation, and its time limits in seconds; 0 is none.
 
-    A limit of its own on how long it may be idle, because the server's may be shorter than we need to think.
+    A limit of its own on how long it may be idle, because the server's may be shorter than we need to think. Nothing is
+    compiled: our statements are short, and the planner takes those on long lists for longer than they are.
     """
     limits = {"idle_in_transaction_session_timeout": IDLE_S, **limits_s}
     settings = [f"SET LOCAL {name} = {round(seconds * 1000)}" for name, seconds in limits.items()]
-    return "; ".join([f"BEGIN ISOLATION LEVEL {isolation}", *settings])
+    return "; ".join([f"BEGIN ISOLATION LEVEL {isolation}", *settings, "SET LOCAL jit = off"])
 
 
 def _sqlite_engine(url: str) -> Engine:

@@ -64,8 +64,8 @@ class SqliteIndex(MessageIndex):
         return _numbers(tx, statement, _fts5_expression([[TITLE], [token]], ()))
 
 
-def _seen(tx: ReadTransaction, statement: str, condition: str, number: str) -> str:
-    return statement.format(seen=condition.format(number) if access_of(tx) else "")
+def _seen(tx: ReadTransaction, statement: str, condition: str, number: str, side: str = "") -> str:
+    return statement.format(seen=condition.format(number) if access_of(tx) else "", side=side)
 
 
 def _rows(entries: Sequence[Entry]) -> list[tuple[object, ...]]:
@@ -109,6 +109,10 @@ class PostgresIndex(MessageIndex):
         SELECT number FROM message_index WHERE tokens @@ CAST(%s AS tsquery) AND number > 0{seen}
         ORDER BY number DESC LIMIT %s) AS newest
     """
+    _EACH = """
+    SELECT token, (SELECT array_agg(number) FROM message_index WHERE tokens @@ query AND number {side} 0{seen})
+    FROM unnest(CAST(%s AS text[]), CAST(%s AS tsquery[])) AS asked (token, query)
+    """
     _AMONG = """
     SELECT token, array_agg(number)
     FROM message_index, unnest(CAST(%s AS text[]), CAST(%s AS tsquery[])) AS asked (token, query)
@@ -135,6 +139,21 @@ class PostgresIndex(MessageIndex):
     def holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str] = ()) -> list[int]:
         statement = _seen(tx, self._HOLDERS, _SEEN, "number")
         return tx.exec_driver_sql(statement, (_tsquery(groups, without),)).scalar() or []
+
+    def holders_of_each(
+        self, tx: ReadTransaction, tokens: Sequence[str], groups: Groups, without: Sequence[str]
+    ) -> dict[str, list[int]]:
+        queries = [_tsquery([*groups, [token]], without) for token in tokens]
+        return self._each(tx, tokens, queries, _seen(tx, self._EACH, _SEEN, "number", ">"))
+
+    def titles_of_each(self, tx: ReadTransaction, tokens: Sequence[str]) -> dict[str, list[int]]:
+        queries = [_tsquery([[TITLE], [token]], ()) for token in tokens]
+        return self._each(tx, tokens, queries, _seen(tx, self._EACH, _SEEN_TITLE, "number", "<"))
+
+    def _each(
+        self, tx: ReadTransaction, tokens: Sequence[str], queries: Sequence[str], statement: str
+    ) -> dict[str, list[int]]:
+        return {row[0]: row[1] or [] for row in tx.exec_driver_sql(statement, (list(tokens), queries))}
 
     def held_among(
         self,

@@ -77,6 +77,16 @@ class MessageIndex(ABC):
     def holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str] = ()) -> list[int]:
         """The numbers of the messages that carry a token of each group, and none of the others."""
 
+    def holders_of_each(
+        self, _tx: ReadTransaction, _tokens: Sequence[str], _groups: Groups, _without: Sequence[str]
+    ) -> dict[str, list[int]]:
+        """By token, what `holders` would say of it and the groups; nothing where a statement for each costs no more."""
+        return {}
+
+    def titles_of_each(self, _tx: ReadTransaction, _tokens: Sequence[str]) -> dict[str, list[int]]:
+        """By token, what `titles_holding` would say; nothing where a statement for each costs no more."""
+        return {}
+
     def held_among(
         self,
         _tx: ReadTransaction,

@@ -156,40 +156,51 @@ def rank(
     return sorted(ranked, key=itemgetter(1), reverse=True)  # by score; of equal ones the order stays
 
 
-def best_scores(own: Mapping[int, float], messages: Sequence[Candidate]) -> dict[int, float]:
-    """By channel, the score of the message that would be ranked first."""
-    best: dict[int, float] = defaultdict(float)
-    for one, score, gained in _scored(own, messages, dialogue=True):
-        if score + gained > best[one.channel_id]:
-            best[one.channel_id] = score + gained
-    return {number: round(score, _DIGITS) for number, score in best.items() if score > 0}
+def best_scores(own: Mapping[int, float], messages: Iterable[Candidate]) -> dict[int, float]:
+    """By channel, the score of the message that would be ranked first: one that has something of its own."""
+    best: dict[int, float] = {}
+    places = _scores_by_place(own, messages)
+    close = _close_together(places)
+    for place, score in places.items():
+        told = score + _gained(places, place) if place in close else score
+        if told > best.get(place >> _SEQ_BITS, 0.0):
+            best[place >> _SEQ_BITS] = told
+    return {number: round(score, _DIGITS) for number, score in best.items()}
 
 
 def _scored(
     own: Mapping[int, float], messages: Sequence[Candidate], *, dialogue: bool, sittings: Sittings | None = None
 ) -> Iterator[tuple[Candidate, float, float]]:
     """Each with its own score and what it gains; its sitting gives only to who has something."""
-    places: dict[int, dict[int, float]] = defaultdict(dict)
-    for one in messages if dialogue else ():
-        if one.number in own:
-            places[one.channel_id][one.seq] = own[one.number]
+    places = _scores_by_place(own, messages) if dialogue else {}
+    alone = places.keys() - _close_together(places)
     for one in messages:
-        score = own.get(one.number, 0.0)
-        around = places.get(one.channel_id, _NOWHERE)
+        score = own.get(one[0], 0.0)
+        place = one[1] << _SEQ_BITS | one[2]
         # In a large registry most channels hold one message with a score, which gains nothing from itself.
-        gained = _gained(around, one.seq) if len(around) > 1 or one.seq not in around else 0.0
+        gained = 0.0 if place in alone else _gained(places, place)
         if sittings and score + gained > 0:
-            gained += sittings.gain(one.seq)
+            gained += sittings.gain(one[2])
         yield one, score, gained
 
 
-_NOWHERE: Mapping[int, float] = {}
+_SEQ_BITS = 40
+"""A place in a channel as one number: the channel's above so many bits, so that those of two are never close."""
 
 
-def _gained(around: Mapping[int, float], seq: int) -> float:
+def _scores_by_place(own: Mapping[int, float], messages: Iterable[Candidate]) -> dict[int, float]:
+    return {one[1] << _SEQ_BITS | one[2]: own[one[0]] for one in messages if one[0] in own}
+
+
+def _close_together(places: Iterable[int]) -> set[int]:
+    """The places that have another one so near that a message there could give something."""
+    return {place for pair in pairwise(sorted(places)) if pair[1] - pair[0] <= FARTHEST for place in pair}
+
+
+def _gained(places: Mapping[int, float], place: int) -> float:
     gained = 0.0
     for step, share in _GIVEN:
-        if beside := around.get(seq - step):
+        if beside := places.get(place - step):
             gained += share * beside
     return gained
 
@@ -205,12 +216,12 @@ def rank_channels(
     whole = combined(wholes)
     most, fullest = max(best.values(), default=0.0), max(whole.values(), default=0.0)
     channels = []
-    for number in best.keys() | titles.keys():
+    for number in sorted(best.keys() | titles.keys(), reverse=True):
         by_best = best.get(number, 0.0) / most if most else 0.0
         by_whole = whole.get(number, 0.0) / fullest if fullest else 0.0
         score = BEST_MESSAGE * by_best + (1 - BEST_MESSAGE) * by_whole + titles.get(number, 0.0)
         channels.append(RankedChannel(number, round(score, _DIGITS), by_best, by_whole))
-    return sorted(channels, key=lambda one: (-one.score, -one.number))
+    return sorted(channels, key=itemgetter(1), reverse=True)  # by score; of equal ones the order stays
 
 
 def whole_scores(
