@@ -19,6 +19,10 @@ CLAIMED = "claimed"
 """In a message's payload: what its caller said of it that only the client's own store can know. The key is stored."""
 
 
+IDENTITY = frozenset({"native_id", "request_id", "session_id", "parent", "project", "time", "timestamp"})
+"""What a message or a session is known by: secrets are not looked for there."""
+
+
 class Role(StrEnum):
     """Who speaks: the three of every chat, and what a client's own history adds."""
 

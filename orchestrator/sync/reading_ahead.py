@@ -15,10 +15,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from registry.domain import texts_in
+from orchestrator.sync.garbage import collecting_seldom
+from registry.domain import IDENTITY, Message, texts_in
 from registry.errors import RegistryError
-from registry.text.analysis.analyzer import ANALYZER_VERSION, analyze, note_analyzed
-from registry.text.privacy.secrets import find_secrets
+from registry.text.analysis.analyzer import ANALYZER_VERSION, note_analyzed, tokens_of
+from registry.text.privacy.secrets import find_secrets, may_hold_secret
 from registry.text.privacy.unkept import without_private
 from sources.base import Counts, FoundSession, Skipped, Source
 from sources.readers import READERS
@@ -121,9 +122,20 @@ def _chunks(findings: Iterable[FoundSession | Skipped]) -> Iterator[Chunk]:
 def _known_of(found: list[FoundSession | Skipped]) -> Chunk:
     messages = [message for one in found if isinstance(one, FoundSession) for message in one.session.messages]
     said = dict.fromkeys(without_private(message.text) for message in messages)
-    carried = dict.fromkeys(text for message in messages for text in texts_in([message.more, message.context]))
-    clean = [text for text in {**said, **carried} if not find_secrets(text)]
-    return Chunk(found, clean, {text: " ".join(analyze(text)) for text in clean if text in said})
+    carried = dict.fromkeys(text for message in messages for text in texts_in([_about(message), message.context]))
+    known = Chunk(found, [], {})
+    for text in {**said, **carried}:
+        words = dict.fromkeys(text.split())
+        if may_hold_secret(words) and find_secrets(text):
+            continue
+        known.clean.append(text)
+        if text in said:
+            known.tokens[text] = " ".join(tokens_of(words))
+    return known
+
+
+def _about(message: Message) -> dict[str, Any]:
+    return {name: held for name, held in message.more.items() if name not in IDENTITY}
 
 
 def main() -> None:
@@ -133,8 +145,9 @@ def main() -> None:
     if version != ANALYZER_VERSION:
         sys.exit(1)
     reader = next(reader for reader in READERS if reader.name == name)
-    for chunk in _chunks(reader.sessions(store, {})):
-        pickle.dump(chunk, told, pickle.HIGHEST_PROTOCOL)
-        told.flush()
+    with collecting_seldom():
+        for chunk in _chunks(reader.sessions(store, {})):
+            pickle.dump(chunk, told, pickle.HIGHEST_PROTOCOL)
+            told.flush()
     pickle.dump(None, told)
     told.flush()

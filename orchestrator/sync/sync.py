@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.requests import ImportRequest
+from orchestrator.sync.garbage import collecting_seldom
 from orchestrator.sync.store_report import StoreReport
 from registry.domain import now
 from registry.errors import RegistryError
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-BATCH_MESSAGES, SHARED_BATCH_MESSAGES = 250, 20
+BATCH_MESSAGES, SHARED_BATCH_MESSAGES = 500, 20
 """About so many messages are stored in one transaction, and while others ask something: they wait for its end."""
 OTHERS_S = 10.0
 """Who asked something may ask again, for so long."""
@@ -111,13 +112,14 @@ async def _sync_store(
     tell = await _teller(reader, store, report, progress)
     sessions = _sessions(reader, store, seen, is_new=left_stamp is None)
     batches = _batches(_findings(sessions, report), report, orchestrator)
-    while (batch := await _next(batches, orchestrator)) is not None:
-        for stored, new_count in await _stored(orchestrator, batch, report):
-            read_again.update(one.key for one in stored)
-            report.new_messages += new_count
-            report.parsed += len(stored)
-            report.seen += sum(one.key not in seen for one in stored)
-        tell()
+    with collecting_seldom():
+        while (batch := await _next(batches, orchestrator)) is not None:
+            for stored, new_count in await _stored(orchestrator, batch, report):
+                read_again.update(one.key for one in stored)
+                report.new_messages += new_count
+                report.parsed += len(stored)
+                report.seen += sum(one.key not in seen for one in stored)
+            tell()
     forget_analyzed()
     report.keep(left_skipped, read_again)
     state = StoreState(

@@ -6,7 +6,7 @@ from by analysing the stored text again.
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from functools import lru_cache
 from itertools import chain
@@ -80,8 +80,12 @@ def analyze(text: str) -> list[str]:
     known = _ANALYZED.pop(text, None)
     if known is not None:
         return known.split()
-    # No word goes beyond white space; long texts repeat theirs.
-    return list(dict.fromkeys(chain.from_iterable(map(_OF_PIECES.__getitem__, dict.fromkeys(text.split())))))
+    return tokens_of(dict.fromkeys(text.split()))  # long texts repeat theirs
+
+
+def tokens_of(pieces: Iterable[str]) -> list[str]:
+    """The same of a text's pieces, parted by white space: no word goes beyond it."""
+    return list(dict.fromkeys(chain.from_iterable(map(_OF_PIECES.__getitem__, pieces))))
 
 
 def note_analyzed(tokens: Mapping[str, str]) -> None:

@@ -21,19 +21,24 @@ MARK = re.compile(r"\[secret:[a-z-]+:[0-9a-f]{2}\]")
 
 def find_secrets(text: str) -> list[Secret]:
     """The secrets of a text in their order, also of what it holds with escapes; none overlaps another."""
-    telling = _telling(text)
+    telling = _telling(text.split())
     if not telling:
         return []
     if "[secret:" in text:
         text = MARK.sub(lambda mark: " " * len(mark[0]), text)  # else a mark were a name with a value
-        telling = _telling(text)
+        telling = _telling(text.split())
     taken = _found_in(text, telling)
     plain, places = unescaped(text)
     if plain:
-        for kind, start, end in _found_in(plain, _telling(plain)):
+        for kind, start, end in _found_in(plain, _telling(plain.split())):
             found = Secret(kind, places[start], places[end])
             taken += [found] if _is_free(found, taken) else []
     return sorted(taken, key=lambda found: found.start)
+
+
+def may_hold_secret(words: Iterable[str]) -> bool:
+    """Whether a text of these words, parted by white space, is to be looked through: most are not."""
+    return bool(_telling(words))
 
 
 def is_secret_value(name: str, value: str) -> bool:
@@ -57,26 +62,32 @@ def mask_secrets(text: str, key: bytes) -> str:
     return text
 
 
-def _telling(text: str) -> set[str]:
-    """Its words but those of which it is known by now that they tell of nothing."""
-    words = set(text.split()) - _SILENT
-    if words <= _KNOWN:
-        return words
-    # A longer one may be a key, and is looked at each time.
-    _know([word for word in words - _KNOWN if len(word) < SHORTEST_KEY])
-    return words - _SILENT
+def _telling(words: Iterable[str]) -> set[str]:
+    """The words but those of which it is known by now that they tell of nothing."""
+    telling = set(words) - _SILENT
+    if telling <= _KNOWN:
+        return telling
+    _know(telling - _KNOWN)
+    return telling - _SILENT
 
 
-def _know(words: Sequence[str]) -> None:
-    """Remember of each whether a sign stands in it, or a year."""
+def _know(words: set[str]) -> None:
+    """Remember of each whether a sign stands in it, or a year; a very long one is looked at each time."""
     if len(_KNOWN) >= _MOST_KNOWN:
         _KNOWN.clear()
         _SILENT.clear()
-    together = _lowered(words)
-    signs = [sign for sign in _SIGNS if sign in together]
-    lowered = ((word, _lowered([word])) for word in words)
+    known = [word for word in words if len(word) <= _LONGEST_KNOWN]
+    signs = _signs_in(known)
+    lowered = ((word, _lowered([word])) for word in known)
     _SILENT.update(word for word, low in lowered if not (any(sign in low for sign in signs) or _YEAR.search(low)))
-    _KNOWN.update(words)
+    _KNOWN.update(known)
+
+
+def _signs_in(words: Sequence[str]) -> list[str]:
+    lowered = _lowered(words)
+    long = " ".join([word for word in words if len(word) >= SHORTEST_KEY])
+    hints = [hint.lower() for hint in _BY_HINT if hint in long] if long else []
+    return [*(sign for sign in _SIGNS if sign in lowered), *hints]
 
 
 def _lowered(words: Iterable[str]) -> str:
@@ -120,7 +131,7 @@ _BY_HINT, _BY_WORD = _places(lambda rule: rule.hints), _places(lambda rule: rule
 _NUMBERS = [at for at, rule in enumerate(RULES) if not rule.hints and not rule.beside]
 _SIGNS = [*_BY_WORD, *NAME_SIGNS.values(), *ESCAPING]
 _KNOWN, _SILENT = set[str](), set[str]()
-_MOST_KNOWN = 50_000
+_MOST_KNOWN, _LONGEST_KNOWN = 50_000, 64
 
 
 @cache
