@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import lru_cache
 from hashlib import blake2b
 from math import isfinite
 from pathlib import PurePosixPath, PureWindowsPath
@@ -86,6 +87,7 @@ class Project:
     name: str
 
     @classmethod
+    @lru_cache(1024)
     def from_path(cls, given: str) -> Project:
         """A folder path of any system, or a bare name; the name is its last part."""
         flavour = PureWindowsPath if "\\" in given else PurePosixPath

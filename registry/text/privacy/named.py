@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from registry.text.privacy.formats import Secret
 from registry.text.privacy.likeness import (
@@ -92,5 +93,12 @@ def _looks_like_one(name: str, value: str, *, is_quoted: bool) -> bool:
 
 def is_named_secret(name: str, value: str) -> bool:
     """Whether a value is a secret by the name of its field and by how it looks."""
-    called = _CALLED.search(name)
-    return called is not None and not _ABOUT.search(name) and _looks_like_one(called[0].lower(), value, is_quoted=True)
+    called = _called(name)
+    return called is not None and _looks_like_one(called, value, is_quoted=True)
+
+
+@lru_cache(1024)
+def _called(field: str) -> str | None:
+    """What a field's name calls a secret, if it does; the same fields come again and again."""
+    called = _CALLED.search(field)
+    return called[0].lower() if called and not _ABOUT.search(field) else None

@@ -43,7 +43,7 @@ def may_hold_secret(words: Iterable[str]) -> bool:
 
 def is_secret_value(name: str, value: str) -> bool:
     """Whether a value is a secret by the name of its field and by how it looks."""
-    return not MARK.search(value) and is_named_secret(name, value)
+    return is_named_secret(name, value) and not MARK.search(value)
 
 
 def mask(text: str, kind: str, key: bytes) -> str:
