@@ -6,6 +6,7 @@ these. Whatever goes wrong there, what it has not brought is read here.
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import subprocess
@@ -15,7 +16,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from orchestrator.sync.garbage import collecting_seldom
 from registry.domain import IDENTITY, Message, texts_in
 from registry.errors import RegistryError
 from registry.text.analysis.analyzer import ANALYZER_VERSION, note_analyzed, tokens_of
@@ -28,6 +28,9 @@ WORTH_SESSIONS = 200
 """So many new sessions take seconds; the process costs a part of one."""
 CHUNK_MESSAGES, CHUNK_CHARACTERS = 500, 4 * 2**20
 """About so much is handed over at once, and so much is read ahead."""
+
+OBJECTS = 50_000
+"""After so many new ones that process looks for garbage in circles, of which reading makes next to none."""
 
 _ROOT = Path(__file__).parents[2]
 
@@ -145,9 +148,9 @@ def main() -> None:
     if version != ANALYZER_VERSION:
         sys.exit(1)
     reader = next(reader for reader in READERS if reader.name == name)
-    with collecting_seldom():
-        for chunk in _chunks(reader.sessions(store, {})):
-            pickle.dump(chunk, told, pickle.HIGHEST_PROTOCOL)
-            told.flush()
+    gc.set_threshold(OBJECTS)
+    for chunk in _chunks(reader.sessions(store, {})):
+        pickle.dump(chunk, told, pickle.HIGHEST_PROTOCOL)
+        told.flush()
     pickle.dump(None, told)
     told.flush()
