@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import lru_cache
 from hashlib import blake2b
 from math import isfinite
 from pathlib import PurePosixPath, PureWindowsPath
@@ -17,6 +18,10 @@ from typing import Any
 
 CLAIMED = "claimed"
 """In a message's payload: what its caller said of it that only the client's own store can know. The key is stored."""
+
+
+IDENTITY = frozenset({"native_id", "request_id", "session_id", "parent", "project", "time", "timestamp"})
+"""What a message or a session is known by: secrets are not looked for there."""
 
 
 class Role(StrEnum):
@@ -82,6 +87,7 @@ class Project:
     name: str
 
     @classmethod
+    @lru_cache(1024)
     def from_path(cls, given: str) -> Project:
         """A folder path of any system, or a bare name; the name is its last part."""
         flavour = PureWindowsPath if "\\" in given else PurePosixPath

@@ -106,7 +106,7 @@ def _write_cursor(home: Path, count: int) -> None:
 
 
 def _cursor_rows(number: int) -> Iterator[tuple[str, str]]:
-    composer_id, headers = str(uuid.UUID(int=number)), []
+    composer_id, headers = str(uuid.uuid5(uuid.NAMESPACE_URL, f"composer/{number}")), []
     for place, message in enumerate(_messages(number)):
         bubble = {"_v": 3, "type": 1 if message["role"] == "user" else 2, "bubbleId": f"{composer_id}-{place}"}
         headers.append({"bubbleId": bubble["bubbleId"], "type": bubble["type"]})

@@ -6,6 +6,7 @@ these. Whatever goes wrong there, what it has not brought is read here.
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import subprocess
@@ -15,10 +16,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from registry.domain import texts_in
+from registry.domain import IDENTITY, Message, texts_in
 from registry.errors import RegistryError
-from registry.text.analysis.analyzer import ANALYZER_VERSION, analyze, note_analyzed
-from registry.text.privacy.secrets import find_secrets
+from registry.text.analysis.analyzer import ANALYZER_VERSION, note_analyzed, tokens_of
+from registry.text.privacy.secrets import find_secrets, may_hold_secret
 from registry.text.privacy.unkept import without_private
 from sources.base import Counts, FoundSession, Skipped, Source
 from sources.readers import READERS
@@ -27,6 +28,9 @@ WORTH_SESSIONS = 200
 """So many new sessions take seconds; the process costs a part of one."""
 CHUNK_MESSAGES, CHUNK_CHARACTERS = 500, 4 * 2**20
 """About so much is handed over at once, and so much is read ahead."""
+
+OBJECTS = 50_000
+"""After so many new ones that process looks for garbage in circles, of which reading makes next to none."""
 
 _ROOT = Path(__file__).parents[2]
 
@@ -121,9 +125,20 @@ def _chunks(findings: Iterable[FoundSession | Skipped]) -> Iterator[Chunk]:
 def _known_of(found: list[FoundSession | Skipped]) -> Chunk:
     messages = [message for one in found if isinstance(one, FoundSession) for message in one.session.messages]
     said = dict.fromkeys(without_private(message.text) for message in messages)
-    carried = dict.fromkeys(text for message in messages for text in texts_in([message.more, message.context]))
-    clean = [text for text in {**said, **carried} if not find_secrets(text)]
-    return Chunk(found, clean, {text: " ".join(analyze(text)) for text in clean if text in said})
+    carried = dict.fromkeys(text for message in messages for text in texts_in([_about(message), message.context]))
+    known = Chunk(found, [], {})
+    for text in {**said, **carried}:
+        words = dict.fromkeys(text.split())
+        if may_hold_secret(words) and find_secrets(text):
+            continue
+        known.clean.append(text)
+        if text in said:
+            known.tokens[text] = " ".join(tokens_of(words))
+    return known
+
+
+def _about(message: Message) -> dict[str, Any]:
+    return {name: held for name, held in message.more.items() if name not in IDENTITY}
 
 
 def main() -> None:
@@ -133,6 +148,7 @@ def main() -> None:
     if version != ANALYZER_VERSION:
         sys.exit(1)
     reader = next(reader for reader in READERS if reader.name == name)
+    gc.set_threshold(OBJECTS)
     for chunk in _chunks(reader.sessions(store, {})):
         pickle.dump(chunk, told, pickle.HIGHEST_PROTOCOL)
         told.flush()

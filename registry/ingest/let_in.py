@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from registry.domain import EARLIEST, Message, Role, Session, digest_of, format_time, now, storable
+from registry.domain import EARLIEST, IDENTITY, Message, Role, Session, digest_of, format_time, now, storable
 from registry.ingest.same_conversation import ENOUGH, ENOUGH_ALONE, NARROWEST, SHARE, WIDEST, width_of
 from registry.storage.database import WriteTransaction
 from registry.storage.safety.forgetting import (
@@ -30,8 +30,6 @@ from registry.storage.safety.forgetting import (
 from registry.storage.safety.masking import key_of, mask_value
 from registry.text.privacy.unkept import is_like, without_private
 
-_IDENTITY = frozenset({"native_id", "request_id", "session_id", "parent", "project", "time", "timestamp"})
-"""What a message or a session is known by is not looked through."""
 _PATHS = frozenset({"file", "path", "file_path", "filePath", "filename", "notebook_path", "target_file", "uri"})
 
 
@@ -111,17 +109,17 @@ def let_in_session(tx: WriteTransaction, source: str, session: Session) -> tuple
 
 
 def _let_in_about(about: Mapping[str, Any], key: bytes | None) -> dict[str, Any]:
-    return {name: value if name in _IDENTITY else _let_in_value(value, key, name) for name, value in about.items()}
+    return {name: value if name in IDENTITY else _let_in_value(value, key, name) for name, value in about.items()}
 
 
 def _let_in_message(keeping: Keeping, message: Message, key: bytes | None) -> Message:
     rule = keeping.rule_against_path(list(_paths(message))) if keeping.never else None
     if rule:
-        kept = {name: message.more[name] for name in _IDENTITY & message.more.keys()}
+        kept = {name: message.more[name] for name in IDENTITY & message.more.keys()}
         return Message(message.role, f"[not kept: {rule}]", message.timestamp, more=kept)
     text = _let_in_text(message.text, key)
     more, context = message.more, message.context
-    if more.keys() - _IDENTITY or context:
+    if more.keys() - IDENTITY or context:
         more = _let_in_about(more, key)
         context = None if context is None else _let_in_value(context, key)
     if text is message.text and more is message.more and context is None:  # most of them

@@ -69,7 +69,8 @@ def _seen(tx: ReadTransaction, statement: str, condition: str, number: str, side
 
 
 def _rows(entries: Sequence[Entry]) -> list[tuple[object, ...]]:
-    return [(entry.number, " ".join(entry.tokens)) for entry in entries]
+    """By number: at each that is smaller than the one before, FTS5 writes out all that it has gathered."""
+    return [(entry.number, " ".join(entry.tokens)) for entry in sorted(entries, key=lambda entry: entry.number)]
 
 
 def _numbers(tx: ReadTransaction, statement: str, *given: str | int) -> list[int]:

@@ -6,7 +6,7 @@ from by analysing the stored text again.
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from functools import lru_cache
 from itertools import chain
@@ -80,8 +80,12 @@ def analyze(text: str) -> list[str]:
     known = _ANALYZED.pop(text, None)
     if known is not None:
         return known.split()
-    once = " ".join(dict.fromkeys(text.split()))  # no word goes beyond white space, and long texts repeat theirs
-    return list(dict.fromkeys(chain.from_iterable(map(word_tokens, dict.fromkeys(_raw_words(once))))))
+    return tokens_of(dict.fromkeys(text.split()))  # long texts repeat theirs
+
+
+def tokens_of(pieces: Iterable[str]) -> list[str]:
+    """The same of a text's pieces, parted by white space: no word goes beyond it."""
+    return list(dict.fromkeys(chain.from_iterable(map(_OF_PIECES.__getitem__, pieces))))
 
 
 def note_analyzed(tokens: Mapping[str, str]) -> None:
@@ -98,6 +102,23 @@ def forget_analyzed() -> None:
 
 _ANALYZED: dict[str, str] = {}
 _MOST_ANALYZED = 2000
+
+
+class _OfPieces(dict[str, tuple[str, ...]]):
+    """The tokens of what stands between white space; short pieces are remembered, for most of them come again."""
+
+    def __missing__(self, piece: str) -> tuple[str, ...]:
+        tokens = tuple(dict.fromkeys(chain.from_iterable(map(word_tokens, _raw_words(piece)))))
+        if len(piece) <= _LONGEST_PIECE:
+            if len(self) >= _CACHED_PIECES:
+                self.clear()
+            self[piece] = tokens
+        return tokens
+
+
+_OF_PIECES = _OfPieces()
+_LONGEST_PIECE = 32
+_CACHED_PIECES = 50_000
 
 
 def words(text: str) -> list[Word]:

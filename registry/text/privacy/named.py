@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import chain
+from functools import lru_cache
 
 from registry.text.privacy.formats import Secret
 from registry.text.privacy.likeness import (
@@ -38,64 +38,41 @@ _ABOUT = re.compile(
 )
 """Of a name: it does not hold the secret but tells of it."""
 
-NAMES: dict[str, dict[str, tuple[str, ...]]] = {
-    "password": {
-        "pass": ("password", "passwd", "passphrase", "_pass"),
-        "pwd": ("pwd",),
-        "비": ("비밀번호", "비밀 번호", "비번"),
-        "패스워드": ("패스워드",),
-        "암호": ("암호",),
-        "パスワード": ("パスワード",),
-        "密": ("密码", "密碼"),
-    },
-    "secret": {
-        "secret": ("secret",),
-        "token": ("token",),
-        "credential": ("credential",),
-        "토큰": ("토큰",),
-        "시크릿": ("시크릿", "시크릿키", "시크릿 키"),
-        "키": (
-            "api 키",
-            "api키",
-            "인증키",
-            "인증 키",
-            "서비스키",
-            "서비스 키",
-            "비밀키",
-            "비밀 키",
-            "액세스 키",
-        ),
-        "key": (
-            *("api_key", "apikey", "api-key", "api key", "access_key", "accesskey", "access-key", "private_key"),
-            *("privatekey", "auth_key", "signing_key", "encryption_key", "encryptionkey", "master_key"),
-            *("account_key", "accountkey", "license_key"),
-        ),
-    },
+NAMES: dict[str, tuple[str, ...]] = {
+    "password": (
+        *("password", "passwd", "passphrase", "_pass", "pwd"),
+        *("비밀번호", "비밀 번호", "비번", "패스워드", "암호", "パスワード", "密码", "密碼"),
+    ),
+    "secret": (
+        *("secret", "token", "credential", "토큰", "시크릿", "시크릿키", "시크릿 키"),
+        *("api 키", "api키", "인증키", "인증 키", "서비스키", "서비스 키", "비밀키", "비밀 키", "액세스 키"),
+        *("api_key", "apikey", "api-key", "api key", "access_key", "accesskey", "access-key", "private_key"),
+        *("privatekey", "auth_key", "signing_key", "encryption_key", "encryptionkey", "master_key"),
+        *("account_key", "accountkey", "license_key"),
+    ),
 }
-"""Behind these names a value that looks like one is a secret; looked for only where the text holds what they share."""
-_PASSWORDS = frozenset(chain.from_iterable(NAMES["password"].values()))
-_CALLED = re.compile(
-    "|".join(re.escape(name) for shared in NAMES.values() for names in shared.values() for name in names),
-    re.IGNORECASE,
-)
+"""Behind these names a value that looks like one is a secret."""
+NAME_SIGNS = {name: max(name.split(), key=len) for names in NAMES.values() for name in names}
+"""A word, or part of one, that stands wherever the name does."""
+_PASSWORDS = frozenset(NAMES["password"])
+_CALLED = re.compile("|".join(map(re.escape, NAME_SIGNS)), re.IGNORECASE)
 
 
 def named(text: str, words: str) -> Iterator[Secret]:
-    """Values behind a name such as `SECRET_KEY =`; `words` are those of the text, in lower case, each once."""
-    called = [(kind, names) for kind, parts in NAMES.items() for part, names in parts.items() if part in words]
+    """Values behind a name such as `SECRET_KEY =`; `words`: those of the text that may tell of one, in lower case."""
+    called = [(kind, name) for kind, names in NAMES.items() for name in names if NAME_SIGNS[name] in words]
     lowered = text.lower() if called else ""
     if len(lowered) != len(text):  # a few letters grow when they are lowered: places would not agree
         lowered = text
-    for kind, names in called:
-        for name in names:
-            at = lowered.find(name)
-            while at >= 0:
-                if text.endswith(_WHOSE, 0, at) and (said := _AHEAD.search(text, max(0, at - 80), at)):
-                    yield from [Secret(kind, *said.span("secret"))] if is_strong(said["secret"]) else ()
-                found = _BEHIND.match(text, at + len(name))
-                if found and not _ABOUT.search(found["more"]) and (value := _value(found, name)):
-                    yield Secret(kind, found.start(value), found.end(value))
-                at = lowered.find(name, at + len(name))
+    for kind, name in called:
+        at = lowered.find(name)
+        while at >= 0:
+            if text.endswith(_WHOSE, 0, at) and (said := _AHEAD.search(text, max(0, at - 80), at)):
+                yield from [Secret(kind, *said.span("secret"))] if is_strong(said["secret"]) else ()
+            found = _BEHIND.match(text, at + len(name))
+            if found and not _ABOUT.search(found["more"]) and (value := _value(found, name)):
+                yield Secret(kind, found.start(value), found.end(value))
+            at = lowered.find(name, at + len(name))
 
 
 def _value(found: re.Match[str], name: str) -> str | None:
@@ -116,5 +93,12 @@ def _looks_like_one(name: str, value: str, *, is_quoted: bool) -> bool:
 
 def is_named_secret(name: str, value: str) -> bool:
     """Whether a value is a secret by the name of its field and by how it looks."""
-    called = _CALLED.search(name)
-    return called is not None and not _ABOUT.search(name) and _looks_like_one(called[0].lower(), value, is_quoted=True)
+    called = _called(name)
+    return called is not None and _looks_like_one(called, value, is_quoted=True)
+
+
+@lru_cache(1024)
+def _called(field: str) -> str | None:
+    """What a field's name calls a secret, if it does; the same fields come again and again."""
+    called = _CALLED.search(field)
+    return called[0].lower() if called and not _ABOUT.search(field) else None

@@ -1,19 +1,19 @@
 """Secrets in a text: keys, passwords, cards and resident numbers, by the formats that their givers publish. Pure.
 
 Most texts hold none, and that is to cost little: a rule is asked only where a word stands that all it finds have beside
-them, and of these words only one each is looked through, however often it stands.
+them. Each word is looked through once, however often it stands, and those that tell of no rule are remembered.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from hashlib import blake2b
 
-from registry.text.privacy.escapes import unescaped
+from registry.text.privacy.escapes import ESCAPING, unescaped
 from registry.text.privacy.formats import RULES, SHORTEST_KEY, Rule, Secret
-from registry.text.privacy.named import is_named_secret, named
+from registry.text.privacy.named import NAME_SIGNS, is_named_secret, named
 
 MARK = re.compile(r"\[secret:[a-z-]+:[0-9a-f]{2}\]")
 """What stands in a secret's place."""
@@ -21,20 +21,29 @@ MARK = re.compile(r"\[secret:[a-z-]+:[0-9a-f]{2}\]")
 
 def find_secrets(text: str) -> list[Secret]:
     """The secrets of a text in their order, also of what it holds with escapes; none overlaps another."""
+    telling = _telling(text.split())
+    if not telling:
+        return []
     if "[secret:" in text:
         text = MARK.sub(lambda mark: " " * len(mark[0]), text)  # else a mark were a name with a value
-    taken = _found_in(text)
+        telling = _telling(text.split())
+    taken = _found_in(text, telling)
     plain, places = unescaped(text)
     if plain:
-        for kind, start, end in _found_in(plain):
+        for kind, start, end in _found_in(plain, _telling(plain.split())):
             found = Secret(kind, places[start], places[end])
             taken += [found] if _is_free(found, taken) else []
     return sorted(taken, key=lambda found: found.start)
 
 
+def may_hold_secret(words: Iterable[str]) -> bool:
+    """Whether a text of these words, parted by white space, is to be looked through: most are not."""
+    return bool(_telling(words))
+
+
 def is_secret_value(name: str, value: str) -> bool:
     """Whether a value is a secret by the name of its field and by how it looks."""
-    return not MARK.search(value) and is_named_secret(name, value)
+    return is_named_secret(name, value) and not MARK.search(value)
 
 
 def mask(text: str, kind: str, key: bytes) -> str:
@@ -53,9 +62,40 @@ def mask_secrets(text: str, key: bytes) -> str:
     return text
 
 
-def _found_in(text: str) -> list[Secret]:
-    words = set(text.split())
-    lowered = f"{' '.join(words)} ".lower()
+def _telling(words: Iterable[str]) -> set[str]:
+    """The words but those of which it is known by now that they tell of nothing."""
+    telling = set(words) - _SILENT
+    if telling <= _KNOWN:
+        return telling
+    _know(telling - _KNOWN)
+    return telling - _SILENT
+
+
+def _know(words: set[str]) -> None:
+    """Remember of each whether a sign stands in it, or a year; a very long one is looked at each time."""
+    if len(_KNOWN) >= _MOST_KNOWN:
+        _KNOWN.clear()
+        _SILENT.clear()
+    known = [word for word in words if len(word) <= _LONGEST_KNOWN]
+    signs = _signs_in(known)
+    lowered = ((word, _lowered([word])) for word in known)
+    _SILENT.update(word for word, low in lowered if not (any(sign in low for sign in signs) or _YEAR.search(low)))
+    _KNOWN.update(known)
+
+
+def _signs_in(words: Sequence[str]) -> list[str]:
+    lowered = _lowered(words)
+    long = " ".join([word for word in words if len(word) >= SHORTEST_KEY])
+    hints = [hint.lower() for hint in _BY_HINT if hint in long] if long else []
+    return [*(sign for sign in _SIGNS if sign in lowered), *hints]
+
+
+def _lowered(words: Iterable[str]) -> str:
+    return f"{' '.join(words)} ".lower()
+
+
+def _found_in(text: str, words: set[str]) -> list[Secret]:
+    lowered = _lowered(words)
     taken: list[Secret] = []
     for rule in _rules_for(text, words, lowered):
         taken += [found for found in _by_rule(rule, text) if _is_free(found, taken)]
@@ -89,6 +129,9 @@ _DIGITS = re.compile(r"[0-9]{4}(?:[ -][0-9]{4}|[0-9]{9}|[0-9]{2} ?- ?[0-9]{7}| [
 """Where nothing like it stands, there is neither a card nor a resident."""
 _BY_HINT, _BY_WORD = _places(lambda rule: rule.hints), _places(lambda rule: rule.beside)
 _NUMBERS = [at for at, rule in enumerate(RULES) if not rule.hints and not rule.beside]
+_SIGNS = [*_BY_WORD, *NAME_SIGNS.values(), *ESCAPING]
+_KNOWN, _SILENT = set[str](), set[str]()
+_MOST_KNOWN, _LONGEST_KNOWN = 50_000, 64
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import shutil
 import threading
 from dataclasses import replace
@@ -212,6 +213,15 @@ async def test_what_gemini_copilot_and_opencode_kept_comes_in_once_each_under_it
     found = {(item["channel"].partition("_")[0], item["message_count"]) for item in await channels(orchestrator)}
     with_a_sub_agent = {("copilot-cli", 7), ("copilot-cli", 3)}
     assert found == {("gemini-cli", 10), ("copilot-vscode", 8), ("opencode", 9), *with_a_sub_agent}
+
+
+async def test_garbage_is_looked_for_after_a_sync_as_before(
+    orchestrator: Orchestrator, empty_home: Path, claude: Path
+) -> None:
+    write(claude, two_turns())
+    before = gc.get_threshold()
+    await run_sync(orchestrator, empty_home)
+    assert gc.get_threshold() == before
 
 
 async def test_sessions_full_of_long_results_are_stored_a_few_at_a_time(
