@@ -5,12 +5,12 @@ What ranking does not get to see cannot be found, and what it sees it must pay f
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cache, lru_cache
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, TextClause, bindparam, exists, func, or_, select, text
@@ -91,20 +91,24 @@ class Place:
         return self.holders[token]
 
     def look_through(self, terms: Sequence[Term]) -> None:
-        """Where few messages are in scope, have what they hold of the terms that far more messages hold."""
+        """Have at once what is asked for anyway: where few messages are in scope, what they hold of the terms that far
+        more messages hold; and the holders of the terms that few hold."""
         many = FAR_MORE * len(self.allowed or ())
         common = [term.token for term in terms if term.frequency > many and term.token not in self.holders]
         if self.allowed and common:
             self.holders.update(self.index.held_among(self.tx, self.allowed, common, self.groups, self.without))
+        rare = [token for token in _rare(terms) if token not in self.holders]
+        found = self.index.holders_of_each(self.tx, rare, self.groups, self.without)
+        self.holders.update((token, self._within(holders)) for token, holders in found.items())
 
     def _within(self, found: Collection[int]) -> Collection[int]:
         return found if self.allowed is None else self.allowed & set(found)
 
-    def titled(self, token: str, _among: Sequence[str]) -> Collection[int]:
-        """The (negated) numbers of the channels whose title holds a token."""
-        if token not in self.titles:
-            self.titles[token] = self.index.titles_holding(self.tx, token)
-        return self.titles[token]
+    def titled(self, terms: Sequence[Term]) -> Mapping[str, Collection[int]]:
+        """The (negated) numbers of the channels whose titles hold them, by token."""
+        missing = [term.token for term in terms if term.token not in self.titles]
+        self.titles.update(self.index.titles_holding(self.tx, missing))
+        return self.titles
 
     def newest(self, held: Sequence[str], absent: Sequence[str], limit: int) -> Collection[int]:
         """Of the messages that hold all of the first tokens and none of the second, so many of the newest."""
@@ -155,7 +159,8 @@ def find_titles(place: Place, terms: Sequence[Term]) -> dict[int, Title]:
     scope = place.scope
     if scope.channel_number is not None or _is_of_one_side(scope) or scope.carrying or scope.without:
         return {}
-    sums = sum_weights(_weights(terms), place.titled, None)
+    titled = place.titled(terms)
+    sums = sum_weights(_weights(terms), lambda token, _: titled[token], None)
     if not sums:
         return {}
     found = {-number: Title(*_weight_and_held(sums[number], len(terms))) for number in sums}
@@ -313,6 +318,12 @@ def taken_up_again(tx: ReadTransaction, channel_number: int) -> list[int]:
 def _begun(dialect: str) -> TextClause:
     last = f"{_NEXT} AND {_WITHIN[dialect]}".replace("min(", "max(")
     return text(_TAKEN_UP_AGAIN.format(last=last, next=_NEXT))
+
+
+def _rare(terms: Sequence[Term]) -> list[str]:
+    """The tokens of the first terms, the rarest, as long as few messages hold them all together."""
+    held = accumulate(term.frequency for term in terms)
+    return [term.token for term, so_far in zip(terms, held, strict=True) if so_far <= LONG_LIST]
 
 
 # -- weights as whole numbers

@@ -93,9 +93,15 @@ class MessageIndex(ABC):
     def newest_holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str], limit: int) -> list[int]:
         """As `holders`, so many of the newest."""
 
+    def holders_of_each(
+        self, tx: ReadTransaction, tokens: Sequence[str], groups: Groups, without: Sequence[str]
+    ) -> dict[str, list[int]]:
+        """By token, what `holders` says with it as a further group."""
+        return {token: self.holders(tx, [*groups, [token]], without) for token in tokens}
+
     @abstractmethod
-    def titles_holding(self, tx: ReadTransaction, token: str) -> list[int]:
-        """The (negated) numbers of the channels whose title carries a token."""
+    def titles_holding(self, tx: ReadTransaction, tokens: Sequence[str]) -> dict[str, list[int]]:
+        """By token, the (negated) numbers of the channels whose title carries it."""
 
     def messages(
         self, tx: ReadTransaction, numbers: Sequence[int], conditions: Sequence[ColumnElement[bool]]
