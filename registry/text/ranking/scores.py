@@ -174,12 +174,13 @@ def _scored(
         if one.number in own:
             places[one.channel_id][one.seq] = own[one.number]
     for one in messages:
-        score = own.get(one.number, 0.0)
-        around = places.get(one.channel_id, _NOWHERE)
+        number, channel_id, seq, *_ = one
+        score = own.get(number, 0.0)
+        around = places.get(channel_id, _NOWHERE)
         # In a large registry most channels hold one message with a score, which gains nothing from itself.
-        gained = _gained(around, one.seq) if len(around) > 1 or one.seq not in around else 0.0
+        gained = _gained(around, seq) if len(around) > 1 or seq not in around else 0.0
         if sittings and score + gained > 0:
-            gained += sittings.gain(one.seq)
+            gained += sittings.gain(seq)
         yield one, score, gained
 
 
