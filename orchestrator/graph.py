@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
@@ -98,13 +99,12 @@ class _InOneGo(Runnable[State, Command[str]]):
     def invoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Command[str]:
         raise NotImplementedError("every node is asynchronous")
 
-    async def ainvoke(
-        self,
-        input: State,
-        config: RunnableConfig | None = None,
-        **_: Any,
-    ) -> Command[str]:
-        change = await self._node.ainvoke(input, config)
+    async def ainvoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Command[str]:
+        here = var_child_runnable_config.set(config)  # the writer of the stream looks there
+        try:
+            change = await self._node.ainvoke(input, config)
+        finally:
+            var_child_runnable_config.reset(here)
         for writer in self._writers:
             await writer.ainvoke(change, config)
         return change
