@@ -172,7 +172,7 @@ def find_titles(place: Place, terms: Sequence[Term]) -> dict[int, Title]:
 
 
 @cache
-def _titled(dialect: str) -> Select[tuple[int]]:
+def _titled(dialect: str) -> Select[int]:
     there = is_one_of(dialect, channel.c.number), channel.c.deleted.is_(False)
     is_told = or_(_asked(conversation.c.length > 0), ~_asked())
     return select(channel.c.number).where(*there, is_told, channel.c.name != bindparam("excluded"))
@@ -278,7 +278,7 @@ def channel_lengths(tx: ReadTransaction, numbers: Collection[int]) -> dict[int, 
 
 
 @cache
-def _lengths(dialect: str) -> Select[tuple[int, int]]:
+def _lengths(dialect: str) -> Select[int, int]:
     return select(channel.c.number, channel.c.token_count).where(is_one_of(dialect, channel.c.number))
 
 

@@ -401,7 +401,7 @@ def post_filtered(tx: ReadTransaction, passes: Passes | None, candidates: list[C
 
 
 @cache
-def _texts(dialect: str) -> Select[tuple[int, str]]:
+def _texts(dialect: str) -> Select[int, str]:
     return select(conversation.c.number, conversation.c.text).where(is_one_of(dialect, conversation.c.number))
 
 

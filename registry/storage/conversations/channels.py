@@ -284,14 +284,10 @@ def edit_channel(tx: WriteTransaction, name: str, changes: Mapping[str, Any], ta
 def tags_of(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, list[str]]:
     """The tags of some channels, in alphabetical order."""
     found: dict[int, list[str]] = {number: [] for number in numbers}
-    for row in tx.execute(_tags(tx.dialect.name), given(tx, numbers)):
+    query = select(tag).where(tag.c.channel_number.in_(found)).order_by(tag.c.name)
+    for row in tx.execute(query):
         found[row.channel_number].append(row.name)
     return found
-
-
-@cache
-def _tags(dialect: str) -> Select[Any]:
-    return select(tag).where(is_one_of(dialect, tag.c.channel_number)).order_by(tag.c.name)
 
 
 def list_channels(tx: ReadTransaction, wanted: ChannelFilter, page: Page) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """Korean endings: 서버에서는 and 서버 are one word to a reader."""
 
-from functools import lru_cache
-
 SHORTEST_STEM = 2
 _MOST_ENDINGS = 3
 
@@ -30,7 +28,6 @@ def is_syllable(char: str) -> bool:
     return "가" <= char <= "힣"
 
 
-@lru_cache(10_000)
 def strip_particles(word: str) -> str:
     """A Hangul word without its particles and verb endings; at least two syllables are kept."""
     for _ in range(_MOST_ENDINGS):
