@@ -3,9 +3,11 @@ left. Pure."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 from orchestrator.answer.delivery import DEFAULT_TOKENS, Turn, Weigh, delivered, fits, shortened, tokens_in, tokens_of
 from orchestrator.answer.digests.where_it_stands import where_it_stands
@@ -97,13 +99,14 @@ def composed(request: ExtractRequest, data: Extraction, client: str | None, sett
     most = query.max_tokens or DEFAULT_TOKENS
     beside = _beside(data, int(BESIDE * most))
     tokens = min(most, GUESS_TOKENS) if data.confidence is Confidence.LOW else most
-    result = _answer(query, data, beside, tokens)
+    known = _known_of(data)
+    result = _answer(query, data, beside, tokens, known)
     while tokens > 1 and not request.is_shortened:
         shown = _as_shown(result)
         if fits(client, setting, shown) and (tokens <= TEXTS * most or tokens_of(shown) <= most):
             break
         tokens = tokens * 3 // 4
-        result = _answer(query, data, beside, tokens)
+        result = _answer(query, data, beside, tokens, known)
     return result if request.is_shortened else _briefly(result, most), tokens
 
 
@@ -174,7 +177,22 @@ def _as_shown(result: dict[str, Any]) -> dict[str, Any]:
     return {**_without(result, *_KEPT_ASIDE), "messages": shown}
 
 
-def _answer(query: ExtractQuery, data: Extraction, beside: Beside, tokens: int) -> dict[str, Any]:
+class _Known(NamedTuple):
+    """What is told once for all the sizes in which an answer is tried: what a text holds of each wording, the place of
+    each message (seq) of the channel, and all these in ascending order."""
+
+    held: Callable[[str], Sequence[frozenset[str]]]
+    places: Mapping[int, int]
+    ascending: Sequence[int]
+
+
+def _known_of(data: Extraction) -> _Known:
+    queries = [wording.query for wording in data.result.wordings] if data.result else []
+    held = cache(lambda text: [matching_tokens(query, text) for query in queries])
+    return _Known(held, {seq: place for place, seq in enumerate(data.seqs)}, sorted(data.seqs))
+
+
+def _answer(query: ExtractQuery, data: Extraction, beside: Beside, tokens: int, known: _Known) -> dict[str, Any]:
     budget = Budget(query.limit, tokens)
     goes_on = data.read.goes_on or (not data.ranked and not data.kept)
     everything = _everything(query, data, budget, goes_on=goes_on)
@@ -182,11 +200,11 @@ def _answer(query: ExtractQuery, data: Extraction, beside: Beside, tokens: int) 
         selection = Selection(everything, len(data.turns))
     else:
         is_first = data.kept is None
-        weigh = _weigher(data)
+        weigh = _weigher(data, known)
         selection = select(data.ranked, data.end, data.hits, budget, weigh, goes_on=goes_on, is_first_page=is_first)
-    shown = _marked(data, beside, with_gaps(selection.messages, data.seqs))
-    result = _result(data, beside, shown, [] if goes_on else _best(data, shown))
-    _say_what_is_left(result, data, selection, shown, goes_on=goes_on)
+    shown = _marked(data, beside, with_gaps(selection.messages, known.places), known)
+    result = _result(data, beside, shown, [] if goes_on else _best(data, shown, known))
+    _say_what_is_left(result, data, selection, shown, known)
     return result
 
 
@@ -201,21 +219,21 @@ def _everything(query: ExtractQuery, data: Extraction, budget: Budget, *, goes_o
     return None if is_of_a_time else whole(data.end, replace(budget, tokens=int(SMALL * budget.tokens)))
 
 
-def _weigher(data: Extraction) -> Weigh:
+def _weigher(data: Extraction, known: _Known) -> Weigh:
     """How much of the request a passage holds: each word by how rare it is."""
     wordings = data.result.wordings if data.result else ()
 
     def weigh(text: str) -> float:
         return sum(
             sum(term.weight for term in wording.terms if term.token in found)
-            for wording in wordings
-            if (found := matching_tokens(wording.query, text))
+            for wording, found in zip(wordings, known.held(text), strict=True)
+            if found
         )
 
     return weigh
 
 
-def _marked(data: Extraction, beside: Beside, messages: list[MessageDict]) -> list[MessageDict]:
+def _marked(data: Extraction, beside: Beside, messages: list[MessageDict], known: _Known) -> list[MessageDict]:
     """Messages that a later one takes back say so."""
     if data.result is None:
         return messages
@@ -224,7 +242,7 @@ def _marked(data: Extraction, beside: Beside, messages: list[MessageDict]) -> li
             message["id"],
             (message["timestamp"], message["number"]),
             message["text"],
-            frozenset().union(*(matching_tokens(one.query, message["text"]) for one in data.result.wordings)),
+            frozenset().union(*known.held(message["text"])),
             (message["channel_number"], message["turn"]),
         )
         for message in messages
@@ -241,19 +259,19 @@ PASSAGES, PASSAGE, AHEAD = 3, 60, 250
 """So many of the best passages, of so many tokens, stand first where so many tokens of messages stand before them."""
 
 
-def _best(data: Extraction, shown: Sequence[MessageDict]) -> list[dict[str, Any]]:
+def _best(data: Extraction, shown: Sequence[MessageDict], known: _Known) -> list[dict[str, Any]]:
     """The passages that answer best, best first: the messages, in the order of the talk, may hide them in the middle.
 
     In place of one that was taken back stands what took it back.
     """
-    known = {message["id"]: message for message in shown}
+    by_id = {message["id"]: message for message in shown}
     by_number = {message["number"]: message for message in shown if message["number"] in data.hits}
     ranked = (by_number.get(one.ranked.candidate.number) for one in data.verdicts)
     ids = dict.fromkeys(message.get("superseded_by", message["id"]) for message in ranked if message)
-    best = [known[one] for one in ids if one in known][:PASSAGES]
+    best = [by_id[one] for one in ids if one in by_id][:PASSAGES]
     if not best or sum(tokens_in(one["text"]) for one in shown[: shown.index(best[0])]) < AHEAD:
         return []
-    weigh = _weigher(data)
+    weigh = _weigher(data, known)
     return [{"id": one["id"], "text": shortened(one["text"], PASSAGE, weigh).text} for one in best]
 
 
@@ -287,14 +305,14 @@ def _note(data: Extraction) -> str:
 
 
 def _say_what_is_left(
-    result: dict[str, Any], data: Extraction, selection: Selection, shown: list[MessageDict], *, goes_on: bool
+    result: dict[str, Any], data: Extraction, selection: Selection, shown: list[MessageDict], known: _Known
 ) -> None:
     """What is not shown, and how to get at it."""
     metadata = result["metadata"]
     if not shown:
         return
     last = shown[-1]["seq"]
-    newer = sum(map(last.__lt__, data.seqs))
+    newer = len(known.ascending) - bisect_right(known.ascending, last)
     left = len(data.seqs) - len(shown)
     if newer:
         metadata["newer_messages"] = newer

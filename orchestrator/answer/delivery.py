@@ -152,17 +152,19 @@ def fits(client: str | None, setting: int, result: Mapping[str, Any]) -> bool:
 
 def tokens_in(text: str) -> int:
     """An estimate of a text's length in a model's tokens that errs upwards: ASCII 3 characters, others 1."""
-    if text.isascii():
-        return -(-len(text) // 3)
-    ascii_count = sum(map(str.isascii, text))
+    ascii_count = _ascii_in(text)
     return -(-ascii_count // 3) + (len(text) - ascii_count)
 
 
 def tokens_of(result: Mapping[str, Any]) -> int:
     """A fair estimate of what an answer takes in a model's tokens, as it goes out: ASCII 4 characters, others 4/3."""
     text = json.dumps(result, ensure_ascii=False, separators=(",", ":"), default=str)
-    ascii_count = sum(map(str.isascii, text))
+    ascii_count = _ascii_in(text)
     return ascii_count // 4 + (len(text) - ascii_count) * 3 // 4
+
+
+def _ascii_in(text: str) -> int:
+    return len(text if text.isascii() else text.encode("ascii", "ignore"))
 
 
 def within(text: str, max_tokens: int) -> str:

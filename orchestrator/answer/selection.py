@@ -151,14 +151,12 @@ def _place(message: Mapping[str, Any]) -> tuple[str, int]:
     return message["timestamp"], message["number"]
 
 
-def with_gaps(messages: Sequence[MessageDict], seqs: Sequence[int]) -> list[MessageDict]:
-    """The messages, each told how many of the channel's stand unshown before it; `seqs`: of all those, in order."""
-    wanted = {message["seq"] for message in messages}
-    order = {seq: place for place, seq in enumerate(seqs) if seq in wanted}
+def with_gaps(messages: Sequence[MessageDict], places: Mapping[int, int]) -> list[MessageDict]:
+    """The messages, each told how many of the channel's stand unshown before it; `places`: of all those, by seq."""
     told: list[MessageDict] = []
     before = -1
     for message in messages:
-        at = order.get(message["seq"], before + 1)
+        at = places.get(message["seq"], before + 1)
         gap = at - before - 1
         told.append({**message, "gap_before": gap} if gap > 0 else message)
         before = max(at, before)

@@ -5,14 +5,15 @@ What ranking does not get to see cannot be found, and what it sees it must pay f
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import cache, lru_cache
 from itertools import accumulate, islice
 from typing import Any
 
-from sqlalchemy import ColumnElement, exists, func, or_, select, text
+from sqlalchemy import ColumnElement, Select, TextClause, bindparam, exists, func, or_, select, text
 
 from registry.domain import Role
 from registry.search.scope import (
@@ -25,7 +26,7 @@ from registry.search.scope import (
 )
 from registry.storage.conversations.conditions import given_conditions, is_in
 from registry.storage.database import ReadTransaction
-from registry.storage.given_numbers import is_one_of, is_pair_of
+from registry.storage.given_numbers import given, given_pairs, is_one_of, is_pair_of
 from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import channel_token, month_tokens, role_token, source_token
 from registry.storage.index.message_index import COLUMNS, Groups, MessageIndex
@@ -90,7 +91,7 @@ class Place:
         return self.holders[token]
 
     def look_through(self, terms: Sequence[Term]) -> None:
-        """Where few messages are in scope, have what they hold of the terms that far more messages hold."""
+        """Where few messages are in scope, have at once what they hold of the terms that far more messages hold."""
         many = FAR_MORE * len(self.allowed or ())
         common = [term.token for term in terms if term.frequency > many and term.token not in self.holders]
         if self.allowed and common:
@@ -112,16 +113,11 @@ class Place:
     def _within(self, found: Collection[int]) -> Collection[int]:
         return found if self.allowed is None else self.allowed & set(found)
 
-    def titled(self, token: str, _among: Sequence[str]) -> Collection[int]:
-        """The (negated) numbers of the channels whose title holds a token."""
-        if token not in self.titles:
-            self.titles[token] = self.index.titles_holding(self.tx, token)
-        return self.titles[token]
-
-    def read_titles(self, terms: Sequence[Term]) -> None:
-        """Have the titles that hold each term."""
+    def titled(self, terms: Sequence[Term]) -> Mapping[str, Collection[int]]:
+        """The (negated) numbers of the channels whose titles hold them, by token."""
         if missing := [term.token for term in terms if term.token not in self.titles]:
-            self.titles.update(self.index.titles_of_each(self.tx, missing))
+            self.titles.update(self.index.titles_holding(self.tx, missing))
+        return self.titles
 
     def newest(self, held: Sequence[str], absent: Sequence[str], limit: int) -> Collection[int]:
         """Of the messages that hold all of the first tokens and none of the second, so many of the newest."""
@@ -172,17 +168,23 @@ def find_titles(place: Place, terms: Sequence[Term]) -> dict[int, Title]:
     scope = place.scope
     if scope.channel_number is not None or _is_of_one_side(scope) or scope.carrying or scope.without:
         return {}
-    place.read_titles(terms)
-    sums = sum_weights(_weights(terms), place.titled, None)
+    titled = place.titled(terms)
+    sums = sum_weights(_weights(terms), lambda token, _: titled[token], None)
     if not sums:
         return {}
     found = {-number: Title(*_weight_and_held(sums[number], len(terms))) for number in sums}
     conditions = [*channel_conditions(scope), *given_conditions((is_in, channel.c.source, scope.sources or None))]
-    there = is_one_of(place.tx, channel.c.number, found), channel.c.deleted.is_(False)
-    query = select(channel.c.number).where(*there, *conditions)
-    query = query.where(or_(_asked(conversation.c.length > 0), ~_asked()))
-    inside = place.tx.execute(query.where(channel.c.name != (scope.exclude_channel or ""))).scalars()
+    values = {**given(place.tx, found), "excluded": scope.exclude_channel or ""}
+    statement = _titled(place.tx.dialect.name)
+    inside = place.tx.execute(statement.where(*conditions) if conditions else statement, values).scalars()
     return {number: found[number] for number in inside}
+
+
+@cache
+def _titled(dialect: str) -> Select[int]:
+    there = is_one_of(dialect, channel.c.number), channel.c.deleted.is_(False)
+    is_told = or_(_asked(conversation.c.length > 0), ~_asked())
+    return select(channel.c.number).where(*there, is_told, channel.c.name != bindparam("excluded"))
 
 
 def _is_of_one_side(scope: Scope) -> bool:
@@ -251,10 +253,15 @@ def neighbours(
     beside -= {(one.channel_id, one.seq) for one in known}
     found = [one for one in read if (one.channel_id, one.seq) in beside]
     places = sorted(beside - {(one.channel_id, one.seq) for one in found})
-    conditions = [*message_conditions(scope), conversation.c.deleted.is_(False)]
-    here = is_pair_of(tx, (conversation.c.channel_number, conversation.c.seq), places)
-    rows = tx.execute(select(*COLUMNS).where(here, *conditions)).all() if places else ()
+    statement = _standing(tx.dialect.name, tuple(message_conditions(scope)))
+    rows = tx.execute(statement, given_pairs(tx, places)).all() if places else ()
     return [*found, *map(candidate_of, rows)]
+
+
+@lru_cache(maxsize=64)
+def _standing(dialect: str, conditions: tuple[ColumnElement[bool], ...]) -> Select[Any]:
+    here = is_pair_of(dialect, conversation.c.channel_number, conversation.c.seq)
+    return select(*COLUMNS).where(here, *conditions, conversation.c.deleted.is_(False))
 
 
 def messages_said(tx: ReadTransaction, scope: Scope) -> list[Candidate]:
@@ -277,8 +284,12 @@ def messages_numbered(tx: ReadTransaction, numbers: Sequence[int]) -> list[Candi
 
 def channel_lengths(tx: ReadTransaction, numbers: Collection[int]) -> dict[int, int]:
     """The tokens of some channels."""
-    rows = tx.execute(select(channel.c.number, channel.c.token_count).where(is_one_of(tx, channel.c.number, numbers)))
-    return {number: count for number, count in rows.all()}
+    return {number: count for number, count in tx.execute(_lengths(tx.dialect.name), given(tx, numbers)).all()}
+
+
+@cache
+def _lengths(dialect: str) -> Select[int, int]:
+    return select(channel.c.number, channel.c.token_count).where(is_one_of(dialect, channel.c.number))
 
 
 PAUSE = timedelta(hours=2)
@@ -310,9 +321,13 @@ _LONGEST = {
 def taken_up_again(tx: ReadTransaction, channel_number: int) -> list[int]:
     """The places (seq) at which a channel was taken up again after a long pause, in order."""
     name = tx.dialect.name
-    last = f"{_NEXT} AND {_WITHIN[name]}".replace("min(", "max(")
-    begun = text(_TAKEN_UP_AGAIN.format(last=last, next=_NEXT))
-    return sorted(tx.execute(begun, {"channel": channel_number, "pause": _LONGEST[name]}).scalars())
+    return sorted(tx.execute(_begun(name), {"channel": channel_number, "pause": _LONGEST[name]}).scalars())
+
+
+@cache
+def _begun(dialect: str) -> TextClause:
+    last = f"{_NEXT} AND {_WITHIN[dialect]}".replace("min(", "max(")
+    return text(_TAKEN_UP_AGAIN.format(last=last, next=_NEXT))
 
 
 # -- weights as whole numbers

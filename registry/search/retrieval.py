@@ -11,7 +11,7 @@ from operator import or_
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import Engine, func, select
+from sqlalchemy import Engine, Select, bindparam, func, select
 
 from registry.search.candidates import (
     CANDIDATES,
@@ -29,7 +29,7 @@ from registry.search.candidates import (
 from registry.search.scope import Scope
 from registry.search.spelling import Corrected, correct
 from registry.storage.database import ReadTransaction
-from registry.storage.given_numbers import is_one_of
+from registry.storage.given_numbers import given, is_one_of
 from registry.storage.index.engines import index_of
 from registry.storage.index.message_index import MessageIndex
 from registry.storage.tables import channel, conversation
@@ -250,7 +250,10 @@ def _own_scores(
 
 
 def _size_of(tx: ReadTransaction, channel_number: int) -> int:
-    return tx.execute(select(channel.c.message_count).where(channel.c.number == channel_number)).scalar() or 0
+    return tx.execute(_SIZE, {"of": channel_number}).scalar() or 0
+
+
+_SIZE = select(channel.c.message_count).where(channel.c.number == bindparam("of"))
 
 
 def _sittings(tx: ReadTransaction, wordings: Sequence[Wording], scope: Scope, corpus: Corpus) -> Sittings | None:
@@ -392,14 +395,24 @@ def post_filtered(tx: ReadTransaction, passes: Passes | None, candidates: list[C
     if passes is None:
         return candidates
     numbers = [candidate.number for candidate in candidates]
-    query = select(conversation.c.number, conversation.c.text).where(is_one_of(tx, conversation.c.number, numbers))
-    passed = {number for number, text in tx.execute(query) if passes(text)}
+    texts = tx.execute(_texts(tx.dialect.name), given(tx, numbers))
+    passed = {number for number, text in texts if passes(text)}
     return [candidate for candidate in candidates if candidate.number in passed]
+
+
+@cache
+def _texts(dialect: str) -> Select[int, str]:
+    return select(conversation.c.number, conversation.c.text).where(is_one_of(dialect, conversation.c.number))
 
 
 _WORTH = 100
 """What took a millisecond to count is believed for so many."""
 _counted: WeakKeyDictionary[Engine, tuple[float, Corpus]] = WeakKeyDictionary()
+
+
+_COUNTED = select(func.sum(channel.c.message_count), func.sum(channel.c.token_count), func.count()).where(
+    channel.c.deleted.is_(False)
+)
 
 
 def corpus_of(tx: ReadTransaction) -> Corpus:
@@ -408,11 +421,7 @@ def corpus_of(tx: ReadTransaction) -> Corpus:
     started = time.monotonic()
     if started < known_until:
         return known
-    messages, tokens, channels = tx.execute(
-        select(func.sum(channel.c.message_count), func.sum(channel.c.token_count), func.count()).where(
-            channel.c.deleted.is_(False)
-        )
-    ).one()
+    messages, tokens, channels = tx.execute(_COUNTED).one()
     corpus = Corpus(int(messages or 0) + channels + ASSUMED, int(tokens or 0) / max(int(messages or 0), 1))
     if channels > MANY_CHANNELS:
         ended = time.monotonic()

@@ -6,10 +6,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import lru_cache
 from operator import ge, le
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy import ColumnElement, Select, bindparam, func, select
 
 from registry.storage.conversations.conditions import given_conditions, is_in, is_none_of, is_of_project, is_tagged
 from registry.storage.database import ReadTransaction
@@ -54,13 +55,18 @@ def narrow(scope: Scope, search: Search) -> Scope:
 
 
 def message_conditions(scope: Scope) -> list[ColumnElement[bool]]:
-    """What a message in scope must be by itself."""
-    return [
-        *given_conditions(
-            (is_in, conversation.c.source, scope.sources or None), (is_in, conversation.c.role, scope.roles)
-        ),
-        *time_conditions(scope),
-    ]
+    """What a message in scope must be by itself; the very same conditions for the same, so that the statements with
+    them need not be built anew."""
+    roles = None if scope.roles is None else tuple(scope.roles)
+    return list(_of_messages(tuple(scope.sources), roles, scope.from_, scope.to))
+
+
+@lru_cache(maxsize=64)
+def _of_messages(
+    sources: tuple[str, ...], roles: tuple[str, ...] | None, from_: datetime | None, to: datetime | None
+) -> Sequence[ColumnElement[bool]]:
+    of_places = given_conditions((is_in, conversation.c.source, sources or None), (is_in, conversation.c.role, roles))
+    return [*of_places, *time_conditions(Scope(from_=from_, to=to))]
 
 
 def time_conditions(scope: Scope) -> list[ColumnElement[bool]]:
@@ -97,28 +103,30 @@ SAME = 0.6
 """A request is the question itself where it is so much of it."""
 
 
+_LATEST = (
+    select(
+        conversation.c.channel_number,
+        conversation.c.role,
+        func.substr(conversation.c.text, 1, BEGINNING).label("text"),
+        conversation.c.payload,
+    )
+    .join_from(conversation, channel, channel.c.number == conversation.c.channel_number)
+    .where(
+        channel.c.updated_at >= bindparam("since"),
+        channel.c.source == bindparam("source"),
+        channel.c.deleted.is_(False),
+        conversation.c.deleted.is_(False),
+        conversation.c.timestamp >= bindparam("turn"),
+    )
+    .order_by(conversation.c.timestamp.desc(), conversation.c.number.desc())
+    .limit(LOOKED_AT)
+)
+
+
 def asking_channels(tx: ReadTransaction, source: str, request: str, since: datetime) -> list[int]:
     """The channels of a source, changed since, in which this may be asked: their last question waits for an answer."""
-    kept = (
-        select(
-            conversation.c.channel_number,
-            conversation.c.role,
-            func.substr(conversation.c.text, 1, BEGINNING).label("text"),
-            conversation.c.payload,
-        )
-        .join_from(conversation, channel, channel.c.number == conversation.c.channel_number)
-        .where(
-            channel.c.updated_at >= since,
-            channel.c.source == source,
-            channel.c.deleted.is_(False),
-            conversation.c.deleted.is_(False),
-            conversation.c.timestamp >= since - TURN,
-        )
-        .order_by(conversation.c.timestamp.desc(), conversation.c.number.desc())
-        .limit(LOOKED_AT)
-    )
     latest: dict[int, list[Any]] = defaultdict(list)
-    for row in tx.execute(kept):
+    for row in tx.execute(_LATEST, {"source": source, "since": since, "turn": since - TURN}):
         latest[row.channel_number].append(row)
     return [number for number, rows in latest.items() if _waits(rows, request)]
 

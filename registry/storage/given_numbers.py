@@ -1,52 +1,85 @@
 """Many numbers given to a statement, or read from it, as one value: its text is the same for any number of them.
 
 Else the driver would read, and PostgreSQL plan, a statement with hundreds of places for every search; and a row for
-each number costs several times as much as the number.
+each number costs several times as much as the number. The conditions name what is given, so that a statement with one
+of them is built once: to build it and to tell that it is the same costs several times as much as to execute it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 from typing import Any
 
-from sqlalchemy import ARRAY, BigInteger, ColumnElement, Select, Text, any_, cast, column, func, literal, select, tuple_
-from sqlalchemy.sql.selectable import TableValuedAlias
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    ColumnElement,
+    Select,
+    Text,
+    any_,
+    bindparam,
+    cast,
+    column,
+    func,
+    select,
+    tuple_,
+)
 
 from registry.storage.database import ReadTransaction
 
+_GIVEN, _SECOND = "given_numbers", "given_seconds"
 
-def is_one_of(tx: ReadTransaction, number: ColumnElement[int], given: Collection[int]) -> ColumnElement[bool]:
-    """Whether a number is among those given."""
+
+@cache
+def is_one_of(dialect: str, number: ColumnElement[int]) -> ColumnElement[bool]:
+    """Whether a number is among those that are given with the statement (`given`)."""
+    if dialect == "postgresql":
+        return number == any_(_array(_GIVEN))
+    return number.in_(select(_each()))
+
+
+def given(tx: ReadTransaction, numbers: Collection[int]) -> Mapping[str, Any]:
+    """Numbers for a statement with `is_one_of`."""
+    return {_GIVEN: _written(numbers) if tx.dialect.name == "postgresql" else json.dumps(list(numbers))}
+
+
+@cache
+def is_pair_of(dialect: str, first: ColumnElement[int], second: ColumnElement[int]) -> ColumnElement[bool]:
+    """Whether two numbers stand together among the pairs that are given with the statement (`given_pairs`)."""
+    if dialect == "postgresql":
+        return tuple_(first, second).in_(select(func.unnest(_array(_GIVEN)), func.unnest(_array(_SECOND))))
+    each = _each()
+    return tuple_(first, second).in_(select(func.json_extract(each, "$[0]"), func.json_extract(each, "$[1]")))
+
+
+def given_pairs(tx: ReadTransaction, pairs: Collection[tuple[int, int]]) -> Mapping[str, Any]:
+    """Pairs for a statement with `is_pair_of`."""
     if tx.dialect.name == "postgresql":
-        return number == any_(_array(given))
-    return number.in_(select(_each(list(given)).c.value))
+        return {name: _written([pair[place] for pair in pairs]) for place, name in enumerate((_GIVEN, _SECOND))}
+    return {_GIVEN: json.dumps(list(pairs))}
 
 
-def is_pair_of(
-    tx: ReadTransaction, pair: tuple[ColumnElement[int], ColumnElement[int]], given: Sequence[tuple[int, int]]
-) -> ColumnElement[bool]:
-    """Whether two numbers stand together among the pairs given."""
-    if tx.dialect.name == "postgresql":
-        firsts, seconds = ([one[place] for one in given] for place in (0, 1))
-        return tuple_(*pair).in_(select(func.unnest(_array(firsts)), func.unnest(_array(seconds))))
-    each = _each(given).c.value
-    return tuple_(*pair).in_(select(func.json_extract(each, "$[0]"), func.json_extract(each, "$[1]")))
-
-
-def numbers_of(tx: ReadTransaction, query: Select[tuple[int]]) -> list[int]:
-    """The numbers that a query gives, in its order."""
+def as_one_value(dialect: str, query: Select[tuple[int]]) -> Select[Any]:
+    """The numbers that a query gives, in its order, for `numbers_of`."""
     (number,) = query.subquery().c
-    if tx.dialect.name == "postgresql":
-        return list(tx.execute(select(func.array_agg(number))).scalar() or ())
-    found: list[int] = json.loads(tx.execute(select(func.json_group_array(number))).scalar_one())
-    return found
+    return select(func.array_agg(number) if dialect == "postgresql" else func.json_group_array(number))
 
 
-def _array(numbers: Collection[int]) -> ColumnElement[Any]:
-    written = ",".join(map(str, numbers))  # the driver takes long for a list
-    return cast(literal(f"{{{written}}}", Text), ARRAY(BigInteger))
+def numbers_of(tx: ReadTransaction, statement: Select[Any], values: Mapping[str, Any]) -> list[int]:
+    """The numbers that a statement gives as one value."""
+    found = tx.execute(statement, values).scalar()
+    return list(json.loads(found) if isinstance(found, str) else found or ())
 
 
-def _each(values: Sequence[object]) -> TableValuedAlias:
-    return func.json_each(json.dumps(values)).table_valued(column("value"))
+def _written(numbers: Sequence[int] | Collection[int]) -> str:
+    return "{" + ",".join(map(str, numbers)) + "}"  # the driver takes long for a list
+
+
+def _array(name: str) -> ColumnElement[Any]:
+    return cast(bindparam(name, type_=Text), ARRAY(BigInteger))
+
+
+def _each() -> ColumnElement[Any]:
+    return func.json_each(bindparam(_GIVEN, type_=Text)).table_valued(column("value")).c.value

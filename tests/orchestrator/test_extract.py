@@ -37,6 +37,13 @@ async def log(orchestrator: Orchestrator, channel: str, turns: list[tuple[str, s
     assert saved["success"], saved
 
 
+async def log_all(orchestrator: Orchestrator, channel: str, texts: list[str]) -> None:
+    times = [f"2026-01-05T{i // 60:02}:{i % 60:02}:00Z" for i in range(len(texts))]
+    messages = [{"role": "user", "text": text, "timestamp": at} for text, at in zip(texts, times, strict=True)]
+    saved = await orchestrator.run({"operation": "save", "channel": channel, "messages": messages})
+    assert saved["success"], saved
+
+
 async def extract(orchestrator: Orchestrator, channel: str | None = None, **query: Any) -> dict[str, Any]:
     request = {"operation": "retrieve", "channel": channel, "query": query, "source": "claude"}
     return await orchestrator.run(request, "claude-ai 1.0")
@@ -197,6 +204,15 @@ async def test_hits_page_by_page_cover_every_hit_once_while_messages_arrive(orch
         page = await extract(orchestrator, "c", text="cache", limit=4, cursor=cursor)
         seen += shown(page)
     assert set(seen) >= {text for turn in turns for text in turn}
+
+
+async def test_what_else_was_found_takes_no_room_from_the_answer(orchestrator: Orchestrator) -> None:
+    given = []
+    for channel, count in (("few", 40), ("many", 400)):
+        texts = [f"cache question {i}: " + "why is it cold again? " * 6 for i in range(count)]
+        await log_all(orchestrator, channel, texts)
+        given.append(shown(await extract(orchestrator, channel, text="cache", limit=50, max_tokens=1200)))
+    assert len(given[0]) == len(given[1])
 
 
 async def test_times_and_roles_bound_what_is_found(orchestrator: Orchestrator) -> None:

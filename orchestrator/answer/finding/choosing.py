@@ -4,8 +4,8 @@ in two ways: a name or a time in passing may narrow what is meant, or be a word 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from orchestrator.answer.composing import Extraction
 from orchestrator.answer.finding.looking_up import Lookup
@@ -32,7 +32,8 @@ SOME = 0.45
 Scored = tuple[ChannelRow, float]
 
 
-class Choice(NamedTuple):
+@dataclass(frozen=True)
+class Choice:
     """What was found, and the conversation that is meant: the first of the `candidates` where none was named.
 
     `is_guess`: only parts of words, or meaning, speak for it.
@@ -44,7 +45,7 @@ class Choice(NamedTuple):
     candidates: Sequence[Scored] = ()
     is_guess: bool = False
 
-    @property
+    @cached_property
     def inside(self) -> list[Judged]:
         """The verdicts on the messages of this conversation."""
         return [one for one in self.verdicts if one.ranked.candidate.channel_id == self.channel.number]

@@ -133,9 +133,10 @@ def _end_of(asked: Lookup[ExtractQuery], row: ChannelRow) -> dict[str, Any]:
     spoken = recent = messages_of(tx, row.number, limit=END)
     if goes_on or any(one.role not in roles for one in recent):
         spoken = messages_of(tx, row.number, limit=WHOLE if goes_on else END, roles=roles)
+    told = {one.number: message_dict(one) for one in (*recent, *spoken)}
     return {
-        "end": _in_turns([message_dict(one) for one in spoken if not one.payload.get("injected")]),
-        "recent": [message_dict(one) for one in recent],
+        "end": _in_turns([told[one.number] for one in spoken if not one.payload.get("injected")]),
+        "recent": [told[one.number] for one in recent],
         "seqs": seqs_of(tx, row.number, roles),
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from heapq import nlargest
 from typing import NamedTuple
 
@@ -59,13 +59,15 @@ def taken_back(messages: Sequence[Said]) -> dict[str, str]:
     """For the id of a message the id of the later one that takes it back; the latest such one."""
     found: dict[str, str] = {}
     ordered = sorted(messages, key=lambda said: said.place)
+    held = [frozenset(said.tokens) for said in ordered]
     for at, later in enumerate(ordered):
-        if not _TAKES_BACK.search(later.text):
-            continue
-        for earlier in ordered[:at]:
-            answers_it = earlier.turn is not None and earlier.turn == later.turn
-            if not answers_it and len(set(earlier.tokens) & set(later.tokens)) >= SHARED:
-                found[earlier.id] = later.id
+        about = [
+            earlier
+            for earlier, tokens in zip(ordered[:at], held, strict=False)
+            if len(tokens & held[at]) >= SHARED and (earlier.turn is None or earlier.turn != later.turn)
+        ]
+        if about and _TAKES_BACK.search(later.text):
+            found.update((earlier.id, later.id) for earlier in about)
     return found
 
 
@@ -85,8 +87,9 @@ def second_thoughts(
 ) -> dict[str, MessageRow]:
     """For the ids of the best messages, later ones in these channels that take them back."""
     taken: dict[str, MessageRow] = {}
+    alike = [_alike(wording, among) for wording in found.wordings] if among and best else []
     for one in best[:HITS] if among else ():
-        shared = _sharing(found, one.ranked.candidate, among)
+        shared = _sharing(found, one.ranked.candidate, alike)
         numbers = nlargest(LATER, shared, key=lambda number: (shared[number][0], number))
         rows = by_numbers(tx, [one.ranked.candidate.number, *numbers]) if numbers else []
         earlier = next((row for row in rows if row.number == one.ranked.candidate.number), None)
@@ -101,13 +104,14 @@ Shared = tuple[float, frozenset[str]]
 """How much of a wording two messages share, and by which tokens."""
 
 
-def _sharing(found: SearchResult, hit: Candidate, among: Collection[int]) -> dict[int, Shared]:
-    """The messages that share enough of a wording with a hit, by their numbers."""
+def _sharing(found: SearchResult, hit: Candidate, alike: Sequence[Mapping[int, list[int]]]) -> dict[int, Shared]:
+    """The messages that share enough of a wording with a hit, by their numbers; `alike`: those of each wording by what
+    they hold."""
     sharing: dict[int, Shared] = {}
-    for wording in found.wordings:
+    for wording, by_held in zip(found.wordings, alike, strict=True):
         if not (own := wording.candidates.get(hit.number)):
             continue
-        for held, numbers in _alike(wording, among).items():
+        for held, numbers in by_held.items():
             both = _shared(wording, held & own.held)
             if both[0] >= (SHARE_OF_ALL if held & own.held == own.held else SHARE):
                 sharing.update((one, both) for one in numbers if both[0] >= sharing.get(one, both)[0])

@@ -17,6 +17,7 @@ from registry.errors import NotFound
 from registry.storage.conversations.conditions import given_conditions, is_of_project, is_tagged
 from registry.storage.conversations.nicknames import check_nickname
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
+from registry.storage.given_numbers import given, is_one_of
 from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import Entry
 from registry.storage.index.message_index import TITLE
@@ -81,8 +82,12 @@ def get_channel(tx: ReadTransaction, name: str) -> ChannelRow:
 
 def channels_by_number(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, ChannelRow]:
     """These channels, without deleted ones."""
-    rows = tx.execute(select(channel).where(channel.c.number.in_(numbers), channel.c.deleted.is_(False)))
-    return {row.number: row for row in rows}
+    return {row.number: row for row in tx.execute(_numbered(tx.dialect.name), given(tx, numbers))} if numbers else {}
+
+
+@cache
+def _numbered(dialect: str) -> Select[Any]:
+    return select(channel).where(is_one_of(dialect, channel.c.number), channel.c.deleted.is_(False))
 
 
 def some_channels(
@@ -347,8 +352,18 @@ def model_facts(row: ChannelRow) -> dict[str, str]:
 
 def note_recalled(tx: WriteTransaction, name: str, at: datetime, tokens: int) -> None:
     """So much of a channel was given to somebody who asked for it."""
-    counts = {"access_count": channel.c.access_count + 1, "tokens_delivered": channel.c.tokens_delivered + tokens}
-    tx.execute(update(channel).where(channel.c.name == name).values(last_accessed=at, **counts))
+    tx.execute(_RECALLED, {"called": name, "at": at, "tokens": tokens})
+
+
+_RECALLED = (
+    update(channel)
+    .where(channel.c.name == bindparam("called"))
+    .values(
+        last_accessed=bindparam("at"),
+        access_count=channel.c.access_count + 1,
+        tokens_delivered=channel.c.tokens_delivered + bindparam("tokens"),
+    )
+)
 
 
 CLIENT = "client"

@@ -28,14 +28,20 @@ class Names(NamedTuple):
     projects: frozenset[tuple[str, str]]
 
 
+_NAMES = (
+    select(channel.c.source, channel.c.project_name, channel.c.project_path)
+    .where(channel.c.deleted.is_(False))
+    .distinct()
+)
+
+
 def known_names(tx: ReadTransaction) -> Names:
     """The sources and projects of all channels; in a large registry as they were a moment ago."""
     known_until, known = _named.get(tx.engine, (0.0, Names(frozenset(), frozenset())))
     started = time.monotonic()
     if started < known_until:
         return known
-    columns = channel.c.source, channel.c.project_name, channel.c.project_path
-    rows = tx.execute(select(*columns).where(channel.c.deleted.is_(False)).distinct()).all()
+    rows = tx.execute(_NAMES).all()
     projects = frozenset((row.project_name, row.project_path) for row in rows if row.project_path)
     known = Names(frozenset(row.source for row in rows), projects)
     spent = time.monotonic() - started

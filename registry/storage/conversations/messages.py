@@ -6,10 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache, lru_cache
 from operator import eq, ge, le
 from typing import Any
 
-from sqlalchemy import ColumnElement, Delete, Row, Update, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Delete, Row, Select, Update, bindparam, delete, func, insert, or_, select, update
 
 from registry.domain import Role, format_time
 from registry.errors import NotFound
@@ -23,7 +24,7 @@ from registry.storage.conversations.channels import (
 )
 from registry.storage.conversations.conditions import given_conditions, is_in
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.given_numbers import numbers_of
+from registry.storage.given_numbers import as_one_value, given, is_one_of, numbers_of
 from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import message_entry, searched_tokens
 from registry.storage.paging import Page, is_past, read_page, read_rows
@@ -60,11 +61,20 @@ def messages_of(
     include_deleted: bool = False,
 ) -> list[MessageRow]:
     """The last `limit` messages of a channel, oldest first; `before` a place (timestamp, number)."""
-    conditions = _conditions(MessageFilter(None, None, roles, from_, to, include_deleted))
+    query = _latest(None if roles is None else tuple(roles), from_, to, include_deleted=include_deleted)
     if before:
-        conditions.append(is_past(conversation, conversation.c.timestamp, before, "desc"))
-    query = select(conversation).where(conversation.c.channel_number == channel_number, *conditions)
-    return list(tx.execute(query.order_by(*LATEST_FIRST).limit(limit)).all()[::-1])
+        query = query.where(is_past(conversation, conversation.c.timestamp, before, "desc"))
+    return list(tx.execute(query, {"of": channel_number, "most": limit}).all()[::-1])
+
+
+@lru_cache(maxsize=64)
+def _latest(
+    roles: tuple[str, ...] | None, from_: datetime | None, to: datetime | None, *, include_deleted: bool
+) -> Select[Any]:
+    """Built once for each of the few filters that are asked with: to build it costs more than to execute it."""
+    conditions = _conditions(MessageFilter(None, None, roles, from_, to, include_deleted))
+    query = select(conversation).where(conversation.c.channel_number == bindparam("of"), *conditions)
+    return query.order_by(*LATEST_FIRST).limit(bindparam("most"))
 
 
 def both_ends(tx: ReadTransaction, channel_numbers: Sequence[int], begin: int, end: int) -> dict[int, list[MessageRow]]:
@@ -118,23 +128,30 @@ def turns_of(tx: ReadTransaction, turns: Iterable[TurnKey]) -> list[MessageRow]:
         by_channel[channel_number].append(turn)
     rows: list[MessageRow] = []
     for number, of_channel in by_channel.items():
-        query = select(conversation).where(
-            conversation.c.channel_number == number,
-            conversation.c.turn.in_(of_channel),
-            conversation.c.deleted.is_(False),
-        )
-        rows += tx.execute(query).all()
+        rows += tx.execute(_IN_TURNS, {"of": number, "turns": of_channel}).all()
     return _in_order(rows)
+
+
+_IN_TURNS = select(conversation).where(
+    conversation.c.channel_number == bindparam("of"),
+    conversation.c.turn.in_(bindparam("turns", expanding=True)),
+    conversation.c.deleted.is_(False),
+)
 
 
 def seqs_of(tx: ReadTransaction, channel_number: int, roles: Sequence[str]) -> list[int]:
     """The places of a channel's messages of some roles, in the order of the conversation."""
+    return numbers_of(tx, _seqs(tx.dialect.name), {"of": channel_number, "roles": roles})
+
+
+@cache
+def _seqs(dialect: str) -> Select[Any]:
     query = select(conversation.c.seq).where(
-        conversation.c.channel_number == channel_number,
-        conversation.c.role.in_(roles),
+        conversation.c.channel_number == bindparam("of"),
+        conversation.c.role.in_(bindparam("roles", expanding=True)),
         conversation.c.deleted.is_(False),
     )
-    return numbers_of(tx, query.order_by(conversation.c.timestamp, conversation.c.number))
+    return as_one_value(dialect, query.order_by(conversation.c.timestamp, conversation.c.number))
 
 
 def _in_order(rows: Sequence[MessageRow]) -> list[MessageRow]:
@@ -154,8 +171,12 @@ def in_turns(rows: Sequence[MessageRow]) -> list[MessageRow]:
 
 def by_numbers(tx: ReadTransaction, numbers: Sequence[int]) -> list[MessageRow]:
     """The messages with these numbers that are not deleted, in conversation order."""
-    query = select(conversation).where(conversation.c.number.in_(numbers), conversation.c.deleted.is_(False))
-    return _in_order(tx.execute(query).all())
+    return _in_order(tx.execute(_numbered(tx.dialect.name), given(tx, numbers)).all()) if numbers else []
+
+
+@cache
+def _numbered(dialect: str) -> Select[Any]:
+    return select(conversation).where(is_one_of(dialect, conversation.c.number), conversation.c.deleted.is_(False))
 
 
 def by_ids(tx: ReadTransaction, ids: Sequence[str]) -> list[MessageRow]:

@@ -7,7 +7,7 @@ Neither lets the database analyse a text: both store the tokens of our own analy
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.index.index_entries import Entry
@@ -38,7 +38,12 @@ class SqliteIndex(MessageIndex):
     SELECT json_group_array(rowid) FROM (
         SELECT rowid FROM message_index WHERE message_index MATCH ? AND rowid > 0{seen} ORDER BY rowid DESC LIMIT ?)
     """
-    _TITLES = "SELECT json_group_array(rowid) FROM message_index WHERE message_index MATCH ? AND rowid < 0{seen}"
+    _OF_EACH = """
+    SELECT (
+        SELECT json_group_array(rowid) FROM message_index WHERE message_index MATCH asked.value AND rowid {0} 0{{seen}})
+    FROM json_each(?) AS asked ORDER BY asked.key
+    """
+    _HOLDERS_OF_EACH, _TITLES = _OF_EACH.format(">"), _OF_EACH.format("<")
 
     def add(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
         tx.exec_driver_sql(self._ADD.format(into), _rows(entries))
@@ -59,9 +64,15 @@ class SqliteIndex(MessageIndex):
     def newest_holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str], limit: int) -> list[int]:
         return _numbers(tx, _seen(tx, self._NEWEST, _SEEN, "rowid"), _fts5_expression(groups, without), limit)
 
-    def titles_holding(self, tx: ReadTransaction, token: str) -> list[int]:
+    def holders_of_each(
+        self, tx: ReadTransaction, tokens: Sequence[str], groups: Groups, without: Sequence[str]
+    ) -> dict[str, list[int]]:
+        statement = _seen(tx, self._HOLDERS_OF_EACH, _SEEN, "rowid")
+        return _numbers_of_each(tx, statement, {token: ([*groups, [token]], without) for token in tokens})
+
+    def titles_holding(self, tx: ReadTransaction, tokens: Sequence[str]) -> dict[str, list[int]]:
         statement = _seen(tx, self._TITLES, _SEEN_TITLE, "rowid")
-        return _numbers(tx, statement, _fts5_expression([[TITLE], [token]], ()))
+        return _numbers_of_each(tx, statement, {token: ([[TITLE], [token]], ()) for token in tokens})
 
 
 def _seen(tx: ReadTransaction, statement: str, condition: str, number: str, side: str = "") -> str:
@@ -76,6 +87,15 @@ def _rows(entries: Sequence[Entry]) -> list[tuple[object, ...]]:
 def _numbers(tx: ReadTransaction, statement: str, *given: str | int) -> list[int]:
     numbers: list[int] = json.loads(tx.exec_driver_sql(statement, given).scalar_one())
     return numbers
+
+
+def _numbers_of_each(
+    tx: ReadTransaction, statement: str, asked: Mapping[str, tuple[Groups, Sequence[str]]]
+) -> dict[str, list[int]]:
+    """In one go: what comes around a statement takes longer than most tokens."""
+    expressions = [_fts5_expression(*each) for each in asked.values()]
+    found = tx.exec_driver_sql(statement, (json.dumps(expressions, ensure_ascii=False),)).all() if asked else ()
+    return {token: json.loads(numbers) for token, (numbers,) in zip(asked, found, strict=True)}
 
 
 def _fts5_expression(groups: Groups, without: Sequence[str]) -> str:
@@ -119,7 +139,6 @@ class PostgresIndex(MessageIndex):
     FROM message_index, unnest(CAST(%s AS text[]), CAST(%s AS tsquery[])) AS asked (token, query)
     WHERE number = ANY(CAST(%s AS bigint[])) AND tokens @@ query{seen} GROUP BY token
     """
-    _TITLES = "SELECT array_agg(number) FROM message_index WHERE tokens @@ CAST(%s AS tsquery) AND number < 0{seen}"
 
     def add(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
         if entries:
@@ -147,7 +166,7 @@ class PostgresIndex(MessageIndex):
         queries = [_tsquery([*groups, [token]], without) for token in tokens]
         return self._each(tx, tokens, queries, _seen(tx, self._EACH, _SEEN, "number", ">"))
 
-    def titles_of_each(self, tx: ReadTransaction, tokens: Sequence[str]) -> dict[str, list[int]]:
+    def titles_holding(self, tx: ReadTransaction, tokens: Sequence[str]) -> dict[str, list[int]]:
         queries = [_tsquery([[TITLE], [token]], ()) for token in tokens]
         return self._each(tx, tokens, queries, _seen(tx, self._EACH, _SEEN_TITLE, "number", "<"))
 
@@ -173,10 +192,6 @@ class PostgresIndex(MessageIndex):
     def newest_holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str], limit: int) -> list[int]:
         statement = _seen(tx, self._NEWEST, _SEEN, "number")
         return tx.exec_driver_sql(statement, (_tsquery(groups, without), limit)).scalar() or []
-
-    def titles_holding(self, tx: ReadTransaction, token: str) -> list[int]:
-        statement = _seen(tx, self._TITLES, _SEEN_TITLE, "number")
-        return tx.exec_driver_sql(statement, (_tsquery([[TITLE], [token]], ()),)).scalar() or []
 
 
 def _tsvector(tokens: Sequence[str]) -> str:

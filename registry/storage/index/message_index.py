@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
-from sqlalchemy import ColumnElement, Engine, select
+from sqlalchemy import ColumnElement, Engine, Select, select
 
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.given_numbers import is_one_of
+from registry.storage.given_numbers import given, is_one_of
 from registry.storage.index.index_entries import COMPLETE, Entry
 from registry.storage.tables import conversation
 
@@ -77,16 +78,6 @@ class MessageIndex(ABC):
     def holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str] = ()) -> list[int]:
         """The numbers of the messages that carry a token of each group, and none of the others."""
 
-    def holders_of_each(
-        self, _tx: ReadTransaction, _tokens: Sequence[str], _groups: Groups, _without: Sequence[str]
-    ) -> dict[str, list[int]]:
-        """By token, what `holders` would say of it and the groups; nothing where a statement for each costs no more."""
-        return {}
-
-    def titles_of_each(self, _tx: ReadTransaction, _tokens: Sequence[str]) -> dict[str, list[int]]:
-        """By token, what `titles_holding` would say; nothing where a statement for each costs no more."""
-        return {}
-
     def held_among(
         self,
         _tx: ReadTransaction,
@@ -103,15 +94,20 @@ class MessageIndex(ABC):
         """As `holders`, so many of the newest."""
 
     @abstractmethod
-    def titles_holding(self, tx: ReadTransaction, token: str) -> list[int]:
-        """The (negated) numbers of the channels whose title carries a token."""
+    def holders_of_each(
+        self, tx: ReadTransaction, tokens: Sequence[str], groups: Groups, without: Sequence[str]
+    ) -> dict[str, list[int]]:
+        """By token, what `holders` says with it as a further group."""
+
+    @abstractmethod
+    def titles_holding(self, tx: ReadTransaction, tokens: Sequence[str]) -> dict[str, list[int]]:
+        """By token, the (negated) numbers of the channels whose title carries it."""
 
     def messages(
         self, tx: ReadTransaction, numbers: Sequence[int], conditions: Sequence[ColumnElement[bool]]
     ) -> list[Sequence[Any]]:
         """Of these messages, those that are not deleted and meet the conditions: `COLUMNS`, in any order."""
-        there = is_one_of(tx, conversation.c.number, numbers), conversation.c.deleted.is_(False)
-        return list(tx.execute(select(*COLUMNS).where(*there, *conditions)).all())
+        return list(tx.execute(_numbered(tx.dialect.name, tuple(conditions)), given(tx, numbers)).all())
 
     def frequencies(self, tx: ReadTransaction, tokens: Collection[str], total: int) -> dict[str, int]:
         """As `count`; of hot tokens what it was when the index held about as many entries as `total`."""
@@ -130,6 +126,12 @@ class MessageIndex(ABC):
         if tx.engine not in self._scoped and self.count(tx, [COMPLETE]):
             self._scoped.add(tx.engine)
         return tx.engine in self._scoped
+
+
+@lru_cache(maxsize=64)
+def _numbered(dialect: str, conditions: tuple[ColumnElement[bool], ...]) -> Select[Any]:
+    there = is_one_of(dialect, conversation.c.number), conversation.c.deleted.is_(False)
+    return select(*COLUMNS).where(*there, *conditions)
 
 
 def _is_fresh(counted_at: int, total: int) -> bool:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
 from operator import eq, ge, le
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Row, select
+from sqlalchemy import ColumnElement, Executable, Row, select
 
 from registry.domain import format_time, preview_of, storable
 from registry.errors import NotFound
@@ -92,14 +93,16 @@ def save_execution(tx: WriteTransaction, run: Execution) -> None:
     }
     values = masked(tx, storable(values))  # one record that cannot be stored would hold up all that come after it
     values["asked"] = beginning_of(values["request"])  # cut when no secret is in it that could be cut in two
-    outcome = ("status", "error_code", "error", "finished_at", "duration_ms", "duration_rounded", "result", "steps")
-    tx.execute(
-        insert_into(tx.dialect.name, execution)
-        .values(**values)
-        .on_conflict_do_update(index_elements=["id"], set_={name: values[name] for name in outcome})
-    )
+    tx.execute(_record(tx.dialect.name), values)
     if run.operation in RECALLING and run.channel and run.status == "succeeded":
         note_recalled(tx, run.channel, run.finished_at, _tokens_of(run))
+
+
+@cache
+def _record(dialect: str) -> Executable:
+    outcome = ("status", "error_code", "error", "finished_at", "duration_ms", "duration_rounded", "result", "steps")
+    record = insert_into(dialect, execution)
+    return record.on_conflict_do_update(index_elements=["id"], set_={name: record.excluded[name] for name in outcome})
 
 
 def _tokens_of(run: Execution) -> int:

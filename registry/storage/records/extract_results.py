@@ -31,19 +31,21 @@ def save_result(
     token: str | None = None,
 ) -> None:
     """Keep a result: `items` are message ids in the order they were delivered, `token` the name of who asked's."""
-    tx.execute(
-        insert(extract_result).values(
-            id=result_id,
-            record_type=record_type,
-            channel=channel,
-            result_type=result_type,
-            items=list(items),
-            metadata=masked(tx, metadata),
-            timestamp=timestamp,
-            token=token,
-            deleted=False,
-        )
-    )
+    values = {
+        "id": result_id,
+        "record_type": record_type,
+        "channel": channel,
+        "result_type": result_type,
+        "items": list(items),
+        "metadata": masked(tx, metadata),
+        "timestamp": timestamp,
+        "token": token,
+        "deleted": False,
+    }
+    tx.execute(_KEEP, values)
+
+
+_KEEP = insert(extract_result)
 
 
 def find_briefing(tx: ReadTransaction, channel: str, items: Sequence[str]) -> dict[str, Any] | None:
