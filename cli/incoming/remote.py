@@ -72,7 +72,8 @@ def status(as_json: bool) -> None:
     if found["edit_refused"]:
         click.echo(f"Not done there: {found['edit_refused']} (ctxr push tries it again)")
     if found["local_copy"]:
-        click.echo("It does not answer now: questions are answered from the copy on this machine, and say so.")
+        why = "It does not answer now" if found["answered_at"] else "Nothing came from it yet (ctxr pull asks it)"
+        click.echo(f"{why}: questions are answered from the copy on this machine, and say so.")
 
 
 def standing(settings: Settings, registry: Database) -> dict[str, Any]:

@@ -30,7 +30,7 @@ def test_where_nobody_answers_nothing_is_lost(ctxr: Ctxr, monkeypatch: pytest.Mo
     assert found == {"url": NOBODY, **counts, "answered_at": None, "edit_refused": None, "local_copy": True}
     told = ctxr("status").output
     assert "never answered so far" in told
-    assert "answered from the copy on this machine" in told
+    assert "Nothing came from it yet (ctxr pull asks it): questions are answered from the copy on this machine" in told
     assert f"{NOBODY} has not answered since ever; 2 messages" in " ".join(ctxr("doctor").output.split())
 
 
