@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextvars import copy_context
 from dataclasses import replace
 from functools import cache
 from typing import Any, cast
 
-from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
@@ -84,30 +82,7 @@ def _begun_by_the_request(compiled: CompiledStateGraph[State, Run, State, Answer
     """The request itself wakes `plan`: the way through `START` is a step of its own, a fifth of what a graph costs."""
     compiled.input_channels = "query"
     compiled.nodes["plan"].triggers = ["query"]
-    for node in compiled.nodes.values():
-        node.__dict__["node"] = _InOneGo(node.bound, node.flat_writers)
     return cast(Graph, compiled.validate())
-
-
-class _InOneGo(Runnable[State, Command[str]]):
-    """A node and what writes its change into the state, one after the other. LangGraph's own sequence of the two tells
-    callbacks, of which there are none, of each part: a quarter of what the graph costs."""
-
-    def __init__(self, node: Runnable[State, Command[str]], writers: Sequence[Runnable[Command[str], Any]]) -> None:
-        self._node, self._writers = node, writers
-
-    def invoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Command[str]:
-        raise NotImplementedError("every node is asynchronous")
-
-    async def ainvoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Command[str]:
-        here = var_child_runnable_config.set(config)  # the writer of the stream looks there
-        try:
-            change = await self._node.ainvoke(input, config)
-        finally:
-            var_child_runnable_config.reset(here)
-        for writer in self._writers:
-            await writer.ainvoke(change, config)
-        return change
 
 
 def _step(name: str, work: Work, decide: Callable[[State], str]) -> Callable[..., Awaitable[Command[str]]]:

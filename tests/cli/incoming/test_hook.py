@@ -206,7 +206,7 @@ def test_a_project_that_wants_its_secrets_has_them_in_the_spool_too(empty_home: 
 
 def test_every_rule_is_asked_of_the_texts_in_which_it_finds_something() -> None:
     beside = [hint for rule in RULES for hint in rule.beside]
-    called = [name for kinds in NAMES.values() for names in kinds.values() for name in names]
+    called = [name for names in NAMES.values() for name in names]
     assert [hint for hint in (*beside, *called) if not may_hold_secret(hint)] == []
     parser = importlib.import_module("re._parser")
     shortest = {rule.kind: parser.parse(rule.pattern).getwidth()[0] for rule in RULES if rule.hints}
