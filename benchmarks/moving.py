@@ -30,7 +30,7 @@ from registry.search.scope import Scope
 from registry.storage.database import Database, ReadTransaction
 from registry.storage.tables import conversation, metadata
 
-MESSAGES = 100_000
+MESSAGES = 90_000
 LOOK_S = 0.2
 HEADS = ("registry", "rows", "digest of all messages", "digest of 60 searches")
 

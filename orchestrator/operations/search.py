@@ -198,11 +198,13 @@ def find_sessions(tx: ReadTransaction, run: Run, request: SessionsRequest) -> Se
     scope = without_the_asking_chat(tx, run, request.source, query.text, scope)
     asked = Lookup(tx, run, query, read, scope)
     if read.in_passing and inside is None:
-        return _there_or_anywhere(asked, read.in_passing)
-    data = _look(asked)
-    if read.week_before and not data.holds_any:
-        before = _look(asked.a_week_before(read.week_before))
-        return before if before.holds_any else data
+        data = _there_or_anywhere(asked, read.in_passing)
+    else:
+        data = _look(asked)
+        if read.week_before and not data.holds_any:
+            before = _look(asked.a_week_before(read.week_before))
+            data = before if before.holds_any else data
+    run.recorder.explain(**explanation(data.found.result), understood=_understood(data))
     return data
 
 
@@ -218,12 +220,11 @@ def _there_or_anywhere(asked: Lookup[SessionsQuery], passing: Search) -> Session
 
 def _look(asked: Lookup[SessionsQuery]) -> SessionsFound:
     """What is asked, looked up; what of it was given up, where that had to be."""
-    tx, run, read, scope, query = asked.tx, asked.run, asked.said, asked.scope, asked.query
+    tx, read, scope, query = asked.tx, asked.said, asked.scope, asked.query
     data = _found(asked)
     if read.goes_on and read.search.when_words and read.has_words and not _is_sure(data.found):
         anywhen = _found(asked.at_any_time(), relaxed="time")
         if _is_sure(anywhen.found) or (anywhen.found.kept and not data.found.kept):
-            run.recorder.explain(**explanation(anywhen.found.result), understood=_understood(anywhen))
             return anywhen
     has_named = bool(read.search.when_words or read.sources)
     is_about_something = _is_about_something(read, data.found.result)
@@ -233,7 +234,6 @@ def _look(asked: Lookup[SessionsQuery]) -> SessionsFound:
         data = replace(data, relaxed=relaxed, latest=dict(latest), latest_total=total)
         if relaxed and read.search.when_words:
             data = replace(data, about=nearest_about(asked))
-    run.recorder.explain(**explanation(data.found.result), understood=_understood(data))
     return data
 
 

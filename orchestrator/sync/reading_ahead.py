@@ -19,7 +19,7 @@ from typing import IO, Any, NamedTuple
 from registry.domain import IDENTITY, Message, texts_in
 from registry.errors import RegistryError
 from registry.text.analysis.analyzer import ANALYZER_VERSION, note_analyzed, tokens_of
-from registry.text.privacy.secrets import find_secrets, may_hold_secret
+from registry.text.privacy.secrets import find_secrets, may_tell_of_secret
 from registry.text.privacy.unkept import without_private
 from sources.base import Counts, FoundSession, Skipped, Source
 from sources.readers import READERS
@@ -129,7 +129,7 @@ def _known_of(found: list[FoundSession | Skipped]) -> Chunk:
     known = Chunk(found, [], {})
     for text in {**said, **carried}:
         words = dict.fromkeys(text.split())
-        if may_hold_secret(words) and find_secrets(text):
+        if may_tell_of_secret(words) and find_secrets(text):
             continue
         known.clean.append(text)
         if text in said:

@@ -60,6 +60,17 @@ async def test_what_was_said_on_a_date_in_a_question_is_given_though_it_holds_no
     assert set(then) <= {message["text"] for message in answer["messages"]}
 
 
+async def test_a_date_alone_makes_no_answer_of_what_was_said_then(
+    orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestrator.answer.finding.looking_up.now", lambda: NOW)
+    await log(orchestrator, "kiln", "2026-10-14", "The kiln burst.", "A pity.")
+    await log(orchestrator, "sourdough", "2026-10-20", "Why is the sourdough so flat?", "The starter is too cold.")
+    query = {"text": "what was wrong with the sourdough on 14 October"}
+    sessions = (await orchestrator.run({"operation": "search_sessions", "query": query}))["sessions"]
+    assert [session["channel"] for session in sessions] == ["sourdough"]
+
+
 async def test_a_chat_that_only_asked_for_another_does_not_come_before_it(orchestrator: Orchestrator) -> None:
     long = "Few people open the text messages that we send about their appointments; let us use alimtalk, which costs"
     await log(orchestrator, "meant", "2026-09-15", f"{long} a little more?", "Solapi sends it, and falls back to SMS.")

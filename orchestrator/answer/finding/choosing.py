@@ -8,10 +8,18 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from orchestrator.answer.composing import Extraction
-from orchestrator.answer.finding.looking_up import Lookup
+from orchestrator.answer.finding.looking_up import Lookup, understood
 from orchestrator.answer.finding.other_channels import most_likely_first
 from orchestrator.answer.finding.other_times import nothing_found, nothing_then, spoken_span
-from orchestrator.answer.finding.relevance import Judged, best_channels, confidence_in, guessed, held_to, judge
+from orchestrator.answer.finding.relevance import (
+    Judged,
+    best_channels,
+    confidence_in,
+    explanation,
+    guessed,
+    held_to,
+    judge,
+)
 from orchestrator.queries import ExtractQuery
 from registry.errors import NotFound
 from registry.search.candidates import CANDIDATES
@@ -161,10 +169,11 @@ def there_or_anywhere(look: Look, asked: Lookup[ExtractQuery], passing: Search) 
     if inside and _is_sure(inside):
         return inside
     anywhere = _found(look, asked)
-    found = inside if inside and not (anywhere and _is_sure(anywhere)) else anywhere
-    if not found:
+    if inside and not (anywhere and _is_sure(anywhere)):
+        return _recorded(asked, inside)
+    if not anywhere:
         raise nothing_found(asked.query.text)
-    return found
+    return anywhere
 
 
 def then_or_at_any_time(look: Look, asked: Lookup[ExtractQuery], *, is_named: bool) -> Extraction:
@@ -180,7 +189,17 @@ def then_or_at_any_time(look: Look, asked: Lookup[ExtractQuery], *, is_named: bo
         return replace(anywhen, relaxed=" and ".join(filter(None, ["time", anywhen.relaxed])), note=note)
     if not then:
         raise nothing_then(asked)
-    return then
+    return _recorded(asked, then)
+
+
+def _recorded(asked: Lookup[ExtractQuery], data: Extraction) -> Extraction:
+    """The same; the record tells of it, and not of what was looked up after it."""
+    recorder = asked.run.recorder
+    recorder.channel = data.channel.name
+    recorder.explain(channel=data.channel.name, confidence=data.confidence.value if data.confidence else None)
+    if data.result:
+        recorder.explain(**explanation(data.result), understood=understood(data.read, data.result))
+    return data
 
 
 def _found(look: Look, asked: Lookup[ExtractQuery]) -> Extraction | None:

@@ -61,10 +61,12 @@ class Judged(NamedTuple):
 
 
 def judge(found: SearchResult) -> list[Judged]:
-    """A verdict on every message found, best first: it holds a word of the request, or stands beside one that does."""
+    """A verdict on every message found, best first: it holds a word of the request, or stands beside one that does, or
+    was said on a date that the request names, in a conversation that holds one."""
     similarities = found.similar.similarities if found.similar else {}
     matched = found.matched | found.by_meaning
     holding = {(one.channel_id, one.seq) for one, *_ in found.ranked if one.number in matched}
+    spoken_of = {channel_id for channel_id, _ in holding}
     share = cache(coverage)  # messages are many, and few sets of terms
     verdicts = []
     for one in found.ranked:
@@ -72,9 +74,9 @@ def judge(found: SearchResult) -> list[Judged]:
         covered, best = _most_covered(found.wordings, number, share)
         is_beside = (
             number in matched
-            or number in found.dated
             or (channel_id, seq - 1) in holding
             or (channel_id, seq + 1) in holding
+            or (number in found.dated and channel_id in spoken_of)
         )
         reason = None if is_beside else REASONS["parts" if covered > 0 else "beside"]
         verdicts.append(Judged(one, covered, best, reason, similarities.get(number)))

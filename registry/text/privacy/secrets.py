@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from hashlib import blake2b
+from itertools import islice
 
 from registry.text.privacy.escapes import ESCAPING, unescaped
 from registry.text.privacy.formats import RULES, SHORTEST_KEY, Rule, Secret
@@ -36,7 +37,7 @@ def find_secrets(text: str) -> list[Secret]:
     return sorted(taken, key=lambda found: found.start)
 
 
-def may_hold_secret(words: Iterable[str]) -> bool:
+def may_tell_of_secret(words: Iterable[str]) -> bool:
     """Whether a text of these words, parted by white space, is to be looked through: most are not."""
     return bool(_telling(words))
 
@@ -76,7 +77,7 @@ def _know(words: set[str]) -> None:
     if len(_KNOWN) >= _MOST_KNOWN:
         _KNOWN.clear()
         _SILENT.clear()
-    known = [word for word in words if len(word) <= _LONGEST_KNOWN]
+    known = [word for word in islice(words, _MOST_KNOWN) if len(word) <= _LONGEST_KNOWN]
     signs = _signs_in(known)
     lowered = ((word, _lowered([word])) for word in known)
     _SILENT.update(word for word, low in lowered if not (any(sign in low for sign in signs) or _YEAR.search(low)))

@@ -15,6 +15,7 @@ import pytest
 from orchestrator.service import Orchestrator
 from orchestrator.sync.store_report import StoreReport
 from orchestrator.sync.sync import sync
+from registry.errors import StorageError
 from registry.storage.client_stores import list_stores
 from registry.storage.conversations.channels import ChannelFilter, list_channels
 from registry.storage.paging import Page
@@ -215,11 +216,19 @@ async def test_what_gemini_copilot_and_opencode_kept_comes_in_once_each_under_it
     assert found == {("gemini-cli", 10), ("copilot-vscode", 8), ("opencode", 9), *with_a_sub_agent}
 
 
-async def test_garbage_is_looked_for_after_a_sync_as_before(
-    orchestrator: Orchestrator, empty_home: Path, claude: Path
+async def test_garbage_is_looked_for_after_a_sync_as_before_also_where_it_fails(
+    orchestrator: Orchestrator, empty_home: Path, claude: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    async def broken(_: object, **_of: object) -> None:
+        raise StorageError("Could not write the registry.", "OperationalError: disk I/O error")
+
     write(claude, two_turns())
     before = gc.get_threshold()
+    with monkeypatch.context() as outage:
+        outage.setattr(orchestrator.registry, "write", broken)
+        with pytest.raises(StorageError):
+            await run_sync(orchestrator, empty_home)
+    assert gc.get_threshold() == before
     await run_sync(orchestrator, empty_home)
     assert gc.get_threshold() == before
 
