@@ -53,13 +53,20 @@ def _phrase_hits(line: str, phrases: Iterable[str]) -> Iterator[Range]:
 
 
 def _word_hits(line: str, query: ParsedQuery) -> Iterator[Range]:
-    tokens = matching_tokens(query, line)
-    if not tokens:
-        return
-    for chunk in _CHUNK.finditer(line):
-        for piece in _PIECE.finditer(chunk[0]):
-            for start, end in _piece_hits(piece[0], tokens):
-                yield chunk.start() + piece.start() + start, chunk.start() + piece.start() + end
+    if tokens := matching_tokens(query, line):
+        for chunk in _CHUNK.finditer(line):
+            for start, end in _chunk_hits(chunk[0], tokens):
+                yield chunk.start() + start, chunk.start() + end
+
+
+@lru_cache(10_000)
+def _chunk_hits(chunk: str, tokens: frozenset[str]) -> tuple[Range, ...]:
+    """Most of the chunks that one search looks at stand in several messages."""
+    return tuple(
+        (piece.start() + start, piece.start() + end)
+        for piece in _PIECE.finditer(chunk)
+        for start, end in _piece_hits(piece[0], tokens)
+    )
 
 
 def _piece_hits(piece: str, tokens: frozenset[str]) -> Iterator[Range]:
