@@ -196,14 +196,14 @@ def _answer(query: ExtractQuery, data: Extraction, beside: Beside, tokens: int, 
     budget = Budget(query.limit, tokens)
     goes_on = data.read.goes_on or (not data.ranked and not data.kept)
     everything = _everything(query, data, budget, goes_on=goes_on)
+    weigh = _weigher(data, known)
     if everything is not None:
         selection = Selection(everything, len(data.turns))
     else:
         is_first = data.kept is None
-        weigh = _weigher(data, known)
         selection = select(data.ranked, data.end, data.hits, budget, weigh, goes_on=goes_on, is_first_page=is_first)
     shown = _marked(data, beside, with_gaps(selection.messages, known.places), known)
-    result = _result(data, beside, shown, [] if goes_on else _best(data, shown, known))
+    result = _result(data, beside, shown, [] if goes_on else _best(data, shown, weigh))
     _say_what_is_left(result, data, selection, shown, known)
     return result
 
@@ -259,7 +259,7 @@ PASSAGES, PASSAGE, AHEAD = 3, 60, 250
 """So many of the best passages, of so many tokens, stand first where so many tokens of messages stand before them."""
 
 
-def _best(data: Extraction, shown: Sequence[MessageDict], known: _Known) -> list[dict[str, Any]]:
+def _best(data: Extraction, shown: Sequence[MessageDict], weigh: Weigh) -> list[dict[str, Any]]:
     """The passages that answer best, best first: the messages, in the order of the talk, may hide them in the middle.
 
     In place of one that was taken back stands what took it back.
@@ -271,7 +271,6 @@ def _best(data: Extraction, shown: Sequence[MessageDict], known: _Known) -> list
     best = [by_id[one] for one in ids if one in by_id][:PASSAGES]
     if not best or sum(tokens_in(one["text"]) for one in shown[: shown.index(best[0])]) < AHEAD:
         return []
-    weigh = _weigher(data, known)
     return [{"id": one["id"], "text": shortened(one["text"], PASSAGE, weigh).text} for one in best]
 
 

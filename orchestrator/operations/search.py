@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from orchestrator.answer.delivery import delivered, fits, message_dict
@@ -53,7 +54,7 @@ LEAST_COVERAGE = 0.2
 """A message that holds less than this share of every wording is no hit in a list of hits."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Found:
     """What a request was read as, what it found, and the verdict on each message."""
 
@@ -63,6 +64,11 @@ class Found:
     least: float = LEAST_COVERAGE
     listed: Scope | None = None
     """Where all that was said is meant, because a time or place is named and no words are."""
+
+    @cached_property
+    def best(self) -> list[tuple[int, float]]:
+        """The channels with their scores, best first."""
+        return best_channels(self.result, self.verdicts)
 
     @property
     def kept(self) -> list[Judged]:
@@ -245,7 +251,7 @@ def _found(asked: Lookup[SessionsQuery], relaxed: str = "") -> SessionsFound:
 
 def _is_sure(found: Found) -> bool:
     """Whether its best session is no guess, also without what narrows it."""
-    best = best_channels(found.result, found.verdicts) if found.kept else []
+    best = found.best if found.kept else []
     scores = [score for _, score in best]
     return bool(best) and confidence_in(found.result, best[0][0], scores) is not Confidence.LOW
 
@@ -283,7 +289,7 @@ def _told(about: About) -> dict[str, Any]:
 
 def _trust(run: Run, data: SessionsFound) -> dict[str, Any]:
     """How sure it is that the best session answers; nothing where no words were looked for."""
-    best = [] if data.latest else best_channels(data.found.result, data.found.verdicts)
+    best = [] if data.latest else data.found.best
     if not best:
         return {}
     scores = [score for _, score in best]
@@ -309,7 +315,7 @@ def _latest(tx: ReadTransaction, run: Run, data: SessionsFound) -> tuple[list[di
 def _best_sessions(
     tx: ReadTransaction, run: Run, query: SessionsQuery, found: Found
 ) -> tuple[list[dict[str, Any]], int]:
-    scores = _most_likely_first(tx, best_channels(found.result, found.verdicts), found)
+    scores = _most_likely_first(tx, found.best, found)
     page = scores[query.offset : query.offset + query.limit]
     items = _session_items(tx, run, [number for number, _ in page])
     run.recorder.explain(

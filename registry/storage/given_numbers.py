@@ -8,7 +8,7 @@ of them is built once: to build it and to tell that it is the same costs several
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from functools import cache
 from typing import Any
 
@@ -73,7 +73,7 @@ def numbers_of(tx: ReadTransaction, statement: Select[Any], values: Mapping[str,
     return list(json.loads(found) if isinstance(found, str) else found or ())
 
 
-def _written(numbers: Sequence[int] | Collection[int]) -> str:
+def _written(numbers: Collection[int]) -> str:
     return "{" + ",".join(map(str, numbers)) + "}"  # the driver takes long for a list
 
 
