@@ -15,6 +15,14 @@ _PATH_KEYS = ("file_path", "path", "filePath", "absolute_path", "target_file", "
 _COMMAND_KEYS = ("command", "cmd", "script")
 _ASKS = re.compile(r"[?？]\s*$|(?:까요|을까|ㄹ까|할래요?|나요|는지요)\s*[.?]?\s*$")
 
+_PARTS = re.compile(
+    r"(?:^|[.,!?\n]\s*)(?:(?:ok(?:ay)?|great|perfect|nice|cool|good)[\s,!.]+)?"
+    r"(?:many thanks|thanks?(?: you)?|thx|ty|cheers|(?:good)?bye|see (?:you|ya)|good ?night)\b[^.?\n]{0,24}[.!~ :)]*$"
+    r"|(?:고마워|고맙습니다|감사합니다|감사해|수고했어|수고하셨습니다|잘 ?자|안녕히 \S+)요?[\s.!~ㅎㅋ^]*$",
+    re.IGNORECASE,
+)
+"""How a user takes leave: nothing is asked by it, so nothing is left open."""
+
 
 def where_it_stands(messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Of a channel's last messages in order: last question and answer, files touched, command, error, open question.
@@ -76,7 +84,7 @@ def _open_question(messages: Sequence[Mapping[str, Any]]) -> str:
         return ""
     last = spoken[-1]
     if last["role"] == "user":
-        return preview_of(last["text"], SHOWN)
+        return "" if _PARTS.search(last["text"].strip()) else preview_of(last["text"], SHOWN)
     closing = last["text"].strip().splitlines()[-1].strip()
     return preview_of(closing, SHOWN) if _ASKS.search(closing) else ""
 

@@ -152,6 +152,11 @@ def test_what_there_is_none_of_is_left_out() -> None:
     ("role", "text", "is_open"),
     [
         ("user", "fix the tests", True),
+        ("user", "Thanks. Now fix the tests", True),
+        ("user", "Thank you, can you add one for zero?", True),
+        ("user", "ok keeping both. bye", False),
+        ("user", "perfect, thanks a lot!", False),
+        ("user", "그렇게 할게요. 고마워요~", False),
         ("assistant", "Which database do you use?", True),
         ("assistant", "Done.\nShall I go on?", True),
         ("assistant", "Is it slow? Yes, so I added an index.", False),
