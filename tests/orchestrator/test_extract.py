@@ -154,6 +154,20 @@ async def test_nothing_relevant_is_said_to_be_nothing(orchestrator: Orchestrator
         }
 
 
+async def test_words_that_only_sound_a_little_like_what_was_said_are_no_more_than_a_guess(
+    orchestrator: Orchestrator,
+) -> None:
+    await log(
+        orchestrator,
+        "won",
+        [("정산 계산 다시 하자", "가산 계산식은 세팅에 있습니다."), ("테이블 컬럼 세팅은?", "그대로 둡니다.")],
+    )
+    for n in range(6):
+        await log(orchestrator, f"lunch{n}", [("점심 뭐 먹지?", f"김밥 {n}줄은 어떠세요?")])
+    answer = await extract(orchestrator, text="the seating for my cousin, the final number of tables")
+    assert answer["confidence"] == "low", answer
+
+
 @pytest.mark.parametrize("asked", ["how do the containers see each other?", "컨테이너끼리 어떻게 통신하기로 했지?"])
 async def test_a_question_in_other_words_gets_the_end_of_its_channel_as_a_guess(
     orchestrator: Orchestrator, asked: str

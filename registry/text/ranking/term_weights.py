@@ -9,11 +9,14 @@ from dataclasses import dataclass
 from itertools import accumulate
 from math import log, sqrt
 
-from registry.text.analysis.analyzer import IDENTIFIER_PREFIX
+from registry.text.analysis.analyzer import HANGUL_KEY_PREFIX, IDENTIFIER_PREFIX
+from registry.text.analysis.phonetic import SHORTEST_KEY
 from registry.text.request.query import ParsedQuery, QueryWord
 
 _KEY_WEIGHT = 0.4
 _ONLY_KEY_WEIGHT = 1.0
+_SHORT_KEY = len(HANGUL_KEY_PREFIX) + SHORTEST_KEY
+"""Three consonants sound like too much to stand for a word: `cousin` is 계산, 가산 and 개선."""
 _SYNONYM_WEIGHT = 0.8
 COMMON_TERMS = 4
 """So many of the commonest terms are looked up in sets, whose number doubles with each; this costs next to nothing."""
@@ -89,8 +92,10 @@ def occurs_at_all(word: QueryWord, frequencies: Mapping[str, int]) -> bool:
 
 def _word_shares(word: QueryWord, frequencies: Mapping[str, int]) -> dict[str, float]:
     shares = _exact_shares(word)
-    key_share = _KEY_WEIGHT if _occurs(word, frequencies) else _ONLY_KEY_WEIGHT
-    _keep_largest(shares, dict.fromkeys(_keys_in_use(word, frequencies), word.share * key_share))
+    is_known = _occurs(word, frequencies)
+    for key in _keys_in_use(word, frequencies):
+        stands_for_it = len(key) > _SHORT_KEY and not is_known
+        _keep_largest(shares, {key: word.share * (_ONLY_KEY_WEIGHT if stands_for_it else _KEY_WEIGHT)})
     for synonym in word.synonyms:
         _keep_largest(shares, dict.fromkeys(synonym, word.share * _SYNONYM_WEIGHT / sqrt(len(synonym))))
     return shares

@@ -76,6 +76,10 @@ def test_sound_counts_fully_when_the_word_itself_occurs_nowhere() -> None:
     assert shares(parse_query("디스패처"), {"zzkltspj": 3}) == {"zzkltspj": 1.0}
 
 
+def test_three_consonants_alone_count_little_for_they_sound_like_too_much() -> None:
+    assert shares(parse_query("cousin"), {"zzkhksn": 3}) == {"zzkhksn": 0.4}
+
+
 def test_the_whole_of_an_identifier_counts_beside_its_parts() -> None:
     found = shares(parse_query("user_id"), {"zziduserid": 2, "user": 9, "id": 9})
     assert found == {"zziduserid": 1.0, "user": pytest.approx(0.707107), "id": pytest.approx(0.707107)}
