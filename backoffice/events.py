@@ -19,7 +19,7 @@ from backoffice.dependencies import Stored
 from registry.errors import StorageError
 from registry.registry import Registry
 from registry.storage.exchange.change_feed import Event, Listener, Place, newest_place
-from registry.storage.safety.sealing import Seal, seal_of
+from registry.storage.paging import Seal, seal_of
 
 logger = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from registry.domain import now
 from registry.errors import InvalidRequest
 from registry.monitor.statistics import execution_statistics
 from registry.storage.records.executions import get_execution, list_executions
-from registry.storage.records.ratings import rate_execution
+from registry.storage.records.judgements import rate_execution
 
 router = APIRouter(prefix="/bo/ao", tags=["orchestrator"])
 

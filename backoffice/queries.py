@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from orchestrator.field_types import ChannelName, EndInstant, Instant, Limit, RoleName
-from orchestrator.operation_names import ALIASES, Operation, full_name
+from orchestrator.operation_names import ALIASES, Operation
 from registry.domain import storable
 from registry.errors import ErrorCode
 from registry.storage.conversations.channels import ChannelFilter
@@ -23,7 +23,7 @@ _OPERATIONS = [*Operation, *ALIASES, "unknown"]
 def _known_operation(given: str) -> str:
     if given not in _OPERATIONS:
         raise ValueError(f"must be one of {', '.join(_OPERATIONS)}")
-    return full_name(given)
+    return ALIASES.get(given, given)
 
 
 def _seconds(given: object) -> object:

@@ -13,8 +13,7 @@ from typing import Any, cast
 from langgraph.graph import END
 
 from benchmarks.figures import Comparison, Spread
-from orchestrator.graph import EDGES
-from orchestrator.nodes import NODES
+from orchestrator.graph import EDGES, NODES
 from orchestrator.requests import Request
 from orchestrator.service import Orchestrator
 from orchestrator.state import Run, State

@@ -1,4 +1,4 @@
-"""What the server tells a client's model before anything is asked: when to log, when to recall, and how."""
+"""Who is calling, and what a client's model is told before anything is asked: when to log, when to recall, and how."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 
 from mcp.server import MCPServer, ServerRequestContext
 from mcp.server.context import CallNext, HandlerResult
+from mcp.server.mcpserver import Context
+from mcp.types import Implementation
 
-from mcp_server.identity import client_of
 from orchestrator.calls import source_of
 from sources.clients import CLIENTS
 
@@ -54,3 +55,22 @@ def tell_each_client(server: MCPServer[Any]) -> None:
         return answer
 
     server.middleware.append(instruct)
+
+
+def client_name(context: Context[Any, Any] | None) -> str | None:
+    """Name and version of the client program, where it told them."""
+    params = context.session.client_params if context else None
+    return _named(params.client_info) if params else None
+
+
+def client_of(context: ServerRequestContext[Any, Any]) -> str | None:
+    """The same of any request, also of the first one, which is about to tell it."""
+    params = context.session.client_params
+    if params:
+        return _named(params.client_info)
+    told = (context.params or {}).get("clientInfo")
+    return _named(Implementation.model_validate(told)) if told else None
+
+
+def _named(info: Implementation) -> str:
+    return f"{info.name} {info.version}".strip()

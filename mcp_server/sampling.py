@@ -21,7 +21,7 @@ from mcp.types import (
     TextContent,
 )
 
-from mcp_server.identity import client_name
+from mcp_server.instructions import client_name
 from orchestrator.answer.digests.summary import READ_MESSAGES, READ_TOKENS, SHORT_TOKENS
 from orchestrator.lazy import RunOperation
 from orchestrator.outside.writing import SUMMARY, SYSTEM, fenced, transcript

@@ -20,13 +20,10 @@ from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult, Tool
 from pydantic import ValidationError
 
-from mcp_server.completion import add_completion
-from mcp_server.envelope import reply
-from mcp_server.identity import client_name
-from mcp_server.instructions import instructions_for, tell_each_client
-from mcp_server.prompts import add_prompts
+from mcp_server.envelope import reply, slim, slim_output
+from mcp_server.instructions import client_name, instructions_for, tell_each_client
+from mcp_server.prompts import add_completion, add_prompts
 from mcp_server.resources import add_resources
-from mcp_server.schemas import slim, slim_output
 from mcp_server.subscriptions import ChannelBus, add_subscriptions
 from mcp_server.tools.archive import add_archive_tools
 from mcp_server.tools.conversations import add_channel_tools
@@ -115,6 +112,7 @@ class RegistryServer(MCPServer[Any]):
         self.run_operation = run
         self._unlisted = frozenset(RESULTS).difference(*(TOOLSETS[toolset] for toolset in toolsets))
         self._kept_back: dict[str, Callable[[], None]] = {}
+        self._made: dict[str, SdkTool] = {}
         add_channel_tools(self, run, project)
         add_history_tools(self, run, project)
         add_search_tool(self, run, project)
@@ -140,11 +138,12 @@ class RegistryServer(MCPServer[Any]):
 
     def _add_slim(self, fn: Callable[..., Any], *args: Any, **about: Any) -> None:
         if made := MADE.get(fn.__code__):
-            add_made_tool(self, made, fn)
+            self._made[fn.__name__] = add_made_tool(self, made, fn)
             return
         super().add_tool(fn, *args, **about)
         tool = tool_named(self, fn.__name__)
         if tool:
+            self._made[fn.__name__] = tool
             tool.parameters = {**slim(tool.parameters), "additionalProperties": False}
             if tool.fn_metadata.output_schema:
                 tool.fn_metadata.output_schema = slim_output(tool.fn_metadata.output_schema)
@@ -159,7 +158,7 @@ class RegistryServer(MCPServer[Any]):
     ) -> CallToolResult | InputRequiredResult:
         """Call a tool, in the chosen toolsets or not; there being none of that name is an answer too."""
         self._kept_back.pop(name, _nothing)()
-        tool = tool_named(self, name)
+        tool = self._made.get(name)
         if tool is None:
             return reply(name, {"success": False, "error": no_such_tool(name).as_dict()})
         arguments = as_meant(name, arguments)

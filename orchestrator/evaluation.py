@@ -8,7 +8,7 @@ from typing import Any
 
 from orchestrator.operation_names import Operation
 from orchestrator.service import Orchestrator
-from registry.storage.records.expectations import Expectation, list_expectations
+from registry.storage.records.judgements import Expectation, list_expectations
 
 SOURCE = "eval"
 JUDGED = (Operation.EXTRACT, Operation.SEARCH, Operation.SEARCH_SESSIONS)

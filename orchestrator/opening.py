@@ -15,12 +15,12 @@ from orchestrator.outside.writing import ModelWriter
 from orchestrator.service import Orchestrator
 from orchestrator.state import ExternalAction, Shelf
 from orchestrator.sync.drain import drain
-from orchestrator.sync.freshness import Freshness
-from orchestrator.sync.spool_masking import share_masking
+from orchestrator.sync.spool import share_masking
+from orchestrator.sync.sync import Freshness
 from registry.ingest.let_in import Keeping
-from registry.private_files import keep_private, private_files_of
 from registry.registry import Registry
 from registry.settings import Settings
+from registry.storage.connections import keep_private, private_files_of
 from registry.storage.database import Limits
 from registry.storage.safety.masking import find_key
 from sources.base import Places

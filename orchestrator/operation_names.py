@@ -60,8 +60,3 @@ LOCAL = frozenset(
     }
 )
 """Operations on files of this machine, or on everything that is kept: not for whoever reaches a server's HTTP side."""
-
-
-def full_name(operation: str) -> str:
-    """The operation's full name for one of its aliases; any other word as it is."""
-    return ALIASES.get(operation, operation)

@@ -19,14 +19,11 @@ from typing import TYPE_CHECKING, Any
 import langsmith
 
 from orchestrator.calls import TOLD
-from orchestrator.graph import build_graph, run_to_the_end
-from orchestrator.nodes import WRITE
-from orchestrator.operation_names import READING, Operation, full_name
+from orchestrator.graph import WRITE, build_graph, run_telling, run_to_the_end
+from orchestrator.operation_names import ALIASES, READING, Operation
 from orchestrator.outside.writing import ModelWriter
 from orchestrator.permission import READ, check, is_of_others
-from orchestrator.progress import run_telling
-from orchestrator.recording.recorder import Recorder, request_summary, result_summary
-from orchestrator.recording.records import Records
+from orchestrator.recording.recorder import Recorder, Records, request_summary, result_summary
 from orchestrator.refusals import Refusal
 from orchestrator.requests import ImportRequest, Request, parse_request, refuse_too_many
 from orchestrator.resends import Resends
@@ -321,7 +318,8 @@ def _recorder_for(given: Mapping[str, Any] | Request | Refusal, client: str | No
         return Recorder(given.operation.value, given.source, client, given.channel)
     names = ("operation", "source", "channel")
     said = {name: storable(given[name]) for name in names if isinstance(given.get(name), str)}
-    operation = full_name(said.get("operation", ""))
+    name = said.get("operation", "")
+    operation = ALIASES.get(name, name)
     return Recorder(
         operation if operation in set(Operation) else "unknown",
         said.get("source", "unknown")[:64],

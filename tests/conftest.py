@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from orchestrator.recording import records
+from orchestrator.recording import recorder
 from registry.storage.migrate import migrate
 from tests.conformance.servers import LEAKING
 from tests.databases import TEMPLATE, PostgresServer, SpareDatabases, running_postgres
@@ -91,8 +91,8 @@ def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(autouse=True)
 def answers_wait_for_their_records(monkeypatch: pytest.MonkeyPatch) -> None:
     """A test reads the record right after the answer, also on a machine whose disk takes its time."""
-    monkeypatch.setattr(records, "RECORDING_S", 30.0)
-    monkeypatch.setattr(records, "SETTLING_S", 30.0)
+    monkeypatch.setattr(recorder, "RECORDING_S", 30.0)
+    monkeypatch.setattr(recorder, "SETTLING_S", 30.0)
 
 
 @pytest.fixture(scope="session")

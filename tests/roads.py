@@ -271,7 +271,6 @@ COMMON = (
     "orchestrator/semantic/local.py",
     "orchestrator/service.py",
     "orchestrator/graph.py",
-    "orchestrator/nodes.py",
     "orchestrator/requests.py",
     "orchestrator/queries.py",
     "orchestrator/field_types.py",
@@ -279,7 +278,6 @@ COMMON = (
     "orchestrator/opening.py",
     "orchestrator/resends.py",
     "registry/registry.py",
-    "registry/private_files.py",
 )
 """The door, what every operation goes through, and what is put together before any runs: of a model, which one."""
 PURE_OR_SQL = ("registry/text/", "registry/storage/", "sources/")

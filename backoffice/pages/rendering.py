@@ -18,8 +18,7 @@ from starlette.responses import Response
 
 from backoffice.admission import COOKIE
 from backoffice.errors import wants_page
-from backoffice.pages.language import counter, language_of, teller, translator
-from backoffice.pages.zone import zone_told
+from backoffice.pages.reader import counter, language_of, teller, translator, zone_told
 from registry.errors import StorageError
 from registry.text.model_names import model_name
 from registry.text.privacy.visible import visible

@@ -10,8 +10,7 @@ import os
 import sys
 import time
 
-from orchestrator.sync.spool import append, dumps, loads, registry_home
-from orchestrator.sync.spool_masking import without_secrets
+from orchestrator.sync.spool import append, dumps, loads, registry_home, without_secrets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

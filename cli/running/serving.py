@@ -56,7 +56,7 @@ def serve(**given: Any) -> None:
     Listening on another address than this machine's own takes a token (`ctxr
     token create`) and TLS, or the address of a proxy that does it.
     """
-    from cli.incoming.progress import Damage
+    from cli.incoming.sync import Damage
     from cli.running.serve import Audience
 
     settings, damage = _settings(given), Damage()

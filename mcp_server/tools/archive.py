@@ -11,7 +11,7 @@ from mcp.types import CallToolResult, ToolAnnotations
 from pydantic import BaseModel, Field
 
 from mcp_server.envelope import Envelope, reply
-from mcp_server.identity import client_name
+from mcp_server.instructions import client_name
 from mcp_server.tools.history import READING, SessionId
 from orchestrator.calls import refusal, source_of
 from orchestrator.lazy import RunOperation

@@ -10,7 +10,7 @@ from mcp.types import CallToolResult
 from pydantic import BaseModel, Field
 
 from mcp_server.envelope import Envelope, reply
-from mcp_server.identity import client_name
+from mcp_server.instructions import client_name
 from mcp_server.tools.archive import REPLACING
 from mcp_server.tools.history import PROJECT, WHEN
 from orchestrator.calls import source_of

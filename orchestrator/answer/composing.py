@@ -21,8 +21,7 @@ from orchestrator.requests import ExtractRequest
 from registry.domain import format_time, new_id, parse_time, preview_of
 from registry.search.retrieval import SearchResult
 from registry.storage.conversations.channels import ChannelRow
-from registry.storage.paging import cursor_of, encode_cursor
-from registry.storage.safety.sealing import Seal
+from registry.storage.paging import Seal, cursor_of, encode_cursor
 from registry.text.ranking.confidence import Confidence
 from registry.text.ranking.matching import matching_tokens
 from registry.text.request.understanding import Understood

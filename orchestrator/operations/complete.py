@@ -6,7 +6,7 @@ from typing import Any
 
 from orchestrator.requests import CompleteRequest
 from orchestrator.state import Run, Steps
-from registry.storage.conversations.completion import names_like
+from registry.storage.conversations.facets import names_like
 from registry.storage.database import ReadTransaction
 
 

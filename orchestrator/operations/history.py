@@ -53,8 +53,7 @@ from registry.storage.conversations.messages import (
 )
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction
-from registry.storage.paging import Page, cursor_of, decode_cursor, encode_cursor
-from registry.storage.safety.sealing import seal_of
+from registry.storage.paging import Page, cursor_of, decode_cursor, encode_cursor, seal_of
 
 EVERYTHING = 1_000_000
 AT_ONCE = 200

@@ -19,8 +19,7 @@ from typing import IO, Any, NamedTuple
 from registry.domain import IDENTITY, Message, texts_in
 from registry.errors import RegistryError
 from registry.text.analysis.analyzer import ANALYZER_VERSION, note_analyzed, tokens_of
-from registry.text.privacy.secrets import find_secrets, may_tell_of_secret
-from registry.text.privacy.unkept import without_private
+from registry.text.privacy.secrets import find_secrets, may_tell_of_secret, without_private
 from sources.base import Counts, FoundSession, Skipped, Source
 from sources.readers import READERS
 

@@ -16,17 +16,17 @@ from registry.domain import CLAIMED, Message
 from registry.ingest.let_in import FORGOTTEN, LetIn, is_forgotten, let_in, with_sound_times
 from registry.ingest.merge_channels import merge_channels
 from registry.ingest.same_conversation import Verdict
-from registry.ingest.same_conversation_lookup import (
+from registry.ingest.save import TOOL, Saved, save_messages
+from registry.ingest.session_channel import (
     Circumstances,
     Matches,
+    channel_of_session,
     decide_alone,
     family_of,
     judge_session,
     matching_sessions,
     transcript_of,
 )
-from registry.ingest.save import TOOL, Saved, save_messages
-from registry.ingest.session_channel import channel_of_session
 from registry.storage.conversations.aliases import (
     add_alias,
     drop_link,

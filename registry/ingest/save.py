@@ -12,13 +12,12 @@ from sqlalchemy import bindparam, select, text, update
 
 from registry.domain import Message, Role, new_id, preview_of, storable
 from registry.ingest.dedup import Known, Recognised, Sent, all_new, recognise_stored
-from registry.ingest.own_calls import LONGEST_QUESTION, QUESTION, as_kept, is_recall
+from registry.ingest.let_in import LONGEST_QUESTION, QUESTION, as_kept, is_recall
 from registry.storage.conversations.channels import ChannelRow, describe_channel, recount_channel
 from registry.storage.conversations.messages import LATEST_FIRST, MessageRow, revise
-from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.database import ReadTransaction, WriteTransaction, insert_many
 from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import UNINDEXED, message_entry, searched_tokens
-from registry.storage.many_rows import insert_many
 from registry.storage.tables import channel, conversation
 from registry.text.analysis.analyzer import ANALYZER_VERSION
 

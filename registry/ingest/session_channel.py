@@ -1,27 +1,30 @@
-"""The channel of a client's session: the one it is known as, else one that a tool has named, else a new one."""
+"""The channel of a client's session: the one it is known as, else one that a tool has named, else a new one.
+
+A channel that is known to be a client's session has its id; one that a tool named has none, until it turns out which
+session it is: by its native id, else by what was asked in it, within the same source, project and time. When unsure,
+two channels are kept and linked, and looked at again when either gets a message.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from itertools import chain, count
 from typing import Any
 
-from sqlalchemy import case, select
+from sqlalchemy import ColumnElement, case, select, text
 
-from registry.domain import Message, Session, now
+from registry.domain import Message, Project, Role, Session, now, parse_time
+from registry.ingest.alignment import Utterance
+from registry.ingest.dedup import Sent, stored_texts
 from registry.ingest.merge_channels import merge_channels, merge_shortened
-from registry.ingest.same_conversation_lookup import (
-    Circumstances,
-    Matches,
-    decide_alone,
-    family_of,
-    matching_named,
-    stored_transcript,
-    transcript_of,
-)
-from registry.ingest.save import Saved
-from registry.storage.conversations.aliases import set_links
+from registry.ingest.same_conversation import Evidence, Verdict, compare
+from registry.ingest.save import TOOL, Saved
+from registry.ingest.turn_alignment import Transcript
+from registry.storage.conversations.aliases import aliases_of, set_links
 from registry.storage.conversations.channels import (
     INFERRED,
     KNOWN,
@@ -31,6 +34,7 @@ from registry.storage.conversations.channels import (
     make_channel,
     open_channel,
 )
+from registry.storage.conversations.messages import in_turns
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.tables import channel, conversation
 
@@ -151,3 +155,189 @@ def whose_times(session: Session, known: ChannelRow | None) -> dict[str, str]:
     if session.messages and all(message.more.get("time") == INFERRED for message in session.messages):
         return {TIMES: INFERRED}
     return {TIMES: KNOWN} if known and TIMES in known.meta else {}
+
+
+NEAR = timedelta(hours=36)
+"""A channel whose activity is farther away in time than this is another conversation."""
+MOST_LOOKED_AT = 5
+"""So many channels that share most questions are looked at closely."""
+MOST_NEAR = 1000
+MOST_QUESTIONS = 500
+"""By so many of a conversation's last questions others are found that share some."""
+
+FAMILIES = {"cursor-agent": "cursor"}
+"""Sources whose conversations come under another source's name, too: Cursor's rule says `cursor` in its CLI as well."""
+
+_COMPARED = [conversation.c[name] for name in ("number", "role", "digest", "seq", "turn", "place")]
+_LOCK = 0x63747873
+PATIENCE = "2s"
+"""Who decides alone waits no longer for a channel that somebody holds, where there is a limit at all."""
+_ALONE = """
+SELECT pg_advisory_xact_lock(:lock, :key), CASE current_setting('lock_timeout')
+    WHEN '0' THEN '' ELSE set_config('lock_timeout', :patience, true) END
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """Where and when a conversation took place."""
+
+    source: str
+    project: str | None
+    first: datetime
+    last: datetime
+
+    @classmethod
+    def of(cls, source: str, known: ChannelRow | None, session: Session) -> Circumstances:
+        """Those of a client's session, and of its channel if it has one."""
+        moments = [message.timestamp for message in session.messages if message.timestamp]
+        if known and known.message_count:
+            moments += [parse_time(known.created_at), parse_time(known.updated_at)]
+        moments = moments or [now()]
+        return cls(source, session.project or (known.project_path if known else None), min(moments), max(moments))
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """The channels that are certainly the same conversation, best first, and those that may be."""
+
+    same: list[ChannelRow] = field(default_factory=list)
+    perhaps: list[ChannelRow] = field(default_factory=list)
+
+
+def family_of(source: str) -> list[str]:
+    """The sources under which a conversation of this one may come."""
+    head = FAMILIES.get(source, source)
+    return [head, *(each for each, of in FAMILIES.items() if of == head)]
+
+
+def decide_alone(tx: WriteTransaction, source: str) -> None:
+    """Who decides which channel a conversation belongs to waits for others who do: two would make two channels.
+
+    Taken before any channel is locked. SQLite has one writer anyway.
+    """
+    if tx.dialect.name == "postgresql":
+        key = zlib.crc32(family_of(source)[0].encode()) - 2**31
+        tx.execute(text(_ALONE), {"lock": _LOCK, "key": key, "patience": PATIENCE})
+
+
+def transcript_of(messages: Sequence[Message]) -> Transcript:
+    """Messages as they came."""
+    utterances = [Utterance(message.role, Sent.of(message).digest) for message in messages]
+    return Transcript(utterances, lambda places: {at: messages[at].text for at in places})
+
+
+def stored_transcript(tx: ReadTransaction, number: int) -> Transcript:
+    """What a channel holds of what was said in it."""
+    said = conversation.c.channel_number == number, conversation.c.role.in_((Role.USER, Role.ASSISTANT))
+    query = select(*_COMPARED).where(*said).order_by(conversation.c.place, conversation.c.number)
+    rows = in_turns(tx.execute(query).all())
+    return Transcript([Utterance(row.role, bytes(row.digest)) for row in rows], stored_texts(tx, rows))
+
+
+Read = Callable[[], Transcript]
+"""Gives a transcript when it is needed: mostly there is nothing to lay it beside."""
+
+
+def matching_sessions(tx: ReadTransaction, about: Circumstances, read: Read) -> Matches:
+    """The sessions that a conversation sent by a tool may be. More than one that fits is none that is certain."""
+    found = _matches(tx, about, read, channel.c.session_id.is_not(None))
+    return found if len(found.same) <= 1 else Matches([], [*found.same, *found.perhaps])
+
+
+def matching_named(tx: ReadTransaction, about: Circumstances, read: Read, session: int | None) -> Matches:
+    """The channels that a tool has named and that may be a session; `session` is its own channel, if it has one."""
+    return _matches(tx, about, read, channel.c.session_id.is_(None), session)
+
+
+def without_named(tx: ReadTransaction, source: str, about: Mapping[int, Circumstances]) -> list[int]:
+    """Of new sessions those near which, in time, no tool has named a channel: there is nothing they may be."""
+    if not about:
+        return []
+    first, last = min(one.first for one in about.values()), max(one.last for one in about.values())
+    near = _near(tx, Circumstances(source, None, first, last), channel.c.session_id.is_(None))
+    if len(near) >= MOST_NEAR:
+        return []
+    spans = [(parse_time(row.created_at) - NEAR, parse_time(row.updated_at) + NEAR) for row in near.values()]
+    return [
+        key for key, one in about.items() if not any(begin <= one.last and one.first <= end for begin, end in spans)
+    ]
+
+
+def judge_session(tx: ReadTransaction, session: int, named: int) -> Verdict:
+    """What a session's channel, and one that a tool has named, are to each other by now."""
+    return _verdict(tx, session, compare(stored_transcript(tx, session), stored_transcript(tx, named)))
+
+
+def _matches(
+    tx: ReadTransaction,
+    about: Circumstances,
+    read: Read,
+    kind: ColumnElement[bool],
+    session: int | None = None,
+) -> Matches:
+    near = _near(tx, about, kind)
+    if not near:
+        return Matches()
+    transcript = read()
+    found: dict[Verdict, list[tuple[ChannelRow, Evidence]]] = {verdict: [] for verdict in Verdict}
+    for row in _most_alike(tx, near, transcript):
+        evidence = compare(transcript, stored_transcript(tx, row.number))
+        claimed = session if row.session_id is None else row.number
+        found[_verdict(tx, claimed, evidence)].append((row, evidence))
+    same = found[Verdict.SAME]
+    # Where several fit, the questions alone do not tell them apart: the same may be asked in two chats at once.
+    sure = same if len(same) <= 1 else [pair for pair in same if pair[1].is_answered]
+    unsure = [pair for pair in same if pair not in sure] + found[Verdict.PERHAPS]
+    return Matches(_rows(sure), _rows(unsure))
+
+
+def _rows(pairs: Iterable[tuple[ChannelRow, Evidence]]) -> list[ChannelRow]:
+    return [row for row, _ in pairs]
+
+
+def _verdict(tx: ReadTransaction, claimed: int | None, evidence: Evidence) -> Verdict:
+    """A session that has come under another name already is taken for a second one only if the answers agree too."""
+    doubtful = evidence.verdict is Verdict.SAME and not evidence.is_answered
+    return Verdict.PERHAPS if doubtful and claimed is not None and _is_logged(tx, claimed) else evidence.verdict
+
+
+def _is_logged(tx: ReadTransaction, number: int) -> bool:
+    """Whether a tool has sent something of a channel."""
+    sent = conversation.c.channel_number == number, conversation.c.actor == TOOL
+    return bool(aliases_of(tx, number) or tx.execute(select(conversation.c.number).where(*sent).limit(1)).first())
+
+
+def _near(tx: ReadTransaction, about: Circumstances, kind: ColumnElement[bool]) -> dict[int, ChannelRow]:
+    query = select(channel).where(
+        kind,
+        channel.c.source.in_(family_of(about.source)),
+        channel.c.deleted.is_(False),
+        channel.c.updated_at >= about.first - NEAR,
+        channel.c.created_at <= about.last + NEAR,
+    )
+    latest = tx.execute(query.order_by(channel.c.updated_at.desc()).limit(MOST_NEAR))
+    return {row.number: row for row in latest if _is_same_project(about.project, row.project_path)}
+
+
+def _is_same_project(one: str | None, other: str | None) -> bool:
+    """Where both are known; a model may give the folder's bare name."""
+    if not one or not other:
+        return True
+    first, second = Project.from_path(one), Project.from_path(other)
+    is_bare = first.path == first.name or second.path == second.name
+    return first.path == second.path or (is_bare and first.name == second.name)
+
+
+def _most_alike(tx: ReadTransaction, near: Mapping[int, ChannelRow], transcript: Transcript) -> list[ChannelRow]:
+    """Those that share most questions, the latest first among equals."""
+    asked = [each.digest for each in transcript.utterances if each.opens_turn]
+    digests = list(dict.fromkeys(reversed(asked)))[:MOST_QUESTIONS]
+    if not digests:
+        return []
+    query = select(conversation.c.channel_number, conversation.c.digest).where(
+        conversation.c.channel_number.in_(near), conversation.c.digest.in_(digests)
+    )
+    shared = Counter(number for number, _ in tx.execute(query.distinct()))
+    ranked = sorted(shared, key=lambda number: (shared[number], near[number].updated_at), reverse=True)
+    return [near[number] for number in ranked[:MOST_LOOKED_AT]]

@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Integer, Select, case, cast, delete, func,
 from sqlalchemy.types import String
 
 from registry.errors import ErrorCode
-from registry.storage.conversations.conditions import given_conditions
+from registry.storage.conditions import given_conditions
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
 from registry.storage.tables import UtcTime, execution, execution_rollup
 

@@ -20,7 +20,7 @@ from sqlalchemy import ColumnElement, Integer, Select, cast, func, literal_colum
 from registry.domain import format_time
 from registry.errors import ErrorCode
 from registry.monitor.rollup import Cell, Point, rolled_cells, rolled_points
-from registry.storage.conversations.conditions import given_conditions
+from registry.storage.conditions import given_conditions
 from registry.storage.database import ReadTransaction
 from registry.storage.records.executions import ExecutionFilter, execution_conditions, execution_item
 from registry.storage.tables import UtcTime, execution

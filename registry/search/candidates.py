@@ -24,9 +24,8 @@ from registry.search.scope import (
     message_conditions,
     time_conditions,
 )
-from registry.storage.conversations.conditions import given_conditions, is_in
+from registry.storage.conditions import given, given_conditions, given_pairs, is_in, is_one_of, is_pair_of
 from registry.storage.database import ReadTransaction
-from registry.storage.given_numbers import given, given_pairs, is_one_of, is_pair_of
 from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import channel_token, month_tokens, role_token, source_token
 from registry.storage.index.message_index import COLUMNS, Groups, MessageIndex

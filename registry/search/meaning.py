@@ -22,7 +22,7 @@ from registry.search.candidates import candidate_of
 from registry.search.retrieval import ASSUMED, LOOKED_AT, SearchResult, post_filtered, ranked_by
 from registry.search.scope import Scope, channels_in, is_of_channels, message_conditions, time_conditions
 from registry.search.vectors import EmbeddingModel, vectors_after, vectors_of, vectors_where
-from registry.storage.conversations.conditions import given_conditions
+from registry.storage.conditions import given_conditions
 from registry.storage.database import ReadTransaction
 from registry.storage.index.engines import index_of
 from registry.storage.safety.sight import access_of

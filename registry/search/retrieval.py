@@ -28,8 +28,8 @@ from registry.search.candidates import (
 )
 from registry.search.scope import Scope
 from registry.search.spelling import Corrected, correct
+from registry.storage.conditions import given, is_one_of
 from registry.storage.database import ReadTransaction
-from registry.storage.given_numbers import given, is_one_of
 from registry.storage.index.engines import index_of
 from registry.storage.index.message_index import MessageIndex
 from registry.storage.tables import channel, conversation

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, and_, func, or_, select
 
 from registry.search.scope import Scope, channel_conditions, channels_in, message_conditions
-from registry.storage.conversations.conditions import given_conditions
+from registry.storage.conditions import given_conditions
 from registry.storage.database import ReadTransaction
 from registry.storage.paging import Page, Paged, read_page
 from registry.storage.tables import channel, conversation

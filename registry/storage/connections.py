@@ -1,6 +1,8 @@
 """Connections to each of the two databases, as this program wants them: an engine for an address, and how each begins.
 
-SQLite: one writer, and what is acknowledged is on disk. PostgreSQL: nothing outlives a transaction.
+SQLite: one writer, what is acknowledged is on disk, and nobody else may read the file. PostgreSQL: nothing outlives a
+transaction. Where runs are traced, each statement is a span by the database conventions: which kind of statement on
+which table, never its values or its text, for some of our statements are made of what was asked for.
 """
 
 from __future__ import annotations
@@ -10,16 +12,18 @@ import os
 import re
 import sqlite3
 import time
+from collections.abc import Iterable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
 from registry.errors import InvalidRequest, StorageError
-from registry.private_files import keep_private, make_private_file
+from registry.tracing import span
 
 BUSY_TIMEOUT_MS = 10_000
 CONNECT_TIMEOUT_S = 5
@@ -170,3 +174,69 @@ def _make_private_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as exc:
         raise StorageError(f"The folder {folder} cannot be written.", f"{exc.strerror}; set CTXR_HOME") from exc
+
+
+_OTHERS = 0o077
+
+
+def make_private_file(path: Path) -> None:
+    """Make an empty file that only this user may read, where there is none; what cannot be made here fails later."""
+    with suppress(OSError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+
+
+def keep_private(paths: Iterable[Path]) -> None:
+    """Take from everybody else what they may do with these files and folders, those of them that are there."""
+    for path in paths:
+        with suppress(OSError):
+            mode = path.stat().st_mode
+            if mode & _OTHERS:
+                path.chmod(mode & ~_OTHERS & 0o7777)
+
+
+def private_files_of(home: Path) -> Iterable[Path]:
+    """What in the registry's folder is nobody else's business."""
+    yield home / "config.toml"
+    yield home / "masking.json"
+    yield from home.glob("registry.db*")
+    yield home / "spool"
+    yield from (home / "spool").glob("*")
+
+
+_KIND = re.compile(r"\b(SELECT|INSERT|UPDATE|DELETE|BEGIN|PRAGMA|SET)\b", re.IGNORECASE)
+_TABLE = re.compile(r"\b(?:FROM|INTO|UPDATE)\s+\"?([a-z_]+)", re.IGNORECASE)
+_OPEN = "open_span"
+
+
+def trace_statements(engine: Engine) -> None:
+    """Make spans of the statements of this engine from now on."""
+
+    @event.listens_for(engine, "before_cursor_execute")
+    def begin(connection: Connection, _cursor: Any, statement: str, *_rest: Any) -> None:
+        kind, table = _first(_KIND, statement).upper(), _first(_TABLE, statement)
+        named = {"db__collection__name": table} if table else {}
+        made = span(
+            f"{kind} {table}".strip() or engine.dialect.name,
+            calls_out=True,
+            db__system__name=engine.dialect.name,
+            db__operation__name=kind,
+            **named,
+        )
+        connection.info[_OPEN] = made, made.__enter__()
+
+    @event.listens_for(engine, "after_cursor_execute")
+    def end(connection: Connection, *_rest: Any) -> None:
+        made, _ = connection.info.pop(_OPEN)
+        made.__exit__(None, None, None)
+
+    @event.listens_for(engine, "handle_error")
+    def fail(failure: ExceptionContext) -> None:
+        if failure.connection and (opened := failure.connection.info.pop(_OPEN, None)):
+            made, failed = opened
+            failed(type(failure.original_exception).__name__)
+            made.__exit__(None, None, None)
+
+
+def _first(pattern: re.Pattern[str], statement: str) -> str:
+    found = pattern.search(statement)
+    return found[1] if found else ""

@@ -12,10 +12,8 @@ from typing import NamedTuple
 from registry.domain import Session
 from sources.base import FoundSession, Places, Skipped
 from sources.claude_code.client import CLAUDE_CODE
-from sources.claude_code.facts import Facts
-from sources.claude_code.neighbours import Neighbours
+from sources.claude_code.session import Facts, Neighbours, Sidechains
 from sources.claude_code.transcript import OutputOf, Transcript
-from sources.claude_code.tree import Sidechains
 from sources.kit import drafts
 from sources.kit.files import File, entries, folders_in, look_at, read_changed, store_entries, why_not
 from sources.kit.jsonl import Damage, Record, mapping, read_lines, records_of, string

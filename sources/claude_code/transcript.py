@@ -10,9 +10,8 @@ from typing import Any
 
 from registry.domain import Role, Session, preview_of
 from sources.base import Skipped
-from sources.claude_code.facts import TITLE_WIDTH, Facts
 from sources.claude_code.prompts import Piece, injected, pieces_of
-from sources.claude_code.tree import Links
+from sources.claude_code.session import TITLE_WIDTH, Facts, Links
 from sources.kit import drafts
 from sources.kit.drafts import Draft
 from sources.kit.jsonl import Record, items, mapping, string

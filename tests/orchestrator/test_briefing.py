@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from mcp.server import MCPServer
 
-from orchestrator import graph, nodes
+from orchestrator import graph
 from orchestrator.operation_names import Operation
 from orchestrator.operations import briefing
 from orchestrator.outside import tools
@@ -132,7 +132,7 @@ async def test_a_run_that_was_killed_is_recorded_as_one_that_never_ended(
     def as_good_as_killed(*_: Any) -> None:
         raise Killed
 
-    monkeypatch.setitem(nodes.QUERY, Operation.DAILY_BRIEFING, as_good_as_killed)
+    monkeypatch.setitem(graph.QUERY, Operation.DAILY_BRIEFING, as_good_as_killed)
     with pytest.raises(Killed):
         await orchestrator.run(RUN)
     [run] = (await briefings(orchestrator))["items"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.recording import records
+from orchestrator.recording import recorder
 from orchestrator.service import Orchestrator
 from registry.errors import StorageError
 from registry.registry import Registry
@@ -207,7 +207,7 @@ async def test_langsmith_is_never_told(orchestrator: Orchestrator, monkeypatch: 
 async def test_an_answer_does_not_wait_for_its_record_where_storage_is_stuck(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(records, "RECORDING_S", 0.5)
+    monkeypatch.setattr(recorder, "RECORDING_S", 0.5)
     registry = Registry(database_url)
     hurried = Orchestrator(registry, timeout_s=0.1)
     try:

@@ -13,7 +13,7 @@ from orchestrator.state import Shelf
 from orchestrator.sync import spool
 from orchestrator.sync.drain import drain
 from orchestrator.sync.sync import sync
-from registry.storage.records.expectations import keep_expectation, list_expectations
+from registry.storage.records.judgements import keep_expectation, list_expectations
 from sources.base import Places
 from sources.readers import READERS
 from tests.orchestrator.test_secrets import bytes_of_registry, rows_of, sent, texts_of

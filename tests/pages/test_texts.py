@@ -13,7 +13,7 @@ from fastapi import Request
 
 from backoffice.pages.flow.words import ERRORS as ERROR_WORDS
 from backoffice.pages.flow.words import FIELDS, VALUES
-from backoffice.pages.language import LANGUAGES, counter, language_of, teller, texts, translator
+from backoffice.pages.reader import LANGUAGES, counter, language_of, teller, texts, translator
 from orchestrator.answer.finding.relevance import REASONS
 from orchestrator.field_types import Mode
 from orchestrator.requests import REQUESTS

@@ -9,9 +9,9 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from markupsafe import Markup
 
 from backoffice.dependencies import SOURCE, Asking, Stored
+from backoffice.pages.reader import reader_now, utc_offset_minutes
 from backoffice.pages.rendering import address, render
 from backoffice.pages.viewer.markdown import html_of
-from backoffice.pages.zone import reader_now, utc_offset_minutes
 from backoffice.queries import Word
 from registry.storage.records.extract_results import latest_briefings
 

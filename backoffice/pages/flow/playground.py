@@ -18,7 +18,7 @@ from orchestrator.field_types import Mode, RoleName
 from registry.domain import new_id
 from registry.errors import InvalidRequest
 from registry.storage.records.executions import get_execution
-from registry.storage.records.expectations import drop_expectation, keep_expectation, list_expectations
+from registry.storage.records.judgements import drop_expectation, keep_expectation, list_expectations
 
 router = APIRouter(prefix="/flow", default_response_class=HTMLResponse)
 

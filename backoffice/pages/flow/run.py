@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from backoffice.pages.flow.verdicts import Judgement, Lookup, Missed
-from orchestrator.nodes import NODES
+from orchestrator.graph import NODES
 from orchestrator.recording.recorder import KEPT_ITEMS
 from registry.domain import format_time, names_message, parse_time, preview_of
 from registry.storage.conversations.messages import MessageRow, by_ids, by_numbers

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Form, Path, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from backoffice.dependencies import SOURCE, Asking, Stored, Writable
-from backoffice.pages.flow.expected import Expected, expected_in
 from backoffice.pages.flow.graph_drawing import graph_drawing
 from backoffice.pages.flow.rendering import render_flow
 from backoffice.pages.flow.run import RunView, compare, run_view, states, waterfall
+from backoffice.pages.flow.verdicts import DELIVERED, WITH_QUESTION
+from backoffice.pages.reader import as_instant, as_local
 from backoffice.pages.rendering import address
 from backoffice.pages.viewer.channels import PERIOD, given_query
-from backoffice.pages.zone import as_instant, as_local
 from backoffice.queries import ExecutionsQuery, Word
 from orchestrator.evaluation import JUDGED
 from orchestrator.operation_names import READING, Operation
-from registry.domain import new_id
+from registry.domain import new_id, preview_of
 from registry.errors import ErrorCode, InvalidRequest
 from registry.storage.conversations.facets import sources
 from registry.storage.conversations.kept import list_views
+from registry.storage.conversations.messages import get_message
 from registry.storage.database import ReadTransaction
 from registry.storage.exchange.change_feed import shown_place
 from registry.storage.records.executions import get_execution, list_executions
-from registry.storage.records.ratings import rate_execution, rating_of
+from registry.storage.records.judgements import rate_execution, rating_of
+from registry.text.ranking.matching import matched_words
+from registry.text.request.query import parse_query
 
 router = APIRouter(prefix="/flow", default_response_class=HTMLResponse)
 
@@ -133,3 +137,38 @@ async def run_again(registry: Stored, client: Asking, execution_id: Id) -> Redir
     given = {**run["request"], "operation": run["operation"], "source": SOURCE}
     await client.answer(given, repeated)
     return RedirectResponse(address(f"/flow/{repeated}", beside=execution_id), 303)
+
+
+class Expected(NamedTuple):
+    """The expected message, the step that lost it (None: it was delivered), and why, in words."""
+
+    id: str
+    channel: str
+    preview: str
+    step: str | None
+    why: str
+
+
+def expected_in(tx: ReadTransaction, view: RunView, message_id: str) -> Expected:
+    """What became of a message in a run; NotFound if there is no such message."""
+    row = get_message(tx, message_id)
+    step, why = _lost(view, row)
+    return Expected(row.id, row.channel, preview_of(row.text), step, why)
+
+
+def _lost(view: RunView, row: Any) -> tuple[str | None, str]:
+    delivered = {one["id"] for one in view.delivered}
+    if row.id in delivered:
+        return None, "It was delivered."
+    verdict = next((one for one in view.verdicts if one.shown and one.shown["id"] == row.id), None)
+    if verdict and verdict.verdict not in (DELIVERED, WITH_QUESTION):
+        return view.judging, verdict.reason or "It was good enough, but the answer was full."
+    query: Mapping[str, Any] = view.run["request"].get("query") or {}
+    if query.get("roles") and row.role not in query["roles"]:
+        return "cr_query", "Messages of its role were not asked for."
+    if view.run["channel"] and view.run["channel"] != row.channel:
+        return "cr_query", "Another conversation was chosen."
+    words = [word for word in view.steps.get("cr_query", {}).get("detail", {}).get("words", [])]
+    if not matched_words(parse_query(" ".join(map(str, words))), row.text):
+        return "cr_query", "It holds no whole word of the request."
+    return view.judging or "cr_query", "It was found, but ranked too low."

@@ -11,9 +11,9 @@ from fastapi.responses import HTMLResponse, StreamingResponse
 from pydantic import Field
 
 from backoffice.dependencies import Stored
+from backoffice.pages.reader import as_local
 from backoffice.pages.rendering import awaited, render_in_parts
 from backoffice.pages.viewer.channels import PERIOD, given_query
-from backoffice.pages.zone import as_local
 from backoffice.queries import OperationName, StatisticsQuery
 from registry.domain import format_time, now
 from registry.monitor import trends
@@ -26,7 +26,7 @@ from registry.monitor.statistics import (
 )
 from registry.storage.database import ReadTransaction
 from registry.storage.records.executions import ExecutionFilter
-from registry.storage.records.ratings import ratings
+from registry.storage.records.judgements import ratings
 
 router = APIRouter(prefix="/flow", default_response_class=HTMLResponse)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any, Literal, TypeVar
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
@@ -11,10 +12,9 @@ from pydantic import BaseModel, Field, ValidationError
 
 from backoffice.channels import page_of_channels
 from backoffice.dependencies import SOURCE, Asking, Client, CopyOf, Stored
+from backoffice.pages.reader import as_instant, as_local, day_of, named_days, since, utc_offset_minutes, visit
 from backoffice.pages.rendering import address, channel_url, render
-from backoffice.pages.viewer.finding import IDENTIFIER, best_hits, chips, newest_hits
-from backoffice.pages.viewer.today import day_of, named_days, since, visit
-from backoffice.pages.zone import as_instant, as_local, utc_offset_minutes
+from backoffice.pages.viewer.snippets import Part, snippet
 from backoffice.queries import ChannelsQuery
 from orchestrator.refusals import invalid_request
 from registry.errors import RegistryError
@@ -201,3 +201,85 @@ async def suggestions(
     find = SUGGESTIONS[kind]
     found = await registry.read(lambda tx: find(tx, words, SUGGESTED))
     return render(request, "suggestions.html", found=found)
+
+
+IDENTIFIER = re.compile(r"(?=.*\d)(?=.*[_/-])[^\s\"]{8,200}")
+"""What is pasted as an id, and not searched for in words."""
+
+
+class Chip(NamedTuple):
+    """One thing a search was read as. `kind` names its label; `rest`: the search without it, None if it cannot go."""
+
+    kind: str
+    text: str
+    rest: str | None
+
+
+class Hit(NamedTuple):
+    """Why a conversation is in the list: its best message, and how many have to do with the words."""
+
+    message_id: str
+    parts: Sequence[Part]
+    messages: int | None
+
+
+def chips(text: str, understood: Mapping[str, Any]) -> list[Chip]:
+    """The parts of a search in the order of their kinds."""
+    return [Chip(kind, shown, _cut(text, pattern)) for kind, shown, pattern in _read(understood)]
+
+
+def _read(understood: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Kind, what is shown, and the pattern of how it was typed."""
+    for word in understood.get("words", ()):
+        yield "word", word, rf"(?<!\w){re.escape(word)}\S*"
+    for phrase in understood.get("phrases", ()):
+        yield "phrase", f"“{phrase}”", rf'["“]{re.escape(phrase)}["”]'
+    for prefix in understood.get("prefixes", ()):
+        yield "word", f"{prefix}*", rf"{re.escape(prefix)}[.\-_]*\*"
+    for word in understood.get("excluded", ()):
+        yield "without", word, rf'-["“]?{re.escape(word)}["”]?'
+    for tag in understood.get("tags", ()):
+        yield "tag", tag, _field("tag", tag)
+    for source in understood.get("sources", ()):
+        yield "source", source, rf"{_field('source', source)}|(?:in )?\b{re.escape(source)}\S*"
+    if project := understood.get("project"):
+        name = project.replace("\\", "/").rpartition("/")[2]
+        yield "project", name, rf"{_field('project', project)}|{_field('project', name)}|(?:in )?\b{re.escape(name)}\S*"
+    if when := understood.get("when"):
+        yield "time", when, rf"{re.escape(when)}\S*"
+    elif "from" in understood or "to" in understood:
+        days = (understood.get(edge, "")[:10] for edge in ("from", "to"))
+        yield "time", " – ".join(days).strip(), r'(?:after|before):(?:"[^"]+"|\S+)'
+
+
+def _field(name: str, value: str) -> str:
+    return rf'{name}:"?{re.escape(value)}"?'
+
+
+def _cut(text: str, pattern: str) -> str | None:
+    rest = " ".join(re.sub(pattern, " ", text, flags=re.IGNORECASE).split())
+    return rest if rest != " ".join(text.split()) else None
+
+
+def best_hits(answer: Mapping[str, Any]) -> dict[str, Hit]:
+    """For each session of `search_sessions` its best message, and how many there are."""
+    words = answer["understood"].get("words", [])
+    return {
+        session["channel"]: Hit(best["id"], marked(best["snippet"], words), session["match_count"])
+        for session in answer["sessions"]
+        for best in session["matches"][:1]
+    }
+
+
+def newest_hits(answer: Mapping[str, Any]) -> dict[str, Hit]:
+    """For each channel of `list` its best message."""
+    words = answer.get("understood", {}).get("words", [])
+    hits = answer.get("hits", {})
+    return {name: Hit(message["id"], snippet(message["text"], words), None) for name, message in hits.items()}
+
+
+def marked(passage: str, words: Sequence[str]) -> list[Part]:
+    """A passage whose hits stand between asterisks, in parts."""
+    if "**" not in passage:
+        return snippet(passage, words)
+    return [Part(part, at % 2 == 1) for at, part in enumerate(passage.split("**")) if part]

@@ -17,12 +17,12 @@ from backoffice.channels import Name
 from backoffice.conversations import Id
 from backoffice.dependencies import SOURCE, Asking, Client, Stored, without_parameters
 from backoffice.errors import OperationFailed
+from backoffice.pages.reader import as_local
 from backoffice.pages.rendering import HEADERS, channel_url, render
 from backoffice.pages.viewer.channels import given_query
 from backoffice.pages.viewer.markdown import image_in
 from backoffice.pages.viewer.messages import LONGEST_AT_ALL, shown
 from backoffice.pages.viewer.snippets import snippet
-from backoffice.pages.zone import as_local
 from backoffice.queries import Start, Word
 from orchestrator.answer.digests.suggestions import add_suggestions
 from orchestrator.answer.finding.related import related_sessions
@@ -49,9 +49,8 @@ from registry.storage.conversations.message_windows import (
 from registry.storage.conversations.messages import MessageRow, by_ids, by_numbers, get_message
 from registry.storage.database import ReadTransaction
 from registry.storage.exchange.change_feed import shown_place
-from registry.storage.paging import Page, cursor_of
+from registry.storage.paging import Page, cursor_of, seal_of
 from registry.storage.records.extract_results import deliveries_of
-from registry.storage.safety.sealing import seal_of
 from sources.clients import CLIENTS
 from sources.writers import WRITERS
 

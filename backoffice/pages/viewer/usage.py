@@ -10,9 +10,9 @@ from fastapi.responses import HTMLResponse, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from backoffice.dependencies import Stored
+from backoffice.pages.reader import reader_now, utc_offset_minutes
 from backoffice.pages.rendering import awaited, render_in_parts
 from backoffice.pages.viewer.channels import given_query
-from backoffice.pages.zone import reader_now, utc_offset_minutes
 from registry.monitor.token_usage import total, usage_by
 from registry.storage.database import ReadTransaction
 

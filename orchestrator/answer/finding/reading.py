@@ -19,8 +19,7 @@ from orchestrator.queries import ExtractQuery
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import MessageRow, messages_of, seqs_of, turns_of
 from registry.storage.database import ReadTransaction
-from registry.storage.paging import place_of
-from registry.storage.safety.sealing import seal_of
+from registry.storage.paging import place_of, seal_of
 from registry.text.ranking.confidence import Confidence
 from registry.text.request.query import is_sentence
 

@@ -14,10 +14,9 @@ from sqlalchemy import ColumnElement, Executable, Row, Select, bindparam, delete
 
 from registry.domain import Project, Role, format_time, preview_of, storable
 from registry.errors import NotFound
-from registry.storage.conversations.conditions import given_conditions, is_of_project, is_tagged
+from registry.storage.conditions import given, given_conditions, is_of_project, is_one_of, is_tagged
 from registry.storage.conversations.nicknames import check_nickname
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
-from registry.storage.given_numbers import given, is_one_of
 from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import Entry
 from registry.storage.index.message_index import TITLE

@@ -10,8 +10,7 @@ from sqlalchemy import Row, func, select
 from registry.domain import Role
 from registry.storage.conversations.messages import MessageRow
 from registry.storage.database import ReadTransaction
-from registry.storage.paging import Page, cursor_of, read_rows
-from registry.storage.safety.sealing import seal_of
+from registry.storage.paging import Page, cursor_of, read_rows, seal_of
 from registry.storage.tables import conversation
 
 

@@ -14,6 +14,7 @@ from sqlalchemy import ColumnElement, Delete, Row, Select, Update, bindparam, de
 
 from registry.domain import Role, format_time
 from registry.errors import NotFound
+from registry.storage.conditions import as_one_value, given, given_conditions, is_in, is_one_of, numbers_of
 from registry.storage.conversations.aliases import canonical_name
 from registry.storage.conversations.channels import (
     ChannelRow,
@@ -22,9 +23,7 @@ from registry.storage.conversations.channels import (
     recount_channel,
     unindex_title,
 )
-from registry.storage.conversations.conditions import given_conditions, is_in
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.given_numbers import as_one_value, given, is_one_of, numbers_of
 from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import message_entry, searched_tokens
 from registry.storage.paging import Page, is_past, read_page, read_rows

@@ -17,8 +17,8 @@ from sqlalchemy import Column, Row, Table, func, or_, select
 from registry.domain import now
 from registry.storage.conversations.messages import message_item
 from registry.storage.database import ReadTransaction
+from registry.storage.paging import Seal, seal_of
 from registry.storage.records.executions import execution_item
-from registry.storage.safety.sealing import Seal, seal_of
 from registry.storage.safety.sight import ask_all
 from registry.storage.tables import channel, channel_alias, conversation, execution
 

@@ -19,7 +19,7 @@ from registry.domain import format_time, now
 from registry.storage.conversations.aliases import aliases_by_channel
 from registry.storage.conversations.channels import ChannelRow, find_channel
 from registry.storage.database import ReadTransaction, WriteTransaction, in_parts
-from registry.storage.safety.sealing import seal_of
+from registry.storage.paging import seal_of
 from registry.storage.safety.tokens import tokens_seeing
 from registry.storage.tables import channel, conversation, edit, edit_token, remote_edit, remote_message
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 
-from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.database import ReadTransaction, WriteTransaction, insert_records
 from registry.storage.index.index_entries import Entry
 from registry.storage.index.message_index import TABLE, TITLE, Groups, MessageIndex
-from registry.storage.many_rows import insert_records
 from registry.storage.safety.sight import access_of
 
 _SEEN = " AND EXISTS (SELECT 1 FROM conversation AS seen WHERE seen.number = message_index.{0})"

@@ -15,8 +15,8 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from sqlalchemy import ColumnElement, Engine, Select, select
 
+from registry.storage.conditions import given, is_one_of
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.given_numbers import given, is_one_of
 from registry.storage.index.index_entries import COMPLETE, Entry
 from registry.storage.tables import conversation
 

@@ -13,9 +13,9 @@ from sqlalchemy import ColumnElement, Executable, Row, select
 
 from registry.domain import format_time, preview_of, storable
 from registry.errors import NotFound
+from registry.storage.conditions import given_conditions
 from registry.storage.conversations.aliases import canonical_name
 from registry.storage.conversations.channels import note_recalled
-from registry.storage.conversations.conditions import given_conditions
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
 from registry.storage.paging import Page, read_page
 from registry.storage.safety.masking import masked

@@ -17,6 +17,7 @@ from sqlalchemy import ColumnElement, Text, cast, delete, func, or_, select, tex
 
 from registry.domain import format_time, new_id, now
 from registry.errors import NotFound
+from registry.storage.conditions import is_of_project
 from registry.storage.conversations.aliases import aliases_of
 from registry.storage.conversations.channels import (
     ChannelRow,
@@ -25,7 +26,6 @@ from registry.storage.conversations.channels import (
     recount_channel,
     reindex_title,
 )
-from registry.storage.conversations.conditions import is_of_project
 from registry.storage.conversations.messages import MessageRow, delete_channel, get_message, unindex
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import Database, ReadTransaction, WriteTransaction, in_parts, insert_into

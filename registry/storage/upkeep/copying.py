@@ -18,10 +18,9 @@ from sqlalchemy import Engine, Table, and_, delete, func, or_, select, update
 from registry.errors import InvalidRequest, StorageError
 from registry.storage.connections import begin_on_server, create_database_engine
 from registry.storage.conversations.channels import title_entry
-from registry.storage.database import ReadTransaction, WriteTransaction, in_parts, storage_errors
+from registry.storage.database import ReadTransaction, WriteTransaction, in_parts, insert_many, storage_errors
 from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import Entry, message_entry, searched_tokens
-from registry.storage.many_rows import insert_many
 from registry.storage.migrate import migrate_engine
 from registry.storage.safety.masking import find_key
 from registry.storage.tables import channel, conversation, metadata

@@ -19,9 +19,8 @@ from sqlalchemy.types import TypeEngine
 
 from registry.storage.connections import create_database_engine
 from registry.storage.conversations.channels import recount_channel
-from registry.storage.database import ReadTransaction, WriteTransaction, storage_errors
+from registry.storage.database import ReadTransaction, WriteTransaction, insert_many, storage_errors
 from registry.storage.index.rebuild_index import reindex_at_once
-from registry.storage.many_rows import insert_many
 from registry.storage.migrate import migrate
 from registry.storage.tables import channel, conversation, metadata
 

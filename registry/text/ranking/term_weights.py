@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from math import log, sqrt
 
-from registry.text.analysis.analyzer import HANGUL_KEY_PREFIX, IDENTIFIER_PREFIX
-from registry.text.analysis.phonetic import SHORTEST_KEY
+from registry.text.analysis.analyzer import HANGUL_KEY_PREFIX, IDENTIFIER_PREFIX, SHORTEST_KEY
 from registry.text.request.query import ParsedQuery, QueryWord
 
 _KEY_WEIGHT = 0.4

@@ -10,15 +10,16 @@ from registry.text.analysis.analyzer import (
     IDENTIFIER_PREFIX,
     KEY_PREFIX,
     LATIN_KEY_PREFIX,
+    SHORTEST_KEY,
     Kind,
     Word,
     identifier_parts,
+    loan_key,
     stem,
     word_tokens,
     words,
 )
 from registry.text.analysis.particles import strip_particles, with_particles
-from registry.text.analysis.phonetic import SHORTEST_KEY, loan_key
 from registry.text.analysis.spaceless import pieces
 from registry.text.request.request_words import is_asking_alone, is_generic_word, is_request_piece, is_request_word
 

@@ -15,10 +15,10 @@ import pytest
 
 from cli.incoming.hook import answer, source_of, spooled
 from orchestrator.sync import spool
-from orchestrator.sync.spool_masking import LONGEST, may_hold_secret, share_masking
+from orchestrator.sync.spool import LONGEST, may_hold_secret, share_masking
 from registry.settings import Settings, default_home
 from registry.text.privacy.formats import RULES, SHORTEST_KEY
-from registry.text.privacy.named import NAMES
+from registry.text.privacy.secrets import NAMES
 from tests.cli.conftest import Ctxr, bare_ctxr
 from tests.orchestrator.test_secrets import SAID, planted_in
 

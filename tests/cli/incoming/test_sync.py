@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from cli.incoming.progress import Bars, Damage
+from cli.incoming.sync import Bars, Damage
 from orchestrator.sync.store_report import StoreReport
 from sources.base import Skipped
 from tests.cli.conftest import Ctxr, program
@@ -142,7 +142,7 @@ def test_watching_tells_in_one_line_what_is_written_and_ends_at_ctrl_c(ctxr: Ctx
 
 
 def test_a_terminal_sees_a_bar_for_what_takes_time(monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
-    monkeypatch.setattr("cli.incoming.progress._PATIENCE_S", -1)
+    monkeypatch.setattr("cli.incoming.sync._PATIENCE_S", -1)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     known, unknown = StoreReport("claude-code", "/a"), StoreReport("cursor", "/b")
     with Bars() as bars:

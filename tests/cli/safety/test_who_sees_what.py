@@ -26,7 +26,7 @@ from registry.access import Access, Level
 from registry.domain import new_id, parse_time
 from registry.settings import Settings
 from registry.storage.exchange.change_feed import Listener, Place, UpdatedChannels
-from registry.storage.safety.sealing import seal_of
+from registry.storage.paging import seal_of
 from registry.storage.safety.tokens import create_token
 
 pytestmark = pytest.mark.anyio

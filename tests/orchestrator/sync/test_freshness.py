@@ -44,8 +44,8 @@ async def test_a_question_does_not_wait_for_a_long_sync_and_the_next_one_has_it(
     empty_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(empty_home / ".claude", talk())
-    monkeypatch.setattr("orchestrator.sync.freshness.FIRST_PATIENCE_S", 0.0)
-    monkeypatch.setattr("orchestrator.sync.freshness.PATIENCE_S", 0.0)
+    monkeypatch.setattr("orchestrator.sync.sync.FIRST_PATIENCE_S", 0.0)
+    monkeypatch.setattr("orchestrator.sync.sync.PATIENCE_S", 0.0)
     async with open_orchestrator(Settings()) as orchestrator:
         answers: list[dict[str, Any]] = [await orchestrator.run(ASK)]
         while not answers[-1]["success"]:
@@ -65,8 +65,8 @@ async def test_a_shared_registry_takes_nothing_from_a_person_s_folders_by_itself
 async def test_what_was_written_after_an_answer_is_in_the_next_one(
     empty_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.sync.freshness.WORTH", 0)
-    monkeypatch.setattr("orchestrator.sync.freshness.PATIENCE_S", 20.0)
+    monkeypatch.setattr("orchestrator.sync.sync.WORTH", 0)
+    monkeypatch.setattr("orchestrator.sync.sync.PATIENCE_S", 20.0)
     async with open_orchestrator(Settings()) as orchestrator:
         assert not (await orchestrator.run(ASK))["success"]
         write(empty_home / ".claude", talk())
@@ -85,8 +85,8 @@ async def test_while_the_first_import_runs_every_answer_says_how_far_it_is(
             yield from super().sessions(store, seen)
 
     monkeypatch.setattr("orchestrator.opening.READERS", (Slow(),))
-    monkeypatch.setattr("orchestrator.sync.freshness.FIRST_PATIENCE_S", 0.0)
-    monkeypatch.setattr("orchestrator.sync.freshness.WORTH", 0)
+    monkeypatch.setattr("orchestrator.sync.sync.FIRST_PATIENCE_S", 0.0)
+    monkeypatch.setattr("orchestrator.sync.sync.WORTH", 0)
     async with open_orchestrator(Settings()) as orchestrator:
         say = {"role": "user", "text": "The basket items"}
         await orchestrator.run({"operation": "save", "channel": "c", "messages": [say]})
@@ -99,7 +99,7 @@ async def test_while_the_first_import_runs_every_answer_says_how_far_it_is(
             listed = await call("list_sessions")
             nothing = await call("extract", query="zebra")
             go_on.set()
-            monkeypatch.setattr("orchestrator.sync.freshness.FIRST_PATIENCE_S", 20.0)
+            monkeypatch.setattr("orchestrator.sync.sync.FIRST_PATIENCE_S", 20.0)
             later = await call("extract", query="basket items")
     assert early["result"]["metadata"]["syncing"] == listed["result"]["syncing"] == {"done": 0, "left": 1}
     assert "1 of 1 histories on this machine are still being read" in nothing["error"]["details"]

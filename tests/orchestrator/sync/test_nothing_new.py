@@ -10,8 +10,7 @@ import pytest
 
 from orchestrator.opening import open_orchestrator
 from orchestrator.sync import spool
-from orchestrator.sync.nothing_new import nothing_new
-from orchestrator.sync.store_report import StoreReport
+from orchestrator.sync.store_report import StoreReport, nothing_new
 from orchestrator.sync.sync import sync
 from registry.settings import Settings
 from registry.storage.quick_look import embedded_file

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.text.analysis.analyzer import LONGEST_TOKEN, Kind, Word, analyze, stem, word_tokens, words
+from registry.text.analysis.analyzer import LONGEST_TOKEN, Kind, Word, analyze, loan_key, stem, word_tokens, words
 from registry.text.analysis.particles import strip_particles
-from registry.text.analysis.phonetic import loan_key
 
 KEY_PREFIXES = ("zzkl", "zzkh")
 

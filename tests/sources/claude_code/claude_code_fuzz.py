@@ -7,8 +7,8 @@ import io
 from hypothesis import strategies as st
 
 from registry.domain import Session
-from sources.claude_code.facts import TITLE_FIELDS
 from sources.claude_code.reader import parse
+from sources.claude_code.session import TITLE_FIELDS
 from sources.claude_code.transcript import IGNORED_SYSTEM, KEPT_SYSTEM
 from sources.kit.jsonl import Damage, Record, read_lines, records_of
 from tests.sources.anything import ANYTHING, or_anything

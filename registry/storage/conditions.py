@@ -1,14 +1,15 @@
-"""Many numbers given to a statement, or read from it, as one value: its text is the same for any number of them.
+"""The conditions of lists and searches: a table of comparisons, of which those count whose value was given.
 
-Else the driver would read, and PostgreSQL plan, a statement with hundreds of places for every search; and a row for
-each number costs several times as much as the number. The conditions name what is given, so that a statement with one
-of them is built once: to build it and to tell that it is the same costs several times as much as to execute it.
+Many numbers are given to a statement, or read from it, as one value: its text is the same for any number of them. Else
+the driver would read, and PostgreSQL plan, a statement with hundreds of places for every search; and a row for each
+number costs several times as much as the number. Such a condition names what is given, so that a statement with one of
+them is built once: to build it and to tell that it is the same costs several times as much as to execute it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -23,11 +24,42 @@ from sqlalchemy import (
     cast,
     column,
     func,
+    or_,
     select,
     tuple_,
 )
 
 from registry.storage.database import ReadTransaction
+from registry.storage.tables import channel, tag
+
+Rule = tuple[Callable[[Any, Any], ColumnElement[bool]], ColumnElement[Any], Any]
+"""A comparison (from `operator`, or below), the column, and the value asked for; None means anything."""
+
+
+def given_conditions(*rules: Rule) -> list[ColumnElement[bool]]:
+    """The conditions of those rules whose value was given."""
+    return [compare(column, value) for compare, column, value in rules if value is not None]
+
+
+def is_in(column: ColumnElement[Any], values: Sequence[Any]) -> ColumnElement[bool]:
+    """The column has one of the values."""
+    return column.in_(values)
+
+
+def is_none_of(column: ColumnElement[Any], values: Sequence[Any]) -> ColumnElement[bool]:
+    """The column has none of the values."""
+    return column.not_in(values)
+
+
+def is_of_project(path: ColumnElement[Any], project: str) -> ColumnElement[bool]:
+    """The channel belongs to the project of that path, or of that folder name, in capitals or not."""
+    return or_(path == project, func.lower(channel.c.project_name) == project.lower())
+
+
+def is_tagged(number: ColumnElement[Any], name: str) -> ColumnElement[bool]:
+    """The channel with that number carries the tag."""
+    return number.in_(select(tag.c.channel_number).where(tag.c.name == name))
+
 
 _GIVEN, _SECOND = "given_numbers", "given_seconds"
 

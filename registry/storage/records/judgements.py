@@ -1,19 +1,54 @@
-"""Questions with the message that should have been found: they go when the message goes."""
+"""What people said of runs: whether what was delivered was of use, and which message should have been found."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from operator import ge, le
+from typing import Any, NamedTuple
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import Integer, cast, delete, func, insert, select, update
 
 from registry.domain import new_id, now, preview_of, storable
 from registry.errors import NotFound
+from registry.storage.conditions import given_conditions
 from registry.storage.conversations.messages import get_message
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.tables import conversation, expectation
+from registry.storage.records.executions import get_execution
+from registry.storage.tables import conversation, expectation, rating
+
+
+class Rated(NamedTuple):
+    """The ratings of one operation, for one source."""
+
+    operation: str
+    source: str
+    useful: int
+    useless: int
+
+
+def rate_execution(tx: WriteTransaction, execution_id: str, *, useful: bool) -> None:
+    """Say of a run whether it was of use; the last word holds. NotFound if there is no such run."""
+    run = get_execution(tx, execution_id)
+    said: dict[str, Any] = {"useful": useful, "rated_at": now()}
+    if not tx.execute(update(rating).where(rating.c.execution_id == run["id"]).values(**said)).rowcount:
+        about = {"execution_id": run["id"], "operation": run["operation"], "source": run["source"]}
+        tx.execute(insert(rating).values(**about, token=run["token"], **said))
+
+
+def rating_of(tx: ReadTransaction, execution_id: str) -> bool | None:
+    """Whether a run was said to be of use; None where nobody has said."""
+    return tx.execute(select(rating.c.useful).where(rating.c.execution_id == execution_id)).scalar()
+
+
+def ratings(tx: ReadTransaction, from_: datetime | None, to: datetime | None) -> Sequence[Rated]:
+    """What was said in a period, by operation and source."""
+    useful = func.sum(cast(rating.c.useful, Integer))
+    query = select(rating.c.operation, rating.c.source, useful, func.count() - useful)
+    within = given_conditions((ge, rating.c.rated_at, from_), (le, rating.c.rated_at, to))
+    groups = rating.c.operation, rating.c.source
+    return [Rated(*row) for row in tx.execute(query.where(*within).group_by(*groups).order_by(*groups))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,208 @@
+"""A page's reader: in which language they read it, in which time zone, and when they looked last.
+
+English and Korean are a table of texts keyed by the English ones. No gettext: two languages, one of them without
+plurals. Days and times in filters are the reader's own: the browser tells its time zone by a cookie (`app.js`). The API
+beneath means UTC. Who has no script is told that it is UTC here too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+from zoneinfo import ZoneInfo
+
+from fastapi import Request, Response
+
+from registry.domain import format_time, now, parse_time
+from registry.text.times.time_words import parse_span
+
+DEFAULT = "en"
+LANGUAGES = (DEFAULT, "ko")
+FOLDER = Path(__file__).parent.parent / "translations"
+SAID = "said.json"
+"""The sentences that other parts of the program make: errors, and the reasons in records."""
+_FAULT = re.compile(r"; (?=[^;:]+: (?:given|missing))")
+_FIELD = re.compile(r"\{(\w+)\}")
+
+Translate = Callable[..., str]
+
+
+def language_of(request: Request) -> str:
+    """The language the reader has chosen (cookie `lang`), else the browser's."""
+    chosen = request.cookies.get("lang")
+    return chosen if chosen in LANGUAGES else _preferred(request.headers.get("accept-language", ""))
+
+
+def _preferred(header: str) -> str:
+    ranges = sorted((_weighted(part) for part in header.split(",")), key=lambda wish: -wish[1])
+    known = (tag for tag, weight in ranges if tag in LANGUAGES and weight > 0)
+    return next(known, DEFAULT)
+
+
+def _weighted(part: str) -> tuple[str, float]:
+    """`ko-KR;q=0.8` as ("ko", 0.8)."""
+    tag, _, weight = part.partition(";q=")
+    try:
+        return tag.strip().lower().partition("-")[0], float(weight or 1)
+    except ValueError:
+        return tag, 0.0
+
+
+@cache
+def texts(language: str) -> Mapping[str, str]:
+    """The texts of a language by the English ones; English needs none."""
+    files = sorted((FOLDER / language).glob("*.json"))
+    return {key: text for file in files for key, text in json.loads(file.read_text(encoding="utf-8")).items()}
+
+
+def translator(language: str) -> Translate:
+    """`t("{name} was deleted", name=…)`: a text in that language, its fields filled in."""
+    known = texts(language)
+
+    def translate(text: str, **fields: Any) -> str:
+        return known.get(text, text).format(**fields) if fields else known.get(text, text)
+
+    return translate
+
+
+def teller(language: str) -> Callable[[str], str]:
+    """`said("No channel 'x' in the registry")`: what others have put into words, in that language.
+
+    Records and errors are in English, with their facts filled in; a sentence nobody knows stays as it is.
+    """
+
+    def said(text: str) -> str:
+        matches = ((pattern.fullmatch(text), words) for pattern, words in _sentences(language))
+        return next((words.format(**_whole(match.groupdict())) for match, words in matches if match), text)
+
+    def _whole(facts: dict[str, str]) -> dict[str, str]:
+        # What is allowed is in words again, and another fault may follow.
+        allowed = facts.get("allowed")
+        return facts if allowed is None else {**facts, "allowed": "; ".join(map(said, _FAULT.split(allowed)))}
+
+    return said
+
+
+@cache
+def _sentences(language: str) -> list[tuple[re.Pattern[str], str]]:
+    """Each sentence as a pattern of its fields, and its translation; those with most words of their own first."""
+    file = FOLDER / language / SAID
+    known = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    in_order = sorted(known, key=lambda sentence: -len(_FIELD.sub("", sentence)))
+    return [(_pattern(sentence), known[sentence]) for sentence in in_order]
+
+
+def _pattern(sentence: str) -> re.Pattern[str]:
+    parts = _FIELD.split(sentence)  # words, field, words, field, …
+    fields = (f"(?P<{part}>.+?)" if i % 2 else re.escape(part) for i, part in enumerate(parts))
+    return re.compile("".join(fields), re.DOTALL)
+
+
+def counter(translate: Translate) -> Callable[[str, str, int], str]:
+    """`tn("{n} message", "{n} messages", count)`; a language without plurals translates the second."""
+
+    def count(one: str, many: str, n: int) -> str:
+        return translate(one if n == 1 and translate(many) == many else many, n=f"{n:,}")
+
+    return count
+
+
+COOKIE = "zone"
+Told = Literal["told", "untold", "unknown"]
+
+
+def zone_told(request: Request) -> Told:
+    """Whether we know the reader's time zone; `unknown`: the browser named one that we have no table of."""
+    if not request.cookies.get(COOKIE):
+        return "untold"
+    return "told" if _zone_of(request) else "unknown"
+
+
+def as_instant(request: Request, name: str, given: str) -> str:
+    """A filter's `from` or `to` as the reader means it, as an instant; what is none stays, to be refused."""
+    span = parse_span(given, reader_now(request)) if given else None
+    moment = span and (span.end if name == "to" else span.start)
+    return format_time(moment) if moment else given
+
+
+def as_local(request: Request, given: str) -> str:
+    """An instant as the reader's clock and calendar say it: what a field for a date or a time takes."""
+    try:
+        moment = parse_time(given).astimezone(_zone_of(request) or UTC)
+    except (ValueError, OverflowError):
+        return ""
+    return moment.isoformat(timespec="minutes")[:16]
+
+
+def reader_now(request: Request) -> datetime:
+    """Now, by the reader's clock and calendar."""
+    return datetime.now(_zone_of(request) or UTC)
+
+
+def utc_offset_minutes(request: Request) -> int:
+    """The reader's clock against UTC, now."""
+    offset = reader_now(request).utcoffset() or timedelta()
+    return int(offset.total_seconds() // 60)
+
+
+def _zone_of(request: Request) -> ZoneInfo | None:
+    try:
+        return ZoneInfo(request.cookies[COOKIE])
+    except (KeyError, ValueError, OSError):  # none told, not a name of a zone, or no table of it
+        return None
+
+
+LOOKED = "looked"
+"""The cookie: when this visit began, and the one before it."""
+SAME_VISIT = timedelta(minutes=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """When the reader looked before this visit (None: never), and what their browser keeps of it."""
+
+    before: datetime | None
+    cookie: str
+
+    def keep(self, response: Response) -> None:
+        """Let the browser remember."""
+        response.set_cookie(LOOKED, self.cookie, max_age=31_536_000, samesite="lax", httponly=True)
+
+
+def visit(request: Request) -> Visit:
+    """This visit and the one before; what is looked at within half an hour is one visit."""
+    began, before = _kept(request.cookies.get(LOOKED, ""))
+    if began is None or now() - began > SAME_VISIT:
+        began, before = now(), began
+    return Visit(before, ".".join(str(int(at.timestamp())) for at in (began, before) if at))
+
+
+def _kept(cookie: str) -> Sequence[datetime | None]:
+    times = [datetime.fromtimestamp(int(part), UTC) for part in cookie.split(".")[:2] if _is_time(part)]
+    return [*times, None, None][:2]
+
+
+def _is_time(part: str) -> bool:
+    return part.isascii() and part.isdecimal() and len(part) <= 10
+
+
+def day_of(request: Request, instant: str) -> str:
+    """The reader's day of an instant."""
+    return parse_time(instant).astimezone(reader_now(request).tzinfo).date().isoformat()
+
+
+def named_days(request: Request) -> dict[str, str]:
+    """The days that have a name."""
+    today = reader_now(request).date()
+    return {today.isoformat(): "today", (today - timedelta(days=1)).isoformat(): "yesterday"}
+
+
+def since(before: datetime | None) -> str | None:
+    """As an address has it."""
+    return format_time(before) if before else None
