@@ -248,10 +248,9 @@ OVER_HTTP = {"a page": page, "a page with words": page_with_words}
 @cache
 def walked() -> dict[str, list[str]]:
     """The files of each road; they are walked in a process of their own, which is traced from its start."""
-    with tempfile.TemporaryDirectory() as home:
-        env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
-        command = [sys.executable, "-m", "tests.roads"]
-        done = subprocess.run(command, check=True, cwd=home, env=env, stdout=subprocess.PIPE, text=True).stdout
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "tests.roads"]
+    done = subprocess.run(command, check=True, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True).stdout
     files: dict[str, list[str]] = json.loads(done)
     return files
 
@@ -295,9 +294,9 @@ def _figures(files: list[str]) -> tuple[int, int, int, int]:
     return len(files), common, beneath, len(files) - common - beneath
 
 
-def walk(road: str, tracer: Tracer) -> Seen:
+def walk(road: str, tracer: Tracer, homes: Path) -> Seen:
     """The files of a road, in a home of its own."""
-    home = Path.cwd() / road.replace(" ", "-")
+    home = homes / road.replace(" ", "-")
     home.mkdir()
     os.environ.update(HOME=str(home), CTXR_HOME=str(home / "ctxr"))
     if road in OVER_HTTP:
@@ -326,7 +325,8 @@ def walk_all() -> dict[str, list[str]]:
         import_module(module)
     tracer = Tracer()
     try:
-        return {road: list(walk(road, tracer)) for road in (*ROADS, *OVER_HTTP)}
+        with tempfile.TemporaryDirectory() as homes:
+            return {road: list(walk(road, tracer, Path(homes))) for road in (*ROADS, *OVER_HTTP)}
     finally:
         tracer.stop()
 
