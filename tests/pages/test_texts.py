@@ -29,7 +29,7 @@ COUNTED = re.compile(r"""\btn\(\s*"[^"]*",\s*"([^"]*)\"""")
 def said() -> set[str]:
     """Every text that a page may show."""
     files = [*BACKOFFICE.glob("templates/**/*.html"), *BACKOFFICE.glob("pages/**/*.py")]
-    sources = [file.read_text(encoding="utf-8") for file in files if file.name != "language.py"]
+    sources = [file.read_text(encoding="utf-8") for file in files if file.name != "reader.py"]
     return {text for source in sources for _, text in SINGLE.findall(source)} | {
         text for source in sources for text in COUNTED.findall(source)
     }
