@@ -1,1 +1,10 @@
-"""What the product costs beside a bare MCP server, measured in the same run: `python -m benchmarks`."""
+"""What the product costs, finds, keeps and survives. A file or a folder is a command: `python -m benchmarks.NAME`.
+
+- `python -m benchmarks` itself: beside a bare MCP server, measured in the same run; its parts are in `costs`.
+- What is found: `retrieval`, `blame`, `start_note`, `summaries`, `centres`.
+- How it grows: `scale`, `meaning`, `resends`, `crowd`, `pages`.
+- Several nodes and machines: `replicas`, `failover`, `shards`, `laptops`, `side_by_side`, `moving`.
+- What nobody wishes: `faults`, `fuzz`, `secrets`, `backups`, `damaged_backups`.
+
+What they share, servers, registries, conversations and tables of figures, is in `setup`.
+"""

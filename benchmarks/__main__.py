@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from benchmarks import calls, graph_overhead, in_flight, load, peers, startup, sync, windows
-from benchmarks.breakdown import DIVISION_HEADS
-from benchmarks.figures import COMPARISON_HEADS, table
+from benchmarks.costs import calls, graph_overhead, in_flight, load, peers, startup, sync, windows
+from benchmarks.costs.breakdown import DIVISION_HEADS
+from benchmarks.setup.figures import COMPARISON_HEADS, table
 
 Report = tuple[str, dict[str, Any]]
 

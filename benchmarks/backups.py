@@ -20,10 +20,10 @@ from typing import Any
 from mcp import Client
 
 from benchmarks.crowd import PATIENCE_S
-from benchmarks.figures import table
 from benchmarks.setup import servers
+from benchmarks.setup.figures import table
 from benchmarks.setup.registries import postgresql, sqlite
-from benchmarks.writers import Writer
+from benchmarks.setup.writers import Writer
 from registry.registry import Registry
 
 WRITERS, BACKUPS = 8, 2

@@ -21,9 +21,9 @@ from itertools import product as every
 from pathlib import Path
 from statistics import mean
 
-from benchmarks.figures import table
 from benchmarks.retrieval.product import Product, product_with
 from benchmarks.retrieval.question_sets import QuestionSet, own_sets
+from benchmarks.setup.figures import table
 from orchestrator.service import Orchestrator
 
 _CODE = re.compile(r"```\w*\n(.*?)```", re.DOTALL)

@@ -17,10 +17,10 @@ from pathlib import Path
 
 from mcp import Client
 
-from benchmarks.figures import Spread
 from benchmarks.setup import servers
+from benchmarks.setup.figures import Spread
 from benchmarks.setup.registries import REGISTRIES
-from benchmarks.writers import Writer, audit
+from benchmarks.setup.writers import Writer, audit
 
 WRITERS = (1, 8, 64)
 SECONDS = 20.0

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
-from benchmarks.figures import table
+from benchmarks.setup.figures import table
 from orchestrator.service import Orchestrator
 from orchestrator.state import Shelf
 from registry.registry import Registry

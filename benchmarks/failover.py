@@ -21,11 +21,11 @@ from pathlib import Path
 
 from mcp import Client
 
+from benchmarks.costs.load import HTTP_CLIENTS, OUTCOME_HEADS, outcome, write_on
 from benchmarks.faults.service import Service
-from benchmarks.load import HTTP_CLIENTS, OUTCOME_HEADS, outcome, write_on
 from benchmarks.setup import servers
 from benchmarks.setup.conversations import Message
-from benchmarks.writers import Audit, Writer, WrongAnswer, audit, stored_texts
+from benchmarks.setup.writers import Audit, Writer, WrongAnswer, audit, stored_texts
 from deploy.ha.backups import end_restored, restore
 from deploy.ha.cluster import Cluster
 from deploy.ha.processes import wait_until

@@ -21,8 +21,8 @@ from typing import Any
 
 import httpx2
 
-from benchmarks.figures import table
 from benchmarks.setup import servers
+from benchmarks.setup.figures import table
 from orchestrator.calls import EXAMPLES
 
 PATIENCE_S = 180.0

@@ -25,11 +25,11 @@ from httpx2 import AsyncClient
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from benchmarks.costs.load import two_conversations, write_on
 from benchmarks.faults.service import Service, service
-from benchmarks.load import two_conversations, write_on
 from benchmarks.setup import servers
 from benchmarks.setup.registries import REGISTRIES
-from benchmarks.writers import Writer, audit
+from benchmarks.setup.writers import Writer, audit
 
 LAPTOPS = ("laptop1", "laptop2")
 MOST_CARRIED = 40_000

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from sqlalchemy import select
 
-from benchmarks.figures import table
 from benchmarks.scale import queries, size_of, timed
 from benchmarks.setup.corpus import fill
+from benchmarks.setup.figures import table
 from registry.registry import Registry
 from registry.search import meaning
 from registry.search.retrieval import SearchResult, find_messages

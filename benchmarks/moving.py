@@ -19,10 +19,10 @@ from typing import Any
 import psycopg
 from sqlalchemy import func, select
 
-from benchmarks.figures import table
 from benchmarks.scale import queries
 from benchmarks.setup import servers
 from benchmarks.setup.corpus import fill
+from benchmarks.setup.figures import table
 from benchmarks.setup.registries import postgresql
 from registry.registry import Registry
 from registry.search.retrieval import find_messages

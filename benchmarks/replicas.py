@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 
 import psycopg
 
-from benchmarks.figures import Spread, table
+from benchmarks.setup.figures import Spread, table
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
 from tests.databases import PostgresServer, running_postgres, running_replica

@@ -18,10 +18,10 @@ from typing import Any
 
 from mcp import Client
 
-from benchmarks.calls import log
-from benchmarks.figures import table
+from benchmarks.costs.calls import log
 from benchmarks.setup import servers
 from benchmarks.setup.conversations import Message, conversation
+from benchmarks.setup.figures import table
 
 ROUNDS = 11
 BEFORE = 3

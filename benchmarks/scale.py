@@ -18,8 +18,8 @@ from typing import Any
 
 from sqlalchemy import text
 
-from benchmarks.figures import Spread, table
 from benchmarks.setup.corpus import fill, texts, vocabulary
+from benchmarks.setup.figures import Spread, table
 from registry.domain import parse_time
 from registry.registry import Registry
 from registry.search.retrieval import find_messages

@@ -22,10 +22,10 @@ from pathlib import Path
 
 from mcp import Client
 
-from benchmarks.load import OUTCOME_HEADS, Outcome, outcome, two_conversations, write_on
+from benchmarks.costs.load import OUTCOME_HEADS, Outcome, outcome, two_conversations, write_on
 from benchmarks.setup import servers
 from benchmarks.setup.registries import postgresql
-from benchmarks.writers import Writer, audit
+from benchmarks.setup.writers import Writer, audit
 from registry.storage.migrations import HEAD
 
 VERSIONS = "registry/storage/migrations/versions"

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from statistics import mean, median, quantiles
 from typing import Any
 
-from benchmarks.figures import table
 from benchmarks.retrieval.product import Product, product_with
 from benchmarks.retrieval.question_sets import Question, QuestionSet, own_sets
+from benchmarks.setup.figures import table
 from orchestrator.answer.delivery import tokens_in
 from orchestrator.answer.digests.start_note import STANDING
 from orchestrator.service import Orchestrator

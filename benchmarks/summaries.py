@@ -18,9 +18,9 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from benchmarks.figures import table
 from benchmarks.retrieval.published import locomo
 from benchmarks.retrieval.question_sets import Session, own_sets
+from benchmarks.setup.figures import table
 from orchestrator.answer.delivery import tokens_in, within
 from orchestrator.answer.digests.summary import sentences_in, summary_of
 

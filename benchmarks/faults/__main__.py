@@ -15,13 +15,13 @@ from contextlib import asynccontextmanager
 
 from mcp import Client
 
+from benchmarks.costs.load import HTTP_CLIENTS, OUTCOME_HEADS, Outcome, outcome, two_conversations, write_on
 from benchmarks.faults.of_the_file import byte_flips
 from benchmarks.faults.of_the_load import crowd, mixed, steady
 from benchmarks.faults.of_the_machine import DISK, SETTLED_S, clock_back, full_disk, kills
 from benchmarks.faults.of_the_server import outage
 from benchmarks.faults.service import Service, service
-from benchmarks.load import HTTP_CLIENTS, OUTCOME_HEADS, Outcome, outcome, two_conversations, write_on
-from benchmarks.writers import Writer, audit
+from benchmarks.setup.writers import Writer, audit
 
 Fault = Callable[[Service], Awaitable[None]]
 BYTES = "bytes"

@@ -11,8 +11,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.figures import table
 from benchmarks.setup import servers
+from benchmarks.setup.figures import table
 from benchmarks.setup.homes import write_home
 
 SESSIONS = 8

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from mcp import Client
 
+from benchmarks.costs.load import CONNECTION_LOST
 from benchmarks.faults.service import Service, asked
-from benchmarks.load import CONNECTION_LOST
 
 CROWD, LISTENERS = 1000, 500
 STEADY_S = 30.0

@@ -19,11 +19,11 @@ from typing import Any
 
 from playwright.async_api import async_playwright
 
-from benchmarks.figures import table
 from benchmarks.pages import access, order, speed
 from benchmarks.pages.addresses import pages
 from benchmarks.pages.large_registry import fill
 from benchmarks.retrieval.question_sets import own_sets
+from benchmarks.setup.figures import table
 from registry.registry import Registry
 
 CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from benchmarks.figures import table
 from benchmarks.retrieval.asking import FIRST, Outcome
 from benchmarks.retrieval.baselines import BASELINE_WAYS
+from benchmarks.setup.figures import table
 
 ANSWERABLE = "all answerable"
 Figures = dict[str, float | None]

@@ -18,10 +18,10 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.figures import table
 from benchmarks.secrets.kinds import KINDS, Planted
 from benchmarks.secrets.on_disk import Registry
 from benchmarks.secrets.ways_in import from_files, from_hooks, talk, talk_and_be_killed
+from benchmarks.setup.figures import table
 from registry.text.privacy.secrets import find_secrets
 
 _PIECE = 40

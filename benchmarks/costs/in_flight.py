@@ -16,8 +16,8 @@ from pathlib import Path
 from queue import Empty, Queue
 from typing import Any
 
+from benchmarks.costs.startup import leave, open_window, say
 from benchmarks.setup import servers
-from benchmarks.startup import leave, open_window, say
 from cli.shared.place import Place
 
 WINDOWS = 4

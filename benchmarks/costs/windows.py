@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from benchmarks.costs.startup import ask, leave, open_window
 from benchmarks.setup import servers
-from benchmarks.startup import ask, leave, open_window
 from cli.shared.place import Place
 
 ROUNDS = 10

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from benchmarks.figures import Spread
+from benchmarks.setup.figures import Spread
 
 EXECUTIONS = "/bo/ao/executions"
 DATABASE_NODES = ("cr_query", "cr_write")

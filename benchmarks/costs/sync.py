@@ -17,10 +17,10 @@ from typing import Any
 import httpx
 from mcp import Client
 
-from benchmarks.breakdown import EXECUTIONS
-from benchmarks.figures import Spread
+from benchmarks.costs.breakdown import EXECUTIONS
 from benchmarks.setup import servers
 from benchmarks.setup.conversations import conversation
+from benchmarks.setup.figures import Spread
 from benchmarks.setup.homes import write_home
 
 SESSIONS = {"claude-code": 400, "codex": 200, "cursor": 200}

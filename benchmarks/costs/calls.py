@@ -11,10 +11,10 @@ from typing import Any
 
 from mcp import Client
 
-from benchmarks.breakdown import Division, division_of
-from benchmarks.figures import Comparison, Spread
+from benchmarks.costs.breakdown import Division, division_of
 from benchmarks.setup import servers
 from benchmarks.setup.conversations import Message, conversation, questions
+from benchmarks.setup.figures import Comparison, Spread
 
 CALLS = 40
 WARM_UP = 5

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.figures import Comparison, Spread
 from benchmarks.setup import servers
+from benchmarks.setup.figures import Comparison, Spread
 
 PAIRS = 10
 AIM = 2.0

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from langgraph.graph import END
 
-from benchmarks.figures import Comparison, Spread
+from benchmarks.setup.figures import Comparison, Spread
 from orchestrator.graph import EDGES, NODES
 from orchestrator.requests import Request
 from orchestrator.service import Orchestrator

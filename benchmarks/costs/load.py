@@ -16,7 +16,7 @@ import httpx2
 from mcp import Client, MCPError
 
 from benchmarks.setup import servers
-from benchmarks.writers import Audit, Writer, WrongAnswer, audit
+from benchmarks.setup.writers import Audit, Writer, WrongAnswer, audit
 
 SERVERS = 8
 SECONDS = 10.0

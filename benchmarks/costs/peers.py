@@ -21,10 +21,10 @@ from typing import Any
 
 from mcp import Client
 
+from benchmarks.costs.sync import SYNC, at_home
 from benchmarks.setup import servers
 from benchmarks.setup.conversations import questions
 from benchmarks.setup.homes import MESSAGES_EACH, write_home
-from benchmarks.sync import SYNC, at_home
 
 SESSIONS = {"claude-code": 500, "codex": 250}
 MESSAGES = MESSAGES_EACH * sum(SESSIONS.values())
