@@ -34,7 +34,7 @@ from registry.errors import ErrorCode, InternalError, InvalidRequest, NotFound, 
 from registry.log import EXECUTION, RUNS
 from registry.registry import Registry
 from registry.storage.records.executions import Door, Execution
-from registry.storage.safety.masking import holds_secret
+from registry.text.privacy.masking import holds_secret
 from registry.tracing import span
 
 if TYPE_CHECKING:

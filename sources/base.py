@@ -49,6 +49,8 @@ class FoundSession:
     fingerprint: str
     session: Session
     skipped: tuple[Skipped, ...] = ()
+    ready: object = None
+    """What a process that reads ahead has done for the registry beside reading."""
 
 
 class Source(Protocol):

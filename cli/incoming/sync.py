@@ -95,15 +95,17 @@ def show_reports(reports: Sequence[StoreReport], *, as_json: bool) -> None:
 def _sync(readers: Sequence[Source], places: Places) -> list[StoreReport]:
     import asyncio
 
-    from orchestrator.opening import open_orchestrator
-    from orchestrator.sync.sync import sync as bring_in
-    from registry.settings import read_settings
+    from orchestrator.sync.reading_ahead import begun
 
     async def run() -> list[StoreReport]:
-        async with open_orchestrator(read_settings()) as orchestrator:
-            return await bring_in(orchestrator, readers, places, bars)
+        from orchestrator.opening import open_orchestrator
+        from orchestrator.sync.sync import sync as bring_in
+        from registry.settings import read_settings
 
-    with Bars() as bars:
+        async with open_orchestrator(read_settings()) as orchestrator:
+            return await bring_in(orchestrator, readers, places, bars, ahead)
+
+    with begun(readers, places) as ahead, Bars() as bars:
         return asyncio.run(run())
 
 

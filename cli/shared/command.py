@@ -24,7 +24,7 @@ AT_ONCE = {"note": 2.0}
 def run_shared(words: list[str]) -> int | None:
     """Let the local process run a command, show what it says, and return its exit status; None if it does not."""
     place = this_place()
-    if place is None or "_CTXR_COMPLETE" in os.environ:
+    if place is None or "_CTXR_COMPLETE" in os.environ or _is_first_sync(words, place):
         return None
     hello = {
         "want": "command",
@@ -40,6 +40,11 @@ def run_shared(words: list[str]) -> int | None:
     if not answer.endswith(b"\n"):
         return None  # it died in the middle: what reads may be done again
     return _show(loads(answer.decode()))
+
+
+def _is_first_sync(words: list[str], place: Place) -> bool:
+    """Whether it is a sync into no registry yet: a long one, which the local process would leave to this one."""
+    return words[0] == "sync" and not os.path.exists(os.path.join(place.home, "registry.db"))
 
 
 def _answer(connection: socket, place: Place, *, is_patient: bool) -> bytes:

@@ -12,6 +12,7 @@ from registry.errors import InvalidRequest
 from registry.ingest.from_client import ingest_all
 from registry.ingest.from_hook import ingest_from_hook
 from registry.ingest.from_tool import ends_with, ingest_from_tool
+from registry.ingest.ready import Ready
 from registry.ingest.save import Saved
 from registry.storage.client_stores import SeenSession, save_seen_sessions
 from registry.storage.database import WriteTransaction
@@ -88,8 +89,9 @@ def _not_kept(channel: str, saved: Saved, count: int) -> dict[str, Any]:
 
 def import_sessions(tx: WriteTransaction, run: Run, request: ImportRequest, _state: State) -> dict[str, Any]:
     """Store what is new in some sessions of a client's own store, and that they were read."""
-    told = [found.session for found in request.found if found.session.messages]
-    stored = ingest_all(tx, request.source, told)
+    told = [found for found in request.found if found.session.messages]
+    made_ready = {at: found.ready for at, found in enumerate(told) if isinstance(found.ready, Ready)}
+    stored = ingest_all(tx, request.source, [found.session for found in told], made_ready)
     numbers = iter([saved.channel_number or None for saved in stored])
     seen = [
         SeenSession(found.key, found.fingerprint, next(numbers) if found.session.messages else None)

@@ -23,7 +23,7 @@ from registry.registry import Registry
 from registry.storage.conversations.channels import MadeSummary, keep_summaries
 from registry.storage.database import WriteTransaction
 from registry.storage.records.executions import Door, Execution, asked_of, save_execution
-from registry.storage.safety.masking import holds_secret
+from registry.text.privacy.masking import holds_secret
 from registry.tracing import span
 
 logger = logging.getLogger(__name__)

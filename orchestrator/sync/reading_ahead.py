@@ -1,45 +1,30 @@
-"""A big store read in a process of its own: on another core than the one that stores, and ahead of it.
+"""Big stores read in a process of their own: on another core than the one that stores, and ahead of it.
 
-That process does what needs no registry: it reads the sessions, looks which of their texts hold no secret, and analyses
-these. Whatever goes wrong there, what it has not brought is read here.
+Whatever goes wrong there, what it has not brought is read here.
 """
 
 from __future__ import annotations
 
-import gc
 import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
-from registry.domain import IDENTITY, Message, texts_in
+from orchestrator.sync.spool import registry_home
 from registry.errors import RegistryError
-from registry.text.analysis.analyzer import ANALYZER_VERSION, note_analyzed, tokens_of
-from registry.text.privacy.secrets import find_secrets, may_tell_of_secret, without_private
-from sources.base import Counts, FoundSession, Skipped, Source
+from registry.storage.quick_look import embedded_file
+from sources.base import Counts, FoundSession, Places, Skipped, Source
 from sources.readers import READERS
 
 WORTH_SESSIONS = 200
 """So many new sessions take seconds; the process costs a part of one."""
-CHUNK_MESSAGES, CHUNK_CHARACTERS = 500, 4 * 2**20
-"""About so much is handed over at once, and so much is read ahead."""
-
-OBJECTS = 50_000
-"""After so many new ones that process looks for garbage in circles, of which reading makes next to none."""
 
 _ROOT = Path(__file__).parents[2]
-
-
-class Chunk(NamedTuple):
-    """Some sessions, and what is known of their texts: those without a secret, and the tokens of what was said."""
-
-    found: list[FoundSession | Skipped]
-    clean: list[str]
-    tokens: dict[str, str]
+_PROCESS = "from orchestrator.sync.reader_process import main; main()"
 
 
 def is_worth_it(reader: Source, store: Path) -> bool:
@@ -51,105 +36,121 @@ def is_worth_it(reader: Source, store: Path) -> bool:
     return False
 
 
-def read_ahead(reader: Source, store: Path) -> Iterator[FoundSession | Skipped]:
-    """The sessions of a store that was never read, as `reader.sessions` gives them."""
-    from registry.storage.safety.masking import note_clean  # the other process needs no database
-
-    brought: dict[str, str] = {}
+def stamp_of(reader: Source, store: Path) -> str:
+    """What the reader says of the store as a whole; "" where it cannot."""
     try:
-        for chunk in _chunks_of(reader.name, store):
-            note_clean(chunk.clean)
-            note_analyzed(chunk.tokens)
-            brought |= {one.key: one.fingerprint for one in chunk.found if isinstance(one, FoundSession)}
-            yield from chunk.found
-    except _Failed:
-        yield from reader.sessions(store, brought)
+        return reader.stamp(store)
+    except (RegistryError, OSError):  # the reading that follows says what is wrong
+        return ""
+
+
+@contextmanager
+def begun(readers: Sequence[Source], places: Places) -> Iterator[ReadingAhead | None]:
+    """Reading begun where nothing is stored yet, while the rest of the program starts."""
+    stores: list[tuple[Source, Path]] = []
+    with suppress(Exception):  # looking for stores again says what is wrong
+        file = embedded_file(Path(registry_home()), places.environment)
+        if file and not file.exists():
+            found = [(reader, store) for reader in readers for store in reader.find(places)]
+            stores = [(reader, store) for reader, store in found if is_worth_it(reader, store)]
+    if not stores:
+        yield None
+        return
+    with ReadingAhead(stores) as ahead:
+        yield ahead
+
+
+class Chunk(NamedTuple):
+    """Some sessions of a store; and of the texts of those that are not ready, those without a secret, and the tokens of
+    what was said."""
+
+    found: list[FoundSession | Skipped]
+    clean: list[str]
+    tokens: dict[str, str]
+
+
+class End(NamedTuple):
+    """The end of a store, or where reading it has failed."""
+
+    is_complete: bool
+
+
+class ReadingAhead:
+    """A process that reads some stores, one after the other, while it is entered."""
+
+    def __init__(self, stores: Sequence[tuple[Source, Path]]) -> None:
+        self._stamps = {(reader.name, store): stamp_of(reader, store) for reader, store in stores}
+        self._stores = list(self._stamps)
+        self._ended = 0
+        self._is_greeted = False
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        with suppress(OSError):  # where nothing can be started, all is read here
+            self._process = subprocess.Popen([sys.executable, "-c", _PROCESS], cwd=_ROOT, **pipes)  # noqa: S603, ours
+            assert self._process.stdin  # noqa: S101, it is a pipe
+            with self._process.stdin as asked:
+                pickle.dump(self._stores, asked)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process:
+            self._process.kill()
+            self._process.wait()
+            assert self._process.stdout  # noqa: S101, it is a pipe
+            self._process.stdout.close()
+
+    def stamp(self, reader: Source, store: Path) -> str | None:
+        """What was said of the store as a whole before it was read; None where it is not, or has gone by."""
+        return self._stamps.get((reader.name, store))
+
+    def sessions(self, reader: Source, store: Path) -> Iterator[FoundSession | Skipped]:
+        """The sessions of a store that was never read, as `reader.sessions` gives them; once."""
+        from registry.text.analysis.analyzer import note_analyzed
+        from registry.text.privacy.masking import note_clean
+
+        place = self._stores.index((reader.name, store))
+        for taken in self._stores[: place + 1]:
+            self._stamps.pop(taken, None)
+        brought: dict[str, str] = {}
+        try:
+            for chunk in self._chunks(place):
+                note_clean(chunk.clean)
+                note_analyzed(chunk.tokens)
+                brought |= {one.key: one.fingerprint for one in chunk.found if isinstance(one, FoundSession)}
+                yield from chunk.found
+        except _Failed:
+            yield from reader.sessions(store, brought)
+
+    def _chunks(self, place: int) -> Iterator[Chunk]:
+        """Those of one store; what comes of others before it is not wanted any more."""
+        self._greet()
+        while self._ended <= place:
+            said = self._next()
+            if isinstance(said, Chunk):
+                if self._ended == place:
+                    yield said
+                continue
+            self._ended += 1
+        if not said.is_complete:
+            raise _Failed
+
+    def _greet(self) -> None:
+        from registry.text.analysis.analyzer import ANALYZER_VERSION
+
+        if not self._is_greeted and self._next() != ANALYZER_VERSION:
+            raise _Failed
+        self._is_greeted = True
+
+    def _next(self) -> Any:
+        if self._process is None or self._process.stdout is None:
+            raise _Failed
+        try:
+            return pickle.load(self._process.stdout)  # noqa: S301, our own process
+        except Exception as exc:  # nothing is said of what comes out of half an answer, or of another version's
+            raise _Failed from exc
 
 
 class _Failed(Exception):
     """The process ended early, or what it said is not understood: it may be of another version by now."""
-
-
-def _chunks_of(name: str, store: Path) -> Iterator[Chunk]:
-    with _process() as (asked, told):
-        try:
-            pickle.dump((ANALYZER_VERSION, name, store), asked)
-            asked.close()
-        except OSError as exc:
-            raise _Failed from exc
-        while chunk := _next_chunk(told):
-            yield chunk
-
-
-def _next_chunk(told: IO[bytes]) -> Chunk | None:
-    try:
-        chunk: Chunk | None = pickle.load(told)  # noqa: S301, our own process
-    except Exception as exc:  # nothing is said of what comes out of half an answer, or of another version's
-        raise _Failed from exc
-    return chunk
-
-
-@contextmanager
-def _process() -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    command = [sys.executable, "-c", f"from {__name__} import main; main()"]
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    try:
-        process = subprocess.Popen(command, cwd=_ROOT, **pipes)  # noqa: S603, our own program
-    except OSError as exc:  # nothing may be started here
-        raise _Failed from exc
-    assert process.stdin  # noqa: S101, they are pipes
-    assert process.stdout  # noqa: S101
-    try:
-        yield process.stdin, process.stdout
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
-
-
-def _chunks(findings: Iterable[FoundSession | Skipped]) -> Iterator[Chunk]:
-    found: list[FoundSession | Skipped] = []
-    messages = characters = 0
-    for one in findings:
-        found.append(one)
-        if isinstance(one, FoundSession):
-            messages += len(one.session.messages)
-            characters += sum(len(message.text) for message in one.session.messages)
-        if messages >= CHUNK_MESSAGES or characters >= CHUNK_CHARACTERS:
-            yield _known_of(found)
-            found, messages, characters = [], 0, 0
-    yield _known_of(found)
-
-
-def _known_of(found: list[FoundSession | Skipped]) -> Chunk:
-    messages = [message for one in found if isinstance(one, FoundSession) for message in one.session.messages]
-    said = dict.fromkeys(without_private(message.text) for message in messages)
-    carried = dict.fromkeys(text for message in messages for text in texts_in([_about(message), message.context]))
-    known = Chunk(found, [], {})
-    for text in {**said, **carried}:
-        words = dict.fromkeys(text.split())
-        if may_tell_of_secret(words) and find_secrets(text):
-            continue
-        known.clean.append(text)
-        if text in said:
-            known.tokens[text] = " ".join(tokens_of(words))
-    return known
-
-
-def _about(message: Message) -> dict[str, Any]:
-    return {name: held for name, held in message.more.items() if name not in IDENTITY}
-
-
-def main() -> None:
-    """Read what is asked for on the standard input, chunk by chunk onto the standard output."""
-    version, name, store = pickle.load(sys.stdin.buffer)  # noqa: S301, our own process
-    told, sys.stdout = sys.stdout.buffer, sys.stderr
-    if version != ANALYZER_VERSION:
-        sys.exit(1)
-    reader = next(reader for reader in READERS if reader.name == name)
-    gc.set_threshold(OBJECTS)
-    for chunk in _chunks(reader.sessions(store, {})):
-        pickle.dump(chunk, told, pickle.HIGHEST_PROTOCOL)
-        told.flush()
-    pickle.dump(None, told)
-    told.flush()

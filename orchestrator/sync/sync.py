@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.requests import ImportRequest
 from orchestrator.state import Syncing
 from orchestrator.sync.drain import drain
+from orchestrator.sync.reading_ahead import ReadingAhead, is_worth_it, stamp_of
 from orchestrator.sync.store_report import StoreReport
 from registry.domain import now
 from registry.errors import RegistryError
@@ -76,10 +77,15 @@ class Ongoing:
 
 
 async def sync(
-    orchestrator: Orchestrator, readers: Sequence[Source], places: Places, progress: Progress | None = None
+    orchestrator: Orchestrator,
+    readers: Sequence[Source],
+    places: Places,
+    progress: Progress | None = None,
+    ahead: ReadingAhead | None = None,
 ) -> list[StoreReport]:
     """Read every store that the readers find, and store what is new. One at a time: a second call waits.
 
+    `ahead`: what reads some of the stores by now.
     Whatever is wrong with a store or a reader is in that store's report, and no hindrance to the others.
     """
     async with orchestrator.syncing:
@@ -88,7 +94,7 @@ async def sync(
             for store in await asyncio.to_thread(_found, reader, places):
                 report = StoreReport(reader.name, str(store))
                 reports.append(report)
-                await _sync_store(orchestrator, reader, store, report, progress)
+                await _sync_store(orchestrator, reader, store, report, progress, ahead)
         return reports
 
 
@@ -106,10 +112,17 @@ def _found(reader: Source, places: Places) -> list[Path]:
 
 
 async def _sync_store(
-    orchestrator: Orchestrator, reader: Source, store: Path, report: StoreReport, progress: Progress | None
+    orchestrator: Orchestrator,
+    reader: Source,
+    store: Path,
+    report: StoreReport,
+    progress: Progress | None,
+    ahead: ReadingAhead | None,
 ) -> None:
     """A whole store that has not changed is not opened; its stamp is taken before it is read, never after."""
-    stamp = await asyncio.to_thread(_stamp, reader, store)
+    stamp = ahead.stamp(reader, store) if ahead else None
+    if stamp is None:
+        ahead, stamp = None, await asyncio.to_thread(stamp_of, reader, store)
     (left_stamp, left_skipped), seen = await orchestrator.registry.read(lambda tx: _left(tx, report))
     report.seen = len(seen)
     if stamp and stamp == left_stamp:
@@ -117,7 +130,7 @@ async def _sync_store(
         return
     read_again: set[str] = set()
     tell = await _teller(reader, store, report, progress)
-    sessions = _sessions(reader, store, seen, is_new=left_stamp is None)
+    sessions = _sessions(reader, store, seen, ahead, is_new=left_stamp is None)
     batches = _batches(_findings(sessions, report), report, orchestrator)
     with _collecting_seldom():
         while (batch := await _next(batches, orchestrator)) is not None:
@@ -206,13 +219,6 @@ def _expected(reader: Source, store: Path, seen: int) -> int:
         return 0
 
 
-def _stamp(reader: Source, store: Path) -> str:
-    try:
-        return reader.stamp(store)
-    except (RegistryError, OSError):  # the reading that follows says what is wrong
-        return ""
-
-
 def _left(
     tx: ReadTransaction, report: StoreReport
 ) -> tuple[tuple[str | None, Sequence[Mapping[str, str]]], dict[str, str]]:
@@ -220,16 +226,18 @@ def _left(
 
 
 def _sessions(
-    reader: Source, store: Path, seen: Mapping[str, str], *, is_new: bool
+    reader: Source, store: Path, seen: Mapping[str, str], ahead: ReadingAhead | None, *, is_new: bool
 ) -> Iterator[FoundSession | Skipped]:
     """What the reader finds, as soon as it is asked for; a big store that was never read is read ahead."""
-    if is_new and not seen:
-        from orchestrator.sync.reading_ahead import is_worth_it, read_ahead  # once in a store's life
-
-        if is_worth_it(reader, store):
-            yield from read_ahead(reader, store)
-            return
-    yield from reader.sessions(store, seen)
+    if not is_new or seen:
+        yield from reader.sessions(store, seen)
+    elif ahead:
+        yield from ahead.sessions(reader, store)
+    elif is_worth_it(reader, store):
+        with ReadingAhead([(reader, store)]) as own:
+            yield from own.sessions(reader, store)
+    else:
+        yield from reader.sessions(store, seen)
 
 
 def _findings(sessions: Iterator[FoundSession | Skipped], report: StoreReport) -> Iterator[FoundSession | Skipped]:

@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, not_, or_, select, union_all, update
@@ -20,7 +22,9 @@ from sqlalchemy import ColumnElement, and_, not_, or_, select, union_all, update
 from registry.domain import Message, Role, Session, digest_of, now, storable
 from registry.ingest.from_hook import PREFIX as HOOK_PREFIX
 from registry.ingest.from_hook import take_store_ids
-from registry.ingest.let_in import FORGOTTEN, NOTE, as_kept, is_forgotten, is_recall, let_in_session, with_sound_times
+from registry.ingest.let_in import FORGOTTEN, is_forgotten, is_sound, keeping_of, let_in_session, with_sound_times
+from registry.ingest.own_calls import NOTE, as_kept, is_recall
+from registry.ingest.ready import Ready, Row, Said, of_the_moment, rows_of
 from registry.ingest.save import COPY, READER, Saved, save_messages, save_new
 from registry.ingest.session_channel import (
     Circumstances,
@@ -39,6 +43,8 @@ from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.safety.forgetting import is_anything_forgotten
 from registry.storage.tables import channel, channel_alias, conversation
 
+NOTHING: Mapping[int, Ready] = MappingProxyType({})
+
 PREFIX = "copy:"
 """Of the ids of messages that only a copy has so far."""
 
@@ -47,9 +53,14 @@ _IS_OF_HOOK = conversation.c.native_id.startswith(HOOK_PREFIX)
 _IS_WHOLE = or_(conversation.c.native_id.is_(None), and_(not_(_IS_COPIED), not_(_IS_OF_HOOK)))
 
 
-def ingest_all(tx: WriteTransaction, source: str, sessions: Sequence[Session]) -> list[Saved]:
-    """The same of several: those of which nothing is known first, together."""
-    new = ingest_new(tx, source, sessions)
+def ingest_all(
+    tx: WriteTransaction, source: str, sessions: Sequence[Session], made_ready: Mapping[int, Ready] = NOTHING
+) -> list[Saved]:
+    """The same of several: those of which nothing is known first, together.
+
+    `made_ready`: what another process has done of it, by the session's place.
+    """
+    new = ingest_new(tx, source, sessions, made_ready)
     return [new.get(at) or ingest_from_client(tx, source, session) for at, session in enumerate(sessions)]
 
 
@@ -224,10 +235,11 @@ def _take(known: Counter[bytes], message: Message) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _New:
-    """A session that is let in, and the name of the channel to be."""
+    """A session that is let in, its messages as rows, and the name of the channel to be."""
 
     name: str
     session: Session
+    rows: Sequence[Row]
 
     @property
     def meta(self) -> Mapping[str, Any]:
@@ -235,8 +247,13 @@ class _New:
         return describing(self.session) | whose_times(self.session, None)
 
 
-def ingest_new(tx: WriteTransaction, source: str, came: Sequence[Session]) -> dict[int, Saved]:
-    """Store those of which nothing is known; what became of each by its place. The others are left to be stored."""
+def ingest_new(
+    tx: WriteTransaction, source: str, came: Sequence[Session], made_ready: Mapping[int, Ready]
+) -> dict[int, Saved]:
+    """Store those of which nothing is known; what became of each by its place. The others are left to be stored.
+
+    `made_ready`: what another process has done of it, by the session's place.
+    """
     if is_anything_forgotten(tx):
         return {}
     decide_alone(tx, source)
@@ -244,23 +261,34 @@ def ingest_new(tx: WriteTransaction, source: str, came: Sequence[Session]) -> di
     new: dict[int, _New] = {}
     done: dict[int, Saved] = {}
     for at, name in _unknown(tx, source, came).items():
-        sound = replace(came[at], messages=tuple(with_sound_times(came[at].messages, received_at)))
-        session, kept_out = let_in_session(tx, source, sound)
+        given = made_ready.get(at)
+        is_ready = given is not None and is_sound(given, received_at) and not keeping_of(tx).never
+        session, kept_out = _let_in(tx, source, came[at], received_at, is_ready=is_ready)
         if kept_out:
             done[at] = Saved([], 0, received_at, 0, kept_out)
-        elif not any(map(_is_recall, session.messages)):
-            new[at] = _New(name, session)
+        elif given and is_ready:
+            new[at] = _New(name, session, given.rows)
+        elif not any(map(is_recall, kept := list(map(as_kept, session.messages)))):
+            said = list(map(Said.of, kept))
+            new[at] = _New(name, session, rows_of(said, source, of_the_moment(describing(session)), received_at))
     about = {at: Circumstances.of(source, None, one.session) for at, one in new.items()}
     new = {at: new[at] for at in without_named(tx, source, about)}
     made = make_channels(tx, {one.name: one.meta for one in new.values()}, source, received_at)
     new = {at: one for at, one in new.items() if one.name in made}
-    sent = [(made[one.name], one.session.messages, one.meta) for one in new.values()]
-    saved = save_new(tx, sent, source=source, actor=READER, received_at=received_at)
+    rows = [(made[one.name], one.rows) for one in new.values()]
+    saved = save_new(tx, rows, actor=READER, received_at=received_at)
     return done | dict(zip(new, saved, strict=True))
 
 
-def _is_recall(message: Message) -> bool:
-    return message.role is Role.TOOL and is_recall(as_kept(message))
+def _let_in(
+    tx: WriteTransaction, source: str, session: Session, received_at: datetime, *, is_ready: bool
+) -> tuple[Session, str | None]:
+    """A session as it may be stored (`let_in_session`); of one that is ready only what is said of it is looked at."""
+    if not is_ready:
+        sound = with_sound_times(session.messages, received_at)
+        return let_in_session(tx, source, replace(session, messages=tuple(sound)))
+    let_in, kept_out = let_in_session(tx, source, replace(session, messages=()))
+    return replace(let_in, messages=session.messages), kept_out
 
 
 def _unknown(tx: ReadTransaction, source: str, came: Sequence[Session]) -> dict[int, str]:

@@ -18,8 +18,9 @@ from registry.storage.conversations.messages import MessageRow, revise
 from registry.storage.database import Database, WriteTransaction
 from registry.storage.records.executions import beginning_of
 from registry.storage.safety.forgetting import wipe
-from registry.storage.safety.masking import key_of, mask_value
+from registry.storage.safety.masking import key_of
 from registry.storage.tables import channel, conversation, execution, extract_result, message_vector
+from registry.text.privacy.masking import mask_value
 from registry.text.privacy.secrets import MARK
 
 BATCH = 500

@@ -10,16 +10,16 @@ from typing import Any
 
 from sqlalchemy import bindparam, select, text, update
 
-from registry.domain import Message, Role, new_id, preview_of, storable
+from registry.domain import Message, Role, preview_of, storable
 from registry.ingest.dedup import Known, Recognised, Sent, all_new, recognise_stored
-from registry.ingest.let_in import LONGEST_QUESTION, QUESTION, as_kept, is_recall
+from registry.ingest.own_calls import LONGEST_QUESTION, QUESTION, as_kept, is_recall
+from registry.ingest.ready import Row, add_words, common_fields, of_the_moment, row_of
 from registry.storage.conversations.channels import ChannelRow, describe_channel, recount_channel
 from registry.storage.conversations.messages import LATEST_FIRST, MessageRow, revise
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_many
 from registry.storage.index.engines import index_of
-from registry.storage.index.index_entries import UNINDEXED, message_entry, searched_tokens
+from registry.storage.index.index_entries import UNINDEXED, Entry, channel_token
 from registry.storage.tables import channel, conversation
-from registry.text.analysis.analyzer import ANALYZER_VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,6 @@ class Saved:
     kept_out: str | None = None
 
 
-SNAPSHOT = "notion_snapshot"
-"""The type of a record that holds a page as it was, and nothing that was said."""
-PAGES = frozenset({"notion"})
-"""The sources of pages."""
 TOOL, HOOK, READER, COPY = "ao", "hook", "reader", "copy"
 """The actors: who stored a message. A model through a tool (by the name of the orchestrator, for it is its caller), a
 client's hook, the reader of a client's own store, and that of a shortened copy beside it."""
@@ -64,11 +60,10 @@ def save_messages(
     describe_channel(tx, into, metadata)
     sent = [Sent.of(as_kept(message)) for message in messages]
     recognised = all_new(tx, into, sent) if is_end else recognise_stored(tx, into, sent)
-    common = {"source": source, "actor": actor, "received_at": received_at}
-    rows = [{**row, **common} for row in _new_rows(tx, into, sent, recognised, metadata, received_at)]
+    rows = _new_rows(tx, into, sent, recognised, source, metadata, received_at)
     if rows:
         _reorder(tx, recognised)
-        _insert(tx, rows)
+        _insert(tx, [(into, rows)], actor, received_at)
         tx.execute(_GROW, _grown(into, rows))
     _correct(tx, sent, recognised.old)
     new = iter(rows)
@@ -79,27 +74,13 @@ def save_messages(
 
 
 def save_new(
-    tx: WriteTransaction,
-    sent: Sequence[tuple[ChannelRow, Sequence[Message], Mapping[str, Any]]],
-    *,
-    source: str,
-    actor: str,
-    received_at: datetime,
+    tx: WriteTransaction, new: Sequence[tuple[ChannelRow, Sequence[Row]]], *, actor: str, received_at: datetime
 ) -> list[Saved]:
-    """Store all messages of channels that were just made, none of them a mark of a recall; with what `meta` says."""
-    common = {"source": source, "actor": actor, "received_at": received_at}
-    rows = []
-    for into, messages, metadata in sent:
-        came = [Sent.of(as_kept(message)) for message in messages]
-        nothing = Recognised([None] * len(came))
-        rows.append([{**row, **common} for row in _new_rows(tx, into, came, nothing, metadata, received_at)])
-    if rows:
-        _insert(tx, [row for of_channel in rows for row in of_channel])
-        tx.execute(_GROW, [_grown(into, of_channel) for (into, _, _), of_channel in zip(sent, rows, strict=True)])
-    return [
-        Saved([row["id"] for row in of_channel], len(of_channel), received_at, into.number)
-        for (into, _, _), of_channel in zip(sent, rows, strict=True)
-    ]
+    """Store all messages of channels that were just made, none of them a mark of a recall."""
+    if new:
+        _insert(tx, new, actor, received_at)
+        tx.execute(_GROW, [_grown(into, rows) for into, rows in new])
+    return [Saved([row["id"] for row in rows], len(rows), received_at, into.number) for into, rows in new]
 
 
 def unindex_questions(tx: WriteTransaction, channel_number: int, turns: Collection[int]) -> None:
@@ -115,10 +96,6 @@ def unindex_questions(tx: WriteTransaction, channel_number: int, turns: Collecti
     revise(tx, [(row, {"payload": {**row.payload, UNINDEXED: QUESTION}}) for row in asked])
     if asked:
         recount_channel(tx, channel_number)
-
-
-_PER_MESSAGE = ("file", "language", "model", "additional_context")
-"""What `meta` says of the moment rather than of the channel: kept with the messages new at that moment."""
 
 
 def _reorder(tx: WriteTransaction, recognised: Recognised) -> None:
@@ -162,14 +139,15 @@ def _new_rows(
     into: ChannelRow,
     sent: Sequence[Sent],
     recognised: Recognised,
+    source: str,
     metadata: Mapping[str, Any],
     received_at: datetime,
-) -> list[dict[str, Any]]:
-    """The rows to insert, without what is the same for all. A user message opens a turn, the rest belong to it."""
+) -> list[Row]:
+    """The rows to insert. A user message opens a turn, the rest belong to it."""
     old = recognised.old
-    meta = storable({key: metadata[key] for key in _PER_MESSAGE if key in metadata})
+    common, meta = common_fields(source, into.source), storable(of_the_moment(metadata))
     places = iter(recognised.new_places())
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     turn = None if any(old) else _last_turn(tx, into)  # what stands before a known message is no part of the last turn
     for one, known in zip(sent, old, strict=True):
         if known:
@@ -178,32 +156,11 @@ def _new_rows(
         seq = into.seq_count + len(rows)
         if one.message.role == Role.USER or turn is None:
             turn = seq
-        payload = {**_payload(one.message), **({"meta": meta} if meta else {})}
         timestamp = one.message.timestamp or received_at
         where = {"seq": seq, "turn": turn, "place": next(places), "timestamp": timestamp}
-        rows.append({**_row(into, one), **where, "payload": payload})
+        rows.append(common | row_of(one.message, one.digest, meta) | where)
+        add_words(rows[-1])
     return rows
-
-
-def _payload(message: Message) -> dict[str, Any]:
-    carried: dict[str, Any] = storable({**message.more, **({"context": message.context} if message.context else {})})
-    return carried
-
-
-def _row(into: ChannelRow, one: Sent) -> dict[str, Any]:
-    is_snapshot = into.source in PAGES
-    return {
-        "id": new_id("snap" if is_snapshot else "conv"),
-        "record_type": SNAPSHOT if is_snapshot else "conversation",
-        "channel": into.name,
-        "channel_number": into.number,
-        "deleted": False,
-        "role": one.message.role.value,
-        "text": storable(one.message.text),
-        "digest": one.digest,
-        "native_id": one.native_id,
-        "analyzer_version": ANALYZER_VERSION,
-    }
 
 
 def _last_turn(tx: ReadTransaction, into: ChannelRow) -> int | None:
@@ -213,12 +170,21 @@ def _last_turn(tx: ReadTransaction, into: ChannelRow) -> int | None:
     return tx.execute(query.order_by(*LATEST_FIRST).limit(1)).scalar()
 
 
-def _insert(tx: WriteTransaction, rows: Sequence[dict[str, Any]]) -> None:
-    tokens = [searched_tokens(row) for row in rows]
-    for number, row, found in zip(_next_numbers(tx, len(rows)), rows, tokens, strict=True):
-        row |= {"number": number, "length": len(found)}
-    insert_many(tx, conversation, rows)
-    index_of(tx).add(tx, [message_entry(row, found) for row, found in zip(rows, tokens, strict=True)])
+def _insert(
+    tx: WriteTransaction, new: Sequence[tuple[ChannelRow, Sequence[Row]]], actor: str, received_at: datetime
+) -> None:
+    rows: list[Row] = []
+    entries: list[Entry] = []
+    numbers = iter(_next_numbers(tx, sum(len(of_channel) for _, of_channel in new)))
+    for into, of_channel in new:
+        common = {"channel": into.name, "channel_number": into.number, "actor": actor, "received_at": received_at}
+        scope = channel_token(into.number)
+        for row in of_channel:
+            number = next(numbers)
+            rows.append(row | common | {"number": number})
+            entries.append(Entry(number, [scope, row["words"]] if row["words"] else []))
+    insert_many(tx, conversation, rows, {"payload"})
+    index_of(tx).add(tx, entries)
 
 
 def _next_numbers(tx: WriteTransaction, count: int) -> Iterable[int]:

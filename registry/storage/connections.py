@@ -7,14 +7,12 @@ which table, never its values or its text, for some of our statements are made o
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sqlite3
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -22,6 +20,7 @@ from urllib.parse import unquote
 from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
+from registry.domain import as_json
 from registry.errors import InvalidRequest, StorageError
 from registry.tracing import span
 
@@ -35,8 +34,6 @@ WRITERS = {"sqlite": 1, "postgresql": 8}
 and fairer than many at its lock."""
 
 _PAUSE_S = 0.01
-
-_dump = partial(json.dumps, ensure_ascii=False, separators=(",", ":"))
 
 
 def create_database_engine(url: str, setting: str = "CTXR_DATABASE_URL") -> Engine:
@@ -71,7 +68,7 @@ def _server_engine(address: URL) -> Engine:
     """Nothing outlives a transaction in a session of the server's: a pooler may hand each one to another session."""
     engine = create_engine(
         address.set(drivername="postgresql+psycopg"),
-        json_serializer=_dump,
+        json_serializer=as_json,
         hide_parameters=True,
         pool_size=READERS + WRITERS["postgresql"],
         pool_pre_ping=True,
@@ -105,7 +102,8 @@ def _sqlite_engine(url: str) -> Engine:
         _make_private_folder(Path(file).parent)
         make_private_file(Path(file))  # what SQLite makes beside it may be read by whom this may be
         keep_private(Path(f"{file}{end}") for end in ("", "-wal", "-shm"))
-    engine = create_engine(url, json_serializer=_dump, hide_parameters=True, connect_args={"check_same_thread": False})
+    one_thread = {"check_same_thread": False}
+    engine = create_engine(url, json_serializer=as_json, hide_parameters=True, connect_args=one_thread)
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _record: Any) -> None:
@@ -147,7 +145,7 @@ def _read_only_engine(file: Path) -> Engine:
         address = f"{file.absolute().as_uri()}?{mode}"
         return sqlite3.connect(address, uri=True, check_same_thread=False, isolation_level=None)
 
-    engine = create_engine(f"sqlite:///{file}", creator=connect, json_serializer=_dump, hide_parameters=True)
+    engine = create_engine(f"sqlite:///{file}", creator=connect, json_serializer=as_json, hide_parameters=True)
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:

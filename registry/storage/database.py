@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import json
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
+from json import JSONEncoder
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NewType, Self, TypeVar
 from weakref import WeakValueDictionary
 
-from sqlalchemy import JSON, Column, Connection, Dialect, Engine, Table
+from sqlalchemy import JSON, Column, Connection, Engine, Table
 from sqlalchemy.exc import SQLAlchemyError
 
 from registry.access import Access
+from registry.domain import as_json
 from registry.errors import OperationTimeout, StorageError
 from registry.storage.connections import (
     READERS,
@@ -260,45 +262,60 @@ class Database:
             self._replica.close()
 
 
-def insert_many(tx: WriteTransaction, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Insert rows whose fields are called as in the table. All have the same ones; None is an empty field."""
+def insert_many(
+    tx: WriteTransaction, table: Table, rows: Sequence[Mapping[str, Any]], written: Collection[str] = ()
+) -> None:
+    """Insert rows whose fields are called as in the table. All have the same ones; None is an empty field.
+
+    `written`: those of its JSON fields that are text already.
+    """
     columns = [column for column in table.columns if column.key in rows[0]]
     if tx.dialect.name == "postgresql":
-        insert_records(tx, table.name, [{column.name: row[column.key] for column in columns} for row in rows])
+        insert_records(tx, table.name, [{column.name: row[column.key] for column in columns} for row in rows], written)
         return
     names = ", ".join(f'"{column.name}"' for column in columns)
     statement = f"INSERT INTO {table.name} ({names}) VALUES ({', '.join('?' * len(columns))})"  # noqa: S608, all ours
-    tx.exec_driver_sql(statement, list(_as_sqlite_takes_them(tx.dialect, columns, rows)))
+    tx.exec_driver_sql(statement, list(_as_sqlite_takes_them(columns, rows, written)))
 
 
 Write = Callable[[Any], Any]
 
 
 def _as_sqlite_takes_them(
-    dialect: Dialect, columns: Sequence[Column[Any]], rows: Sequence[Mapping[str, Any]]
+    columns: Sequence[Column[Any]], rows: Sequence[Mapping[str, Any]], written: Collection[str]
 ) -> Iterator[tuple[Any, ...]]:
-    """The rows' values; the driver takes all but JSON and times as they are."""
-    keys = [column.key for column in columns]
-    written = [(column.key, write) for column in columns if (write := _writing(dialect, column))]
-    for row in rows:
-        texts = {key: write(row[key]) for key, write in written if row[key] is not None}
-        yield tuple([texts[key] if key in texts else row[key] for key in keys])
+    """The rows' values; the driver takes all but JSON and times as they are. Column by column: most need nothing."""
+    held = zip(*map(itemgetter(*[column.key for column in columns]), rows), strict=True)
+    writers = [_writing(column, written) for column in columns]
+    taken = [_all_written(values, write) if write else values for values, write in zip(held, writers, strict=True)]
+    return zip(*taken, strict=True)
 
 
-def _writing(dialect: Dialect, column: Column[Any]) -> Write | None:
-    if not isinstance(column.type, JSON | UtcTime):
-        return None
-    return column.type.dialect_impl(dialect).bind_processor(dialect)
+def _all_written(values: Sequence[Any], write: Write) -> list[Any]:
+    return [None if value is None else write(value) for value in values]
 
 
-def insert_records(tx: WriteTransaction, table: str, records: Sequence[Mapping[str, Any]]) -> None:
+def _writing(column: Column[Any], written: Collection[str]) -> Write | None:
+    if isinstance(column.type, UtcTime):
+        return _written_time
+    return as_json if isinstance(column.type, JSON) and column.key not in written else None
+
+
+def _written_time(moment: datetime) -> str:
+    """As SQLAlchemy does, in a fifth of the time."""
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(" ", "microseconds")
+
+
+def insert_records(
+    tx: WriteTransaction, table: str, records: Sequence[Mapping[str, Any]], written: Collection[str] = ()
+) -> None:
     """The same on PostgreSQL alone, by the names of the columns; a value may be a text that the column's type reads.
 
     Row by row the server would read and plan the statement as often, and the driver take each value by itself.
     """
     columns = ", ".join(f'"{name}"' for name in records[0])
-    given = json.dumps(records, ensure_ascii=False, separators=(",", ":"), default=_as_text)
-    tx.exec_driver_sql(_INSERT.format(table=table, columns=columns), (given,))
+    given = ",".join([_as_record(record, written) for record in records])
+    tx.exec_driver_sql(_INSERT.format(table=table, columns=columns), (f"[{given}]",))
 
 
 _INSERT = (
@@ -307,7 +324,15 @@ _INSERT = (
 )
 
 
+def _as_record(record: Mapping[str, Any], written: Collection[str]) -> str:
+    text = _encode({name: value for name, value in record.items() if name not in written} if written else record)
+    return text[:-1] + "".join([f',"{name}":{record[name]}' for name in written]) + "}"
+
+
 def _as_text(value: Any) -> str:
     if isinstance(value, datetime):
         return value.isoformat()
     return "\\x" + bytes(value).hex()
+
+
+_encode = JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_as_text).encode

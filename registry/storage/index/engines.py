@@ -194,7 +194,7 @@ class PostgresIndex(MessageIndex):
 
 
 def _tsvector(tokens: Sequence[str]) -> str:
-    return "'" + "' '".join(tokens) + "'" if tokens else ""
+    return "'" + " ".join(tokens).replace(" ", "' '") + "'" if tokens else ""
 
 
 def _tsquery(groups: Groups, without: Sequence[str]) -> str:

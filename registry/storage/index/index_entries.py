@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from registry.text.analysis.analyzer import analyze
@@ -25,7 +26,10 @@ MOST_MONTHS = 36
 
 
 class Entry(NamedTuple):
-    """A message (or, under a negative number, a channel's title) as the index holds it."""
+    """A message (or, under a negative number, a channel's title) as the index holds it.
+
+    `tokens`: one of them may be several, parted by spaces.
+    """
 
     number: int
     tokens: Sequence[str]
@@ -37,8 +41,13 @@ def message_entry(row: Mapping[str, Any], tokens: Sequence[str]) -> Entry:
         return Entry(row["number"], [])
     scope = [channel_token(row["channel_number"])]
     if row["analyzer_version"] >= SCOPED_SINCE:
-        scope += [source_token(row["source"]), role_token(row["role"]), month_token(row["timestamp"])]
+        scope += scope_tokens(row["source"], row["role"], row["timestamp"])
     return Entry(row["number"], [*scope, *tokens])
+
+
+def scope_tokens(source: str, role: str, moment: datetime) -> list[str]:
+    """Of a message's scope all but its channel."""
+    return [source_token(source), role_token(role), month_token(moment)]
 
 
 def searched_tokens(row: Mapping[str, Any]) -> list[str]:
@@ -51,6 +60,7 @@ def channel_token(number: int) -> str:
     return f"zzc{number}"
 
 
+@lru_cache(1024)
 def source_token(source: str) -> str:
     """Carried by every message of a source; of another one too, whose name has the same letters."""
     return "zzs" + "".join(filter(str.isalnum, source.lower()))

@@ -44,6 +44,8 @@ class Rule(NamedTuple):
     """The same of all words, in lower case, each with a space behind it. A rule with neither is about digits."""
     is_one: Callable[[str], bool] | None = None
     """What the pattern cannot say."""
+    needs: tuple[str, ...] = ()
+    """One of these stands in the text as it is written, too: asked where the words beside it are common ones."""
 
 
 SHORTEST_KEY = 20
@@ -226,6 +228,7 @@ RULES: tuple[Rule, ...] = (
         + _OPTION,
         beside=("token", "secret", "pass", "pwd", "key", "_pat"),
         is_one=is_strong,
+        needs=("TOKEN", "SECRET", "PASS", "PWD", "KEY", "PAT"),
     ),
     Rule(
         "secret",
@@ -273,6 +276,7 @@ RULES: tuple[Rule, ...] = (
         r"(?:,?\s*[\"']?value[\"']?\s?[=:]\s?|\s*\{[^{}]{0,200}?\bdefault\s?=\s?)[\"']?(?P<secret>[^\s\"']{6,300})",
         beside=("password", "passwd", "secret", "token", "key"),
         is_one=is_option,
+        needs=("value", "default"),
     ),
     Rule(
         "bank-account",

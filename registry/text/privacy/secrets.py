@@ -29,9 +29,12 @@ MARK = re.compile(r"\[secret:[a-z-]+:[0-9a-f]{2}\]")
 """What stands in a secret's place."""
 
 
-def find_secrets(text: str) -> list[Secret]:
-    """The secrets of a text in their order, also of what it holds with escapes; none overlaps another."""
-    telling = _telling(text.split())
+def find_secrets(text: str, words: Iterable[str] | None = None) -> list[Secret]:
+    """The secrets of a text in their order, also of what it holds with escapes; none overlaps another.
+
+    `words`: the text, parted by white space, where that is known.
+    """
+    telling = _telling(text.split() if words is None else words)
     if not telling:
         return []
     if "[secret:" in text:
@@ -108,6 +111,8 @@ def _found_in(text: str, words: set[str]) -> list[Secret]:
     lowered = _lowered(words)
     taken: list[Secret] = []
     for rule in _rules_for(text, words, lowered):
+        if rule.needs and not any(sign in text for sign in rule.needs):
+            continue
         taken += [found for found in _by_rule(rule, text) if _is_free(found, taken)]
     return taken + [found for found in named(text, lowered) if _is_free(found, taken)]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
 
 import pytest
 
 from orchestrator.service import Orchestrator
 from orchestrator.sync import reading_ahead
+from orchestrator.sync.reading_ahead import Chunk, End, ReadingAhead
 from orchestrator.sync.sync import sync
-from registry.domain import Role
+from registry.ingest.ready import Ready, ready
 from registry.storage.conversations.channels import ChannelFilter, list_channels
 from registry.storage.database import ReadTransaction
 from registry.storage.index.engines import index_of
@@ -84,16 +84,18 @@ async def test_where_no_process_can_be_started_it_is_read_here(
 async def test_what_a_process_that_ended_early_has_not_brought_is_read_here(
     orchestrator: Orchestrator, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, given = reading_ahead._next_chunk, list[reading_ahead.Chunk]()
+    real, given = ReadingAhead._next, list[Chunk]()
 
-    def two_sessions(told: IO[bytes]) -> reading_ahead.Chunk:
-        chunk = real(told)
-        if given or chunk is None:
-            raise reading_ahead._Failed
-        given.append(chunk._replace(found=chunk.found[:2]))
+    def two_sessions(ahead: ReadingAhead) -> object:
+        said = real(ahead)
+        if given:
+            return End(is_complete=False)
+        if not isinstance(said, Chunk):
+            return said
+        given.append(said._replace(found=said.found[:2]))
         return given[0]
 
-    monkeypatch.setattr(reading_ahead, "_next_chunk", two_sessions)
+    monkeypatch.setattr(ReadingAhead, "_next", two_sessions)
     assert (await brought_in(orchestrator, store))[0] == 6
     assert len(given) == 1
 
@@ -105,10 +107,30 @@ def test_only_big_stores_that_can_be_counted_are_worth_it(store: Path, monkeypat
     assert not reading_ahead.is_worth_it(reader, store / ".claude")
 
 
-def test_the_tokens_of_the_other_process_are_those_of_this_one(store: Path) -> None:
+def test_what_the_other_process_makes_ready_is_what_this_one_would(store: Path) -> None:
     reader = ClaudeCode()
-    for chunk in reading_ahead._chunks_of(reader.name, store / ".claude"):
-        for text, tokens in chunk.tokens.items():
-            assert tokens.split() == analyze(text)
-        messages = [message for one in chunk.found if isinstance(one, FoundSession) for message in one.session.messages]
-        assert {message.text for message in messages if message.role is Role.ASSISTANT} == chunk.tokens.keys()
+    talk = Dialogue(session_id(7))
+    talk.user("Why does the basket lose its items?")
+    write(store / ".claude", talk)
+    with ReadingAhead([(reader, store / ".claude")]) as ahead:
+        found = [one for one in ahead.sessions(reader, store / ".claude") if isinstance(one, FoundSession)]
+    assert len(found) == 4
+    [one] = [one for one in found if one.ready]
+    here = ready(one.session, reader.name)
+    assert isinstance(one.ready, Ready)
+    assert here
+    for given, made in zip(one.ready.rows, here.rows, strict=True):
+        assert {**given, "id": ""} == {**made, "id": ""}
+        assert given["words"].split()[-given["length"] :] == analyze(given["text"])
+
+
+def test_one_process_reads_several_stores_and_what_is_passed_by_has_gone(store: Path) -> None:
+    reader, other = ClaudeCode(), store / "other" / ".claude"
+    talk = Dialogue(session_id(8))
+    talk.user("Where is the till?")
+    write(other, talk)
+    with ReadingAhead([(reader, store / ".claude"), (reader, other)]) as ahead:
+        assert ahead.stamp(reader, store / ".claude") is not None
+        [said] = [one for one in ahead.sessions(reader, other) if isinstance(one, FoundSession)]
+        assert said.session.messages[0].text == "Where is the till?"
+        assert ahead.stamp(reader, store / ".claude") is None
