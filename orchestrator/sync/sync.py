@@ -22,6 +22,7 @@ from orchestrator.sync.reading_ahead import ReadingAhead, is_worth_it, stamp_of
 from orchestrator.sync.store_report import StoreReport
 from registry.domain import now
 from registry.errors import RegistryError
+from registry.ingest.ready import Ready
 from registry.storage.client_stores import StoreState, list_stores, save_store, seen_sessions, store_as_left
 from registry.text.analysis.analyzer import forget_analyzed
 from sources.base import Counts, FoundSession, Places, Skipped, Source
@@ -265,13 +266,19 @@ def _batches(
         report.skip(replace(one, session=finding.key) for one in finding.skipped)
         batch.append(finding)
         messages += len(finding.session.messages)
-        characters += sum(_length(message.text) + _length(message.more) for message in finding.session.messages)
+        characters += _characters(finding)
         most = SHARED_BATCH_MESSAGES if orchestrator.seconds_since_asked < OTHERS_S else BATCH_MESSAGES
         if messages >= most or characters >= BATCH_CHARACTERS:
             yield batch
             batch, messages, characters = [], 0, 0
     if batch:
         yield batch
+
+
+def _characters(found: FoundSession) -> int:
+    if isinstance(found.ready, Ready):
+        return found.ready.characters
+    return sum(_length(message.text) + _length(message.more) for message in found.session.messages)
 
 
 def _length(value: Any) -> int:
