@@ -1,18 +1,24 @@
-"""Messages made into rows of `conversation`, as far as that needs no registry. Pure.
+"""Messages as they are kept, made into rows of `conversation` as far as that needs no registry. Pure.
 
-So another process can do it while this one stores others (`orchestrator.sync.reading_ahead`).
+So another process can do it while this one stores others (`orchestrator.sync.reader_process`).
+
+Of calls of our own tools, as clients keep them in their chats, only a mark stays, of what was asked. What they answer
+is stored already, where it was said. Stored once more as part of the chat that asked, it would be found in place of the
+conversation it came from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import islice
 from typing import Any, NamedTuple
 
-from registry.domain import IDENTITY, Message, Role, Session, as_json, digest_of, new_id, storable
-from registry.ingest.own_calls import as_kept, is_recall
-from registry.storage.index.index_entries import UNINDEXED, scope_tokens
+from registry.domain import IDENTITY, Message, Role, Session, as_json, digest_of, new_id, preview_of, storable
+from registry.storage.index.index_entries import RECALL, UNINDEXED, scope_tokens
 from registry.text.analysis.analyzer import ANALYZER_VERSION, analyze, tokens_of
 from registry.text.privacy.masking import mask_value, note_clean
 from registry.text.privacy.secrets import find_secrets, without_private
@@ -144,3 +150,132 @@ def add_words(row: Row, words: Sequence[str] | None = None) -> None:
         "length": len(tokens),
         "words": " ".join([*scope, *tokens]),
     }
+
+
+RECALLS = (
+    *("extract", "search_sessions", "list_sessions", "list_recent_sessions", "find_sessions_by_tag"),
+    *("fetch_session_by_id", "fetch_session_by_nickname", "get_session_detail"),
+)
+"""The tools that bring in another conversation."""
+OTHERS = ("conversation_log", "tag_current_session", "export_session")
+
+CALL, PROMPT, QUESTION = "a call of our own", "a prompt of our own", "the question of a recall"
+"""Why a message is kept but not searched, as RECALL is; in its payload. Stored."""
+NOTE = "[Context Registry]"
+"""What a note of ours begins with, in a session that we wrote for another client: nobody said it."""
+LONGEST_QUESTION = 300
+"""Characters. Who writes more says something, and does not only ask for another conversation."""
+
+_TOOL = f"({'|'.join([*RECALLS, *OTHERS])})"
+# Clients put the server's name before the tool's, each in its own way; VS Code cuts it to `context-regis`.
+_NAMED_OURS = re.compile(rf"(?:^|[^a-z0-9])context[-_. ]?regis[a-z]*[^a-z0-9]+{_TOOL}$", re.IGNORECASE)
+_NAMED_LIKE_OURS = re.compile(rf"(?:^|[^a-z0-9]){_TOOL}$", re.IGNORECASE)
+# The beginning of an answer of ours; inside other JSON its quotes are escaped.
+_ANSWER = re.compile(
+    rf'(?:\s*```\w*)?\s*\{{\s*\\*"ok\\*"\s*:\s*(?:true|false)\s*,\s*\\*"tool\\*"\s*:\s*\\*"{_TOOL}\\*"'
+)
+_CHANNEL = re.compile(r'\\*"channel\\*"\s*:\s*\\*"([^"\\]+)')
+_PROMPT = re.compile(r"Call the tool \w+ of the MCP server context-registry ")
+_BEGINNING = 4000
+"""So many characters of an answer are looked at."""
+
+_KEPT = ("native_id", "time", "model", "request_id")
+"""What a mark keeps of its message, beside the time: by these it is recognised when it comes again."""
+
+# Where a call's parameters say what it is about, the outermost first: some clients wrap them.
+_TELLING = (
+    *("arguments", "args", "parameters", "tools"),
+    *("query", "text", "nickname", "tag", "session_id", "channel"),
+)
+
+
+def as_kept(message: Message) -> Message:
+    """The message as the registry keeps it: of a call of our own tools a mark, any other as it came."""
+    if message.role is Role.USER and _PROMPT.match(message.text):
+        return replace(message, more={**message.more, UNINDEXED: PROMPT})
+    name = _own_tool(message) if message.role is Role.TOOL else None
+    return message if name is None else _mark(message, name)
+
+
+def is_recall(message: Message) -> bool:
+    """Whether a message, as it is kept, is the mark of another conversation having been asked for."""
+    return message.more.get(UNINDEXED) == RECALL
+
+
+def _mark(message: Message, name: str) -> Message:
+    said = "recalled" if name in RECALLS else "called"
+    about = _about(_tool(message).get("params")) or _about_in_text(message.text)
+    text = f"{said}: {name} — {about}" if about else f"{said}: {name}"
+    more = {key: value for key, value in message.more.items() if key in _KEPT}
+    more[UNINDEXED] = RECALL if name in RECALLS else CALL
+    if isinstance(message.more.get("tool"), Mapping):
+        kept = {key: value for key, value in _tool(message).items() if key in ("name", "status", "id")}
+        more["tool"] = {**kept, "params": {}, "result": None}
+    return Message(message.role, text, message.timestamp, more=more)
+
+
+def _tool(message: Message) -> Mapping[str, Any]:
+    given = message.more.get("tool")
+    return given if isinstance(given, Mapping) else {}
+
+
+def _own_tool(message: Message) -> str | None:
+    """The name of our tool that was called, if it was one of ours."""
+    names = list(_names(message))
+    is_likely = any(map(_NAMED_LIKE_OURS.search, names))
+    looked_for = [(_NAMED_OURS.search, names), (_ANSWER.search if is_likely else _ANSWER.match, _answers(message))]
+    found = next((found for look, texts in looked_for for text in texts if (found := look(text))), None)
+    return found[1].lower() if found else None
+
+
+def _names(message: Message) -> Iterator[str]:
+    """All that may be the name of the tool; in a headline it is the first word."""
+    tool = _tool(message)
+    params = tool.get("params")
+    for given in (tool, params if isinstance(params, Mapping) else {}, message.more):
+        servers = [given.get(key) for key in ("server", "serverName", "server_name")]
+        for key in ("name", "toolName", "tool_name", "tool"):
+            if isinstance(given.get(key), str):
+                yield given[key]
+                yield from (f"{server}.{given[key]}" for server in servers if isinstance(server, str))
+    if "name" not in tool:
+        yield next(iter(message.text[:200].split()), "").rstrip(":")
+
+
+def _answers(message: Message) -> Iterator[str]:
+    """All that may be what the tool answered; its beginning, as it is stored or as JSON."""
+    yield message.text[:_BEGINNING]
+    result = _tool(message).get("result")
+    if isinstance(result, str):
+        yield result[:_BEGINNING]
+    elif isinstance(result, Mapping):
+        yield json.dumps(dict(islice(result.items(), 2)), default=str)[:_BEGINNING]
+
+
+def _about(given: object, deeper: int = 6) -> str:
+    """The words that say what a call is about, on one line."""
+    match given:
+        case str() if given.lstrip().startswith("{"):
+            return _about(_parsed(given), deeper - 1) if deeper else ""
+        case str():
+            return preview_of(given)
+        case [first, *_] if deeper:
+            return _about(first, deeper - 1)
+        case Mapping() if deeper:
+            return next(filter(None, (_about(given.get(key), deeper - 1) for key in _TELLING)), "")
+    return ""
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _about_in_text(text: str) -> str:
+    """What stands behind the name in a headline, else the channel that an answer names."""
+    if not _ANSWER.match(text[:_BEGINNING]):
+        return preview_of("".join(text.split("\n", 1)[0].split(None, 1)[1:]))
+    found = _CHANNEL.search(text[:_BEGINNING])
+    return found[1] if found else ""

@@ -12,8 +12,17 @@ from sqlalchemy import bindparam, select, text, update
 
 from registry.domain import Message, Role, preview_of, storable
 from registry.ingest.dedup import Known, Recognised, Sent, all_new, recognise_stored
-from registry.ingest.own_calls import LONGEST_QUESTION, QUESTION, as_kept, is_recall
-from registry.ingest.ready import Row, add_words, common_fields, of_the_moment, row_of
+from registry.ingest.ready import (
+    LONGEST_QUESTION,
+    QUESTION,
+    Row,
+    add_words,
+    as_kept,
+    common_fields,
+    is_recall,
+    of_the_moment,
+    row_of,
+)
 from registry.storage.conversations.channels import ChannelRow, describe_channel, recount_channel
 from registry.storage.conversations.messages import LATEST_FIRST, MessageRow, revise
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_many
