@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from cli.shared.command import run_shared
+from cli.shared.place import Place
 from orchestrator.service import Orchestrator
 from orchestrator.sync import reading_ahead
-from orchestrator.sync.reading_ahead import Chunk, End, ReadingAhead
+from orchestrator.sync.reading_ahead import Chunk, End, ReadingAhead, begun
 from orchestrator.sync.sync import sync
 from registry.ingest.ready import Ready, ready
 from registry.storage.conversations.channels import ChannelFilter, list_channels
@@ -134,3 +136,25 @@ def test_one_process_reads_several_stores_and_what_is_passed_by_has_gone(store: 
         [said] = [one for one in ahead.sessions(reader, other) if isinstance(one, FoundSession)]
         assert said.session.messages[0].text == "Where is the till?"
         assert ahead.stamp(reader, store / ".claude") is None
+
+
+def test_reading_begins_before_the_program_has_started_only_where_nothing_is_stored(
+    store: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CTXR_HOME", str(tmp_path))
+    with begun(READERS, Places(store, {})) as ahead:
+        assert ahead
+        [found] = [reader for reader in READERS if ahead.stamp(reader, store / ".claude") is not None]
+        assert len(list(ahead.sessions(found, store / ".claude"))) == 3
+    (tmp_path / "registry.db").touch()
+    with begun(READERS, Places(store, {})) as ahead:
+        assert ahead is None
+
+
+def test_a_first_sync_starts_no_process_that_would_only_leave_it_to_the_command(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CTXR_HOME", str(tmp_path))
+    monkeypatch.delenv("CTXR_SHARED", raising=False)
+    monkeypatch.setattr(Place, "reach", lambda *_: pytest.fail("the local process is asked"))
+    assert run_shared(["sync"]) is None
