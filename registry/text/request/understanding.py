@@ -190,7 +190,15 @@ def _without_project(words: str, projects: Collection[tuple[str, str]]) -> tuple
     for name, path in named:
         if match := _in_project(name).search(words):
             return _cut(words, match.start(), match.end()), path
+        belonging = _belonging_to(name).search(words)
+        if belonging and not parse_query(rest := _cut(words, *belonging.span())).words:
+            return rest, path
     return words, None
+
+
+def _belonging_to(name: str) -> re.Pattern[str]:
+    """ "the acid for the bees" may speak of bees, whatever project is called so; "what did we do for the bees" not."""
+    return re.compile(rf"(?<![\w./@-])(?:for|of|from) the {_spaced(name)}(?![\w/-]|\.\w)", re.IGNORECASE)
 
 
 def _alone(words: str, projects: Collection[tuple[str, str]]) -> str | None:
@@ -254,11 +262,12 @@ def _spaced(name: str) -> str:
 def _in_project(name: str) -> re.Pattern[str]:
     one = _spaced(name)
     return re.compile(
-        rf"(?<![\w./@-])(?:(?:in|on|for|of|from) (?:the |my |our )?{one}(?: (?:project|repo|repository|workspace))?"
-        rf"(?![\w/-])"
+        rf"(?<![\w./@-])(?:(?:(?:in|on)(?: the)?|for|of|from) (?:my |our )?{one}"
+        rf"(?: (?:project|repo|repository|workspace))?(?![\w/-])"
+        rf"|(?:for|of|from) the {one} (?:project|repo|repository|workspace)(?![\w/-])"
         rf"|(?:the )?{one} (?:project|repo|repository|workspace)(?![\w/-])"
         rf"|{one} ?(?:프로젝트|레포|저장소)(?:에서|의|에|는|은)?(?![\w/])|{one} ?プロジェクト(?:では?|の)?"
-        rf"|{one} ?(?:에서|쪽에서)(?![\w/]))",
+        rf"|{one} ?(?:에서|쪽에서|(?:으로|로)(?= (?:한|했|하던|하는|뭐|작업)))(?![\w/]))",
         re.IGNORECASE,
     )
 
