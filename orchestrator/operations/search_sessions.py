@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from orchestrator.answer.delivery import fits
+from orchestrator.answer.delivery import fits, tokens_of
 from orchestrator.answer.digests.summaries import FOUND, add_summaries
 from orchestrator.answer.finding.choosing import there_or_anywhere
 from orchestrator.answer.finding.hits import SPOKEN, Found, is_about_something, least_of
@@ -35,7 +35,7 @@ from orchestrator.answer.fitting import as_many_as_fit, fitted, tokens_for
 from orchestrator.queries import SessionsQuery
 from orchestrator.requests import SessionsRequest
 from orchestrator.state import Run, Steps
-from registry.domain import format_time, preview_of
+from registry.domain import format_time
 from registry.errors import NotFound
 from registry.search.retrieval import SearchResult, Wording
 from registry.search.scope import Scope
@@ -44,13 +44,15 @@ from registry.storage.conversations.channels import channel_item, channels_by_nu
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction
 from registry.text.ranking.confidence import Confidence
-from registry.text.ranking.snippets import snippet
+from registry.text.ranking.snippets import MARK, snippet
 from registry.text.ranking.term_weights import coverage
 from registry.text.request.query import ParsedQuery
 from registry.text.request.syntax import Search
 
 MATCHES = 3
 """How many matches of a session are shown."""
+AROUND = 160
+"""Characters of a message beside a match."""
 HEAD = 6
 """So many of the best sessions are looked at for what else speaks for them than their scores."""
 
@@ -159,11 +161,13 @@ async def keep_sessions(run: Run, request: SessionsRequest, data: SessionsFound)
     shown, total = await run.registry.read(
         lambda tx: _latest(tx, run, data) if data.latest else _best_sessions(tx, run, request.query, data)
     )
+    told: dict[str, Any] = {"understood": _understood(data), **_trust(run, data)}
+    if data.about:
+        told["elsewhere"] = {"about_it": _told(data.about)}
     tokens = tokens_for(run.recorder.client, request.query.max_tokens, run.answer_characters)
-    shown = within_client(run, fitted(shown, tokens))
+    shown = within_client(run, fitted(shown, tokens - tokens_of(told)))
     place = pagination(total, request.query.limit, request.query.offset, len(shown))
-    told = {"sessions": shown, "pagination": place, "understood": _understood(data), **_trust(run, data)}
-    return told | ({"elsewhere": {"about_it": _told(data.about)}} if data.about else {})
+    return {"sessions": shown, "pagination": place, **told}
 
 
 def _told(about: About) -> dict[str, Any]:
@@ -263,7 +267,7 @@ def _matches_at(places: Sequence[int], rows: Sequence[Any], query: SessionsQuery
             "id": at[place].id,
             "snippet": snippet(at[place].text, _best_wording(found.result, at[place].number), phrases),
             "context": [
-                {**_line(row), "text": preview_of(row.text)}
+                {**_line(row), "text": _passage(row, found, phrases)}
                 for row in rows
                 if row.seq != place and abs(row.seq - place) <= query.context_window
             ],
@@ -271,6 +275,11 @@ def _matches_at(places: Sequence[int], rows: Sequence[Any], query: SessionsQuery
         for place in places
         if place in at
     ]
+
+
+def _passage(row: Any, found: Found, phrases: Sequence[str]) -> str:
+    """The part of a message beside a match that has most to do with the request, unmarked."""
+    return snippet(row.text, _best_wording(found.result, row.number), phrases, AROUND).replace(MARK, "")
 
 
 def _line(row: Any) -> dict[str, Any]:
