@@ -68,6 +68,8 @@ should many much long short big small simple easy hard different same whole all 
 go goes going went gone come comes came coming take takes took taken taking bring brings brought pick picks picked
 see sees saw seen seeing happen happens happened happening leave leaves left end ends ended matter matters mattered
 people person guy guys someone somebody everyone everybody way back still first last next
+implement implements implemented implementing implementation build builds built building develop developed developing
+generate generates generated generating reference references referenced designed based
 """
 
 _GENERIC_KOREAN = """

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from registry.text.request.asides import ASIDES, LEADS_IN, OTHER_PROJECT
+from registry.text.request.asides import ASIDES, BASED_ON, LEADS_IN, OTHER_PROJECT
 from registry.text.request.going_on import GOES_ON, GOING_ON, LOADS
 from registry.text.request.query import is_only_asking, parse_query
 from registry.text.request.request_words import is_generic_word
@@ -121,7 +121,8 @@ def understand(text: str, now: datetime, known: Known = NOTHING_KNOWN) -> Unders
     words, sources = _without_clients(search.words, known.sources)
     words, project = _without_project(words, known.projects)
     words, span, named, dates = _without_times(words, text, now, is_placed=bool(sources or project))
-    for aside in (LEADS_IN, GOING_ON, ASIDES, OTHER_PROJECT):
+    words = _from_where_one_is_named(words)
+    for aside in (BASED_ON, LEADS_IN, GOING_ON, ASIDES, OTHER_PROJECT):
         words = " ".join(aside.sub(" ", words).split())
     search = replace(
         search,
@@ -140,6 +141,13 @@ def understand(text: str, now: datetime, known: Known = NOTHING_KNOWN) -> Unders
     passing = None if search.project or sources else _in_passing(search, known)
     before, is_other = _week_before(search, now), bool(OTHER_PROJECT.search(text))
     return Understood(search, sources, dates, goes_on, passing, before, is_other)
+
+
+def _from_where_one_is_named(words: str) -> str:
+    """ "Why is it like this? Check the session about cheese": without what has no subject of its own before it."""
+    lead = LEADS_IN.search(words)
+    before = parse_query(words[: lead.start()]).words if lead else ()
+    return words[lead.start() :] if lead and before and all(word.share < 1 for word in before) else words
 
 
 def _with_known_names(search: Search, known: Known) -> Search:

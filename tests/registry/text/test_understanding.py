@@ -395,6 +395,23 @@ def test_a_korean_verb_beside_a_client_and_a_date_asks_for_all_that_was_done_the
     assert (found.search.when_words, found.sources, found.search.words) == ("3월 5일", ("cursor",), "")
 
 
+@pytest.mark.parametrize(
+    ("text", "subject"),
+    [
+        ("Write a test for the parser based on the chat about grammars", ["grammars"]),
+        ("make a list from the spreadsheet", ["make", "spreadsheet"]),
+        ("Why did we build it like that? Check the session about glazes", ["glazes"]),
+        ("Why does the kiln crack? Check the session about glazes", ["kiln", "crack", "glazes"]),
+        ("did I ever finish the quilt", ["quilt"]),
+        ("why was the bread flat, short version", ["bread", "flat"]),
+        ("두 가지만 알려줘 텃밭 울타리", ["텃밭", "울타리"]),
+        ("I need to look up the tax form", ["tax", "form"]),
+    ],
+)
+def test_what_to_do_with_a_conversation_is_nothing_of_what_it_is_about(text: str, subject: list[str]) -> None:
+    assert [word.text for word in parse_query(read(text).search.words).words] == subject
+
+
 def test_time_client_and_project_narrow_together() -> None:
     found = read("yesterday in Cursor in the shop project redis")
     assert (found.search.words, found.sources, found.search.project) == ("redis", ("cursor",), "/home/me/shop")
