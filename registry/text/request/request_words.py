@@ -18,7 +18,7 @@ find finds found finding show shows showed shown showing give gives gave given g
 look looks looked looking retrieve recall remember remembered remind know knows knew known need needs needed
 want wants wanted like help continues discusses mentions says tells asks talks everything much many
 no not nor too very because while during through across else now yet already such own one ones each every
-either neither once twice im ive whats hows wheres whos thats lets w vs etc yes yeah hmm lol haha btw pls plz thx
+either neither somewhere anywhere everywhere nowhere somehow anyway once twice im ive whats hows wheres whos thats lets w vs etc yes yeah hmm lol haha btw pls plz thx
 """
 
 _KOREAN = """
