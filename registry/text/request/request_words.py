@@ -17,8 +17,9 @@ resume resuming last previous previously earlier ago before recent recently yest
 find finds found finding show shows showed shown showing give gives gave given giving get gets got getting
 look looks looked looking retrieve recall remember remembered remind know knows knew known need needs needed
 want wants wanted like help continues discusses mentions says tells asks talks everything much many
-no not nor too very because while during through across else now yet already such own one ones each every
-either neither somewhere anywhere everywhere nowhere somehow anyway once twice im ive whats hows wheres whos thats lets w vs etc yes yeah hmm lol haha btw pls plz thx
+no not nor too very because while during through across now yet already such own one ones each every
+either neither once twice im ive whats hows wheres whos thats lets
+w vs etc yes yeah hmm lol haha btw pls plz thx
 """
 
 _KOREAN = """
