@@ -34,6 +34,7 @@ from orchestrator.operations import (
     note,
     resume,
     search,
+    search_sessions,
 )
 from orchestrator.recording.recorder import result_summary
 from orchestrator.requests import HookRequest, ImportRequest, Request
@@ -153,7 +154,7 @@ OPERATIONS: dict[Operation, Steps[Any, Any]] = {
     Operation.CONVERSATION_LOG: log.LOG,
     Operation.EXTRACT: extract.EXTRACT,
     Operation.SEARCH: search.SEARCH,
-    Operation.SEARCH_SESSIONS: search.SESSIONS,
+    Operation.SEARCH_SESSIONS: search_sessions.SESSIONS,
     Operation.LIST: history.LIST,
     Operation.FETCH: history.FETCH,
     Operation.TAG: manage.TAG,

@@ -214,8 +214,16 @@ def _everything(query: ExtractQuery, data: Extraction, budget: Budget, *, goes_o
         return None
     if goes_on:
         return whole(data.end, budget)
-    is_of_a_time = data.read.search.when_words or query.from_ or query.to
-    return None if is_of_a_time else whole(data.end, replace(budget, tokens=int(SMALL * budget.tokens)))
+    small = min(budget.tokens, int(SMALL * (query.max_tokens or DEFAULT_TOKENS)))
+    return whole(data.end, replace(budget, tokens=small)) if _is_within_time(query, data) else None
+
+
+def _is_within_time(query: ExtractQuery, data: Extraction) -> bool:
+    """Whether all of the conversation was said in the time that is asked for."""
+    begins = [at for at in (query.from_, data.read.search.from_) if at]
+    ends = [at for at in (query.to, data.read.search.to) if at]
+    row = data.channel
+    return all(row.created_at >= at for at in begins) and all(row.updated_at <= at for at in ends)
 
 
 def _weigher(data: Extraction, known: _Known) -> Weigh:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from orchestrator.answer.delivery import room_for, shortened, tokens_in
+from orchestrator.answer.delivery import room_for, shortened, tokens_in, tokens_of
 
 OURS = 0.85
 """So much of what a client lets through is ours: the envelope takes some, and marks and line ends are escaped."""
@@ -69,7 +70,9 @@ _ALWAYS = ("session_id", "channel", "source", "title", "score", "match_count", "
 """What is shown of a session even where there is little room."""
 _AT_LAST = ("summary", "summary_by")
 """What is shown where there is room left: it answers no question."""
-_CHARACTERS_A_TOKEN = 4
+_WORTH = {"match": (1.0, 0.55, 0.4), "line": (0.6, 0.45, 0.3), "about": (0.5,), "summary": (0.0,)}
+"""What the best match of a session is worth, the second, the third; the nearest line around the best one; and so on.
+Of a session that scores half of the first, half of that."""
 
 
 def fitted(sessions: Sequence[Found], max_tokens: int) -> list[Found]:
@@ -79,11 +82,14 @@ def fitted(sessions: Sequence[Found], max_tokens: int) -> list[Found]:
     is there whatever its size.
     """
     shown = [{**_filled(session, _ALWAYS), "matches": []} for session in sessions]
-    left = max_tokens - sum(map(_size, shown))
-    for place, piece in _pieces(sessions, shown):
-        cost = _size(piece)
-        if cost <= left or (place == 0 and not shown[0]["matches"]):
-            _add(shown[place], piece)
+    left = max_tokens - sum(map(tokens_of, shown))
+    for piece in sorted(_pieces(sessions), key=lambda piece: -piece.worth):
+        session = shown[piece.place]
+        if not piece.may_join(session):
+            continue
+        cost = tokens_of(piece.held)
+        if cost <= left or (piece.place == 0 and not session["matches"]):
+            piece.join(session)
             left -= cost
     return shown
 
@@ -103,38 +109,51 @@ def as_many_as_fit(sessions: Sequence[Found], fits: Callable[[Sequence[Found]], 
     return brief[:least]
 
 
-def _pieces(sessions: Sequence[Found], shown: Sequence[Found]) -> Iterator[tuple[int, Found]]:
-    """What may be added, best first: first matches, descriptions, what stands around, other matches, summaries."""
-    for place, session in enumerate(sessions):
-        yield from ((place, {"match": match}) for match in session["matches"][:1])
-    for place, session in enumerate(sessions):
-        yield place, {"about": _filled(session, session.keys() - {*_ALWAYS, *_AT_LAST})}
-    for place, session in enumerate(sessions):
-        for match in session["matches"][:1]:
-            for line in sorted(match.get("context", ()), key=lambda line: _nearness(line, match)):
-                if not _has(shown[place], line["sequence"]):
-                    yield place, {"line": line, "of": match["sequence"]}
-    for place, session in enumerate(sessions):
-        for match in session["matches"][1:]:
-            if not _has(shown[place], match["sequence"]):
-                yield place, {"match": match}
-    for place, session in enumerate(sessions):
-        yield place, {"about": _filled(session, _AT_LAST)}
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """What may be added to the session at a place: a match, a line around the match `of`, or a description."""
+
+    worth: float
+    place: int
+    kind: str
+    held: Mapping[str, Any]
+    of: int = 0
+
+    def may_join(self, session: Found) -> bool:
+        """Whether the session lacks it, and has what it belongs to."""
+        if self.kind == "line" and not any(one["sequence"] == self.of for one in session["matches"]):
+            return False
+        return self.kind not in ("match", "line") or not _has(session, self.held["sequence"])
+
+    def join(self, session: Found) -> None:
+        """Put it in."""
+        if self.kind == "match":
+            session["matches"].append(self.held)
+        elif self.kind == "line":
+            match = next(one for one in session["matches"] if one["sequence"] == self.of)
+            match["context"] = sorted([*match.get("context", []), self.held], key=lambda line: line["sequence"])
+        else:
+            session |= self.held
 
 
-def _add(session: Found, piece: Found) -> None:
-    if "match" in piece:
-        session["matches"].append({name: value for name, value in piece["match"].items() if name != "context"})
-    elif "line" in piece:
-        match = next((one for one in session["matches"] if one["sequence"] == piece["of"]), None)
-        if match is not None:
-            around = [*match.get("context", []), piece["line"]]
-            match["context"] = sorted(around, key=lambda line: line["sequence"])
-    else:
-        session |= piece["about"]
+def _pieces(sessions: Sequence[Found]) -> Iterator[_Piece]:
+    """What may be added, session by session."""
+    best = max((session.get("score") or 0.0 for session in sessions), default=0.0)
+    for place, session in enumerate(sessions):
+        share = (session.get("score") or 0.0) / best if best else 1.0
+        about = _filled(session, session.keys() - {*_ALWAYS, *_AT_LAST})
+        matches = [{name: value for name, value in match.items() if name != "context"} for match in session["matches"]]
+        first = session["matches"][:1]
+        around = [line for match in first for line in sorted(match.get("context", ()), key=partial(_nearness, match))]
+        of = first[0]["sequence"] if first else 0
+        kinds = {"match": matches, "line": around, "about": [about], "summary": [_filled(session, _AT_LAST)]}
+        for kind, held in kinds.items():
+            worths = _WORTH[kind]
+            for rank, one in enumerate(held):
+                yield _Piece(share * worths[min(rank, len(worths) - 1)], place, kind, one, of)
 
 
-def _nearness(line: Found, match: Found) -> tuple[int, int]:
+def _nearness(match: Found, line: Found) -> tuple[int, int]:
     """The nearest first, and of these what comes after: the answer to a question rather than what was before it."""
     step = line["sequence"] - match["sequence"]
     return abs(step), -step
@@ -151,8 +170,3 @@ def _filled(session: Mapping[str, Any], names: Any) -> Found:
     if kept.get("first_message_preview") == session.get("title"):
         kept.pop("first_message_preview", None)
     return kept
-
-
-def _size(piece: Mapping[str, Any]) -> int:
-    text = json.dumps({name: value for name, value in piece.items() if name != "of"}, ensure_ascii=False)
-    return min(tokens_in(text), len(text) // _CHARACTERS_A_TOKEN + 1) if text.isascii() else tokens_in(text) // 2 + 1

@@ -11,11 +11,11 @@ from orchestrator.answer.digests.summary import SHORT_TOKENS, WRITER, digest_of,
 from orchestrator.answer.finding.choosing import (
     Choice,
     chosen,
+    in_passing_or_not,
     kept_of,
     sure_of,
     then_or_a_week_before,
     then_or_at_any_time,
-    there_or_anywhere,
 )
 from orchestrator.answer.finding.looking_up import Lookup, ask, understood, without_the_asking_chat
 from orchestrator.answer.finding.other_times import nothing_found
@@ -59,7 +59,7 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction:
     if said.goes_on and said.search.when_words and (row or said.has_words):
         return then_or_at_any_time(look, asked, is_named=row is not None)
     if said.in_passing and row is None and not query.cursor:
-        return there_or_anywhere(look, asked, said.in_passing)
+        return in_passing_or_not(look, asked, said.in_passing)
     if said.week_before:
         return then_or_a_week_before(look, asked, said.week_before)
     return look(asked)

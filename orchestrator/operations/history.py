@@ -23,7 +23,7 @@ from orchestrator.answer.finding.related import related_sessions
 from orchestrator.answer.finding.relevance import best_channels, explanation, judge
 from orchestrator.answer.fitting import page_within, piece_of, tokens_for
 from orchestrator.moved_folders import moved_from
-from orchestrator.operations.search import pagination, within_client
+from orchestrator.operations.search_sessions import pagination, within_client
 from orchestrator.queries import FetchQuery, ListQuery
 from orchestrator.requests import FetchRequest, ListRequest
 from orchestrator.state import Run, Steps

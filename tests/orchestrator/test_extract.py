@@ -100,6 +100,17 @@ async def test_what_answers_best_stands_first_where_the_order_of_the_talk_hides_
     assert "best" not in await extract(orchestrator, "d", text="garden gate code")
 
 
+@pytest.mark.parametrize("text", ["the lighthouse paint roster", "what did we discuss on 5 January about the kettle"])
+async def test_a_small_conversation_is_given_whole_also_as_a_guess_or_of_its_day(
+    orchestrator: Orchestrator, text: str
+) -> None:
+    """A gap in it would save less than it costs."""
+    turns = [(f"Of biscuits, part {i}.", f"In {i} there is{' rye' * 80}.") for i in range(4)]
+    turns[1] = ("The lighthouse has one window, and a kettle.", "Which is round.")
+    await log(orchestrator, "c", turns)
+    assert shown(await extract(orchestrator, text=text)) == [said for turn in turns for said in turn]
+
+
 async def test_who_continues_gets_the_whole_conversation_if_it_fits_and_else_its_end(
     orchestrator: Orchestrator,
 ) -> None:

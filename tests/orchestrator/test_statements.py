@@ -90,7 +90,8 @@ async def test_what_was_found_is_judged_once(
         judged.append(found)
         return judge(found)
 
-    for module in ("answer.finding.relevance", "answer.finding.choosing", "operations.extract", "operations.search"):
+    doors = ("operations.extract", "operations.search", "operations.search_sessions")
+    for module in ("answer.finding.relevance", "answer.finding.choosing", *doors):
         monkeypatch.setattr(f"orchestrator.{module}.judge", noted)
     assert (await orchestrator.run({"operation": operation, "query": {"text": "memoize fibonacci"}}))["success"]
     assert len(judged) == 1

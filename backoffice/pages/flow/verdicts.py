@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from orchestrator.answer.finding.hits import LEAST_COVERAGE
 from orchestrator.operation_names import Operation
-from orchestrator.operations.search import LEAST_COVERAGE
 from registry.storage.conversations.messages import MessageRow
 from registry.text.ranking.matching import matched_by, matched_words
 from registry.text.ranking.term_weights import Term

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from typing import TypeVar
 
 from orchestrator.answer.composing import Extraction
 from orchestrator.answer.finding.looking_up import Lookup, understood
@@ -18,6 +19,7 @@ from orchestrator.answer.finding.relevance import (
     explanation,
     guessed,
     held_to,
+    holds_some,
     judge,
 )
 from orchestrator.queries import ExtractQuery
@@ -34,8 +36,6 @@ OTHER_CHANNELS = 5
 """How many further channels are offered where one had to be chosen."""
 GUESSED = 5
 """Where nothing speaks for itself, so many of the best messages are given as a guess."""
-SOME = 0.45
-"""What holds less of a request holds words that are said of anything."""
 
 Scored = tuple[ChannelRow, float]
 
@@ -98,12 +98,12 @@ def sure_of(asked: Lookup[ExtractQuery], choice: Choice) -> Confidence:
     """How sure it is that the conversation that was chosen or named answers. That it is of the time or place that was
     named speaks for one that was chosen where it holds some of the rest, too."""
     number = choice.channel.number
-    holds_some = not choice.candidates or any(one.covered >= SOME for one in choice.found.evidence(number))
+    speaks = not choice.candidates or holds_some(choice.found, number)
     return confidence_in(
         choice.found,
         number,
         [score for _, score in choice.candidates],
-        is_narrowed=asked.said.is_narrowed and not choice.is_guess and holds_some,
+        is_narrowed=asked.said.is_narrowed and not choice.is_guess and speaks,
         goes_on=asked.said.goes_on,
     )
 
@@ -161,19 +161,28 @@ def then_or_a_week_before(look: Look, asked: Lookup[ExtractQuery], before: Span)
         return found
 
 
-def there_or_anywhere(look: Look, asked: Lookup[ExtractQuery], passing: Search) -> Extraction:
+Result = TypeVar("Result")
+
+
+def there_or_anywhere(
+    there: Result | None, is_sure: Callable[[Result], bool], look_anywhere: Callable[[], Result | None]
+) -> Result | None:
     """A project's or a client's name among the words may say where, or be a word like others: where, if the rest is
-    sure there, or neither is."""
+    sure `there`, or neither is. None is what found nothing."""
+    if there and is_sure(there):
+        return there
+    anywhere = look_anywhere()
+    return there if there and not (anywhere and is_sure(anywhere)) else anywhere
+
+
+def in_passing_or_not(look: Look, asked: Lookup[ExtractQuery], passing: Search) -> Extraction:
+    """What answers where the request names a project or a client in passing, there or anywhere."""
     inside = _found(look, asked.there(passing))
     inside = replace(inside, read=asked.said) if inside else None
-    if inside and _is_sure(inside):
-        return inside
-    anywhere = _found(look, asked)
-    if inside and not (anywhere and _is_sure(anywhere)):
-        return _recorded(asked, inside)
-    if not anywhere:
+    found = there_or_anywhere(inside, _is_sure, partial(_found, look, asked))
+    if found is None:
         raise nothing_found(asked.query.text)
-    return anywhere
+    return _recorded(asked, found) if found is inside else found
 
 
 def then_or_at_any_time(look: Look, asked: Lookup[ExtractQuery], *, is_named: bool) -> Extraction:

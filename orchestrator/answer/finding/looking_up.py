@@ -120,5 +120,11 @@ def understood(read: Understood, result: SearchResult | None, *, relaxed: str = 
     return {name: value for name, value in said.items() if value}
 
 
+def subject_of(text: str) -> str:
+    """The words of a request alone, without what it says of time and place."""
+    search = understand(text, local_time(None)).search
+    return " ".join([search.words, *search.phrases])
+
+
 def _time(given: datetime | None) -> str | None:
     return format_time(given) if given else None

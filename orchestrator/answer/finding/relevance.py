@@ -197,6 +197,15 @@ def confidence_in(
     )
 
 
+SOME = 0.45
+"""What holds less of a request holds words that are said of anything."""
+
+
+def holds_some(found: SearchResult, channel_number: int) -> bool:
+    """Whether a channel holds enough of some wording for its time or place to speak for it, too."""
+    return any(one.covered >= SOME for one in found.evidence(channel_number))
+
+
 def guess(said: str, found: SearchResult | None) -> str:
     """What is said of a guess; and what kept meaning out, for with it there may be more."""
     kept_out = found.similar.note if found and found.similar else ""

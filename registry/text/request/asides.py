@@ -15,6 +15,10 @@ ASIDES = re.compile(
           |감사해요|고마워요?|괜찮으시면|시간\ ?되시면|번거로우시겠지만|(?:물어볼|질문할|궁금한)\ ?게(?:\ ?있는데)?
           |말인데요?|말이야|결국(?:에|엔|에는)?|마침내)(?![가-힣])
       | \b(?:we|i)\ (?:worked|were\ working|was\ working|have\ (?:been\ working|worked))\ (?:on|with)\b
+      | \b(?:did|have)\ (?:i|we)\ ever\ (?:finish|manage\ to|get\ around\ to|get\ to|end\ up)(?!\w)
+      | \bi\ need\ to\ (?:reference|refer\ (?:back\ )?to|look\ (?:at|up)|check|see)\b
+      | \b(?:short|long)\ version(?=\W*$)
+      | (?<![가-힣])(?:한|두|세|네|몇|여러)\ ?(?:개|가지|건)(?:만|를|을)?(?![가-힣])
       | \b(?:in\ the\ end|eventually|ended\ up|turned\ out|turn\ out\ to\ be|(?:end\ up|turn\ out)(?=\W*$))(?!-)\b
       | \b(?:last|this|the\ other|the\ last)\ time\b(?!\W+(?:zone|stamp|out|series|limit))
       | ^\s*(?:(?:ok(?:ay)?|hey|hi|hello|alright)(?=[\s,.!])[,.!]?|well,)
@@ -29,6 +33,13 @@ OTHER_PROJECT = re.compile(
     r"|(?<![가-힣])다른 ?(?:프로젝트|레포|저장소)(?:에서는?|의)?(?![가-힣])",
     re.IGNORECASE,
 )
+BASED_ON = re.compile(
+    r"^(?:please |can you |could you )?(?:generate|write|create|draft|prepare|make|produce|update) (?:[\w'’-]+ ){1,6}?"
+    r"(?:based on|from|out of|using) "
+    r"(?=(?:our|the|my|that) (?:[\w'’-]+ ){0,6}(?:sessions?|conversations?|chats?|discussions?)\b)",
+    re.IGNORECASE,
+)
+"""Tells what to make of a conversation that is named behind it."""
 LEADS_IN = re.compile(
     r"(?:^|(?<=[.!?] ))(?:please |can you |could you )?(?:pull (?:in|up)|load|fetch|open|check|bring (?:in|up|back))"
     r" (?:the |my |our |that )?(?:context|sessions?|conversations?|chats?|discussions?)"

@@ -21,7 +21,13 @@ from registry.text.analysis.analyzer import (
 )
 from registry.text.analysis.particles import strip_particles, with_particles
 from registry.text.analysis.spaceless import pieces
-from registry.text.request.request_words import is_asking_alone, is_generic_word, is_request_piece, is_request_word
+from registry.text.request.request_words import (
+    is_asking_alone,
+    is_generic_word,
+    is_past,
+    is_request_piece,
+    is_request_word,
+)
 
 Tokens = tuple[str, ...]
 _LONGEST_SYNONYM = 3
@@ -80,9 +86,9 @@ def is_sentence(text: str) -> bool:
 
 
 def is_only_asking(text: str) -> bool:
-    """Whether a request has words, and none of a subject: "my work", "a summary", "what happened"."""
+    """Whether a request has words, and none of a subject: "my work", "a summary", "what happened", 뭐 고쳤어."""
     said = [word.text.lower() for word in parse_query(text).words]
-    return bool(said) and all(is_asking_alone(word) or word in _EVENTS for word in said)
+    return bool(said) and all(is_asking_alone(word) or is_past(word) or word in _EVENTS for word in said)
 
 
 _EVENTS = ("happened", "happening")

@@ -1,5 +1,6 @@
 """Words that ask rather than tell: a query is searched for what is left without them. Pure."""
 
+import re
 from itertools import product
 
 _ENGLISH = """
@@ -16,6 +17,9 @@ resume resuming last previous previously earlier ago before recent recently yest
 find finds found finding show shows showed shown showing give gives gave given giving get gets got getting
 look looks looked looking retrieve recall remember remembered remind know knows knew known need needs needed
 want wants wanted like help continues discusses mentions says tells asks talks everything much many
+no not nor too very because while during through across now yet already such own one ones each every
+either neither once twice im ive whats hows wheres whos thats lets
+w vs etc yes yeah hmm lol haha btw pls plz thx
 """
 
 _KOREAN = """
@@ -37,6 +41,8 @@ _KOREAN = """
 이야기하던 대화한 대화했던 대화하던 안 못 되던 안되던 안돼 안되는 안되던거
 지금 여태 다 전부 모두 모든 하자고 하자던 했었는데 물어본다고 물어본다던 상담한 상담했던 상담하던 상담했지
 뭐했어 뭐했지 뭐했더라 뭐했나 뭐했는지 뭐하던 뭐했었지 누구한테
+한거 한건 한게 하던거 하던건 하던게 했던거 했던건 했던게 하는거 되던거 된거 말야 말인데 있잖아 같은데 맞지 맞나 맞아
+때문 때문에 땜에 중에 중에서 쪽 뒤 뒤에 다음에 사이에 동안 그대로 최종 최종적 최종적으로 결론적으로 각각 따로
 """
 
 _JAPANESE = """
@@ -60,6 +66,11 @@ difference compare compared example examples detail details result results quest
 code file files project app system tool data thing error errors manage managing update updated explain explained
 explanation write-up note notes rule rules limit limits start started stop stopped try tried keep kept put turn
 should many much long short big small simple easy hard different same whole all other
+go goes going went gone come comes came coming take takes took taken taking bring brings brought pick picks picked
+see sees saw seen seeing happen happens happened happening leave leaves left end ends ended matter matters mattered
+people person guy guys someone somebody everyone everybody way back still first last next
+implement implements implemented implementing implementation build builds built building develop developed developing
+generate generates generated generating reference references referenced designed based
 """
 
 _GENERIC_KOREAN = """
@@ -87,10 +98,30 @@ _POLITE = """
 _ASKED_FOR = "어디 어디서 누구 누가 언제 얼마 몇 뭐 무엇 무슨 왜 어떻게"
 _SO_IT_WAS_SAID = "라고 이라고 랬지 이랬지 랬더라 이랬더라 라더라 이라더라 였지 였더라 였는지"
 
+_ASKS_FOR = re.compile(
+    r"""(?:(?:뭐|뭘|무엇|어디|언제|누구|누가|얼마|어떻게|어떡|어케|왜)(?:뭐|어디)?|머(?=[였엿라했햇로]|더라))
+        (?:하|해|할|한)?
+        (?:부터|까지|에서|한테|에게|이랑|랑|보다|정도|쯤|씩|만|로|를|을|가|이|에|의|은|는|도|나|고|면|기로|라고|려고|다가)*
+        (?:이?(?:[였엿었엇했햇됐됏랬댔]|라|란|야))*
+        (?:더라고?|[지죠]요?|어요?|나요?|냐|니|야|는지|던[가지거]?|데|고|다|예요|에요)?$
+      | 몇.{0,3}$ | 어딨.{1,3}$ | [ㄱ-ㅣ\u1100-\u11ff]+$""",
+    re.VERBOSE,
+)
+"""What is asked for, however it ends: 뭐로, 뭘로, 얼마까지였지, 언제야, 몇분; and what is no word: ㅋㅋ, ㄱㄱ."""
+_LIGHT_VERBS = (
+    "했 됐 나왔 왔 갔 봤 줬 주셨 뒀 썼 잡았 정했 넣었 받았 났 돌렸 샀 걸렸 해놨 해뒀 였 이었 있었 하셨 햇 됏 엿"
+)
+_RECALLED = """
+지 죠 지요 더라 더라고 더라구 어 어요 나 나요 냐 니 는지 던가 던지 던거 던 을까 었지 었더라 었어 었나 었는지 었던
+"""
+_PAST = 20
+"""The final consonant of a verb that is past or to come: 고쳤더라, 잡겠지."""
+
 _SPACELESS = frozenset(_JAPANESE.split())
 _ASKED = ("".join(pair) for pair in product(_ASKING.split(), ("", *_POLITE.split())))
 _ANSWERED = ("".join(pair) for pair in product(_ASKED_FOR.split(), _SO_IT_WAS_SAID.split()))
-_HANGUL = frozenset((*_KOREAN.split(), *_PARTICLES.split(), *_ASKED, *_ANSWERED))
+_RECALLING = ("".join(pair) for pair in product(_LIGHT_VERBS.split(), _RECALLED.split()))
+_HANGUL = frozenset((*_KOREAN.split(), *_PARTICLES.split(), *_ASKED, *_ANSWERED, *_RECALLING))
 _LATIN = frozenset(_ENGLISH.split())
 _ASKING_ALONE = frozenset(_ALONE.split())
 _SMALL = 2
@@ -100,7 +131,7 @@ _GENERIC = frozenset((*_GENERIC_KOREAN.split(), *_GENERIC_ENGLISH.split()))
 
 def is_request_word(word: str) -> bool:
     """Whether a lower-case Latin or a Hangul word belongs to the request and not to its subject."""
-    return word in (_LATIN if word.isascii() else _HANGUL)
+    return word in _LATIN if word.isascii() else word in _HANGUL or bool(_ASKS_FOR.match(word))
 
 
 def is_request_piece(piece: str) -> bool:
@@ -115,4 +146,12 @@ def is_asking_alone(word: str) -> bool:
 
 def is_generic_word(word: str) -> bool:
     """Whether a lower-case Latin or a Hangul word occurs in talk about anything, so that it tells little by itself."""
-    return word in _GENERIC or (word.isdigit() and len(word) <= _SMALL)
+    return word in _GENERIC or (word.isdigit() and len(word) <= _SMALL) or is_past(word)
+
+
+_FIRST, _LAST, _FINALS = ord("가"), ord("힣"), 28
+
+
+def is_past(word: str) -> bool:
+    """Whether a Korean word is a verb of what was or will be, which is seldom said again in the same form."""
+    return any(_FIRST <= ord(char) <= _LAST and (ord(char) - _FIRST) % _FINALS == _PAST for char in word)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from registry.text.request.asides import ASIDES, LEADS_IN, OTHER_PROJECT
+from registry.text.request.asides import ASIDES, BASED_ON, LEADS_IN, OTHER_PROJECT
 from registry.text.request.going_on import GOES_ON, GOING_ON, LOADS
 from registry.text.request.query import is_only_asking, parse_query
 from registry.text.request.request_words import is_generic_word
@@ -121,7 +121,8 @@ def understand(text: str, now: datetime, known: Known = NOTHING_KNOWN) -> Unders
     words, sources = _without_clients(search.words, known.sources)
     words, project = _without_project(words, known.projects)
     words, span, named, dates = _without_times(words, text, now, is_placed=bool(sources or project))
-    for aside in (LEADS_IN, GOING_ON, ASIDES, OTHER_PROJECT):
+    words = _from_where_one_is_named(words)
+    for aside in (BASED_ON, LEADS_IN, GOING_ON, ASIDES, OTHER_PROJECT):
         words = " ".join(aside.sub(" ", words).split())
     search = replace(
         search,
@@ -140,6 +141,13 @@ def understand(text: str, now: datetime, known: Known = NOTHING_KNOWN) -> Unders
     passing = None if search.project or sources else _in_passing(search, known)
     before, is_other = _week_before(search, now), bool(OTHER_PROJECT.search(text))
     return Understood(search, sources, dates, goes_on, passing, before, is_other)
+
+
+def _from_where_one_is_named(words: str) -> str:
+    """ "Why is it like this? Check the session about cheese": without what has no subject of its own before it."""
+    lead = LEADS_IN.search(words)
+    before = parse_query(words[: lead.start()]).words if lead else ()
+    return words[lead.start() :] if lead and before and all(word.share < 1 for word in before) else words
 
 
 def _with_known_names(search: Search, known: Known) -> Search:
@@ -190,7 +198,15 @@ def _without_project(words: str, projects: Collection[tuple[str, str]]) -> tuple
     for name, path in named:
         if match := _in_project(name).search(words):
             return _cut(words, match.start(), match.end()), path
+        belonging = _belonging_to(name).search(words)
+        if belonging and not parse_query(rest := _cut(words, *belonging.span())).words:
+            return rest, path
     return words, None
+
+
+def _belonging_to(name: str) -> re.Pattern[str]:
+    """ "the acid for the bees" may speak of bees, whatever project is called so; "what did we do for the bees" not."""
+    return re.compile(rf"(?<![\w./@-])(?:for|of|from) the {_spaced(name)}(?![\w/-]|\.\w)", re.IGNORECASE)
 
 
 def _alone(words: str, projects: Collection[tuple[str, str]]) -> str | None:
@@ -254,11 +270,12 @@ def _spaced(name: str) -> str:
 def _in_project(name: str) -> re.Pattern[str]:
     one = _spaced(name)
     return re.compile(
-        rf"(?<![\w./@-])(?:(?:in|on|for|of|from) (?:the |my |our )?{one}(?: (?:project|repo|repository|workspace))?"
-        rf"(?![\w/-])"
+        rf"(?<![\w./@-])(?:(?:(?:in|on)(?: the)?|for|of|from) (?:my |our )?{one}"
+        rf"(?: (?:project|repo|repository|workspace))?(?![\w/-])"
+        rf"|(?:for|of|from) the {one} (?:project|repo|repository|workspace)(?![\w/-])"
         rf"|(?:the )?{one} (?:project|repo|repository|workspace)(?![\w/-])"
         rf"|{one} ?(?:프로젝트|레포|저장소)(?:에서|의|에|는|은)?(?![\w/])|{one} ?プロジェクト(?:では?|の)?"
-        rf"|{one} ?(?:에서|쪽에서)(?![\w/]))",
+        rf"|{one} ?(?:에서|쪽에서|(?:으로|로)(?= (?:한|했|하던|하는|뭐|작업)))(?![\w/]))",
         re.IGNORECASE,
     )
 

@@ -35,10 +35,31 @@ def only(text: str) -> QueryWord:
         ("결제 모듈 하다 말았지", ["결제", "모듈"]),
         ("커넥션풀 알려준 거 뭐였어", ["커넥션풀"]),
         ("환불 어떻게 하랬더라", ["환불"]),
+        ("창고 재고 얼마까지였지", ["창고", "재고"]),
+        ("전시 조명 뭘로 했더라", ["전시", "조명"]),
+        ("도서관 좌석 몇개 나왔어 ㅋㅋ", ["도서관", "좌석"]),
+        ("발표 순서 언제야", ["발표", "순서"]),
+        ("그 세탁기 말야, 뭐하기로 했지", ["세탁기"]),
+        ("머지 충돌", ["머지", "충돌"]),
+        ("because of which boiler, and not the pump", ["boiler", "pump"]),
+        ("whats the rota now btw", ["rota"]),
     ],
 )
 def test_request_words_and_particles_are_dropped(text: str, expected: list[str]) -> None:
     assert subject(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("난로 어떻게 청소했더라", {"난로": 1.0, "청소": 1.0}),
+        ("난로 겉면 닦았더라", {"난로": 1.0, "겉면": 1.0, "닦았더라": 0.5}),
+        ("who went to the bakery", {"went": 0.5, "bakery": 1.0}),
+        ("where does it matter", {"matter": 0.5}),
+    ],
+)
+def test_the_verb_of_a_question_counts_less_than_its_subject(text: str, expected: dict[str, float]) -> None:
+    assert {word.text: word.share for word in parse_query(text).words} == expected
 
 
 @pytest.mark.parametrize(

@@ -371,6 +371,9 @@ def test_what_only_looks_like_a_client_or_is_not_here_is_left_alone(text: str) -
         ("for the shop api project", "/home/me/shop api", ""),
         ("redis in the shop-api repo", "/home/me/shop api", "redis"),
         ("shopプロジェクトの決済", "/home/me/shop", "決済"),
+        ("shop으로 한 거", "/home/me/shop", "한 거"),
+        ("what did we say for the shop", "/home/me/shop", "what did we say"),
+        ("the paint for the shop", None, "the paint for the shop"),
         ("a shop that sells shoes", None, "a shop that sells shoes"),
         ("in the barber project", None, "in the barber project"),
         ("in shop/cart.py", None, "in shop/cart.py"),
@@ -379,6 +382,34 @@ def test_what_only_looks_like_a_client_or_is_not_here_is_left_alone(text: str) -
 def test_a_project_that_is_here_narrows(text: str, project: str | None, words: str) -> None:
     found = read(text)
     assert (found.search.project, found.search.words) == (project, words)
+
+
+def test_a_project_whose_name_is_a_thing_may_be_meant_where_something_is_said_to_be_for_it() -> None:
+    passing = read("the paint for the shop").in_passing
+    assert passing
+    assert (passing.project, passing.words) == ("/home/me/shop", "the paint for the")
+
+
+def test_a_korean_verb_beside_a_client_and_a_date_asks_for_all_that_was_done_then() -> None:
+    found = read("3월 5일 커서에서 뭐 바꿨어")
+    assert (found.search.when_words, found.sources, found.search.words) == ("3월 5일", ("cursor",), "")
+
+
+@pytest.mark.parametrize(
+    ("text", "subject"),
+    [
+        ("Write a test for the parser based on the chat about grammars", ["grammars"]),
+        ("make a list from the spreadsheet", ["make", "spreadsheet"]),
+        ("Why did we build it like that? Check the session about glazes", ["glazes"]),
+        ("Why does the kiln crack? Check the session about glazes", ["kiln", "crack", "glazes"]),
+        ("did I ever finish the quilt", ["quilt"]),
+        ("why was the bread flat, short version", ["bread", "flat"]),
+        ("두 가지만 알려줘 텃밭 울타리", ["텃밭", "울타리"]),
+        ("I need to look up the tax form", ["tax", "form"]),
+    ],
+)
+def test_what_to_do_with_a_conversation_is_nothing_of_what_it_is_about(text: str, subject: list[str]) -> None:
+    assert [word.text for word in parse_query(read(text).search.words).words] == subject
 
 
 def test_time_client_and_project_narrow_together() -> None:

@@ -1,0 +1,320 @@
+"""Search: sessions by what was said in them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from orchestrator.answer.delivery import fits, tokens_of
+from orchestrator.answer.digests.summaries import FOUND, add_summaries
+from orchestrator.answer.finding.choosing import there_or_anywhere
+from orchestrator.answer.finding.hits import SPOKEN, Found, is_about_something, least_of
+from orchestrator.answer.finding.looking_up import (
+    Lookup,
+    ask,
+    subject_of,
+    understood,
+    without_the_asking_chat,
+)
+from orchestrator.answer.finding.other_channels import most_likely_first
+from orchestrator.answer.finding.other_times import About, nearest_about
+from orchestrator.answer.finding.relevance import (
+    Judged,
+    best_channels,
+    confidence_in,
+    explanation,
+    guess,
+    holds_some,
+    judge,
+    outcome,
+)
+from orchestrator.answer.fitting import as_many_as_fit, fitted, tokens_for
+from orchestrator.queries import SessionsQuery
+from orchestrator.requests import SessionsRequest
+from orchestrator.state import Run, Steps
+from registry.domain import format_time
+from registry.errors import NotFound
+from registry.search.retrieval import SearchResult, Wording
+from registry.search.scope import Scope
+from registry.search.sessions import latest_sessions, surroundings
+from registry.storage.conversations.channels import channel_item, channels_by_number, tags_of
+from registry.storage.conversations.references import resolve_session
+from registry.storage.database import ReadTransaction
+from registry.text.ranking.confidence import Confidence
+from registry.text.ranking.snippets import MARK, snippet
+from registry.text.ranking.term_weights import coverage
+from registry.text.request.query import ParsedQuery
+from registry.text.request.syntax import Search
+
+MATCHES = 3
+"""How many matches of a session are shown."""
+AROUND = 160
+"""Characters of a message beside a match."""
+HEAD = 6
+"""So many of the best sessions are looked at for what else speaks for them than their scores."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionsFound:
+    """A search for sessions; without words, the latest ones in scope (number, messages) and how many there are."""
+
+    found: Found
+    best: Sequence[tuple[int, float]] = ()
+    """The channels with their scores, best first, the first of them in the order of `extract`."""
+    relaxed: str = ""
+    """`words` where these were given up, because nothing in the time or place that was named has to do with them;
+    `time` where that was, because somebody wants to go on with what was said at another."""
+    about: About | None = None
+    """The session of another time that has to do with them, where a time was named."""
+    latest: Mapping[int, int] = field(default_factory=dict)
+    latest_total: int = 0
+
+    @property
+    def holds_any(self) -> bool:
+        """Whether there is a session to show."""
+        return bool(self.found.kept or self.latest_total)
+
+
+def find_sessions(tx: ReadTransaction, run: Run, request: SessionsRequest) -> SessionsFound:
+    """Read the search, look it up. A time that was named holds: words are given up before it is."""
+    query = request.query
+    inside = resolve_session(tx, request.channel) if request.channel else None
+    run.recorder.channel = inside.name if inside else None
+    given = Scope(
+        channel_number=inside.number if inside else None,
+        sources=[query.source] if query.source else [],
+        project=query.project,
+        tags=[query.tag] if query.tag else [],
+        roles=query.roles or SPOKEN,
+        from_=query.from_,
+        to=query.to,
+        exclude_channel=_name_of(tx, query.exclude_session),
+    )
+    read, scope = ask(tx, query.text, query.utc_offset_minutes, given)
+    scope = without_the_asking_chat(tx, run, request.source, query.text, scope)
+    asked = Lookup(tx, run, query, read, scope)
+    if read.in_passing and inside is None:
+        data = _there_or_anywhere(asked, read.in_passing)
+    else:
+        data = _look(asked)
+        if read.week_before and not data.holds_any:
+            before = _look(asked.a_week_before(read.week_before))
+            data = before if before.holds_any else data
+    run.recorder.explain(**explanation(data.found.result), understood=_understood(data))
+    return data
+
+
+def _there_or_anywhere(asked: Lookup[SessionsQuery], passing: Search) -> SessionsFound:
+    """A project's or a client's name among the words may say where, or be a word like others."""
+    inside = _look(asked.there(passing))
+    inside = replace(inside, found=replace(inside.found, read=asked.said))
+    anywhere = partial(_look, asked)
+    return there_or_anywhere(inside if inside.found.kept else None, _is_sure, anywhere) or inside
+
+
+def _look(asked: Lookup[SessionsQuery]) -> SessionsFound:
+    """What is asked, looked up; what of it was given up, where that had to be."""
+    tx, read, scope, query = asked.tx, asked.said, asked.scope, asked.query
+    data = _found(asked)
+    if read.goes_on and read.search.when_words and read.has_words and not _is_sure(data):
+        anywhen = _found(asked.at_any_time(), relaxed="time")
+        if _is_sure(anywhen) or (anywhen.found.kept and not data.found.kept):
+            return anywhen
+    has_named = bool(read.search.when_words or read.sources)
+    names_words = is_about_something(read, data.found.result)
+    if not names_words or (has_named and not data.found.kept):
+        latest, total = latest_sessions(tx, scope, query.limit, query.offset)
+        relaxed = "words" if names_words else ""
+        data = replace(data, relaxed=relaxed, latest=dict(latest), latest_total=total)
+        if relaxed and read.search.when_words:
+            data = replace(data, about=nearest_about(asked))
+    return data
+
+
+def _found(asked: Lookup[SessionsQuery], relaxed: str = "") -> SessionsFound:
+    """What is asked for, looked up; `relaxed`: what of it was given up before."""
+    result = asked.find()
+    found = Found(asked.said, result, judge(result), least_of(asked.run, asked.query))
+    scores = best_channels(result, found.verdicts)
+    best = [*most_likely_first(asked.tx, scores[:HEAD], result, asked.said), *scores[HEAD:]]
+    return SessionsFound(found, best, relaxed)
+
+
+def _is_sure(data: SessionsFound) -> bool:
+    """Whether its first session is no guess, also without what narrows it."""
+    return bool(data.found.kept) and _confidence(data) is not Confidence.LOW
+
+
+def _name_of(tx: ReadTransaction, session_id: str | None) -> str | None:
+    """The channel of a session to leave out; one that was never stored leaves nothing out."""
+    try:
+        return resolve_session(tx, session_id).name if session_id else None
+    except NotFound:
+        return None
+
+
+async def keep_sessions(run: Run, request: SessionsRequest, data: SessionsFound) -> dict[str, Any]:
+    """A page of sessions, best first, each with its best matches."""
+    shown, total = await run.registry.read(
+        lambda tx: _latest(tx, run, data) if data.latest else _best_sessions(tx, run, request.query, data)
+    )
+    told: dict[str, Any] = {"understood": _understood(data), **_trust(run, data)}
+    if data.about:
+        told["elsewhere"] = {"about_it": _told(data.about)}
+    tokens = tokens_for(run.recorder.client, request.query.max_tokens, run.answer_characters)
+    shown = within_client(run, fitted(shown, tokens - tokens_of(told)))
+    place = pagination(total, request.query.limit, request.query.offset, len(shown))
+    return {"sessions": shown, "pagination": place, **told}
+
+
+def _told(about: About) -> dict[str, Any]:
+    """When it was spoken of instead, and where."""
+    row = about.channel
+    named = {"session_id": row.session_id or row.name, "title": row.title or row.first_message_preview}
+    return {**named, "timestamp": format_time(about.at), "snippet": about.evidence}
+
+
+def _trust(run: Run, data: SessionsFound) -> dict[str, Any]:
+    """How sure it is that the first session answers; nothing where no words were looked for."""
+    if data.latest or not data.best:
+        return {}
+    read = data.found.read
+    is_narrowed = read.is_narrowed and holds_some(data.found.result, data.best[0][0])
+    sure = _confidence(data, is_narrowed=is_narrowed, goes_on=read.goes_on)
+    run.recorder.explain(confidence=sure.value)
+    return {"confidence": sure.value} | ({"guess": guess(GUESS, data.found.result)} if sure is Confidence.LOW else {})
+
+
+def _confidence(data: SessionsFound, *, is_narrowed: bool = False, goes_on: bool = False) -> Confidence:
+    scores = [score for _, score in data.best]
+    return confidence_in(data.found.result, data.best[0][0], scores, is_narrowed=is_narrowed, goes_on=goes_on)
+
+
+GUESS = "These are guesses: little of what was asked stands in any session. Say so, or ask with other wordings (also)."
+
+
+def _latest(tx: ReadTransaction, run: Run, data: SessionsFound) -> tuple[list[dict[str, Any]], int]:
+    run.recorder.explain(by="the latest activity in scope", sessions=data.latest_total, **outcome(data.found.verdicts))
+    items = _session_items(tx, run, list(data.latest))
+    return [
+        {**items[number], "score": None, "match_count": count, "matches": []}
+        for number, count in data.latest.items()
+        if number in items
+    ], data.latest_total
+
+
+def _best_sessions(
+    tx: ReadTransaction, run: Run, query: SessionsQuery, data: SessionsFound
+) -> tuple[list[dict[str, Any]], int]:
+    found, scores = data.found, data.best
+    page = scores[query.offset : query.offset + query.limit]
+    items = _session_items(tx, run, [number for number, _ in page])
+    run.recorder.explain(
+        sessions=len(scores),
+        channels=[{"channel": items[n]["channel"], "score": round(score, 3)} for n, score in page if n in items],
+        **outcome(found.verdicts),
+    )
+    # One of the first that is named for what it is near to shows its best passage, too; of all there is no room.
+    first = [number for number, _ in page[:MATCHES]]
+    near = (one for one in found.verdicts if one.ranked.candidate.channel_id in first)
+    by_channel = _by_channel(near, 1) | _by_channel(found.kept)
+    matches = _matches(tx, {number: by_channel.get(number, [])[:MATCHES] for number, _ in page}, query, found)
+    return [
+        {
+            **items[number],
+            "score": round(score, 3),
+            "match_count": len(by_channel.get(number, ())),
+            "matches": matches.get(number, []),
+        }
+        for number, score in page
+        if number in items
+    ], len(scores)
+
+
+def _by_channel(verdicts: Iterable[Judged], most: int | None = None) -> dict[int, list[Judged]]:
+    """The messages of each channel, best first; `most`: of each no more."""
+    groups: dict[int, list[Judged]] = defaultdict(list)
+    for judged in verdicts:
+        groups[judged.ranked.candidate.channel_id].append(judged)
+    return {number: some[:most] for number, some in groups.items()}
+
+
+def _session_items(tx: ReadTransaction, run: Run, numbers: Sequence[int]) -> dict[int, dict[str, Any]]:
+    rows, tags = channels_by_number(tx, numbers), tags_of(tx, numbers)
+    items = {number: channel_item(row, tags[number]) for number, row in rows.items()}
+    add_summaries(tx, run, list(items.values()), FOUND, rows.values())
+    return items
+
+
+def _matches(
+    tx: ReadTransaction, best: Mapping[int, Sequence[Judged]], query: SessionsQuery, found: Found
+) -> dict[int, list[dict[str, Any]]]:
+    """Of each channel its best messages, each with the messages around it."""
+    places = {number: [one.ranked.candidate.seq for one in judged] for number, judged in best.items() if judged}
+    rows = surroundings(tx, places, query.context_window)
+    return {number: _matches_at(places[number], rows[number], query, found) for number in places}
+
+
+def _matches_at(places: Sequence[int], rows: Sequence[Any], query: SessionsQuery, found: Found) -> list[dict[str, Any]]:
+    at = {row.seq: row for row in rows}
+    phrases = [*found.read.search.phrases, *found.read.search.prefixes]
+    return [
+        {
+            **_line(at[place]),
+            "id": at[place].id,
+            "snippet": snippet(at[place].text, _best_wording(found.result, at[place].number), phrases),
+            "context": [
+                {**_line(row), "text": _passage(row, found, phrases)}
+                for row in rows
+                if row.seq != place and abs(row.seq - place) <= query.context_window
+            ],
+        }
+        for place in places
+        if place in at
+    ]
+
+
+def _passage(row: Any, found: Found, phrases: Sequence[str]) -> str:
+    """The part of a message beside a match that has most to do with the request, unmarked."""
+    return snippet(row.text, _best_wording(found.result, row.number), phrases, AROUND).replace(MARK, "")
+
+
+def _line(row: Any) -> dict[str, Any]:
+    line = {"role": row.role, "sequence": row.seq + 1, "timestamp": format_time(row.timestamp)}
+    return line | ({"time": row.time} if row.time else {})
+
+
+def pagination(total: int, limit: int, offset: int, shown: int) -> dict[str, Any]:
+    """Where a part stands in the whole; `next_offset` where fewer were shown than there was room for."""
+    place = {"total": total, "limit": limit, "offset": offset, "has_more": offset + shown < total}
+    return place | ({"next_offset": offset + shown} if place["has_more"] and shown < limit else {})
+
+
+def within_client(run: Run, sessions: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """As many of the sessions as reach the model behind the asking client."""
+    client, setting = run.recorder.client, run.answer_characters
+    return as_many_as_fit(sessions, lambda some: fits(client, setting, {"sessions": some}))
+
+
+def _best_wording(result: SearchResult, number: int) -> ParsedQuery:
+    """The wording of which a message holds most: its passages are shown."""
+    return max(result.wordings, key=lambda wording: _share(wording, number)).query
+
+
+def _share(wording: Wording, number: int) -> float:
+    held = wording.candidates.get(number)
+    return coverage(held.weight, wording.full) if held else 0.0
+
+
+def _understood(data: SessionsFound) -> dict[str, Any]:
+    return understood(data.found.read, data.found.result, relaxed=data.relaxed)
+
+
+def _subject(request: SessionsRequest) -> str:
+    return subject_of(request.query.text)
+
+
+SESSIONS = Steps[SessionsRequest, SessionsFound](query=find_sessions, keep=keep_sessions, subject=_subject)
