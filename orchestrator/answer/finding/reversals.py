@@ -100,16 +100,17 @@ def second_thoughts(
     tx: ReadTransaction, found: SearchResult, best: Sequence[Judged], among: Collection[int]
 ) -> dict[str, MessageRow]:
     """For the ids of the best messages, later ones in these channels that take them back."""
+    if not (among and best):
+        return {}
+    alike = [_alike(wording, among) for wording in found.wordings]
+    hits = [one.ranked.candidate for one in best[:HITS]]
+    sharing = {hit.number: shared for hit in hits if (shared := _sharing_most(found, hit, alike))}
+    rows = by_numbers(tx, list({*sharing}.union(*sharing.values())))
+    known = {row.number: row for row in rows}
     taken: dict[str, MessageRow] = {}
-    alike = [_alike(wording, among) for wording in found.wordings] if among and best else []
-    for one in best[:HITS] if among else ():
-        shared = _sharing_most(found, one.ranked.candidate, alike)
-        numbers = list(shared)
-        rows = by_numbers(tx, [one.ranked.candidate.number, *numbers]) if numbers else []
-        earlier = next((row for row in rows if row.number == one.ranked.candidate.number), None)
-        later = (row for row in reversed(rows) if earlier and _is_later(row, earlier))
-        latest = next((row for row in later if _speaks_of(row, shared[row.number][1])), None)
-        if earlier and latest:
+    for earlier, shared in ((known[number], shared) for number, shared in sharing.items() if number in known):
+        later = (row for row in reversed(rows) if row.number in shared and _is_later(row, earlier))
+        if latest := next((row for row in later if _speaks_of(row, shared[row.number][1])), None):
             taken[earlier.id] = latest
     return taken
 
