@@ -162,7 +162,7 @@ def storable(value: Any) -> Any:
             return value if _is_storable(value) else _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", value)
         case None | int() | float():  # to ask whether they are mappings takes longest
             return value
-        case Mapping():
+        case dict() | Mapping():  # whether it is a dict is told at once
             return {storable(str(key)): storable(item) for key, item in value.items()}
         case list() | tuple():
             return [storable(item) for item in value]

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
+from itertools import islice
 from typing import Any, NamedTuple
 
 from orchestrator.answer.delivery import DEFAULT_TOKENS, Turn, Weigh, delivered, fits, shortened, tokens_in, tokens_of
@@ -273,9 +274,9 @@ def _best(data: Extraction, shown: Sequence[MessageDict], weigh: Weigh) -> list[
     """
     by_id = {message["id"]: message for message in shown}
     by_number = {message["number"]: message for message in shown if message["number"] in data.hits}
-    ranked = (by_number.get(one.ranked.candidate.number) for one in data.verdicts)
-    ids = dict.fromkeys(message.get("superseded_by", message["id"]) for message in ranked if message)
-    best = [by_id[one] for one in ids if one in by_id][:PASSAGES]
+    ranked = (by_number[number] for one in data.verdicts if (number := one.ranked.candidate.number) in by_number)
+    ids = (message.get("superseded_by", message["id"]) for message in islice(ranked, len(by_number)))
+    best = [by_id[one] for one in dict.fromkeys(ids) if one in by_id][:PASSAGES]
     if not best or sum(tokens_in(one["text"]) for one in shown[: shown.index(best[0])]) < AHEAD:
         return []
     return [{"id": one["id"], "text": shortened(one["text"], PASSAGE, weigh).text} for one in best]

@@ -32,7 +32,7 @@ from registry.storage.index.message_index import COLUMNS, Groups, MessageIndex
 from registry.storage.tables import channel, conversation
 from registry.text.ranking.scores import FARTHEST, Candidate, Title
 from registry.text.ranking.term_weights import COMMON_TERMS, Term
-from registry.text.ranking.top_k import sum_weights, top_k
+from registry.text.ranking.top_k import best_first, sum_weights
 
 CANDIDATES = 1000
 CANDIDATES_IN_CHANNEL = 2000
@@ -222,14 +222,17 @@ def _best_candidates(place: Place, terms: Sequence[Term], most: int) -> list[Can
 
 def _read(place: Place, sums: dict[int, int], bits: int, most: int) -> list[Candidate]:
     """The best messages in scope, read in growing portions until there are enough."""
-    ordered = iter(top_k(sums, None if place.conditions else most, bits))
+    ordered = best_first(sums, bits)
     found: list[Candidate] = []
     told = {total: _weight_and_held(total, bits) for total in {*sums.values()}}  # few, one for each set of terms
     portion = most
     while len(found) < most and (numbers := list(islice(ordered, portion))):
         place.read(numbers)
-        rows = map(place.rows.__getitem__, numbers)
-        found += [candidate_of(row, *told[sums[row[0]]]) for row in rows if row]
+        for number, channel_number, seq, role, length, turn in filter(None, map(place.rows.__getitem__, numbers)):
+            weight, held = told[sums[number]]
+            found.append(Candidate(number, channel_number, seq, role, length, weight, turn, held))
+        if not place.conditions:  # all are in scope
+            break
         portion *= 4
     return found[:most]
 

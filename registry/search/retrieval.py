@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, reduce
+from heapq import nlargest
 from itertools import islice
 from operator import or_
 from typing import NamedTuple
@@ -278,7 +279,7 @@ def ranked_by(
         known = dated | known
     known.update((one.number, one) for one in messages_numbered(tx, [number for number in own if number not in known]))
     if not found.is_strict:
-        best = sorted(own, key=lambda number: (-own[number], -number))[:SPREADING]
+        best = [number for _, number in nlargest(SPREADING, zip(own.values(), own, strict=True))]
         read = [one.candidate for one in found.ranked]
         beside = neighbours(tx, [known[number] for number in best], known.values(), read, scope)
         known.update((one.number, one) for one in beside)

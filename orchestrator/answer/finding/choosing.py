@@ -56,7 +56,8 @@ class Choice:
     @cached_property
     def inside(self) -> list[Judged]:
         """The verdicts on the messages of this conversation."""
-        return [one for one in self.verdicts if one.ranked.candidate.channel_id == self.channel.number]
+        number = self.channel.number
+        return [one for one in self.verdicts if one.ranked.candidate.channel_id == number]
 
 
 def chosen(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from orchestrator.answer.delivery import Turn
@@ -65,13 +65,13 @@ def judge(found: SearchResult) -> list[Judged]:
     was said on a date that the request names, in a conversation that holds one."""
     similarities = found.similar.similarities if found.similar else {}
     matched = found.matched | found.by_meaning
-    holding = {(one.channel_id, one.seq) for one, *_ in found.ranked if one.number in matched}
+    some = [one.candidate for one in found.ranked]
+    holding = {(one[1], one[2]) for one in some if one[0] in matched}
     spoken_of = {channel_id for channel_id, _ in holding}
-    share = cache(coverage)  # messages are many, and few sets of terms
+    most_covered = _most_covered(found.wordings)
     verdicts = []
-    for one in found.ranked:
-        number, channel_id, seq, *_ = one.candidate
-        covered, best = _most_covered(found.wordings, number, share)
+    for one, (number, channel_id, seq, *_) in zip(found.ranked, some, strict=True):
+        covered, best = most_covered.get(number, _NOTHING)
         is_beside = (
             number in matched
             or (channel_id, seq - 1) in holding
@@ -83,17 +83,20 @@ def judge(found: SearchResult) -> list[Judged]:
     return verdicts
 
 
-def _most_covered(
-    wordings: Sequence[Wording], number: int, share: Callable[[float, float], float]
-) -> tuple[float, int]:
-    """How much a message holds of the wording that it holds most of, and the place of that one."""
-    most, best = -1.0, 0
+_NOTHING = 0.0, 0
+
+
+def _most_covered(wordings: Sequence[Wording]) -> dict[int, tuple[float, int]]:
+    """How much messages hold of the wording that they hold most of, and the place of that one."""
+    most: dict[int, tuple[float, int]] = {}
     for place, wording in enumerate(wordings):
-        held = wording.candidates.get(number)
-        covered = share(held.weight, wording.full) if held else 0.0
-        if covered > most:
-            most, best = covered, place
-    return most, best
+        some = wording.candidates.values()
+        shares = {weight: (coverage(weight, wording.full), place) for weight in {one.weight for one in some}}  # few
+        for one in some:
+            share = shares[one.weight]
+            if share[0] > most.get(one.number, _NOTHING)[0]:
+                most[one.number] = share
+    return most
 
 
 def held_to(found: SearchResult, verdicts: Sequence[Judged], least: float | None) -> Sequence[Judged]:
@@ -157,7 +160,7 @@ def outcome(verdicts: Sequence[Judged]) -> dict[str, Any]:
 
 def turns_in(kept: Iterable[Judged]) -> list[Turn]:
     """The turns of some messages, each once, in that order."""
-    return list(dict.fromkeys((one.ranked.candidate.channel_id, one.ranked.candidate.turn) for one in kept))
+    return list(dict.fromkeys(map(attrgetter("channel_id", "turn"), map(attrgetter("ranked.candidate"), kept))))
 
 
 def best_channels(found: SearchResult, verdicts: Iterable[Judged]) -> list[tuple[int, float]]:

@@ -17,7 +17,7 @@ from registry.text.ranking.scores import Candidate, weight_of
 
 SHARED = 2
 """So many significant tokens of the earlier message stand in the one that takes it back."""
-_TAKES_BACK = re.compile(
+_IN_ENGLISH = re.compile(
     r"""\b(?:instead(?:\ of)?|actually|after\ all|no\ longer|not\ anymore|any\ ?more|changed?\ (?:my|our)\ minds?
         |scrap(?:ped)?(?:\ that)?|ditch(?:ed|ing)?|abandon(?:ed|ing)?
         |(?:kick|rip|throw|thrown|threw|take|took|pull)(?:ed|ped|ing)?\ (?:\w+\ )?out|g[eo]t(?:ting)?\ rid\ of
@@ -26,13 +26,17 @@ _TAKES_BACK = re.compile(
         |swap(?:ped)?\ (?:\w+\ )?(?:for|out)|migrat(?:e|ed|ing)\ (?:\w+\ )?(?:from|to|off)
         |revert(?:ed|ing)?|roll(?:ed)?\ back|postpone[sd]?|push(?:ed)?\ back
         |drop(?:ped|ping)?\ (?:the|that)|forget\ (?:the|that|about)|rather\ than|reconsider(?:ed)?|replac(?:e|ed|ing)
-        |called?\ (?:it\ )?off|cancel(?:led|ed|ling)?|undo|turn(?:s|ed)\ out|wrong\ about|you\ were\ right|correction)\b
-      | 대신|말고|바꾸|바꿨|바꿔|바꿀|변경하|취소|철회|되돌|번복|안\ ?하기로|않기로|없던
+        |called?\ (?:it\ )?off|cancel(?:led|ed|ling)?|undo|turn(?:s|ed)\ out|wrong\ about|you\ were\ right|correction
+        )\b""",
+    re.VERBOSE,
+)
+_IN_KOREAN = re.compile(
+    r"""대신|말고|바꾸|바꿨|바꿔|바꿀|변경하|취소|철회|되돌|번복|안\ ?하기로|않기로|없던
       | 돌아가자|돌아가기로|돌아갔|다시\ .{0,20}?(?:로|으로)\ ?돌[아려렸]
       | 결국|접고|접었|버리고|버렸|걷어내
       | 옮기|옮겼|옮긴|미루|미뤘|미룬|전환하|전환했|갈아타|갈아탔
       | 다시\ 생각|생각해\ ?보니|사실은|알고\ ?보니|그만두|포기|접기로|물렀""",
-    re.VERBOSE | re.IGNORECASE,
+    re.VERBOSE,
 )
 
 
@@ -52,7 +56,17 @@ class Said(NamedTuple):
 
 def sentences_that_take_back(text: str) -> list[str]:
     """The sentences of a text that speak of something else than before."""
-    return [sentence for sentence in _SENTENCES.split(text) if _TAKES_BACK.search(sentence)]
+    if not takes_back(text):
+        return []
+    return [sentence for sentence in _SENTENCES.split(text) if takes_back(sentence)]
+
+
+def takes_back(text: str) -> bool:
+    """Whether a text speaks of something else than before.
+
+    One pattern for both languages that ignores case would try all that it knows at every letter.
+    """
+    return bool(_IN_ENGLISH.search(text.lower()) or _IN_KOREAN.search(text))
 
 
 def taken_back(messages: Sequence[Said]) -> dict[str, str]:
@@ -66,7 +80,7 @@ def taken_back(messages: Sequence[Said]) -> dict[str, str]:
             for earlier, tokens in zip(ordered[:at], held, strict=False)
             if len(tokens & held[at]) >= SHARED and (earlier.turn is None or earlier.turn != later.turn)
         ]
-        if about and _TAKES_BACK.search(later.text):
+        if about and takes_back(later.text):
             found.update((earlier.id, later.id) for earlier in about)
     return found
 
@@ -86,16 +100,17 @@ def second_thoughts(
     tx: ReadTransaction, found: SearchResult, best: Sequence[Judged], among: Collection[int]
 ) -> dict[str, MessageRow]:
     """For the ids of the best messages, later ones in these channels that take them back."""
+    if not (among and best):
+        return {}
+    alike = [_alike(wording, among) for wording in found.wordings]
+    hits = [one.ranked.candidate for one in best[:HITS]]
+    sharing = {hit.number: shared for hit in hits if (shared := _sharing_most(found, hit, alike))}
+    rows = by_numbers(tx, list({*sharing}.union(*sharing.values())))
+    known = {row.number: row for row in rows}
     taken: dict[str, MessageRow] = {}
-    alike = [_alike(wording, among) for wording in found.wordings] if among and best else []
-    for one in best[:HITS] if among else ():
-        shared = _sharing(found, one.ranked.candidate, alike)
-        numbers = nlargest(LATER, shared, key=lambda number: (shared[number][0], number))
-        rows = by_numbers(tx, [one.ranked.candidate.number, *numbers]) if numbers else []
-        earlier = next((row for row in rows if row.number == one.ranked.candidate.number), None)
-        later = (row for row in reversed(rows) if earlier and _is_later(row, earlier))
-        latest = next((row for row in later if _speaks_of(row, shared[row.number][1])), None)
-        if earlier and latest:
+    for earlier, shared in ((known[number], shared) for number, shared in sharing.items() if number in known):
+        later = (row for row in reversed(rows) if row.number in shared and _is_later(row, earlier))
+        if latest := next((row for row in later if _speaks_of(row, shared[row.number][1])), None):
             taken[earlier.id] = latest
     return taken
 
@@ -104,19 +119,24 @@ Shared = tuple[float, frozenset[str]]
 """How much of a wording two messages share, and by which tokens."""
 
 
-def _sharing(found: SearchResult, hit: Candidate, alike: Sequence[Mapping[int, list[int]]]) -> dict[int, Shared]:
-    """The messages that share enough of a wording with a hit, by their numbers; `alike`: those of each wording by what
-    they hold."""
-    sharing: dict[int, Shared] = {}
+def _sharing_most(found: SearchResult, hit: Candidate, alike: Sequence[Mapping[int, list[int]]]) -> dict[int, Shared]:
+    """Of the messages that share enough of a wording with a hit those that share most, of equal ones the newest, by
+    their numbers; `alike`: those of each wording by what they hold."""
+    groups: list[tuple[Shared, list[int]]] = []
     for wording, by_held in zip(found.wordings, alike, strict=True):
         if not (own := wording.candidates.get(hit.number)):
             continue
         for held, numbers in by_held.items():
             both = _shared(wording, held & own.held)
             if both[0] >= (SHARE_OF_ALL if held & own.held == own.held else SHARE):
-                sharing.update((one, both) for one in numbers if both[0] >= sharing.get(one, both)[0])
+                groups.append((both, numbers))
+    sharing: dict[int, Shared] = {}
+    for both, numbers in groups:  # of each as many as are read, and the hit itself
+        newest = nlargest(LATER + 1, numbers)
+        sharing.update((one, both) for one in newest if both[0] >= sharing.get(one, both)[0])
     sharing.pop(hit.number, None)
-    return sharing
+    most = nlargest(LATER, sharing, key=lambda number: (sharing[number][0], number))
+    return {number: sharing[number] for number in most}
 
 
 def _alike(wording: Wording, among: Collection[int]) -> dict[int, list[int]]:

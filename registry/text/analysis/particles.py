@@ -20,7 +20,8 @@ _VERB_ENDINGS = """
 했는데 했는지 했더니 했더라 했어 했어요 했었지 했었는데 했습니다 합니다 합시다 했음 되는 되게 되던 되면 되지
 되어 된 된다 될 됨 돼 돼서 돼요 됐다 됐던 됐지 됐는데 됐어 되었다 되었던 됩니다 시키는 시킨 시켜 시키기
 """
-_ENDINGS = tuple(sorted({*_PARTICLES.split(), *_VERB_ENDINGS.split()}, key=len, reverse=True))
+_ENDINGS = frozenset((*_PARTICLES.split(), *_VERB_ENDINGS.split()))
+_LONGEST_FIRST = sorted({*map(len, _ENDINGS)}, reverse=True)
 
 
 def is_syllable(char: str) -> bool:
@@ -46,9 +47,9 @@ def with_particles(syllable: str) -> tuple[str, ...]:
 
 def _ending_of(word: str) -> str:
     room = len(word) - SHORTEST_STEM
-    for ending in _ENDINGS:
-        if len(ending) <= room and word.endswith(ending):
-            return ending
+    for length in _LONGEST_FIRST:
+        if length <= room and word[-length:] in _ENDINGS:
+            return word[-length:]
     return word[-1] if room > 0 and _is_particle(word[-1], after=word[-2]) else ""
 
 

@@ -20,7 +20,7 @@ def mask_value(value: Any, key: bytes) -> Any:
             return _mask_text(value, key)
         case None | int() | float():  # most of a record; to ask whether they are mappings takes longest
             return value
-        case Mapping():
+        case dict() | Mapping():  # whether it is a dict is told at once
             return {mask_value(name, key): _mask_item(name, held, key) for name, held in value.items()}
         case list() if {*map(type, value)} == {int}:  # of which there may be thousands
             return value

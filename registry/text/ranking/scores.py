@@ -6,7 +6,7 @@ each other wording half (`docs/decisions/0010-what-answers.md` has the measureme
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
@@ -17,10 +17,8 @@ _SATURATION = 1.2
 _LENGTH_SHARE = 0.4
 _ROLE_WEIGHTS = {"assistant": 0.65}
 _FROM_PREVIOUS, _FROM_NEXT, _FROM_SECOND = 0.3, 0.4, 0.15
-_STEPS = {1: _FROM_PREVIOUS, -1: _FROM_NEXT, 2: _FROM_SECOND, -2: _FROM_SECOND}
-"""What a message gives to the one so many places behind it, as a share of its own score."""
-_GIVEN = tuple(_STEPS.items())
-FARTHEST = max(_STEPS)
+"""What a message gains from the one before it, behind it and two places away, as a share of their own scores."""
+FARTHEST = 2
 _FROM_SITTING = 0.6
 """What the messages of a sitting gain that holds most of the request."""
 _RARE_HERE = 0.6
@@ -106,7 +104,7 @@ def weighed_inside(candidates: Iterable[Candidate], terms: Sequence[Term], total
 
     Who talks about one person all the time is not found by the name. `terms` are weighed for `total` messages.
     """
-    alike = Counter(one.held for one in candidates)
+    alike = Counter(map(attrgetter("held"), candidates))
     weights = []
     for place, term in enumerate(terms):
         here = sum(count for held, count in alike.items() if held >> place & 1)
@@ -148,11 +146,15 @@ def rank(
     whose messages all of them are.
     """
     newest_first = sorted(messages, key=itemgetter(0), reverse=True)  # by number
-    ranked = [
-        Ranked(one, round(score + gained, _DIGITS), score, gained)
-        for one, score, gained in _scored(own, newest_first, dialogue=dialogue, sittings=sittings)
-        if score + gained > 0
-    ]
+    places = _scores_by_place(own, newest_first) if dialogue else {}
+    ranked = []
+    for one in newest_first:
+        score = own.get(one[0], 0.0)
+        gained = _gained(places, one[1] << _SEQ_BITS | one[2])
+        if sittings and score + gained > 0:  # a sitting gives only to who has something
+            gained += sittings.gain(one[2])
+        if score + gained > 0:
+            ranked.append(Ranked(one, round(score + gained, _DIGITS), score, gained))
     return sorted(ranked, key=itemgetter(1), reverse=True)  # by score; of equal ones the order stays
 
 
@@ -160,28 +162,11 @@ def best_scores(own: Mapping[int, float], messages: Iterable[Candidate]) -> dict
     """By channel, the score of the message that would be ranked first: one that has something of its own."""
     best: dict[int, float] = {}
     places = _scores_by_place(own, messages)
-    close = _close_together(places)
     for place, score in places.items():
-        told = score + _gained(places, place) if place in close else score
+        told = score + _gained(places, place)
         if told > best.get(place >> _SEQ_BITS, 0.0):
             best[place >> _SEQ_BITS] = told
     return {number: round(score, _DIGITS) for number, score in best.items()}
-
-
-def _scored(
-    own: Mapping[int, float], messages: Sequence[Candidate], *, dialogue: bool, sittings: Sittings | None = None
-) -> Iterator[tuple[Candidate, float, float]]:
-    """Each with its own score and what it gains; its sitting gives only to who has something."""
-    places = _scores_by_place(own, messages) if dialogue else {}
-    alone = places.keys() - _close_together(places)
-    for one in messages:
-        score = own.get(one[0], 0.0)
-        place = one[1] << _SEQ_BITS | one[2]
-        # In a large registry most channels hold one message with a score, which gains nothing from itself.
-        gained = 0.0 if place in alone else _gained(places, place)
-        if sittings and score + gained > 0:
-            gained += sittings.gain(one[2])
-        yield one, score, gained
 
 
 _SEQ_BITS = 40
@@ -192,17 +177,14 @@ def _scores_by_place(own: Mapping[int, float], messages: Iterable[Candidate]) ->
     return {one[1] << _SEQ_BITS | one[2]: own[one[0]] for one in messages if one[0] in own}
 
 
-def _close_together(places: Iterable[int]) -> set[int]:
-    """The places that have another one so near that a message there could give something."""
-    return {place for pair in pairwise(sorted(places)) if pair[1] - pair[0] <= FARTHEST for place in pair}
-
-
 def _gained(places: Mapping[int, float], place: int) -> float:
-    gained = 0.0
-    for step, share in _GIVEN:
-        if beside := places.get(place - step):
-            gained += share * beside
-    return gained
+    beside = places.get
+    return (
+        _FROM_PREVIOUS * beside(place - 1, 0.0)
+        + _FROM_NEXT * beside(place + 1, 0.0)
+        + _FROM_SECOND * beside(place - 2, 0.0)
+        + _FROM_SECOND * beside(place + 2, 0.0)
+    )
 
 
 def rank_channels(
@@ -241,7 +223,7 @@ def whole_scores(
     scores: dict[int, float] = defaultdict(float)
     seen: dict[int, int] = defaultdict(int)
     norms, weighed = _Norms(average_length), _Weighed(weights)
-    for one in sorted(candidates, key=attrgetter("length", "number")):
+    for one in sorted(_shortest_alike(candidates), key=attrgetter("length", "number")):
         new = one.held & ~seen[one.channel_id]
         if new:
             seen[one.channel_id] |= new
@@ -251,6 +233,17 @@ def whole_scores(
         number: score * min(1.0, _length_norm(lengths.get(number, 0), average_channel))
         for number, score in scores.items()
     }
+
+
+def _shortest_alike(candidates: Iterable[Candidate]) -> Iterable[Candidate]:
+    """Of those in a channel that hold just the same the shortest, the first of equal ones: the others add nothing."""
+    shortest: dict[tuple[int, int], Candidate] = {}
+    for one in candidates:
+        number, channel_id, _, _, length, _, _, held = one
+        other = shortest.setdefault((channel_id, held), one)
+        if length < other[4] or (length == other[4] and number < other[0]):
+            shortest[channel_id, held] = one
+    return shortest.values()
 
 
 def sittings_from(

@@ -6,9 +6,8 @@ in its lower `len(terms)` bits which of the terms they come from.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from heapq import nlargest
 from itertools import combinations
 
 LookUp = Callable[[str, Sequence[str]], Collection[int]]
@@ -83,16 +82,16 @@ def _sets(terms: Sequence[tuple[str, int]], first: int) -> Iterator[tuple[int, l
         yield gains[some], [terms[at][0] for at in some]
 
 
-def top_k(sums: Mapping[int, int], k: int | None, bits: int) -> list[int]:
-    """The numbers of the messages with the `k` largest sums, largest and newest first; None means all."""
-    if k is None:
-        return [-number for _, number in sorted((-(total >> bits), -number) for number, total in sums.items())]
-    least = _kth_largest(sums, k, bits)
-    lower, upper = least << bits, (least + 1) << bits
-    larger = [(total >> bits, number) for number, total in sums.items() if total >= upper]
-    as_large = (number for number, total in sums.items() if lower <= total < upper)
-    newest = nlargest(k - len(larger), as_large)
-    return [number for _, number in sorted(larger, reverse=True)] + newest
+def best_first(sums: Mapping[int, int], bits: int) -> Iterator[int]:
+    """The numbers of the messages, those with the largest sums first, of equal ones the newest.
+
+    Messages are many and their weights few: only those that are asked for are put in order.
+    """
+    alike: dict[int, list[int]] = defaultdict(list)
+    for number, total in sums.items():
+        alike[total >> bits].append(number)
+    for weight in sorted(alike, reverse=True):
+        yield from sorted(alike[weight], reverse=True)
 
 
 def _kth_largest(sums: Mapping[int, int], k: int, bits: int) -> int:

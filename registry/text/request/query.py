@@ -69,6 +69,7 @@ class ParsedQuery:
         return tuple(dict.fromkeys(token for word in self.words for token in word.tokens))
 
 
+@lru_cache(128)
 def parse_query(text: str) -> ParsedQuery:
     """Read a request in Korean or English: request words dropped, particles stripped, synonyms added."""
     subject = _subject(text)

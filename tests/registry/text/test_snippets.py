@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from registry.text.analysis.edit_distance import distance, nearest, neighbours
 from registry.text.ranking.snippets import MARK, one_line, snippet
-from registry.text.ranking.top_k import sum_weights, top_k
+from registry.text.ranking.top_k import best_first, sum_weights
 from registry.text.request.query import parse_query
 
 
@@ -83,6 +83,6 @@ def test_leaving_out_lists_that_cannot_matter_does_not_change_the_top_k(
 
     everything = sum_weights(terms, look_up, None)
     pruned = sum_weights(terms, look_up, most, min(common, len(terms)), newest)
-    expected = top_k(everything, None, len(terms))[:most]
-    assert top_k(pruned, most, len(terms)) == expected
+    expected = list(best_first(everything, len(terms)))[:most]
+    assert list(best_first(pruned, len(terms)))[:most] == expected
     assert [pruned[number] for number in expected] == [everything[number] for number in expected]
