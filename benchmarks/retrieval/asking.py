@@ -85,10 +85,12 @@ class Outcome:
         return is_other or (bool(self.evidence) and not self.evidence & set(self.messages))
 
 
-async def ask_all(product: Product, questions: Collection[Question]) -> AsyncIterator[Outcome]:
-    """Every question in every way that it and the tools allow."""
+async def ask_all(
+    product: Product, questions: Collection[Question], ways: Collection[Way] = WAYS
+) -> AsyncIterator[Outcome]:
+    """Every question in every one of the ways that it and the tools allow."""
     losses = await Losses.of(product)
-    for way in WAYS:
+    for way in ways:
         if way.with_also and not await product.takes_also(way.tool):
             continue
         for question in questions:

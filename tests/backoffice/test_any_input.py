@@ -20,9 +20,9 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from backoffice.app import create_app_over
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
+from tests.backoffice.application import application
 from tests.backoffice.conftest import Log, problem_of
 
 HOST = "testserver"  # schemathesis' own
@@ -34,7 +34,7 @@ CONFORM: list[CheckFunction] = [content_type_conformance, response_schema_confor
 def apps(sqlite_url: str, postgres_url: str) -> Iterator[list[FastAPI]]:
     """The application over each database. What is sent to one is sent to the other, as making it up takes longest."""
     registries = [Registry(url) for url in (sqlite_url, postgres_url)]
-    yield [create_app_over(Orchestrator(registry), host=HOST) for registry in registries]
+    yield [application(Orchestrator(registry), host=HOST) for registry in registries]
     for registry in registries:
         registry.close()
 

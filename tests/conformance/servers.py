@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 CTXR = str(Path(sys.executable).with_name("ctxr"))
 STDIO = (CTXR, "mcp")
 HTTP = (CTXR, "serve", "--port")
-START_SECONDS = 50
+START_SECONDS = 120
 LEAKING = ("CTXR_", "LANGSMITH_", "LANGCHAIN_", "CLAUDE_", "CODEX_", "CURSOR_", "GEMINI_", "COPILOT_")
 """How settings begin that would show a test the developer's own histories and accounts."""
 

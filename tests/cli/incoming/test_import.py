@@ -75,7 +75,7 @@ def test_a_bar_runs_on_a_terminal_and_ctrl_c_loses_nothing(ctxr: Ctxr, tmp_path:
         while not re.search(rb"[3-9]\d%", shown):
             shown += os.read(ours, 1000)
         running.send_signal(signal.SIGINT)
-        assert running.wait(timeout=10) == 130
+        assert running.wait(timeout=60) == 130
     os.close(ours)
     assert b"chatgpt" in shown
     stored = json.loads(ctxr("list", "--json", "--limit", "1").output)["pagination"]["total"]

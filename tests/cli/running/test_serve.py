@@ -105,7 +105,9 @@ def ctxr_processes() -> list[int]:
 
 
 @pytest.mark.anyio
-async def test_who_subscribed_over_http_is_told_what_another_process_stored(ctxr: Ctxr, port: int) -> None:
+async def test_who_listens_over_http_is_told_what_another_process_stored_and_keeps_no_server_alive(
+    ctxr: Ctxr, port: int
+) -> None:
     uri = f"registry://channels/{FIBONACCI['channel']}"
     with running("serve", port=port) as server:
         async with (
@@ -113,11 +115,14 @@ async def test_who_subscribed_over_http_is_told_what_another_process_stored(ctxr
             client.listen(resource_subscriptions=[uri]) as news,
         ):
             await anyio.to_thread.run_sync(lambda: ctxr("log", "-", given=FIBONACCI))
-            with anyio.fail_after(20):
+            with anyio.fail_after(START_SECONDS):
                 assert await anext(aiter(news)) == ResourceUpdated(uri)
-            server.terminate()
-            await anyio.to_thread.run_sync(lambda: server.communicate(timeout=START_SECONDS))
+            with httpx.stream("GET", f"http://127.0.0.1:{port}/bo/events") as stream:
+                assert stream.status_code == 200
+                server.terminate()
+                _, said = await anyio.to_thread.run_sync(lambda: server.communicate(timeout=START_SECONDS))
     assert server.returncode == 0
+    assert "Traceback" not in said
 
 
 @pytest.mark.anyio
@@ -125,25 +130,6 @@ async def test_a_message_of_many_megabytes_is_taken(served: int) -> None:
     large = {"channel": "c", "messages": [{"role": "user", "text": "x" * 5_000_000}]}
     async with Client(f"http://127.0.0.1:{served}/mcp") as client:
         assert not (await client.call_tool("conversation_log", large)).is_error
-
-
-def test_an_open_event_stream_does_not_keep_the_server_alive(ctxr: Ctxr, port: int) -> None:
-    with running("serve", port=port) as server:
-        with httpx.stream("GET", f"http://127.0.0.1:{port}/bo/events") as stream:
-            assert stream.status_code == 200
-            server.terminate()
-            _, said = server.communicate(timeout=10)
-        assert server.returncode == 0
-        assert "Traceback" not in said
-
-
-def test_ctrl_c_ends_without_a_traceback(ctxr: Ctxr, port: int) -> None:
-    with running("serve", port=port) as server:
-        assert httpx.get(f"http://127.0.0.1:{port}/health").status_code == 200
-        server.send_signal(signal.SIGINT)
-        _, said = server.communicate(timeout=START_SECONDS)
-    assert server.returncode == 130
-    assert "Traceback" not in said
 
 
 def test_the_first_start_makes_the_registry_and_shows_how_to_connect(empty_home: Path, port: int) -> None:
@@ -184,10 +170,16 @@ def channels_of(port: int, count: int) -> list[str]:
     raise AssertionError(found)
 
 
-def test_a_server_brings_in_what_a_client_writes_meanwhile(ctxr: Ctxr, empty_home: Path, port: int) -> None:
-    with running("serve", port=port):
+def test_a_server_brings_in_what_a_client_writes_and_ends_at_ctrl_c_without_a_traceback(
+    ctxr: Ctxr, empty_home: Path, port: int
+) -> None:
+    with running("serve", port=port) as server:
         write(empty_home / ".claude", question("Where is the basket?"))
         assert channels_of(port, 1) == ["claude-code"]
+        server.send_signal(signal.SIGINT)
+        _, said = server.communicate(timeout=START_SECONDS)
+    assert server.returncode == 130
+    assert "Traceback" not in said
 
 
 def test_into_a_shared_registry_comes_only_what_hooks_told(empty_home: Path, port: int, postgres_url: str) -> None:

@@ -10,7 +10,6 @@ import shutil
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from registry.settings import Settings
 from registry.storage.exchange.change_feed import Listener, Place, UpdatedChannels
 from registry.storage.paging import seal_of
 from registry.storage.safety.tokens import create_token
+from tests.backoffice.application import with_known_routes
 
 pytestmark = pytest.mark.anyio
 
@@ -123,16 +123,9 @@ class People:
             }
 
 
-@cache
-def _document() -> dict[str, Any]:
-    """The description of the API, which takes a second to make, and knows nothing of what is stored."""
-    return build_app(Settings()).openapi()
-
-
 @asynccontextmanager
 async def world(url: str, home: Path, people: People, *, with_b: bool) -> AsyncIterator[World]:
-    app = build_app(Settings(home=home, database_url=url))
-    app.openapi_schema = _document()
+    app = with_known_routes(build_app(Settings(home=home, database_url=url)))
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with (
         app.router.lifespan_context(app),
