@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, reduce
+from heapq import nlargest
 from itertools import islice
 from operator import or_
 from typing import NamedTuple
@@ -43,8 +44,8 @@ from registry.text.ranking.scores import (
     Sittings,
     best_scores,
     claim_of,
+    claimed_scores,
     combined,
-    cut_to_claim,
     own_scores,
     rank,
     rank_channels,
@@ -278,7 +279,7 @@ def ranked_by(
         known = dated | known
     known.update((one.number, one) for one in messages_numbered(tx, [number for number in own if number not in known]))
     if not found.is_strict:
-        best = sorted(own, key=lambda number: (-own[number], -number))[:SPREADING]
+        best = [number for _, number in nlargest(SPREADING, zip(own.values(), own, strict=True))]
         read = [one.candidate for one in found.ranked]
         beside = neighbours(tx, [known[number] for number in best], known.values(), read, scope)
         known.update((one.number, one) for one in beside)
@@ -315,9 +316,11 @@ def _channels(found: SearchResult) -> list[RankedChannel]:
 def _best_within_claim(found: SearchResult) -> Mapping[int, float]:
     """By channel, what its best message scores with no more for its words than one message may claim."""
     best = {one.candidate.channel_id: one.score for one in reversed(found.ranked)}
-    over = (cut_to_claim(each.candidates.values(), each.claim) for each in found.wordings if len(best) > 1)
-    cut = [own_scores(some, found.average_length) for some in over]
-    if not any(cut):  # nor is there any where one alone is the best
+    if len(best) <= 1:  # one alone is the best
+        return best
+    average = found.average_length
+    cut = [claimed_scores(each.candidates.values(), each.claim, average) for each in found.wordings]
+    if not any(cut):
         return best
     full = [each.own for each in found.wordings]
     before, after = combined(full), combined([{**whole, **less} for whole, less in zip(full, cut, strict=True)])

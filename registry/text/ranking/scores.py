@@ -6,9 +6,9 @@ each other wording half (`docs/decisions/0010-what-answers.md` has the measureme
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import NamedTuple
 
 from registry.text.ranking.term_weights import Term, idf
@@ -119,19 +119,26 @@ def claim_of(weights: Sequence[float], full: float) -> float:
     return max(CLAIM * full, *weights, 0.0)
 
 
-def cut_to_claim(candidates: Iterable[Candidate], claim: float) -> list[Candidate]:
-    """Those that have more weight than one message may claim, with just that."""
-    return [one._replace(weight=claim) for one in candidates if one.weight > claim]
+def claimed_scores(candidates: Iterable[Candidate], claim: float, average_length: float) -> dict[int, float]:
+    """By number, what messages that have more weight than one may claim score with just that."""
+    norms = _Norms(average_length)
+    return {
+        number: round(claim * norms[length] * _ROLE_WEIGHTS.get(role, 1.0), _DIGITS)
+        for number, _, _, role, length, weight, _, _ in candidates
+        if weight > claim
+    }
 
 
 def combined(scored: Sequence[Mapping[int, float]]) -> dict[int, float]:
     """The scores of all wordings together, the question's first; each is divided by its best."""
-    total: dict[int, float] = defaultdict(float)
+    total: dict[int, float] = {}
     for place, scores in enumerate(scored):
         best = max(scores.values(), default=0.0)
         share = OTHER_WORDING if place else 1.0
-        for number, score in scores.items() if best > 0 else ():
-            total[number] += share * score / best
+        told = {number: share * score / best for number, score in scores.items()} if best > 0 else {}
+        for number in total.keys() & told:
+            told[number] = total[number] + told[number]
+        total.update(told)
     return total
 
 
@@ -148,11 +155,13 @@ def rank(
     whose messages all of them are.
     """
     newest_first = sorted(messages, key=itemgetter(0), reverse=True)  # by number
-    ranked = [
-        Ranked(one, round(score + gained, _DIGITS), score, gained)
-        for one, score, gained in _scored(own, newest_first, dialogue=dialogue, sittings=sittings)
-        if score + gained > 0
-    ]
+    gains = _gains(own, newest_first) if dialogue else {}
+    ranked = []
+    for one in newest_first:
+        score, gained = own.get(one[0], 0.0), gains.get(one[0], 0.0)
+        if score + gained > 0:
+            gained += sittings.gain(one[2]) if sittings else 0.0  # gives only to who has something
+            ranked.append(Ranked(one, round(score + gained, _DIGITS), score, gained))
     return sorted(ranked, key=itemgetter(1), reverse=True)  # by score; of equal ones the order stays
 
 
@@ -168,20 +177,12 @@ def best_scores(own: Mapping[int, float], messages: Iterable[Candidate]) -> dict
     return {number: round(score, _DIGITS) for number, score in best.items()}
 
 
-def _scored(
-    own: Mapping[int, float], messages: Sequence[Candidate], *, dialogue: bool, sittings: Sittings | None = None
-) -> Iterator[tuple[Candidate, float, float]]:
-    """Each with its own score and what it gains; its sitting gives only to who has something."""
-    places = _scores_by_place(own, messages) if dialogue else {}
+def _gains(own: Mapping[int, float], messages: Iterable[Candidate]) -> dict[int, float]:
+    """By number, what messages gain from those beside them; in a large registry most stand alone in their channel."""
+    places = _scores_by_place(own, messages)
     alone = places.keys() - _close_together(places)
-    for one in messages:
-        score = own.get(one[0], 0.0)
-        place = one[1] << _SEQ_BITS | one[2]
-        # In a large registry most channels hold one message with a score, which gains nothing from itself.
-        gained = 0.0 if place in alone else _gained(places, place)
-        if sittings and score + gained > 0:
-            gained += sittings.gain(one[2])
-        yield one, score, gained
+    found = ((one[0], one[1] << _SEQ_BITS | one[2]) for one in messages)
+    return {number: _gained(places, place) for number, place in found if place not in alone}
 
 
 _SEQ_BITS = 40
@@ -241,12 +242,12 @@ def whole_scores(
     scores: dict[int, float] = defaultdict(float)
     seen: dict[int, int] = defaultdict(int)
     norms, weighed = _Norms(average_length), _Weighed(weights)
-    for one in sorted(candidates, key=attrgetter("length", "number")):
-        new = one.held & ~seen[one.channel_id]
+    for _, channel_id, _, _, length, _, _, held in sorted(candidates, key=itemgetter(4, 0)):  # by length and number
+        new = held & ~seen[channel_id]
         if new:
-            seen[one.channel_id] |= new
-            told = weighed[new] * min(1.0, norms[one.length]) ** 2
-            scores[one.channel_id] += min(told, claim)
+            seen[channel_id] |= new
+            told = weighed[new] * min(1.0, norms[length]) ** 2
+            scores[channel_id] += min(told, claim)
     return {
         number: score * min(1.0, _length_norm(lengths.get(number, 0), average_channel))
         for number, score in scores.items()
