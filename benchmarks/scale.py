@@ -1,6 +1,7 @@
 """Search at 10 000, 100 000 and 1 000 000 messages: python -m benchmarks.scale [--messages N] …
 
 Times are of `find_messages`, from words to a ranking, in milliseconds; what the graph and a client add is in `calls`.
+With --cpu they are processor time, PostgreSQL's on this machine too, of each search the best of three.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ KINDS = {"typical": (30, 20_000), "rare": (2_000, 100_000), "commonest": (0, 30)
 HEADS = ("p50 / p95 in ms", "typical", "rare", "commonest", "channel", "project", "a week", "typo")
 
 Search = Callable[[str, Scope], Any]
+Clock = Callable[[], float]
 
 
 def queries(kind: str, seed: int = 3) -> list[str]:
@@ -43,19 +45,28 @@ def queries(kind: str, seed: int = 3) -> list[str]:
     return [" ".join(dice.choices(words, weights, k=dice.choice((1, 2, 3, 3, 5)))) for _ in range(QUERIES)]
 
 
-def timed(search: Search, asked: Sequence[tuple[str, Scope]]) -> str:
-    """The spread of the searches, after a few to warm up."""
+def timed(search: Search, asked: Sequence[tuple[str, Scope]], clock: Clock = time.perf_counter, times: int = 1) -> str:
+    """The spread of the searches, of each the best of so many times, after a few to warm up."""
     for words, scope in asked[:5]:
         search(words, scope)
-    took = []
-    for words, scope in asked:
-        started = time.perf_counter()
+
+    def took(words: str, scope: Scope) -> float:
+        started = clock()
         search(words, scope)
-        took.append(time.perf_counter() - started)
-    return str(Spread.of(took))
+        return clock() - started
+
+    return str(Spread.of([min(took(*each) for _ in range(times)) for each in asked]))
 
 
-def measure(database: Database) -> list[str]:
+def processor_time(tx: ReadTransaction) -> Clock:
+    """Seconds of this process, and of the one that serves the transaction where there is one, on this machine."""
+    if tx.dialect.name == "sqlite":
+        return time.process_time
+    serving = Path(f"/proc/{tx.execute(text('SELECT pg_backend_pid()')).scalar_one()}/schedstat")
+    return lambda: time.process_time() + int(serving.read_text().split()[0]) / 1e9
+
+
+def measure(database: Database, *, is_cpu: bool = False) -> list[str]:
     """A line of the table: our own search on this database."""
     dice = random.Random(4)
     with database.engine.begin() as connection:
@@ -65,15 +76,18 @@ def measure(database: Database) -> list[str]:
         def search(words: str, scope: Scope) -> Any:
             return find_messages(tx, words, scope)
 
+        def spread(asked: Sequence[tuple[str, Scope]]) -> str:
+            return timed(search, asked, processor_time(tx), 3) if is_cpu else timed(search, asked)
+
         typical = queries("typical")
         last = tx.execute(text("SELECT max(timestamp) FROM conversation")).scalar_one()
         week = Scope(from_=_week_before(last))
         return [
-            *(timed(search, [(words, Scope()) for words in queries(kind)]) for kind in KINDS),
-            timed(search, [(words, Scope(channel_number=dice.randint(1, channels))) for words in typical]),
-            timed(search, [(words, Scope(project="project_7")) for words in typical]),
-            timed(search, [(words, week) for words in typical]),
-            timed(search, [(_mistyped(words, dice), Scope()) for words in typical]),
+            *(spread([(words, Scope()) for words in queries(kind)]) for kind in KINDS),
+            spread([(words, Scope(channel_number=dice.randint(1, channels))) for words in typical]),
+            spread([(words, Scope(project="project_7")) for words in typical]),
+            spread([(words, week) for words in typical]),
+            spread([(_mistyped(words, dice), Scope()) for words in typical]),
         ]
 
 
@@ -155,28 +169,29 @@ def main() -> None:
     parser.add_argument("--url", help="a registry filled before; nothing is stored")
     parser.add_argument("--postgresql", action="store_true", help="also on PostgreSQL, of the tests' wheel")
     parser.add_argument("--tantivy", action="store_true", help="also in tantivy, if it is installed")
+    parser.add_argument("--cpu", action="store_true", help="processor time instead of the clock's")
     options = parser.parse_args()
     rows: list[list[str]] = []
     if options.url:
         database = Database(options.url)
-        rows.append([database.dialect, *measure(database)])
+        rows.append([database.dialect, *measure(database, is_cpu=options.cpu)])
         database.close()
     for count in options.messages or ([] if options.url else [10_000, 100_000]):
-        rows += measure_size(count, options.postgresql)
+        rows += measure_size(count, options.postgresql, is_cpu=options.cpu)
         if options.tantivy:
             rows.append([f"tantivy {count}", *measure_tantivy(count), *["-"] * 4])
     print(table(HEADS, rows))
 
 
-def measure_size(count: int, also_postgresql: bool) -> Iterator[list[str]]:
+def measure_size(count: int, also_postgresql: bool, *, is_cpu: bool) -> Iterator[list[str]]:
     """The lines of the table for one number of messages."""
     with tempfile.TemporaryDirectory() as folder, filled(f"sqlite:///{Path(folder) / 'r.db'}", count) as database:
-        yield [f"sqlite {count}", *measure(database)]
+        yield [f"sqlite {count}", *measure(database, is_cpu=is_cpu)]
     if also_postgresql:
         from tests.databases import running_postgres
 
         with running_postgres(shared_buffers="1GB") as server, server.database() as url, filled(url, count) as database:
-            yield [f"postgresql {count}", *measure(database)]
+            yield [f"postgresql {count}", *measure(database, is_cpu=is_cpu)]
 
 
 if __name__ == "__main__":

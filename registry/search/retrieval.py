@@ -44,8 +44,8 @@ from registry.text.ranking.scores import (
     Sittings,
     best_scores,
     claim_of,
+    claimed_scores,
     combined,
-    cut_to_claim,
     own_scores,
     rank,
     rank_channels,
@@ -316,9 +316,11 @@ def _channels(found: SearchResult) -> list[RankedChannel]:
 def _best_within_claim(found: SearchResult) -> Mapping[int, float]:
     """By channel, what its best message scores with no more for its words than one message may claim."""
     best = {one.candidate.channel_id: one.score for one in reversed(found.ranked)}
-    over = (cut_to_claim(each.candidates.values(), each.claim) for each in found.wordings if len(best) > 1)
-    cut = [own_scores(some, found.average_length) for some in over]
-    if not any(cut):  # nor is there any where one alone is the best
+    if len(best) <= 1:  # one alone is the best
+        return best
+    average = found.average_length
+    cut = [claimed_scores(each.candidates.values(), each.claim, average) for each in found.wordings]
+    if not any(cut):
         return best
     full = [each.own for each in found.wordings]
     before, after = combined(full), combined([{**whole, **less} for whole, less in zip(full, cut, strict=True)])

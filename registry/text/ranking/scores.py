@@ -117,19 +117,26 @@ def claim_of(weights: Sequence[float], full: float) -> float:
     return max(CLAIM * full, *weights, 0.0)
 
 
-def cut_to_claim(candidates: Iterable[Candidate], claim: float) -> list[Candidate]:
-    """Those that have more weight than one message may claim, with just that."""
-    return [one._replace(weight=claim) for one in candidates if one.weight > claim]
+def claimed_scores(candidates: Iterable[Candidate], claim: float, average_length: float) -> dict[int, float]:
+    """By number, what messages that have more weight than one may claim score with just that."""
+    norms = _Norms(average_length)
+    return {
+        number: round(claim * norms[length] * _ROLE_WEIGHTS.get(role, 1.0), _DIGITS)
+        for number, _, _, role, length, weight, _, _ in candidates
+        if weight > claim
+    }
 
 
 def combined(scored: Sequence[Mapping[int, float]]) -> dict[int, float]:
     """The scores of all wordings together, the question's first; each is divided by its best."""
-    total: dict[int, float] = defaultdict(float)
+    total: dict[int, float] = {}
     for place, scores in enumerate(scored):
         best = max(scores.values(), default=0.0)
         share = OTHER_WORDING if place else 1.0
-        for number, score in scores.items() if best > 0 else ():
-            total[number] += share * score / best
+        told = {number: share * score / best for number, score in scores.items()} if best > 0 else {}
+        for number in total.keys() & told:
+            told[number] = total[number] + told[number]
+        total.update(told)
     return total
 
 
@@ -223,12 +230,13 @@ def whole_scores(
     scores: dict[int, float] = defaultdict(float)
     seen: dict[int, int] = defaultdict(int)
     norms, weighed = _Norms(average_length), _Weighed(weights)
-    for one in sorted(_shortest_alike(candidates), key=attrgetter("length", "number")):
-        new = one.held & ~seen[one.channel_id]
+    shortest = sorted(_shortest_alike(candidates), key=itemgetter(4, 0))  # by length and number
+    for _, channel_id, _, _, length, _, _, held in shortest:
+        new = held & ~seen[channel_id]
         if new:
-            seen[one.channel_id] |= new
-            told = weighed[new] * min(1.0, norms[one.length]) ** 2
-            scores[one.channel_id] += min(told, claim)
+            seen[channel_id] |= new
+            told = weighed[new] * min(1.0, norms[length]) ** 2
+            scores[channel_id] += min(told, claim)
     return {
         number: score * min(1.0, _length_norm(lengths.get(number, 0), average_channel))
         for number, score in scores.items()

@@ -34,7 +34,7 @@ def sum_weights(
     first_common = bits - common if newest and k else bits
     sums: dict[int, int] = {}
     seen: list[str] = []
-    to_come = sum(weight for _, weight in terms)
+    passed, to_come = 0, sum(weight for _, weight in terms)
     is_closed = False
     for place, (token, weight) in enumerate(terms):
         is_common = place >= first_common
@@ -42,8 +42,9 @@ def sum_weights(
             _add(sums, look_up(token, seen if is_closed or is_common else ()), weight << bits | 1 << place)
         if not is_common and not is_closed:
             seen.append(token)
-            to_come -= weight
-            is_closed = k is not None and len(sums) >= k and _kth_largest(sums, k, bits) > to_come
+            passed, to_come = passed + weight, to_come - weight
+            if k is not None and len(sums) >= k and passed > to_come:  # no sum is larger than what has passed
+                is_closed = _kth_largest(sums, k, bits) > to_come
     if newest and k and not is_closed:
         _add_common(sums, terms, first_common, k, newest)
     return sums

@@ -15,8 +15,8 @@ from registry.text.ranking.scores import (
     RankedChannel,
     best_scores,
     claim_of,
+    claimed_scores,
     combined,
-    cut_to_claim,
     own_scores,
     rank,
     rank_channels,
@@ -243,7 +243,7 @@ def test_no_message_claims_more_than_its_share_however_many_words_it_holds() -> 
     stuffed = Candidate(1, 1, 0, "user", 10, 4.0, 0, held=0b1111)
     talked = [Candidate(2 + n, 2, 4 * n, "user", 10, 1.0, 0, held=1 << n) for n in range(3)]
     claim = claim_of([1.0] * 4, 4.0)
-    assert [one.weight for one in cut_to_claim([stuffed, *talked], claim)] == [1.0]
+    assert claimed_scores([stuffed, *talked], claim, 10.0) == {1: pytest.approx(1.0)}
     whole = whole_scores([stuffed, *talked], [1.0] * 4, claim, 10.0, {1: 100, 2: 100}, 100.0)
     assert whole == {1: pytest.approx(4 * CLAIM), 2: pytest.approx(3.0)}
 
