@@ -60,7 +60,8 @@ class Extraction:
     read: Understood
     ranked: list[list[MessageDict]] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)
-    hits: frozenset[int] = frozenset()
+    hits: Mapping[int, int] = field(default_factory=dict)
+    """The places in the ranking of the messages found, by number."""
     end: list[list[MessageDict]] = field(default_factory=list)
     recent: list[MessageDict] = field(default_factory=list)
     seqs: Sequence[int] = ()

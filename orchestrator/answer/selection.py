@@ -88,14 +88,15 @@ class _Room:
 def select(
     ranked: Sequence[Turn],
     end: Sequence[Turn],
-    hits: frozenset[int],
+    hits: Mapping[int, int],
     budget: Budget,
     weigh: Weigh,
     *,
     goes_on: bool,
     is_first_page: bool = True,
 ) -> Selection:
-    """`ranked`: turns best first; `end`: the channel's last turns, in order; `hits`: numbers of the messages found."""
+    """`ranked`: turns best first; `end`: the channel's last turns, in order; `hits`: of the messages found their places
+    in the ranking, by number."""
     room = _Room(budget, weigh)
     first, most = int(FIRST_SHARE * budget.tokens), int(SHARE * budget.tokens)
     tail = [_essence(turn, hits) for turn in end]
@@ -117,10 +118,12 @@ def select(
     return Selection(sorted(room.chosen.values(), key=_place), max(taken, min(len(ranked), 1)))
 
 
-def _take_hits(room: _Room, turn: Turn, hits: frozenset[int], most: int) -> None:
-    """Of a turn for which there is no room, what was found in it, as far as it fits; the next page has the rest."""
-    for message in turn:
-        if message["number"] in hits and not room.take([message], most):
+def _take_hits(room: _Room, turn: Turn, hits: Mapping[int, int], most: int) -> None:
+    """Of a turn for which there is no room, what was found in it, the best first, as far as it fits; the next page has
+    the rest."""
+    found = [message for message in turn if message["number"] in hits]
+    for message in sorted(found, key=lambda one: hits[one["number"]]):
+        if not room.take([message], most):
             return
 
 
@@ -138,13 +141,13 @@ def whole(turns: Sequence[Turn], budget: Budget) -> list[MessageDict] | None:
     return sorted(messages, key=_place) if fits else None
 
 
-def _essence(turn: Turn, hits: frozenset[int]) -> list[MessageDict]:
+def _essence(turn: Turn, hits: Mapping[int, int]) -> list[MessageDict]:
     """A turn; a long one (an agent's many steps) without what is neither question, hit nor last answer."""
     if len(turn) <= LONG_TURN:
         return list(turn)
     answers = [message["number"] for message in turn if message["role"] == "assistant"]
     ends = {turn[0]["number"], *answers[-1:]}
-    return [message for message in turn if message["number"] in hits | ends]
+    return [message for message in turn if message["number"] in hits or message["number"] in ends]
 
 
 def _place(message: Mapping[str, Any]) -> tuple[str, int]:

@@ -108,7 +108,7 @@ def _continued(tx: ReadTransaction, run: Run, request: ExtractRequest, place: di
         read=said,
         ranked=_not_given(messages_in(tx, turns[: 2 * request.query.limit], request.query), kept.items),
         turns=turns,
-        hits=frozenset(kept.metadata["hits"]),
+        hits={number: place for place, number in enumerate(kept.metadata["hits"])},
         seqs=seqs_of(tx, row.number, request.query.roles),
         kept=KeptRanking(kept.id, place["o"]),
     )

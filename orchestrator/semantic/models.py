@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from orchestrator.semantic.bundled import Bundled, bundled_models, checked
+from orchestrator.semantic.bundled import Bundled, bundled_models, checked, cost_of, is_bundled, name_of
 from orchestrator.semantic.embedders import Embedder
 from orchestrator.semantic.local import Encode, Loaded, LocalModel
 from orchestrator.semantic.prefixes import Prefixes, named, prefixes_for
@@ -26,8 +26,8 @@ def embedder_for(settings: Settings) -> Embedder | None:
         return None
     if settings.embed_base_url:
         return _endpoint(settings)
-    if bundled := bundled_models(setting):
-        return next((_bundled(one) for one in bundled if one.path), None)
+    if is_bundled(setting):
+        return _bundled(models) if (models := bundled_models(setting)) else None
     folder = folder_of(settings)
     encode = partial(_onnx, folder) if (folder / ONNX_FILE).is_file() else partial(_static, folder, setting)
     prefixes = _prefixes(settings, setting)
@@ -40,7 +40,7 @@ def missing_extra(settings: Settings) -> str | None:
     if settings.embed_model in OFF:
         return None
     extra, packages = "meaning", ["numpy"]
-    if not settings.embed_base_url and not bundled_models(settings.embed_model):
+    if not settings.embed_base_url and not is_bundled(settings.embed_model):
         is_onnx = (folder_of(settings) / ONNX_FILE).is_file()
         extra, packages = "embed", ["numpy", "onnxruntime", "tokenizers"] if is_onnx else ["numpy", "model2vec"]
     is_there = all(map(find_spec, packages)) and (settings.embed_base_url or embedder_for(settings))
@@ -76,8 +76,20 @@ def _endpoint(settings: Settings) -> Embedder:
     )
 
 
-def _bundled(one: Bundled) -> Embedder:
-    return LocalModel(one.name, partial(_centred, one), one.cost)
+def _bundled(models: Sequence[Bundled]) -> Embedder:
+    return LocalModel(name_of(models), partial(_together, models), cost_of(models))
+
+
+def _together(models: Sequence[Bundled]) -> Loaded:
+    """Several as one: the vectors of each side by side, as long as its share; their product sums the similarities."""
+    import numpy as np
+
+    loaded = [(one.share**0.5, _centred(one)) for one in models]
+
+    def side_by_side(encodes: Sequence[tuple[float, Encode]], texts: Sequence[str]) -> Any:
+        return np.concatenate([length * encode(texts) for length, encode in encodes], axis=1)
+
+    return Loaded(*(partial(side_by_side, [(length, one[kind]) for length, one in loaded]) for kind in range(2)))
 
 
 def _prefixed(encode: Encode, prefixes: Prefixes) -> Loaded:

@@ -28,7 +28,7 @@ from registry.storage.index.engines import index_of
 from registry.storage.safety.sight import access_of
 from registry.storage.tables import conversation
 from registry.text.ranking.post_filter import carried, left_out, post_filter
-from registry.text.ranking.scores import Candidate
+from registry.text.ranking.scores import Candidate, gaining
 from registry.text.ranking.similar import (
     CHANNEL_WEIGHT,
     LEAST_INSIDE,
@@ -37,6 +37,7 @@ from registry.text.ranking.similar import (
     NEAR,
     SimilarMessages,
     deviations_by_chance,
+    nearness_of_channels,
     weight_of_meaning,
 )
 from registry.text.request.syntax import Search
@@ -97,7 +98,8 @@ def with_meaning(
     groups = [*scope.carrying, *carried(wanted)]
     narrowed = replace(scope, carrying=groups, without=[*scope.without, *left_out(wanted)])
     compared = _compared(tx, model, vector, narrowed)
-    candidates = post_filtered(tx, post_filter(wanted), compared.candidates)[:MOST]
+    nearest = post_filtered(tx, post_filter(wanted), compared.candidates)
+    candidates = nearest[:MOST]
     known = {one.number: round(compared.values[one.number], 4) for one in candidates}
     covered = 1.0 if dates else _covered(found)
     by_chance = deviations_by_chance(compared.count + ASSUMED)
@@ -114,12 +116,12 @@ def with_meaning(
     )
     own = {one.candidate.number: one.own for one in found.ranked}
     best = max(own.values(), default=1.0)
-    channels: dict[int, float] = {}
     for one in candidates:
-        gained = similar.share(one.number)
-        own[one.number] = own.get(one.number, 0.0) + similar.weight * best * gained
-        channels.setdefault(one.channel_id, CHANNEL_WEIGHT * (1.0 - covered) * gained)
-    return ranked_by(tx, replace(found, similar=replace(similar, channels=channels)), own, scope)
+        own[one.number] = own.get(one.number, 0.0) + similar.weight * best * similar.share(one.number)
+    near = nearness_of_channels([(one.channel_id, compared.values[one.number] - compared.mean) for one in nearest])
+    gains = {one.channel_id: CHANNEL_WEIGHT * (1.0 - covered) * near[one.channel_id] for one in candidates}
+    ranked = ranked_by(tx, replace(found, similar=replace(similar, channels=gains)), own, scope)
+    return replace(ranked, channels=gaining(found.channels, gains))
 
 
 def _covered(found: SearchResult) -> float:

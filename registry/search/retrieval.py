@@ -238,7 +238,8 @@ def find_messages(
     is_strict = bool(search.phrases or search.prefixes or search.excluded)
     found = SearchResult(wordings, (), (), index.name, idf(0, corpus.size), corpus.average_length, is_strict)
     found = replace(found, sittings=_sittings(tx, wordings, scope, corpus))
-    return ranked_by(tx, found, combined([each.own for each in wordings]), scope, dates)
+    found = ranked_by(tx, found, combined([each.own for each in wordings]), scope, dates)
+    return replace(found, channels=_channels(found))
 
 
 def _own_scores(
@@ -268,7 +269,7 @@ def _sittings(tx: ReadTransaction, wordings: Sequence[Wording], scope: Scope, co
 def ranked_by(
     tx: ReadTransaction, found: SearchResult, own: Mapping[int, float], scope: Scope, dates: Sequence[Span] = ()
 ) -> SearchResult:
-    """What was found, in the order that these own scores of messages give."""
+    """What was found, its messages in the order that these own scores give."""
     known: dict[int, Candidate] = {}
     for wording in reversed(found.wordings):
         known.update(wording.candidates)
@@ -285,8 +286,7 @@ def ranked_by(
         known.update((one.number, one) for one in beside)
     ranked = rank(own, known.values(), sittings=found.sittings)
     numbers = {one.candidate.channel_id for one in ranked}.union(*(wording.titles for wording in found.wordings))
-    found = replace(found, ranked=ranked, lengths=channel_lengths(tx, numbers))
-    return replace(found, channels=_channels(found))
+    return replace(found, ranked=ranked, lengths=channel_lengths(tx, numbers))
 
 
 def _dated(tx: ReadTransaction, own: dict[int, float], scope: Scope, dates: Sequence[Span]) -> dict[int, Candidate]:
@@ -308,8 +308,6 @@ def _channels(found: SearchResult) -> list[RankedChannel]:
         wholes.append(whole_scores(some, wording.weights, wording.claim, found.average_length, found.lengths, average))
         for number, share in wording.titles.items():
             titles[number] = max(titles.get(number, 0.0), TITLE * share)
-    for number, gained in (found.similar.channels if found.similar else {}).items():
-        titles[number] = titles.get(number, 0.0) + gained
     return rank_channels(_best_within_claim(found), wholes, titles)
 
 

@@ -77,6 +77,14 @@ async def test_a_question_comes_with_its_answer_and_the_last_turn_and_says_what_
     assert answer["metadata"]["left_out"]["messages"] == last["gap_before"]
 
 
+async def test_of_the_turn_for_which_there_is_no_room_the_best_message_is_given(orchestrator: Orchestrator) -> None:
+    best = ("redis migration timeout?", "The redis migration timeout is 30 s.")
+    next_best = ("And at night?", "The redis migration needs a timeout of an hour then.")
+    await log(orchestrator, "c", [best, next_best, *((f"small talk {i}", f"indeed {i}") for i in range(9))])
+    answer = await extract(orchestrator, "c", text="redis migration timeout", limit=5)
+    assert shown(answer) == [*best, next_best[1], "small talk 8", "indeed 8"]
+
+
 async def test_the_best_comes_first_into_the_budget(orchestrator: Orchestrator) -> None:
     turns = [("redis migration timeout", "Raise it."), ("Lunch?", "Soup."), ("a redis", "Fine."), ("Tea?", "Yes.")]
     await log(orchestrator, "c", turns)

@@ -45,7 +45,7 @@ def its_answer(asked: Lookup[ExtractQuery], choice: Choice, kept: Sequence[Judge
         read=said,
         ranked=messages_in(tx, turns[: 2 * query.limit], query),
         turns=turns,
-        hits=frozenset(one.ranked.candidate.number for one in kept),
+        hits={one.ranked.candidate.number: place for place, one in enumerate(kept)},
         **_end_of(asked, row),
         result=found,
         verdicts=choice.inside,

@@ -213,6 +213,13 @@ def rank_channels(
     return sorted(channels, key=itemgetter(1), reverse=True)  # by score; of equal ones the order stays
 
 
+def gaining(channels: Iterable[RankedChannel], gains: Mapping[int, float]) -> list[RankedChannel]:
+    """The channels of a ranking, and those that only gain, with what each gains; the best first, then the newer."""
+    known = {number: RankedChannel(number, 0.0, 0.0, 0.0) for number in gains} | {one.number: one for one in channels}
+    changed = (one._replace(score=round(one.score + gains.get(one.number, 0.0), _DIGITS)) for one in known.values())
+    return sorted(changed, key=lambda one: (-one.score, -one.number))
+
+
 def whole_scores(
     candidates: Iterable[Candidate],
     weights: Sequence[float],

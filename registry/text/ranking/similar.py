@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from operator import mul
 
 LEAST_WEIGHT, MOST_WEIGHT = 0.2, 2.0
 """What the most similar message gains, as a share of the best score by words: the first where a conversation holds
 every word of the request, the second where none holds any."""
 LEAST_INSIDE = 0.4
 """The first in one channel: a long one holds most words of anything."""
-CHANNEL_WEIGHT = 1.0
-"""What the most similar channel gains where no conversation holds a word of the request."""
+CHANNEL_WEIGHT = 3.0
+"""What the nearest channel gains where no conversation holds a word of the request; the best by words scores 1."""
+TOGETHER = (1.0, 0.5, 0.25)
+"""What the most similar messages of a channel say of it: what a conversation is about it says more than once."""
+SHARPNESS = 2.0
+"""The nearest channel gains most: what another lies behind it counts so many times."""
 MARGIN = 0.5
 """So many deviations beyond the largest that is to be expected by chance, a message is found by its meaning alone."""
 
@@ -28,6 +33,21 @@ NAMED = 10
 def weight_of_meaning(covered: float, least: float = LEAST_WEIGHT) -> float:
     """How much meaning counts where the words of a request are covered so far (0 to 1): the less, the more."""
     return least + (MOST_WEIGHT - least) * (1.0 - min(1.0, covered))
+
+
+def nearness_of_channels(similar: Sequence[tuple[int, float]]) -> dict[int, float]:
+    """How near channels are to a request in meaning, the nearest 1, by their most similar messages together.
+
+    `similar`: for messages their channel and how far above the usual they lie, the most similar first. Of a channel
+    with few of them the others lie below all these, and count as the last.
+    """
+    by_channel: dict[int, list[float]] = {}
+    for number, above in similar:
+        by_channel.setdefault(number, []).append(above)
+    rest = [similar[-1][1]] * len(TOGETHER) if similar else []
+    near = {number: sum(map(mul, TOGETHER, [*some, *rest])) for number, some in by_channel.items()}
+    nearest = max(near.values(), default=0.0)
+    return {number: (one / nearest) ** SHARPNESS for number, one in near.items()} if nearest > 0 else {}
 
 
 def deviations_by_chance(messages: int) -> float:

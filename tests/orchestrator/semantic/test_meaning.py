@@ -442,6 +442,17 @@ async def test_another_model_embeds_everything_anew_and_the_old_vectors_go(orche
     assert models == ["other toy"]
 
 
+async def test_a_running_server_embeds_everything_anew_for_another_model(
+    orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding, "EVERY_S", 0.01)
+    await embed(orchestrator)
+    assert orchestrator.meaning
+    orchestrator.meaning.embedder.name = "other toy"
+    async with orchestrator.meaning.embedding():
+        await eventually(orchestrator, "cat food", ["haustier", "pet"])
+
+
 async def test_all_is_embedded_again_on_demand(orchestrator: Orchestrator) -> None:
     assert await embed(orchestrator) == 8
     assert await embed(orchestrator) == 0

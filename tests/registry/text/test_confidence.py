@@ -20,8 +20,8 @@ def test_half_of_the_words_says_more_of_a_short_conversation_than_of_a_long_one(
 
 def test_the_best_of_many_needs_a_lead_or_more_of_the_meaning() -> None:
     assert confidence_of(HALF, size=USUAL, near=1.0, lead=0.1) is Confidence.LOW
-    assert confidence_of(HALF, size=USUAL, near=2.5, lead=0.1) is Confidence.LOW
-    assert confidence_of(HALF, size=USUAL, near=2.5, lead=1.0) is Confidence.MEDIUM
+    assert confidence_of(HALF, size=USUAL, near=3.2, lead=0.1) is Confidence.LOW
+    assert confidence_of(HALF, size=USUAL, near=3.2, lead=1.0) is Confidence.MEDIUM
 
 
 def test_a_lead_is_over_the_next_five_whether_or_not_there_are_so_many() -> None:
