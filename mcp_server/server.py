@@ -112,7 +112,6 @@ class RegistryServer(MCPServer[Any]):
         self.run_operation = run
         self._unlisted = frozenset(RESULTS).difference(*(TOOLSETS[toolset] for toolset in toolsets))
         self._kept_back: dict[str, Callable[[], None]] = {}
-        self._made: dict[str, SdkTool] = {}
         add_channel_tools(self, run, project)
         add_history_tools(self, run, project)
         add_search_tool(self, run, project)
@@ -138,12 +137,11 @@ class RegistryServer(MCPServer[Any]):
 
     def _add_slim(self, fn: Callable[..., Any], *args: Any, **about: Any) -> None:
         if made := MADE.get(fn.__code__):
-            self._made[fn.__name__] = add_made_tool(self, made, fn)
+            add_made_tool(self, made, fn)
             return
         super().add_tool(fn, *args, **about)
         tool = tool_named(self, fn.__name__)
         if tool:
-            self._made[fn.__name__] = tool
             tool.parameters = {**slim(tool.parameters), "additionalProperties": False}
             if tool.fn_metadata.output_schema:
                 tool.fn_metadata.output_schema = slim_output(tool.fn_metadata.output_schema)
@@ -158,7 +156,7 @@ class RegistryServer(MCPServer[Any]):
     ) -> CallToolResult | InputRequiredResult:
         """Call a tool, in the chosen toolsets or not; there being none of that name is an answer too."""
         self._kept_back.pop(name, _nothing)()
-        tool = self._made.get(name)
+        tool = tool_named(self, name)
         if tool is None:
             return reply(name, {"success": False, "error": no_such_tool(name).as_dict()})
         arguments = as_meant(name, arguments)

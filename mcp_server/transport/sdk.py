@@ -43,10 +43,9 @@ def tool_named(server: MCPServer[Any], name: str) -> Tool | None:
     return server._tool_manager.get_tool(name)
 
 
-def add_made_tool(server: MCPServer[Any], tool: Tool, fn: Callable[..., Any]) -> Tool:
+def add_made_tool(server: MCPServer[Any], tool: Tool, fn: Callable[..., Any]) -> None:
     """Register a tool that another server made, with this server's function behind it."""
-    own = server._tool_manager._tools[tool.name] = tool.model_copy(update={"fn": fn})
-    return own
+    server._tool_manager._tools[tool.name] = tool.model_copy(update={"fn": fn})
 
 
 def answer_method(server: MCPServer[Any], method: str, params: type[Params], handler: Handler[Params]) -> None:

@@ -344,5 +344,5 @@ def _keep_ranking(result: dict[str, Any], data: Extraction, taken: int) -> None:
         if not rest:
             return
         place = {"x": result["extract_id"], "o": 0}
-        result["ranking"] = {"turns": rest, "hits": sorted(data.hits)}
+        result["ranking"] = {"turns": rest, "hits": list(data.hits)}
     result["metadata"]["next_cursor"] = encode_cursor(place)

@@ -73,6 +73,8 @@ _AT_LAST = ("summary", "summary_by")
 _WORTH = {"match": (1.0, 0.55, 0.4), "line": (0.6, 0.45, 0.3), "about": (0.5,), "summary": (0.0,)}
 """What the best match of a session is worth, the second, the third; the nearest line around the best one; and so on.
 Of a session that scores half of the first, half of that."""
+_LEAST_SHARE = 0.05
+"""A session that is only near in meaning may score next to nothing; its first match still comes before its second."""
 
 
 def fitted(sessions: Sequence[Found], max_tokens: int) -> list[Found]:
@@ -140,7 +142,7 @@ def _pieces(sessions: Sequence[Found]) -> Iterator[_Piece]:
     """What may be added, session by session."""
     best = max((session.get("score") or 0.0 for session in sessions), default=0.0)
     for place, session in enumerate(sessions):
-        share = (session.get("score") or 0.0) / best if best else 1.0
+        share = max((session.get("score") or 0.0) / best, _LEAST_SHARE) if best else 1.0
         about = _filled(session, session.keys() - {*_ALWAYS, *_AT_LAST})
         matches = [{name: value for name, value in match.items() if name != "context"} for match in session["matches"]]
         first = session["matches"][:1]

@@ -21,7 +21,7 @@ from orchestrator.sync.reading_ahead import Chunk, End
 from registry.domain import IDENTITY, Message, texts_in
 from registry.ingest.ready import ready
 from registry.text.analysis.analyzer import ANALYZER_VERSION, tokens_of
-from registry.text.privacy.secrets import find_secrets, may_tell_of_secret, without_private
+from registry.text.privacy.secrets import find_secrets, without_private
 from sources.base import FoundSession, Skipped
 from sources.readers import READERS
 
@@ -116,7 +116,7 @@ def _known_of(found: list[FoundSession | Skipped]) -> Chunk:
     known = Chunk(found, [], {})
     for text in {**said, **carried}:
         words = dict.fromkeys(text.split())
-        if may_tell_of_secret(words) and find_secrets(text):
+        if find_secrets(text, words):
             continue
         known.clean.append(text)
         if text in said:

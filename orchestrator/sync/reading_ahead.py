@@ -28,8 +28,11 @@ _PROCESS = "from orchestrator.sync.reader_process import main; main()"
 
 
 def is_worth_it(reader: Source, store: Path) -> bool:
-    """Whether a store that was never read is so big, and another core is there."""
-    if reader not in READERS or not isinstance(reader, Counts) or (os.cpu_count() or 1) < 2:
+    """Whether a store that was never read is so big, and another core is there.
+
+    The other process works elsewhere, so that a folder named from here is another one there.
+    """
+    if reader not in READERS or not isinstance(reader, Counts) or (os.cpu_count() or 1) < 2 or not store.is_absolute():
         return False
     with suppress(RegistryError, OSError):  # the reading that follows says what is wrong
         return reader.count(store) >= WORTH_SESSIONS

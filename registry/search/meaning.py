@@ -119,7 +119,8 @@ def with_meaning(
     for one in candidates:
         own[one.number] = own.get(one.number, 0.0) + similar.weight * best * similar.share(one.number)
     near = nearness_of_channels([(one.channel_id, compared.values[one.number] - compared.mean) for one in nearest])
-    gains = {one.channel_id: CHANNEL_WEIGHT * (1.0 - covered) * near[one.channel_id] for one in candidates}
+    weight = LEAST_WEIGHT if dates else CHANNEL_WEIGHT * (1.0 - covered)
+    gains = {one.channel_id: weight * near[one.channel_id] for one in candidates}
     ranked = ranked_by(tx, replace(found, similar=replace(similar, channels=gains)), own, scope)
     return replace(ranked, channels=gaining(found.channels, gains))
 

@@ -15,13 +15,19 @@ _PATH_KEYS = ("file_path", "path", "filePath", "absolute_path", "target_file", "
 _COMMAND_KEYS = ("command", "cmd", "script")
 _ASKS = re.compile(r"[?？]\s*$|(?:까요|을까|ㄹ까|할래요?|나요|는지요)\s*[.?]?\s*$")
 
-_PARTS = re.compile(
-    r"(?:^|[.,!?\n]\s*)(?:(?:ok(?:ay)?|great|perfect|nice|cool|good)[\s,!.]+)?"
-    r"(?:many thanks|thanks?(?: you)?|thx|ty|cheers|(?:good)?bye|see (?:you|ya)|good ?night)\b[^.?\n]{0,24}[.!~ :)]*$"
-    r"|(?:고마워|고맙습니다|감사합니다|감사해|수고했어|수고하셨습니다|잘 ?자|안녕히 \S+)요?[\s.!~ㅎㅋ^]*$",
+_THANKS = re.compile(
+    r"(?:(?:ok(?:ay)?|great|perfect|nice|cool|good|awesome|yes|yep|got it|(?:that|it) works|works|done|네|넵|응|오케이"
+    r"|좋아요?|좋습니다|알겠어요?|알겠습니다|(?:그렇게|그걸로) 할게요?)[\s,.!~]*)*"
+    r"(?:(?:(?:many )?thanks?(?: you)?|thx|ty|cheers)"
+    r"(?: (?:a lot|so much|very much|again|for everything|for (?:the|your) help))?"
+    r"|고마워요?|고맙습니다|감사합니다|감사해요?|수고했어요?|수고하셨습니다)[\s.!~ㅎㅋ^:)]*",
     re.IGNORECASE,
 )
-"""How a user takes leave: nothing is asked by it, so nothing is left open."""
+"""Nothing but thanks: what comes before or behind them may still be a request."""
+_GOODBYE = re.compile(
+    r"(?:^|[.,!\n])\s*(?:(?:good)?bye|see (?:you|ya)(?: \w+)?|good ?night|잘 ?자요?|안녕히 \S+)[\s.!~ㅎㅋ^:)]*$",
+    re.IGNORECASE,
+)
 
 
 def where_it_stands(messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -84,9 +90,13 @@ def _open_question(messages: Sequence[Mapping[str, Any]]) -> str:
         return ""
     last = spoken[-1]
     if last["role"] == "user":
-        return "" if _PARTS.search(last["text"].strip()) else preview_of(last["text"], SHOWN)
+        return "" if _takes_leave(last["text"].strip()) else preview_of(last["text"], SHOWN)
     closing = last["text"].strip().splitlines()[-1].strip()
     return preview_of(closing, SHOWN) if _ASKS.search(closing) else ""
+
+
+def _takes_leave(text: str) -> bool:
+    return bool(_THANKS.fullmatch(text)) or ("?" not in text and bool(_GOODBYE.search(text)))
 
 
 def _value(params: object, keys: Iterable[str]) -> str:

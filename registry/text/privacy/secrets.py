@@ -49,11 +49,6 @@ def find_secrets(text: str, words: Iterable[str] | None = None) -> list[Secret]:
     return sorted(taken, key=lambda found: found.start)
 
 
-def may_tell_of_secret(words: Iterable[str]) -> bool:
-    """Whether a text of these words, parted by white space, is to be looked through: most are not."""
-    return bool(_telling(words))
-
-
 def is_secret_value(name: str, value: str) -> bool:
     """Whether a value is a secret by the name of its field and by how it looks."""
     return is_named_secret(name, value) and not MARK.search(value)

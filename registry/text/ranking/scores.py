@@ -67,7 +67,8 @@ class Ranked(NamedTuple):
 
 
 class RankedChannel(NamedTuple):
-    """A channel with its score, 0 to 1, and its two parts: its best message, and all it holds of the request."""
+    """A channel with its score, 0 to 1 by words and more by meaning, and what it is by words: its best message, and all
+    it holds of the request."""
 
     number: int
     score: float

@@ -33,10 +33,12 @@ OTHER_PROJECT = re.compile(
     r"|(?<![가-힣])다른 ?(?:프로젝트|레포|저장소)(?:에서는?|의)?(?![가-힣])",
     re.IGNORECASE,
 )
+_TALK = r"(?:sessions?|conversations?|chats?|discussions?)"
 BASED_ON = re.compile(
     r"^(?:please |can you |could you )?(?:generate|write|create|draft|prepare|make|produce|update) (?:[\w'’-]+ ){1,6}?"
     r"(?:based on|from|out of|using) "
-    r"(?=(?:our|the|my|that) (?:[\w'’-]+ ){0,6}(?:sessions?|conversations?|chats?|discussions?)\b)",
+    rf"(?=(?:our|my|that) (?:[\w'’-]+ ){{0,6}}{_TALK}\W*$"
+    rf"|(?:our|the|my|that) (?:[\w'’-]+ ){{0,6}}{_TALK} (?:about|on|where|when|with|from|we|i)\b)",
     re.IGNORECASE,
 )
 """Tells what to make of a conversation that is named behind it."""

@@ -17,9 +17,9 @@ resume resuming last previous previously earlier ago before recent recently yest
 find finds found finding show shows showed shown showing give gives gave given giving get gets got getting
 look looks looked looking retrieve recall remember remembered remind know knows knew known need needs needed
 want wants wanted like help continues discusses mentions says tells asks talks everything much many
-no not nor too very because while during through across now yet already such own one ones each every
-either neither once twice im ive whats hows wheres whos thats lets
-w vs etc yes yeah hmm lol haha btw pls plz thx
+no not nor too very because during through across now yet already such own one ones each every
+neither once twice ive whats hows wheres whos thats lets
+w etc yes yeah hmm lol haha btw pls plz thx
 """
 
 _KOREAN = """
@@ -99,7 +99,7 @@ _ASKED_FOR = "어디 어디서 누구 누가 언제 얼마 몇 뭐 무엇 무슨
 _SO_IT_WAS_SAID = "라고 이라고 랬지 이랬지 랬더라 이랬더라 라더라 이라더라 였지 였더라 였는지"
 
 _ASKS_FOR = re.compile(
-    r"""(?:(?:뭐|뭘|무엇|어디|언제|누구|누가|얼마|어떻게|어떡|어케|왜)(?:뭐|어디)?|머(?=[였엿라했햇로]|더라))
+    r"""(?:(?:뭐|뭘|무엇|어디|언제|누구|누가|얼마|어떻게|어떡|어케|왜(?!도|란))(?:뭐|어디)?|머(?=[였엿라했햇로]|더라))
         (?:하|해|할|한)?
         (?:부터|까지|에서|한테|에게|이랑|랑|보다|정도|쯤|씩|만|로|를|을|가|이|에|의|은|는|도|나|고|면|기로|라고|려고|다가)*
         (?:이?(?:[였엿었엇했햇됐됏랬댔]|라|란|야))*

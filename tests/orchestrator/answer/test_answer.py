@@ -153,6 +153,9 @@ def test_what_there_is_none_of_is_left_out() -> None:
     [
         ("user", "fix the tests", True),
         ("user", "Thanks. Now fix the tests", True),
+        ("user", "Please fix the login bug, thanks", True),
+        ("user", "Thanks but it still fails", True),
+        ("user", "로그인 버그 고쳐 주세요. 감사합니다", True),
         ("user", "Thank you, can you add one for zero?", True),
         ("user", "ok keeping both. bye", False),
         ("user", "perfect, thanks a lot!", False),

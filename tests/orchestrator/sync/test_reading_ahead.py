@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli.shared.command import run_shared
-from cli.shared.place import Place
+from cli.shared.place import Place, this_place
 from orchestrator.service import Orchestrator
 from orchestrator.sync import reading_ahead
 from orchestrator.sync.reading_ahead import Chunk, End, ReadingAhead, begun
@@ -157,4 +157,5 @@ def test_a_first_sync_starts_no_process_that_would_only_leave_it_to_the_command(
     monkeypatch.setenv("CTXR_HOME", str(tmp_path))
     monkeypatch.delenv("CTXR_SHARED", raising=False)
     monkeypatch.setattr(Place, "reach", lambda *_: pytest.fail("the local process is asked"))
+    assert this_place()  # a local process could be reached
     assert run_shared(["sync"]) is None
