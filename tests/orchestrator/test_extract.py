@@ -25,9 +25,11 @@ DOCKER = [
 ]
 
 
-async def log(orchestrator: Orchestrator, channel: str, turns: list[tuple[str, str]], **meta: Any) -> None:
+async def log(
+    orchestrator: Orchestrator, channel: str, turns: list[tuple[str, str]], day: str = "2026-01-05", **meta: Any
+) -> None:
     messages = [
-        {"role": role, "text": text, "timestamp": f"2026-01-05T12:{i:02}:{second:02}Z"}
+        {"role": role, "text": text, "timestamp": f"{day}T12:{i:02}:{second:02}Z"}
         for i, turn in enumerate(turns)
         for role, text, second in (("user", turn[0], 0), ("assistant", turn[1], 9))
     ]
@@ -171,6 +173,31 @@ async def test_nothing_relevant_is_said_to_be_nothing(orchestrator: Orchestrator
             "message": "No matching conversations found",
             "details": f"No conversations found for query: '{words}'",
         }
+
+
+@pytest.mark.parametrize(
+    ("asked", "first"),
+    [
+        ("which colour did we choose for the shop's door?", "spring"),
+        ("which colour did we choose for the shop's door in the end?", "autumn"),
+        ("가게 문 색 결국 뭘로 했지? shop door colour", "autumn"),
+    ],
+)
+async def test_who_asks_what_was_settled_in_the_end_gets_the_later_of_two_close_conversations(
+    orchestrator: Orchestrator, asked: str, first: str
+) -> None:
+    spring = [
+        ("Which colour for the door of the shop?", "Green: the colour of the shop's sign, and a door colour to like.")
+    ]
+    await log(orchestrator, "spring", [*spring, ("Then the shop door is green.", "The colour of the door is noted.")])
+    await log(
+        orchestrator,
+        "autumn",
+        [("The shop door again: which colour instead?", "Blue, it hides the dirt.")],
+        "2026-03-01",
+    )
+    await log(orchestrator, "fib", FIBONACCI)
+    assert (await extract(orchestrator, text=asked))["channel"] == first
 
 
 async def test_words_that_only_sound_a_little_like_what_was_said_are_no_more_than_a_guess(

@@ -44,11 +44,14 @@ def most_likely_first(
     """Channels with their scores; of close ones those that hold most words of the request come first, of a date in it,
     and of the asking folder.
 
-    For who goes on one that was found only because another was asked for in it stands behind the first that speaks of
-    it itself.
+    Who asks what holds in the end gets the latest of close ones. For who goes on one that was found only because another
+    was asked for in it stands behind the first that speaks of it itself.
     """
     best = _holding_most_first(scores, found)
-    known = channels_by_number(tx, [number for number, _ in scores]) if read.dates or folder else {}
+    needs_rows = read.dates or folder or read.in_the_end
+    known = channels_by_number(tx, [number for number, _ in scores]) if needs_rows else {}
+    if read.in_the_end:
+        best = _latest_first(best, found, known)
     if folder is not None:
         best = _preferred(best, found, {number for number, row in known.items() if _is_in(row.project_path, folder)})
     if read.dates:
@@ -94,6 +97,23 @@ def _preferred(
 
     scored = [(number, gained(number, score)) for number, score in scores]
     return sorted(scored, key=lambda one: (-one[1], one[0] not in meant))
+
+
+def _latest_first(
+    scores: Sequence[tuple[int, float]], found: SearchResult, rows: Mapping[int, ChannelRow]
+) -> list[tuple[int, float]]:
+    """The same, but of those close to the best the one comes first in which was spoken last."""
+    if not scores:
+        return []
+    first, best = scores[0]
+    held = found.words_in(first)
+    close = [
+        number
+        for number, score in scores
+        if number in rows and (score >= CLOSE * best or (score >= COMPARABLE * best and found.words_in(number) >= held))
+    ]
+    latest = max(close, key=lambda number: rows[number].updated_at, default=first)
+    return [(latest, best), *(one for one in scores if one[0] != latest)]
 
 
 def _is_in(path: str | None, folder: str) -> bool:

@@ -28,6 +28,13 @@ ASIDES = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 """Said in passing or out of politeness: neither what is asked for nor when it was said."""
+IN_THE_END = re.compile(
+    r"\b(?:in the end|finally|eventually|end(?:ed)? up|currently|at the moment|nowadays|these days|most recently"
+    r"|final(?:ly)?|the latest|last word|settled? on)\b|\bnow\W*$"
+    r"|결국|최종|현재|지금|요즘|(?:제일|가장) ?최근|마지막에|이제는",
+    re.IGNORECASE,
+)
+"""Asks for what holds now: of what was said at several times the last."""
 OTHER_PROJECT = re.compile(
     r"\b(?:in|from|for|of) (?:(?:my|the|our|an?|some) ?other|another) (?:projects?|repos?(?:itory)?|codebase)\b"
     r"|(?<![가-힣])다른 ?(?:프로젝트|레포|저장소)(?:에서는?|의)?(?![가-힣])",
