@@ -44,8 +44,8 @@ def most_likely_first(
     """Channels with their scores; of close ones those that hold most words of the request come first, of a date in it,
     and of the asking folder.
 
-    Who asks what holds in the end gets the latest of close ones. For who goes on one that was found only because another
-    was asked for in it stands behind the first that speaks of it itself.
+    Who asks what holds in the end gets the latest of close ones. For who goes on, one that was found only because
+    another was asked for in it stands behind the first that speaks of it itself.
     """
     best = _holding_most_first(scores, found)
     needs_rows = read.dates or folder or read.in_the_end
