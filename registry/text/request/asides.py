@@ -29,7 +29,7 @@ ASIDES = re.compile(
 )
 """Said in passing or out of politeness: neither what is asked for nor when it was said."""
 IN_THE_END = re.compile(
-    r"\b(?:in the end|finally|eventually|end(?:ed)? up|currently|at the moment|nowadays|these days|most recently"
+    r"\b(?:in the end|eventually|end(?:ed)? up|currently|at the moment|nowadays|these days|most recently"
     r"|final(?:ly)?|the latest|last word|settled? on)\b|\bnow\W*$"
     r"|결국|최종|현재|지금|요즘|(?:제일|가장) ?최근|마지막에|이제는",
     re.IGNORECASE,
