@@ -22,11 +22,11 @@ from mcp.types import (
 )
 
 from mcp_server.instructions import client_name
-from orchestrator.answer.digests.summary import READ_MESSAGES, READ_TOKENS, SHORT_TOKENS
+from orchestrator.answer.digests.summary import SHORT_TOKENS
 from orchestrator.lazy import RunOperation
 from orchestrator.outside.writing import SUMMARY, SYSTEM, fenced, transcript
 from orchestrator.queries import ExtractQuery, Written
-from orchestrator.requests import ExtractRequest
+from orchestrator.requests import READ_MESSAGES, READ_TOKENS, ExtractRequest
 
 logger = logging.getLogger(__name__)
 

@@ -18,8 +18,9 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Command, RetryPolicy
 
+from orchestrator.answer.finding.elsewhere import elsewhere
+from orchestrator.answer.finding.looking_up import with_known_names
 from orchestrator.calls import TOLD, Tell
-from orchestrator.elsewhere import elsewhere, with_known_names
 from orchestrator.operation_names import READING, Operation
 from orchestrator.operations import (
     backup,

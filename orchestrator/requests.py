@@ -131,6 +131,10 @@ class LogRequest(Request):
         return found if isinstance(found, LogRequest) else self
 
 
+READ_TOKENS, READ_MESSAGES = 30_000, 400
+"""So much of a conversation is read for a summary or a digest; with a limit of its own only that."""
+
+
 class ExtractRequest(Request):
     operation = Operation.EXTRACT
     query: ExtractQuery = ExtractQuery()
@@ -140,6 +144,15 @@ class ExtractRequest(Request):
     def is_shortened(self) -> bool:
         """All but the messages as they are."""
         return self.query.mode != "raw"
+
+    def as_read(self) -> ExtractRequest:
+        """As it selects messages: what is made shorter afterwards may be long; the size is that of the end."""
+        if not self.is_shortened:
+            return self
+        wanted: dict[str, Any] = {"max_tokens": READ_TOKENS}
+        if "limit" not in self.query.model_fields_set:
+            wanted["limit"] = READ_MESSAGES
+        return self.model_copy(update={"query": self.query.model_copy(update=wanted)})
 
 
 class SearchRequest(Request):

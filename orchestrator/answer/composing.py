@@ -1,31 +1,41 @@
 """An extraction's answer, of what was read for it: the messages that fit, what is told of the conversation, and what is
-left. Pure."""
+left. Pure.
+
+Messages are taken best first into the budget, and shown in the order of the talk. Two things are always there: the turn
+that answers best, and the channel's last turn. Who wants to go on gets the end first, and the relevant turns before it
+in what room is left.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
 from typing import Any, NamedTuple
 
-from orchestrator.answer.delivery import DEFAULT_TOKENS, Turn, Weigh, delivered, fits, shortened, tokens_in, tokens_of
-from orchestrator.answer.digests.where_it_stands import where_it_stands
+from orchestrator.answer.beside import Beside, beside_within, where_it_stands
+from orchestrator.answer.delivery import (
+    DEFAULT_TOKENS,
+    MessageDict,
+    Weigh,
+    delivered,
+    fits,
+    shortened,
+    tokens_in,
+    tokens_of,
+)
+from orchestrator.answer.finding.choosing import about
 from orchestrator.answer.finding.looking_up import understood
-from orchestrator.answer.finding.other_channels import about
-from orchestrator.answer.finding.relevance import Judged, guess
-from orchestrator.answer.finding.reversals import Said, taken_back
-from orchestrator.answer.selection import Budget, MessageDict, Selection, select, whole, with_gaps
+from orchestrator.answer.finding.reading import Extraction, Said, taken_back
+from orchestrator.answer.finding.relevance import guess
 from orchestrator.queries import ExtractQuery
 from orchestrator.requests import ExtractRequest
-from registry.domain import format_time, new_id, parse_time, preview_of
-from registry.search.retrieval import SearchResult
-from registry.storage.conversations.channels import ChannelRow
-from registry.storage.paging import Seal, cursor_of, encode_cursor
+from registry.domain import format_time, new_id, parse_time
+from registry.storage.paging import cursor_of, encode_cursor
 from registry.text.ranking.confidence import Confidence
 from registry.text.ranking.matching import matching_tokens
-from registry.text.request.understanding import Understood
 
 SMALL = 0.25
 """A conversation that takes no more of the tokens is given whole."""
@@ -40,56 +50,6 @@ TEXTS = 1 / 3
 """So much of it is left to the texts of messages, whatever stands around them."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeptRanking:
-    """Where an earlier extraction's ranking goes on, so that its next page is what it would have been then."""
-
-    result_id: str
-    offset: int
-
-
-@dataclass(frozen=True, slots=True)
-class Extraction:
-    """What was read of one channel: `ranked` turns best first, and its last turns in order.
-
-    `seqs` are the places of all its messages of the roles asked for. Where nothing was asked by words, `ranked` is
-    empty and `has_older` says whether there is more before `end`.
-    """
-
-    channel: ChannelRow
-    read: Understood
-    ranked: list[list[MessageDict]] = field(default_factory=list)
-    turns: list[Turn] = field(default_factory=list)
-    hits: Mapping[int, int] = field(default_factory=dict)
-    """The places in the ranking of the messages found, by number."""
-    end: list[list[MessageDict]] = field(default_factory=list)
-    recent: list[MessageDict] = field(default_factory=list)
-    seqs: Sequence[int] = ()
-    result: SearchResult | None = None
-    verdicts: list[Judged] = field(default_factory=list)
-    confidence: Confidence | None = None
-    candidates: list[dict[str, Any]] = field(default_factory=list)
-    others: list[dict[str, Any]] = field(default_factory=list)
-    taken_back: Mapping[str, str] = field(default_factory=dict)
-    """For the ids of messages those of the later ones that take them back."""
-    relaxed: str = ""
-    """What of the request was given up because nothing was found with it: its words, or its time."""
-    note: str = ""
-    has_older: bool = False
-    seal: Seal | None = None
-    """For the cursor of what is older."""
-    kept: KeptRanking | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Beside:
-    """What is told beside the messages."""
-
-    stands_at: dict[str, Any]
-    candidates: list[dict[str, Any]]
-    others: list[dict[str, Any]]
-
-
 def composed(request: ExtractRequest, data: Extraction, client: str | None, setting: int) -> tuple[dict[str, Any], int]:
     """The answer, within the tokens asked for and what the client lets through; and how many its messages were given.
 
@@ -98,7 +58,8 @@ def composed(request: ExtractRequest, data: Extraction, client: str | None, sett
     """
     query = request.query
     most = query.max_tokens or DEFAULT_TOKENS
-    beside = _beside(data, int(BESIDE * most))
+    told = Beside(where_it_stands(data.recent) if data.recent else {}, data.candidates, data.others)
+    beside = beside_within(told, int(BESIDE * most))
     tokens = min(most, GUESS_TOKENS) if data.confidence is Confidence.LOW else most
     known = _known_of(data)
     result = _answer(query, data, beside, tokens, known)
@@ -109,49 +70,6 @@ def composed(request: ExtractRequest, data: Extraction, client: str | None, sett
         tokens = tokens * 3 // 4
         result = _answer(query, data, beside, tokens, known)
     return result if request.is_shortened else _briefly(result, most), tokens
-
-
-def _beside(data: Extraction, most: int) -> Beside:
-    """What is told beside the messages; of what does not fit the least telling is left out first."""
-    told = Beside(where_it_stands(data.recent) if data.recent else {}, data.candidates, data.others)
-    for shorter in _SHORTER:
-        if tokens_of(asdict(told)) <= most:
-            break
-        told = shorter(told)
-    return told
-
-
-BRIEF = 80
-"""Characters of a text, where there is little room."""
-_NAMES = ("channel", "title", "source")
-
-
-def _one_line_each(told: Beside) -> Beside:
-    return replace(told, others=[{**one, "messages": one["messages"][:1]} for one in told.others])
-
-
-def _brief_end(told: Beside) -> Beside:
-    short = {name: preview_of(said, BRIEF) for name, said in told.stands_at.items() if isinstance(said, str)}
-    return replace(told, stands_at=short)
-
-
-def _names_alone(told: Beside) -> Beside:
-    named = [{name: preview_of(one[name], BRIEF) for name in _NAMES} for one in told.candidates]
-    return replace(told, candidates=named)
-
-
-_SHORTER: Sequence[Callable[[Beside], Beside]] = (
-    _one_line_each,
-    lambda told: replace(told, candidates=told.candidates[:3]),
-    lambda told: replace(told, others=told.others[:1]),
-    _brief_end,
-    lambda told: replace(told, others=[]),
-    _names_alone,
-    lambda told: replace(told, stands_at={}),
-    lambda told: replace(told, candidates=told.candidates[:1]),
-    lambda told: replace(told, candidates=[]),
-)
-"""What is left out beside the messages, in turn."""
 
 
 _LEAST_TELLING = ("stands_at", "first", "last", "understood", "project", "source", "title")
@@ -346,3 +264,156 @@ def _keep_ranking(result: dict[str, Any], data: Extraction, taken: int) -> None:
         place = {"x": result["extract_id"], "o": 0}
         result["ranking"] = {"turns": rest, "hits": list(data.hits)}
     result["metadata"]["next_cursor"] = encode_cursor(place)
+
+
+TurnMessages = Sequence[MessageDict]
+"""The messages of a turn, in order."""
+
+LONG_TURN = 6
+"""A longer turn is shown by its question, its hits and its last answer."""
+FIRST_SHARE, SHARE = 0.45, 0.25
+"""So much of the budget a message of the best turn may take, and one of another; of a longer one passages are shown."""
+END_SHARE = 0.6
+"""So much of the room the end of a conversation may take that somebody wants to go on with."""
+LEAST_TOKENS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How many messages, and how many tokens of text."""
+
+    messages: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The messages in the order of the talk; how many of the ranked turns were looked at."""
+
+    messages: list[MessageDict]
+    taken: int
+
+
+class _Room:
+    """What is chosen so far, and how much room is left."""
+
+    def __init__(self, budget: Budget, weigh: Weigh) -> None:
+        self._weigh = weigh
+        self._budget = budget
+        self.chosen: dict[int, MessageDict] = {}
+        self._tokens = 0
+
+    @property
+    def left(self) -> int:
+        """Tokens."""
+        return self._budget.tokens - self._tokens
+
+    def has_left(self, share: float) -> bool:
+        """Whether more than that share of the tokens and of the messages is left."""
+        messages = self._budget.messages - len(self.chosen)
+        return self.left > share * self._budget.tokens and messages > share * self._budget.messages
+
+    def take(self, turn: Iterable[MessageDict], most: int) -> bool:
+        """Put a turn in, each message within `most` tokens; False if there is no room for it, and none of it goes in.
+
+        The first turn of all goes in whatever its size, as far as it fits.
+        """
+        wanted = [message for message in turn if message["number"] not in self.chosen]
+        is_first = not self.chosen
+        taken: dict[int, MessageDict] = {}
+        left = self.left
+        for place, message in enumerate(wanted):
+            is_full = len(self.chosen) + len(taken) >= self._budget.messages
+            room = min(most, left // (len(wanted) - place) if is_first else left)
+            if is_full or (not is_first and room < min(LEAST_TOKENS, tokens_in(message["text"]))):
+                if is_first:
+                    break
+                return False
+            text, full_length = shortened(message["text"], max(room, 1), self._weigh)
+            marked = {"full_length": full_length} if full_length else {}
+            taken[message["number"]] = {**message, "text": text, **marked}
+            left -= tokens_in(text)
+        self.chosen |= taken
+        self._tokens = self._budget.tokens - left
+        return True
+
+
+def select(
+    ranked: Sequence[TurnMessages],
+    end: Sequence[TurnMessages],
+    hits: Mapping[int, int],
+    budget: Budget,
+    weigh: Weigh,
+    *,
+    goes_on: bool,
+    is_first_page: bool = True,
+) -> Selection:
+    """`ranked`: turns best first; `end`: the channel's last turns, in order; `hits`: of the messages found their places
+    in the ranking, by number."""
+    room = _Room(budget, weigh)
+    first, most = int(FIRST_SHARE * budget.tokens), int(SHARE * budget.tokens)
+    tail = [_essence(turn, hits) for turn in end]
+    if goes_on:
+        _take_end(room, tail, first, leaving=1 - END_SHARE)
+    elif ranked:
+        room.take(_essence(ranked[0], hits), first)
+    if tail and not room.take(tail[-1], most):
+        room.take(tail[-1][-1:], most)
+    taken = 0
+    for one in ranked:
+        if not room.take(_essence(one, hits), most):
+            if is_first_page:  # it is remembered what that held, and not what later ones did
+                _take_hits(room, one, hits, most)
+            break
+        taken += 1
+    if goes_on and taken == len(ranked):
+        _take_end(room, tail, most)
+    return Selection(sorted(room.chosen.values(), key=_place), max(taken, min(len(ranked), 1)))
+
+
+def _take_hits(room: _Room, turn: TurnMessages, hits: Mapping[int, int], most: int) -> None:
+    """Of a turn for which there is no room, what was found in it, the best first, as far as it fits; the next page has
+    the rest."""
+    found = [message for message in turn if message["number"] in hits]
+    for message in sorted(found, key=lambda one: hits[one["number"]]):
+        if not room.take([message], most):
+            return
+
+
+def _take_end(room: _Room, end: Sequence[TurnMessages], most: int, leaving: float = 0.0) -> None:
+    """The last turns, from the last one back, as long as more than that share of the room is left."""
+    for turn in reversed(end):
+        if not room.has_left(leaving) or not room.take(turn, most):
+            return
+
+
+def whole(turns: Sequence[TurnMessages], budget: Budget) -> list[MessageDict] | None:
+    """Everything, if it fits."""
+    messages = [message for turn in turns for message in turn]
+    fits = len(messages) <= budget.messages and sum(tokens_in(one["text"]) for one in messages) <= budget.tokens
+    return sorted(messages, key=_place) if fits else None
+
+
+def _essence(turn: TurnMessages, hits: Mapping[int, int]) -> list[MessageDict]:
+    """A turn; a long one (an agent's many steps) without what is neither question, hit nor last answer."""
+    if len(turn) <= LONG_TURN:
+        return list(turn)
+    answers = [message["number"] for message in turn if message["role"] == "assistant"]
+    ends = {turn[0]["number"], *answers[-1:]}
+    return [message for message in turn if message["number"] in hits or message["number"] in ends]
+
+
+def _place(message: Mapping[str, Any]) -> tuple[str, int]:
+    return message["timestamp"], message["number"]
+
+
+def with_gaps(messages: Sequence[MessageDict], places: Mapping[int, int]) -> list[MessageDict]:
+    """The messages, each told how many of the channel's stand unshown before it; `places`: of all those, by seq."""
+    told: list[MessageDict] = []
+    before = -1
+    for message in messages:
+        at = places.get(message["seq"], before + 1)
+        gap = at - before - 1
+        told.append({**message, "gap_before": gap} if gap > 0 else message)
+        before = max(at, before)
+    return told

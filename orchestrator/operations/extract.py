@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from orchestrator.answer.composing import Extraction, KeptRanking, composed
-from orchestrator.answer.delivery import delivered, room_for, tokens_in, within
-from orchestrator.answer.digests.summary import SHORT_TOKENS, WRITER, digest_of, read_for, summary_of
-from orchestrator.answer.finding.choosing import (
-    Choice,
-    chosen,
-    in_passing_or_not,
-    kept_of,
-    sure_of,
-    then_or_a_week_before,
-    then_or_at_any_time,
+from orchestrator.answer.composing import composed
+from orchestrator.answer.delivery import MessageDict, delivered, room_for, tokens_in, within
+from orchestrator.answer.digests.summary import SHORT_TOKENS, WRITER, digest_of, summary_of
+from orchestrator.answer.finding.choosing import Choice, chosen, kept_of, sure_of
+from orchestrator.answer.finding.elsewhere import nothing_found, nothing_then, spoken_span
+from orchestrator.answer.finding.looking_up import Lookup, ask, there_or_anywhere, understood, without_the_asking_chat
+from orchestrator.answer.finding.reading import (
+    Extraction,
+    KeptRanking,
+    its_answer,
+    its_end,
+    last_messages,
+    messages_in,
 )
-from orchestrator.answer.finding.looking_up import Lookup, ask, understood, without_the_asking_chat
-from orchestrator.answer.finding.other_times import nothing_found
-from orchestrator.answer.finding.reading import its_answer, its_end, last_messages, messages_in
-from orchestrator.answer.finding.relevance import explanation, held_to, judge, outcome
-from orchestrator.answer.selection import MessageDict
+from orchestrator.answer.finding.relevance import confidence_in, explanation, held_to, judge, outcome
 from orchestrator.outside.writing import SUMMARY, transcript
 from orchestrator.queries import ExtractQuery
 from orchestrator.requests import ExtractRequest
 from orchestrator.state import Run, State, Steps
 from registry.domain import now, storable
-from registry.errors import InvalidRequest
+from registry.errors import InvalidRequest, NotFound
 from registry.search.scope import Scope
 from registry.storage.conversations.channels import ChannelRow, get_channel
 from registry.storage.conversations.messages import seqs_of
@@ -35,6 +35,9 @@ from registry.storage.conversations.references import existing_channel
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.paging import decode_cursor
 from registry.storage.records.extract_results import get_result, save_result
+from registry.text.ranking.confidence import Confidence
+from registry.text.request.syntax import Search
+from registry.text.times.spans import Span
 
 ENVELOPE = 400
 """Characters that the envelope and the record of the answer take."""
@@ -42,7 +45,7 @@ ENVELOPE = 400
 
 def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction:
     """The channel asked for, or the one that fits best, and what may answer in it."""
-    request = read_for(request)
+    request = request.as_read()
     query = request.query
     ranking = _ranking_place(query.cursor)
     if ranking:
@@ -57,11 +60,11 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction:
         return _look(asked, row, request.folder)
 
     if said.goes_on and said.search.when_words and (row or said.has_words):
-        return then_or_at_any_time(look, asked, is_named=row is not None)
+        return _then_or_at_any_time(look, asked, is_named=row is not None)
     if said.in_passing and row is None and not query.cursor:
-        return in_passing_or_not(look, asked, said.in_passing)
+        return _in_passing_or_not(look, asked, said.in_passing)
     if said.week_before:
-        return then_or_a_week_before(look, asked, said.week_before)
+        return _then_or_a_week_before(look, asked, said.week_before)
     return look(asked)
 
 
@@ -84,6 +87,72 @@ def _look(asked: Lookup[ExtractQuery], row: ChannelRow | None, folder: str | Non
         return its_answer(asked, choice, kept, sure)
     recorder.explain(**outcome(choice.inside))
     return its_end(asked, choice, sure)
+
+
+Look = Callable[[Lookup[ExtractQuery]], Extraction]
+"""Reads one channel for what is asked; NotFound where nothing is there."""
+
+
+def _then_or_a_week_before(look: Look, asked: Lookup[ExtractQuery], before: Span) -> Extraction:
+    """Who says "last Tuesday" on a Thursday may mean the one of last week: where nothing was said on the latest."""
+    try:
+        return look(asked)
+    except NotFound:
+        found = _found(look, asked.a_week_before(before))
+        if found is None:
+            raise
+        return found
+
+
+def _in_passing_or_not(look: Look, asked: Lookup[ExtractQuery], passing: Search) -> Extraction:
+    """What answers where the request names a project or a client in passing, there or anywhere."""
+    inside = _found(look, asked.there(passing))
+    inside = replace(inside, read=asked.said) if inside else None
+    found = there_or_anywhere(inside, _is_sure, partial(_found, look, asked))
+    if found is None:
+        raise nothing_found(asked.query.text)
+    return _recorded(asked, found) if found is inside else found
+
+
+def _then_or_at_any_time(look: Look, asked: Lookup[ExtractQuery], *, is_named: bool) -> Extraction:
+    """Who wants to go on may name a time in passing: it is given up where nothing of it was said then, and it is sure
+    what is meant without it. `is_named`: the channel was."""
+    then = _found(look, asked)
+    if then and not then.relaxed and (is_named or _is_sure(then)):
+        return then
+    anywhen = _found(look, asked.at_any_time())
+    if anywhen and (is_named or not then or then.relaxed or _is_sure(anywhen)):
+        span = spoken_span(asked.scope, asked.query.utc_offset_minutes)
+        note = f"Nothing of it is from {span}, so that time was given up."
+        return replace(anywhen, relaxed=" and ".join(filter(None, ["time", anywhen.relaxed])), note=note)
+    if not then:
+        raise nothing_then(asked)
+    return _recorded(asked, then)
+
+
+def _recorded(asked: Lookup[ExtractQuery], data: Extraction) -> Extraction:
+    """The same; the record tells of it, and not of what was looked up after it."""
+    recorder = asked.run.recorder
+    recorder.channel = data.channel.name
+    recorder.explain(channel=data.channel.name, confidence=data.confidence.value if data.confidence else None)
+    if data.result:
+        recorder.explain(**explanation(data.result), understood=understood(data.read, data.result))
+    return data
+
+
+def _found(look: Look, asked: Lookup[ExtractQuery]) -> Extraction | None:
+    try:
+        return look(asked)
+    except NotFound:
+        return None
+
+
+def _is_sure(data: Extraction) -> bool:
+    """Whether it is no guess, also without what narrowed it."""
+    if data.result is None:
+        return False
+    scores = [one.score for one in data.result.channels]
+    return confidence_in(data.result, data.channel.number, scores) is not Confidence.LOW
 
 
 def _ranking_place(cursor: str | None) -> dict[str, Any] | None:
@@ -122,7 +191,7 @@ def _not_given(turns: Sequence[Sequence[MessageDict]], ids: Sequence[str]) -> li
 
 async def keep(run: Run, request: ExtractRequest, data: Extraction) -> dict[str, Any]:
     """The answer, as large as is asked for and as the asking client lets through; NotFound if nothing is left."""
-    request = read_for(request)
+    request = request.as_read()
     result, tokens = composed(request, data, run.recorder.client, run.answer_characters)
     if data.verdicts:
         run.recorder.explain(**outcome(data.verdicts))

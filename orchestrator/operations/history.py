@@ -14,6 +14,9 @@ from orchestrator.answer.delivery import (
     fits,
     length_of,
     message_dict,
+    page_within,
+    piece_of,
+    tokens_for,
     tokens_in,
 )
 from orchestrator.answer.digests.suggestions import add_suggestions
@@ -21,7 +24,6 @@ from orchestrator.answer.digests.summaries import LISTED, add_summaries
 from orchestrator.answer.finding.looking_up import ask, find, understood
 from orchestrator.answer.finding.related import related_sessions
 from orchestrator.answer.finding.relevance import best_channels, explanation, judge
-from orchestrator.answer.fitting import page_within, piece_of, tokens_for
 from orchestrator.moved_folders import moved_from
 from orchestrator.operations.search_sessions import pagination, within_client
 from orchestrator.queries import FetchQuery, ListQuery

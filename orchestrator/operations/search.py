@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from orchestrator.answer.delivery import delivered, message_dict
-from orchestrator.answer.finding.hits import SPOKEN, Found, is_about_something, least_of
 from orchestrator.answer.finding.looking_up import (
     ask,
     find,
@@ -15,8 +14,12 @@ from orchestrator.answer.finding.looking_up import (
     understood,
 )
 from orchestrator.answer.finding.relevance import (
+    SPOKEN,
+    Found,
     explanation,
+    is_about_something,
     judge,
+    least_of,
     outcome,
 )
 from orchestrator.queries import SearchQuery

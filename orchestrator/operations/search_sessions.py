@@ -8,30 +8,32 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from orchestrator.answer.delivery import fits, tokens_of
+from orchestrator.answer.delivery import as_many_as_fit, fits, fitted, tokens_for, tokens_of
 from orchestrator.answer.digests.summaries import FOUND, add_summaries
-from orchestrator.answer.finding.choosing import there_or_anywhere
-from orchestrator.answer.finding.hits import SPOKEN, Found, is_about_something, least_of
+from orchestrator.answer.finding.choosing import most_likely_first
+from orchestrator.answer.finding.elsewhere import About, nearest_about
 from orchestrator.answer.finding.looking_up import (
     Lookup,
     ask,
     subject_of,
+    there_or_anywhere,
     understood,
     without_the_asking_chat,
 )
-from orchestrator.answer.finding.other_channels import most_likely_first
-from orchestrator.answer.finding.other_times import About, nearest_about
 from orchestrator.answer.finding.relevance import (
+    SPOKEN,
+    Found,
     Judged,
     best_channels,
     confidence_in,
     explanation,
     guess,
     holds_some,
+    is_about_something,
     judge,
+    least_of,
     outcome,
 )
-from orchestrator.answer.fitting import as_many_as_fit, fitted, tokens_for
 from orchestrator.queries import SessionsQuery
 from orchestrator.requests import SessionsRequest
 from orchestrator.state import Run, Steps

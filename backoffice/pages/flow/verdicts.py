@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from orchestrator.answer.finding.hits import LEAST_COVERAGE
+from orchestrator.answer.finding.relevance import LEAST_COVERAGE
 from orchestrator.operation_names import Operation
 from registry.storage.conversations.messages import MessageRow
 from registry.text.ranking.matching import matched_by, matched_words

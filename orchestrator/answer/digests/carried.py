@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from orchestrator.answer.beside import where_it_stands
 from orchestrator.answer.delivery import tokens_in, within
-from orchestrator.answer.digests.where_it_stands import where_it_stands
 from registry.domain import Role, parse_time, preview_of
 from registry.ingest.ready import NOTE
 from sources.kit.drafts import FAILED, REJECTED, readable, shortened

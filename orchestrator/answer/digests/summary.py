@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from orchestrator.answer.delivery import tokens_in, within
 from orchestrator.answer.digests import cues
-from orchestrator.requests import ExtractRequest
 from registry.domain import preview_of
 from registry.text.request.request_words import is_request_word
 
@@ -25,8 +24,6 @@ MOST = {"asked": 4, "told": 2, "decided": 4, "answered": 2, "changed": 5, "open"
 """Sentences of each kind; in a long summary twice as many."""
 SHORT_TOKENS = 600
 """How long a summary or a digest is unless the caller asks for another size."""
-READ_TOKENS, READ_MESSAGES = 30_000, 400
-"""So much of a conversation is read for one; with a limit of its own only that."""
 LABELS = {
     "en": {
         "asked": "Asked",
@@ -74,16 +71,6 @@ class _Sentence(NamedTuple):
     place: int
     tokens: frozenset[str]
     weight: float
-
-
-def read_for(request: ExtractRequest) -> ExtractRequest:
-    """The request as it selects messages: what is made shorter afterwards may be long; the size is that of the end."""
-    if not request.is_shortened:
-        return request
-    wanted: dict[str, Any] = {"max_tokens": READ_TOKENS}
-    if "limit" not in request.query.model_fields_set:
-        wanted["limit"] = READ_MESSAGES
-    return request.model_copy(update={"query": request.query.model_copy(update=wanted)})
 
 
 def summary_of(messages: Sequence[Mapping[str, Any]], max_tokens: int, language: str = "") -> str:

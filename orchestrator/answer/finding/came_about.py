@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from orchestrator.answer.digests.where_it_stands import touched_files
+from orchestrator.answer.beside import touched_files
 from registry.domain import Project, is_within
 
 BEFORE, AFTER = timedelta(days=14), timedelta(minutes=5)

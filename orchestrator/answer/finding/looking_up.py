@@ -2,24 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any, Generic, TypeVar
 
 from orchestrator.calls import UNKNOWN
 from orchestrator.queries import ExtractQuery, SessionsQuery
+from orchestrator.requests import ListRequest, Request, SearchRequest, SessionsRequest
 from orchestrator.state import Run
 from registry.domain import format_time, now
+from registry.errors import InvalidRequest
 from registry.search.retrieval import SearchResult, find_messages
 from registry.search.scope import Scope, asking_channels, narrow
-from registry.storage.conversations.facets import known_names
+from registry.storage.conversations.facets import known_names, sources
 from registry.storage.database import ReadTransaction
 from registry.text.ranking.similar import SimilarMessages
 from registry.text.request.query import parse_query
 from registry.text.request.syntax import Search
-from registry.text.request.understanding import Known, Understood, understand
+from registry.text.request.understanding import Known, Understood, project_called, source_called, understand
 from registry.text.times.spans import Span
+from sources.clients import CLIENTS
+
+Asked = TypeVar("Asked", bound=Request)
+
+
+def with_known_names(tx: ReadTransaction, request: Asked) -> Asked:
+    """The request with its source and its project as they are written here; InvalidRequest names the sources there are.
+
+    A folder's path is a project as it stands.
+    """
+    query = request.query if isinstance(request, ListRequest | SearchRequest | SessionsRequest) else None
+    if query is None:
+        return request
+    named: dict[str, str] = {}
+    if query.source is not None:
+        named["source"] = _known_source(tx, query.source)
+    if query.project is not None and not _IS_PATH.search(query.project):
+        named["project"] = project_called(query.project, known_names(tx).projects)
+    return request.model_copy(update={"query": query.model_copy(update=named)}) if named else request
+
+
+_IS_PATH = re.compile(r"[/\\]")
+
+
+def _known_source(tx: ReadTransaction, given: str) -> str:
+    here = sources(tx)
+    if given in here:
+        return given
+    written = {name.casefold(): name for name in [*(client.source for client in CLIENTS), *here]}
+    if called := source_called(given, here):
+        return called
+    if given.casefold() in written:
+        return written[given.casefold()]
+    allowed = ", ".join(here or written.values())
+    raise InvalidRequest("No such source.", f"source: given {given!r}; allowed: {allowed}")
 
 
 def ask(tx: ReadTransaction, text: str, utc_offset_minutes: int | None, given: Scope) -> tuple[Understood, Scope]:
@@ -95,6 +133,20 @@ class Lookup(Generic[Query]):
         """The same where what it names in passing says where it was spoken of."""
         said = replace(self.said, search=replace(passing, project=None, source=None))
         return replace(self, said=said, scope=narrow(self.scope, passing))
+
+
+Result = TypeVar("Result")
+
+
+def there_or_anywhere(
+    there: Result | None, is_sure: Callable[[Result], bool], look_anywhere: Callable[[], Result | None]
+) -> Result | None:
+    """A project's or a client's name among the words may say where, or be a word like others: where, if the rest is
+    sure `there`, or neither is. None is what found nothing."""
+    if there and is_sure(there):
+        return there
+    anywhere = look_anywhere()
+    return there if there and not (anywhere and is_sure(anywhere)) else anywhere
 
 
 def understood(read: Understood, result: SearchResult | None, *, relaxed: str = "") -> dict[str, Any]:

@@ -1,18 +1,23 @@
-"""Which of the messages found have to do with the request, and what a record says of each. Pure."""
+"""Which of the messages found have to do with the request, which of these are hits, and what a record says of each."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 from orchestrator.answer.delivery import Turn
+from orchestrator.queries import SearchQuery, SessionsQuery
 from orchestrator.recording.recorder import KEPT_ITEMS
+from orchestrator.state import Run
 from registry.search.retrieval import SearchResult, Wording
+from registry.search.scope import Scope
 from registry.text.ranking.confidence import Confidence, confidence_of, lead_of
 from registry.text.ranking.scores import Ranked
 from registry.text.ranking.similar import SimilarMessages
 from registry.text.ranking.term_weights import coverage
+from registry.text.request.understanding import Understood
 
 NEARLY_KEPT = 10
 """So many places in a record are for the best of those that were dropped: they show where the line was drawn."""
@@ -161,6 +166,53 @@ def outcome(verdicts: Sequence[Judged]) -> dict[str, Any]:
 def turns_in(kept: Iterable[Judged]) -> list[Turn]:
     """The turns of some messages, each once, in that order."""
     return list(dict.fromkeys(map(attrgetter("channel_id", "turn"), map(attrgetter("ranked.candidate"), kept))))
+
+
+LEAST_COVERAGE = 0.2
+"""A message that holds less than this share of every wording is no hit in a list of hits."""
+SPOKEN = ["user", "assistant"]
+"""Who speaks in a conversation: what tools said, and what a client put in, is not why one is found."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a request was read as, what it found, and the verdict on each message."""
+
+    read: Understood
+    result: SearchResult
+    verdicts: Sequence[Judged]
+    least: float = LEAST_COVERAGE
+    listed: Scope | None = None
+    """Where all that was said is meant, because a time or place is named and no words are."""
+
+    @property
+    def kept(self) -> list[Judged]:
+        """The messages that have to do with it themselves; those that only stand beside one are no hits."""
+        matched = self.result.matched
+        similar = self.result.similar.standing_out if self.result.similar else frozenset()
+        return [
+            one
+            for one in self.verdicts
+            if (one.ranked.candidate.number in matched and one.coverage >= self.least)
+            or one.ranked.candidate.number in similar
+        ]
+
+
+def least_of(run: Run, query: SearchQuery | SessionsQuery) -> float:
+    """The share of the request that makes a hit; noted where another than the usual one is tried."""
+    if query.least_coverage is None:
+        return LEAST_COVERAGE
+    run.recorder.explain(least_coverage=query.least_coverage)
+    return query.least_coverage
+
+
+def is_about_something(read: Understood, result: SearchResult) -> bool:
+    """Whether more is asked for than a time or a place."""
+    return bool(any(wording.terms for wording in result.wordings) or read.has_words or read.search.excluded)
+
+
+CLOSE = 0.85
+"""A channel that scores so much of the best one may as well be meant."""
 
 
 def best_channels(found: SearchResult, verdicts: Iterable[Judged]) -> list[tuple[int, float]]:

@@ -1,21 +1,28 @@
-"""Where nothing of a request was said in the time that it names: what is told of it, and when it was said instead."""
+"""Where nothing of a request was said in the time or place that it names: where and when there is something instead."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from orchestrator.answer.finding.looking_up import Lookup, Query, local_time
-from orchestrator.answer.finding.other_channels import CLOSE, candidate
-from orchestrator.answer.finding.relevance import best_channels, judge
-from registry.domain import preview_of
+from orchestrator.answer.finding.relevance import CLOSE, best_channels, judge
+from orchestrator.queries import ListQuery, SessionsQuery
+from orchestrator.recording.recorder import Recorder
+from orchestrator.requests import ListRequest, Request, SessionsRequest
+from orchestrator.state import Run
+from registry.domain import Project, format_time, parse_time, preview_of
 from registry.errors import NotFound
 from registry.search.retrieval import SearchResult
 from registry.search.scope import Scope
 from registry.search.sessions import nearest_times
 from registry.storage.conversations.channels import ChannelRow, channels_by_number
+from registry.storage.conversations.facets import known_names, tags_like
 from registry.storage.conversations.messages import MessageRow, by_numbers
+from registry.storage.database import ReadTransaction
 from registry.text.ranking.snippets import snippet
 
 HELD = 0.3
@@ -70,15 +77,6 @@ def _apart(at: datetime, scope: Scope) -> timedelta:
     return min((abs(at - end) for end in ends), default=timedelta())
 
 
-def with_nearest(beside: Mapping[str, Any], about: About | None, row: ChannelRow) -> dict[str, Any]:
-    """The candidates, first of them the conversation of another time that holds the words."""
-    if about is None or about.channel.number == row.number:
-        return dict(beside)
-    others = [one for one in beside["candidates"] if one["channel"] != about.channel.name]
-    lines = [{"text": about.evidence}] if about.evidence else []
-    return {**beside, "candidates": [candidate(about.channel, lines=lines), *others]}
-
-
 def note_of(about: About | None, scope: Scope, utc_offset_minutes: int | None) -> str:
     """What is said where only the time was kept to."""
     nearest = f" Nearest: {about.spoken(utc_offset_minutes)}." if about else ""
@@ -111,3 +109,71 @@ def nothing_then(asked: Lookup[Query]) -> NotFound:
         f"about it: {about.spoken(offset)}" if about else "",
     ]
     return NotFound("No matching conversations found", "; ".join(filter(None, spoken)))
+
+
+Answer = Callable[[Run, Request], Awaitable[dict[str, Any]]]
+"""Carries out an operation that only reads, once more."""
+TAGS = 20
+NEAR = 3
+"""How many folders that are called nearly so are named."""
+
+
+async def elsewhere(run: Run, request: Request, result: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
+    """Where there are such sessions, as nothing was found: in other folders, at other times. Empty if nowhere.
+
+    Where there are guesses: in which other folders it is none.
+    """
+    query = request.query if isinstance(request, ListRequest | SessionsRequest) else None
+    if query is None:
+        return {}
+    if "guess" in result:
+        return await _in_other_folders(run, request, query, answer, but_guesses=True)
+    read = result.get("understood", {})
+    nearest = await run.registry.read(lambda tx: {**_nearest(tx, query, read), **_known_tags(tx, query, read)})
+    return {**nearest, **await _in_other_folders(run, request, query, answer)}
+
+
+def _nearest(tx: ReadTransaction, query: ListQuery | SessionsQuery, read: Mapping[str, Any]) -> dict[str, Any]:
+    """When something was said just before and just after the time that was named."""
+    given = (query.since, query.until) if isinstance(query, ListQuery) else (query.from_, query.to)
+    from_, to = (parse_time(read[name]) if name in read else at for name, at in zip(("from", "to"), given, strict=True))
+    place = Scope(sources=[query.source] if query.source else read.get("sources", ()), project=query.project)
+    times = nearest_times(tx, replace(place, from_=from_, to=to)) if from_ or to else []
+    return {"nearest": [format_time(moment) for moment in times]} if times else {}
+
+
+def _known_tags(tx: ReadTransaction, query: ListQuery | SessionsQuery, read: Mapping[str, Any]) -> dict[str, Any]:
+    """The tags there are, where one was named that no session carries."""
+    wanted = {query.tag, *read.get("tags", ())} - {None}
+    known = tags_like(tx, "", TAGS) if wanted else []
+    return {"tags": known} if known and not wanted & set(known) else {}
+
+
+async def _in_other_folders(
+    run: Run, request: Request, query: ListQuery | SessionsQuery, answer: Answer, *, but_guesses: bool = False
+) -> dict[str, Any]:
+    """How many there are in all, in a folder of the same name, and which folders are called nearly so."""
+    if query.project is None:
+        return {}
+    recorder = Recorder(request.operation.value, request.source, None, None)
+    aside = replace(run, recorder=recorder)
+
+    async def sessions(project: str | None) -> tuple[int, str | None]:
+        wider = query.model_copy(update={"project": project, "limit": 1, "offset": 0})
+        with recorder.step("elsewhere"):
+            found = await answer(aside, request.model_copy(update={"query": wider}))
+        total = 0 if but_guesses and "guess" in found else found["pagination"]["total"]
+        return total, found["sessions"][0].get("project_path") if found["sessions"] else None
+
+    total, _ = await sessions(None)
+    wanted = Project.from_path(query.project).name
+    named, path = await sessions(wanted) if total else (0, None)
+    same_name = {"same_name": {"path": path, "count": named}} if named else {}
+    near = [] if named else await run.registry.read(lambda tx: _called_nearly(tx, wanted))
+    return {"all": total, **same_name, **({"projects": near} if near else {})} if total else {}
+
+
+def _called_nearly(tx: ReadTransaction, wanted: str) -> list[str]:
+    names = sorted({name for name, _ in known_names(tx).projects})
+    written = {name.casefold(): name for name in names}
+    return [written[name] for name in get_close_matches(wanted.casefold(), written, NEAR)]

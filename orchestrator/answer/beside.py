@@ -1,11 +1,14 @@
-"""Where a conversation stands, told from its record and not generated: the last of everything that matters. Pure."""
+"""What is told beside the messages: where the conversation stands, told from its record and not generated, and which
+others may be meant. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from orchestrator.answer.delivery import tokens_of
 from registry.domain import preview_of
 
 SHOWN = 300
@@ -105,3 +108,54 @@ def _value(params: object, keys: Iterable[str]) -> str:
     found = (params[key] for key in keys if params.get(key))
     value = next(found, "")
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What is told beside the messages."""
+
+    stands_at: dict[str, Any]
+    candidates: list[dict[str, Any]]
+    others: list[dict[str, Any]]
+
+
+def beside_within(told: Beside, most: int) -> Beside:
+    """As much of it as fits these tokens; the least telling is left out first."""
+    for shorter in _SHORTER:
+        if tokens_of(asdict(told)) <= most:
+            break
+        told = shorter(told)
+    return told
+
+
+BRIEF = 80
+"""Characters of a text, where there is little room."""
+_NAMES = ("channel", "title", "source")
+
+
+def _one_line_each(told: Beside) -> Beside:
+    return replace(told, others=[{**one, "messages": one["messages"][:1]} for one in told.others])
+
+
+def _brief_end(told: Beside) -> Beside:
+    short = {name: preview_of(said, BRIEF) for name, said in told.stands_at.items() if isinstance(said, str)}
+    return replace(told, stands_at=short)
+
+
+def _names_alone(told: Beside) -> Beside:
+    named = [{name: preview_of(one[name], BRIEF) for name in _NAMES} for one in told.candidates]
+    return replace(told, candidates=named)
+
+
+_SHORTER: Sequence[Callable[[Beside], Beside]] = (
+    _one_line_each,
+    lambda told: replace(told, candidates=told.candidates[:3]),
+    lambda told: replace(told, others=told.others[:1]),
+    _brief_end,
+    lambda told: replace(told, others=[]),
+    _names_alone,
+    lambda told: replace(told, stands_at={}),
+    lambda told: replace(told, candidates=told.candidates[:1]),
+    lambda told: replace(told, candidates=[]),
+)
+"""What is left out beside the messages, in turn."""
