@@ -22,7 +22,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from backoffice.errors import failure, wants_page
-from backoffice.guard import READING
+from backoffice.middleware import READING
 from registry.access import ASKING, Access, Level
 from registry.errors import RegistryError, StorageError, Unauthorized
 from registry.registry import Registry

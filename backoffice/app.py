@@ -16,9 +16,9 @@ from backoffice.admission import ON_LOOPBACK, Admission, Gate, Rules
 from backoffice.bodies import body_shapes
 from backoffice.connections import Connections, no_connections
 from backoffice.errors import add_error_handlers
-from backoffice.guard import Answers, Guard, Packing, Unpacking
 from backoffice.health import NAME, Metrics, RequestCounter
 from backoffice.machine import Machine
+from backoffice.middleware import Answers, Guard, Packing, Unpacking
 from backoffice.pages.rendering import add_page_errors
 from backoffice.pages.routes import add_pages
 from backoffice.schemas import Failure

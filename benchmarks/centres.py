@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 import orchestrator.semantic
 from benchmarks.retrieval.question_sets import own_sets
-from orchestrator.semantic.bundled import BUNDLED
 from orchestrator.semantic.centres import shares
-from orchestrator.semantic.models import loaded_as_it_is
+from orchestrator.semantic.models import BUNDLED, loaded_as_it_is
 from orchestrator.semantic.prefixes import prefixes_for
 
 SETS = ("developers_en", "developers_ko", "long_dialogues", "development")

@@ -1,6 +1,7 @@
-"""The shape of every tool's answer: the one place where an MCP answer gets it. And the schemas as published.
+"""What every tool needs: who is calling, and the shape of its answer, which it gets here alone. And the schemas as
+published.
 
-They are without what says nothing, because a model reads them in every conversation.
+These are without what says nothing, because a model reads them in every conversation.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ import json
 from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
-from mcp.types import CallToolResult, TextContent
+from mcp.server import ServerRequestContext
+from mcp.server.mcpserver import Context
+from mcp.types import CallToolResult, Implementation, TextContent
 from pydantic import BaseModel
 
 from orchestrator.calls import QUOTED, QUOTING, RESULTS
@@ -17,6 +20,25 @@ from orchestrator.field_types import MOST_COUNTED
 from registry.text.privacy.visible import shown
 
 Result = TypeVar("Result", bound=BaseModel)
+
+
+def client_name(context: Context[Any, Any] | None) -> str | None:
+    """Name and version of the client program, where it told them."""
+    params = context.session.client_params if context else None
+    return _named(params.client_info) if params else None
+
+
+def client_of(context: ServerRequestContext[Any, Any]) -> str | None:
+    """The same of any request, also of the first one, which is about to tell it."""
+    params = context.session.client_params
+    if params:
+        return _named(params.client_info)
+    told = (context.params or {}).get("clientInfo")
+    return _named(Implementation.model_validate(told)) if told else None
+
+
+def _named(info: Implementation) -> str:
+    return f"{info.name} {info.version}".strip()
 
 
 class Envelope(BaseModel, Generic[Result]):

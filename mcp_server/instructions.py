@@ -1,14 +1,6 @@
-"""Who is calling, and what a client's model is told before anything is asked: when to log, when to recall, and how."""
+"""What a client's model is told before anything is asked: when to log, when to recall, and how."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any
-
-from mcp.server import MCPServer, ServerRequestContext
-from mcp.server.context import CallNext, HandlerResult
-from mcp.server.mcpserver import Context
-from mcp.types import Implementation
 
 from orchestrator.calls import source_of
 from sources.clients import CLIENTS
@@ -43,34 +35,3 @@ def _on_logging(source: str) -> str:
     return (
         f"{', '.join(_KEPT.values())} keep their chats without you: do not log there. Elsewhere, after each turn {LOG}"
     )
-
-
-def tell_each_client(server: MCPServer[Any]) -> None:
-    """Let the handshake's answer, of either era, hold the instructions for the client that asks."""
-
-    async def instruct(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-        answer = await call_next(ctx)
-        if ctx.method in ("initialize", "server/discover") and isinstance(answer, Mapping):
-            return {**answer, "instructions": instructions_for(client_of(ctx))}
-        return answer
-
-    server.middleware.append(instruct)
-
-
-def client_name(context: Context[Any, Any] | None) -> str | None:
-    """Name and version of the client program, where it told them."""
-    params = context.session.client_params if context else None
-    return _named(params.client_info) if params else None
-
-
-def client_of(context: ServerRequestContext[Any, Any]) -> str | None:
-    """The same of any request, also of the first one, which is about to tell it."""
-    params = context.session.client_params
-    if params:
-        return _named(params.client_info)
-    told = (context.params or {}).get("clientInfo")
-    return _named(Implementation.model_validate(told)) if told else None
-
-
-def _named(info: Implementation) -> str:
-    return f"{info.name} {info.version}".strip()

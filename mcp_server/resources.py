@@ -13,7 +13,7 @@ from mcp.server.mcpserver import Context, ResourceSecurity
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 from mcp.types import INTERNAL_ERROR, INVALID_PARAMS
 
-from mcp_server.instructions import client_name
+from mcp_server.envelope import client_name
 from orchestrator.calls import QUOTED, source_of
 from orchestrator.lazy import RunOperation
 from orchestrator.queries import ExtractQuery, FetchQuery, ListQuery

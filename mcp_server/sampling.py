@@ -21,7 +21,7 @@ from mcp.types import (
     TextContent,
 )
 
-from mcp_server.instructions import client_name
+from mcp_server.envelope import client_name
 from orchestrator.answer.digests.summary import SHORT_TOKENS
 from orchestrator.lazy import RunOperation
 from orchestrator.outside.writing import SUMMARY, SYSTEM, fenced, transcript

@@ -12,7 +12,8 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from mcp import MCPError
-from mcp.server import MCPServer
+from mcp.server import MCPServer, ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool as SdkTool
@@ -20,8 +21,8 @@ from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult, Tool
 from pydantic import ValidationError
 
-from mcp_server.envelope import reply, slim, slim_output
-from mcp_server.instructions import client_name, instructions_for, tell_each_client
+from mcp_server.envelope import client_name, client_of, reply, slim, slim_output
+from mcp_server.instructions import instructions_for
 from mcp_server.prompts import add_completion, add_prompts
 from mcp_server.resources import add_resources
 from mcp_server.subscriptions import ChannelBus, add_subscriptions
@@ -123,7 +124,7 @@ class RegistryServer(MCPServer[Any]):
         add_prompts(self)
         add_resources(self, run)
         add_completion(self, run)
-        tell_each_client(self)
+        _tell_each_client(self)
         if bus and is_local:
             add_subscriptions(self, bus)
 
@@ -233,6 +234,18 @@ def no_such_tool(name: str) -> InvalidRequest:
     near = get_close_matches(name.lower(), sorted(TOOLSETS["all"]), 1, 0.0)[0]
     allowed = ", ".join(tool for tool in RESULTS if tool not in _BEHIND_SWITCHES)
     return InvalidRequest("No such tool.", f"tool: given {name!r}; allowed: {allowed}; nearest: {example(near)}")
+
+
+def _tell_each_client(server: MCPServer[Any]) -> None:
+    """Let the handshake's answer, of either era, hold the instructions for the client that asks."""
+
+    async def instruct(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        answer = await call_next(ctx)
+        if ctx.method in ("initialize", "server/discover") and isinstance(answer, Mapping):
+            return {**answer, "instructions": instructions_for(client_of(ctx))}
+        return answer
+
+    server.middleware.append(instruct)
 
 
 def create_server(

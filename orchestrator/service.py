@@ -137,7 +137,8 @@ class Orchestrator:
         self, given: Mapping[str, Any] | Request | Refusal, recorder: Recorder, access: Access | None
     ) -> dict[str, Any]:
         try:
-            sent = self._resends.look(given)
+            is_log = recorder.operation == Operation.CONVERSATION_LOG
+            sent = self._resends.look(given) if is_log else None
             request = sent.request(_request_of) if sent else _request_of(given)
             recorder.request = request_summary(request)
             request = await self._without_secrets(request)

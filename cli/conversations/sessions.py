@@ -22,13 +22,13 @@ from cli.operations import (
     source_option,
 )
 from cli.output import as_json_option, line_width, print_json
+from orchestrator.answer.digests.suggested_nickname import suggest_nickname
 from orchestrator.calls import session_result
 from orchestrator.export.files import write_new_file
 from orchestrator.export.sharing import for_others
 from orchestrator.export.texts import ExportFormat, document_name
 from orchestrator.export.texts import export as render
 from orchestrator.field_types import MOST_COUNTED
-from orchestrator.nicknames import suggest_nickname
 from registry.errors import NotFound
 
 limit_option = click.option(

@@ -26,8 +26,8 @@ def evaluate(as_json: bool) -> None:
 
 
 async def _figures(orchestrator: Orchestrator) -> dict[str, Any]:
-    from orchestrator.evaluation import evaluate as ask_again
-    from orchestrator.evaluation import hit_rates
+    from orchestrator.recording.evaluation import evaluate as ask_again
+    from orchestrator.recording.evaluation import hit_rates
 
     outcomes = await ask_again(orchestrator, this_client())
     return {**hit_rates(outcomes), "results": [outcome.as_dict() for outcome in outcomes]}

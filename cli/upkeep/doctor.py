@@ -231,8 +231,7 @@ def check_deeply(url: str) -> Iterator[Finding]:
 
 def check_meaning(settings: Settings) -> Iterator[Finding]:
     """Which model finds by meaning, what it costs and how much it has embedded; or why none does."""
-    from orchestrator.semantic.bundled import BUILT_IN
-    from orchestrator.semantic.models import embedder_for, missing_extra
+    from orchestrator.semantic.models import BUILT_IN, embedder_for, missing_extra
 
     extra, embedder = missing_extra(settings), embedder_for(settings)
     if extra:

@@ -9,8 +9,7 @@ from mcp.server.mcpserver import Context, Resolve
 from mcp.types import CallToolResult, CreateMessageResult, ToolAnnotations
 from pydantic import BaseModel, Field, SkipValidation
 
-from mcp_server.envelope import Envelope, reply
-from mcp_server.instructions import client_name
+from mcp_server.envelope import Envelope, client_name, reply
 from mcp_server.sampling import Asked, ask_for_extract, ask_for_summary, wordings_in, written_by
 from orchestrator.calls import source_of, taught, utc_offset_minutes
 from orchestrator.field_types import ChannelName, SourceName, Timestamp

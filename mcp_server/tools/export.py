@@ -11,8 +11,7 @@ from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult, ToolAnnotations
 from pydantic import BaseModel, Field
 
-from mcp_server.envelope import Envelope, reply
-from mcp_server.instructions import client_name
+from mcp_server.envelope import Envelope, client_name, reply
 from mcp_server.tools.history import SessionId
 from orchestrator.calls import refusal, source_of
 from orchestrator.export.files import write_new_file

@@ -9,8 +9,7 @@ from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult
 from pydantic import BaseModel, Field
 
-from mcp_server.envelope import Envelope, reply
-from mcp_server.instructions import client_name
+from mcp_server.envelope import Envelope, client_name, reply
 from mcp_server.tools.archive import REPLACING
 from mcp_server.tools.history import PROJECT, WHEN
 from orchestrator.calls import source_of

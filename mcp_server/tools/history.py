@@ -10,8 +10,7 @@ from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult, ToolAnnotations
 from pydantic import BaseModel, BeforeValidator, Field
 
-from mcp_server.envelope import Envelope, reply
-from mcp_server.instructions import client_name
+from mcp_server.envelope import Envelope, client_name, reply
 from orchestrator.calls import as_sessions, looked_in, project_of, source_of
 from orchestrator.field_types import EndInstant, Instant, Limit, Offset, Tags
 from orchestrator.lazy import RunOperation

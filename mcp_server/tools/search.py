@@ -9,8 +9,7 @@ from mcp.server.mcpserver import Context, Resolve
 from mcp.types import CallToolResult, CreateMessageResult
 from pydantic import BaseModel, Field
 
-from mcp_server.envelope import Envelope, reply
-from mcp_server.instructions import client_name
+from mcp_server.envelope import Envelope, client_name, reply
 from mcp_server.sampling import ask_for_search, wordings_in
 from mcp_server.tools.history import READING, Pagination, ProjectName, Since
 from orchestrator.calls import looked_in, project_of, refusal, source_of, utc_offset_minutes

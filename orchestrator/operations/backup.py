@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from orchestrator.archive.container import ABOUT, MANIFEST, VERSION, Archive, ArchiveWriter, Damage
 from orchestrator.archive.stores import add_stores, give_back
-from orchestrator.archive.thinning import kept
 from orchestrator.requests import CreateBackupRequest, ListBackupsRequest, RestoreBackupRequest, ValidateBackupRequest
 from orchestrator.state import PartDone, Run, Shelf, State, Steps
 from registry.domain import format_time, now
@@ -110,6 +110,26 @@ async def complete(run: Run, request: CreateBackupRequest, data: Begun) -> dict[
     thinned = await asyncio.to_thread(_thin, shelf.folder) if request.query.is_scheduled else []
     run.recorder.explain(thinned=thinned)
     return {"path": str(data.writer.path), "manifest": manifest_of(archive)}
+
+
+Age = Callable[[datetime], object]
+
+KEPT: tuple[tuple[int, Age], ...] = (
+    (7, lambda at: at.date()),
+    (4, lambda at: tuple(at.isocalendar())[:2]),
+    (12, lambda at: (at.year, at.month)),
+)
+"""The last of each of so many days, weeks and months in which there is one."""
+
+
+def kept(made: Collection[datetime]) -> set[datetime]:
+    """Of a series the moments whose backups stay: the newer the denser; the newest one always does."""
+    newest_first = sorted(made, reverse=True)
+    stay: set[datetime] = set()
+    for count, age in KEPT:
+        last_of = {age(at): at for at in reversed(newest_first)}
+        stay.update(islice(sorted(last_of.values(), reverse=True), count))
+    return stay
 
 
 def _thin(folder: Path) -> list[str]:

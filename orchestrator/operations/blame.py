@@ -19,7 +19,7 @@ from orchestrator.answer.finding.came_about import (
     telling,
     weigh_lines,
 )
-from orchestrator.git_history import (
+from orchestrator.outside.git_history import (
     Commit,
     commit,
     commit_of_line,

@@ -22,9 +22,9 @@ from orchestrator.answer.delivery import (
 from orchestrator.answer.digests.suggestions import add_suggestions
 from orchestrator.answer.digests.summaries import LISTED, add_summaries
 from orchestrator.answer.finding.looking_up import ask, find, understood
+from orchestrator.answer.finding.moved_folders import moved_from
 from orchestrator.answer.finding.related import related_sessions
 from orchestrator.answer.finding.relevance import best_channels, explanation, judge
-from orchestrator.moved_folders import moved_from
 from orchestrator.operations.search_sessions import pagination, within_client
 from orchestrator.queries import FetchQuery, ListQuery
 from orchestrator.requests import FetchRequest, ListRequest

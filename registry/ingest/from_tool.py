@@ -121,7 +121,7 @@ def _save(tx: WriteTransaction, into: ChannelRow, call: _Call) -> Saved:
 
 def _of_source(call: _Call, into: ChannelRow) -> Sequence[Message]:
     """The messages; those sent in the name of another client than the channel's say so."""
-    if call.source == "unknown" or into.source in family_of(call.source):
+    if call.source in ("unknown", into.source) or into.source in family_of(call.source):
         return call.messages
     return [
         replace(one, more={**one.more, CLAIMED: {**one.more.get(CLAIMED, {}), "source": call.source}})

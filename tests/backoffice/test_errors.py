@@ -118,7 +118,7 @@ async def test_a_wrong_method_keeps_its_status_and_says_which_are_allowed(
 async def test_a_body_too_large_is_refused_before_it_is_read(
     http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("backoffice.guard.MAX_BODY", 100)
+    monkeypatch.setattr("backoffice.middleware.MAX_BODY", 100)
     headers = {"Content-Type": "application/json"}
     announced = await http.post("/bo/conversations", content=b"x" * 101, headers=headers)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.moved_folders import is_same_project
+from orchestrator.answer.finding.moved_folders import is_same_project
 from orchestrator.service import Orchestrator
 from registry.access import Access, Level
 from registry.registry import Registry

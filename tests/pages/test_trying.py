@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from orchestrator.evaluation import evaluate, hit_rates
+from orchestrator.recording.evaluation import evaluate, hit_rates
 from orchestrator.service import Orchestrator
 from tests.pages.seeds import FIBONACCI, LOGIN
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from orchestrator.answer.digests.suggested_nickname import suggest_nickname
+from orchestrator.answer.digests.suggested_tags import suggest_tags
 from orchestrator.answer.digests.summary import sentences_in
-from orchestrator.nicknames import suggest_nickname
-from orchestrator.topics import suggest_tags
 from registry.domain import preview_of
 from registry.storage.conversations.facets import tags_like
 from registry.storage.conversations.nicknames import all_nicknames

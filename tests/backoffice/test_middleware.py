@@ -7,7 +7,7 @@ import pytest
 from fastapi import FastAPI
 
 from backoffice.admission import Rules
-from backoffice.guard import Guard
+from backoffice.middleware import Guard
 from orchestrator.service import Orchestrator
 from registry.settings import Settings
 from tests.backoffice.application import application

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.topics import suggest_tags
+from orchestrator.answer.digests.suggested_tags import suggest_tags
 
 ENGLISH = ["", "checkout loses the basket when Stripe answers late", "Asked: checkout · Decided: ask Stripe twice"]
 KOREAN = ["무릎 통증", "요즘 러닝을 하면 무릎 바깥쪽이 아파", "질문: 러닝 5km 넘어가면 무릎이 아픈데 왜 그러지"]
