@@ -201,7 +201,7 @@ def with_nearest(beside: Mapping[str, Any], about: About | None, row: ChannelRow
     return {**beside, "candidates": [candidate(about.channel, lines=lines), *others]}
 
 
-# What takes back: a later message ("use sessions instead of JWT"), where words alone can tell.
+# A later message that takes an earlier one back ("use sessions instead of JWT"), where words alone can tell.
 
 SHARED = 2
 """So many significant tokens of the earlier message stand in the one that takes it back."""
@@ -226,8 +226,6 @@ _IN_KOREAN = re.compile(
       | 다시\ 생각|생각해\ ?보니|사실은|알고\ ?보니|그만두|포기|접기로|물렀""",
     re.VERBOSE,
 )
-
-
 _SENTENCES = re.compile(r"(?<=[.!?。])\s+|\n")
 
 
