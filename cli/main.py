@@ -38,7 +38,7 @@ COMMANDS = {
     "push": "cli.incoming.remote",
     "pull": "cli.incoming.remote",
     "status": "cli.incoming.remote",
-    "hook": "cli.connect.install",
+    "hook": "cli.incoming.sync",
     "install": "cli.connect.install",
     "uninstall": "cli.connect.install",
     "forget": "cli.safety.forgetting",

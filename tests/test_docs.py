@@ -55,7 +55,7 @@ LONGEST_ROADS = {
     "extract": (51, 12),
     "search_sessions": (49, 11),
     "sync": (46, 11),
-    "hook": (45, 12),
+    "hook": (44, 12),
     "a page": (24, 0),
     "a page with words": (55, 11),
 }

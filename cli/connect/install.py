@@ -1,4 +1,4 @@
-"""`ctxr install` and `ctxr uninstall`: a client's own settings, and `ctxr hook`, which they call."""
+"""`ctxr install` and `ctxr uninstall`: a client's own settings."""
 
 from __future__ import annotations
 
@@ -86,21 +86,6 @@ def uninstall(client: str | None, is_all: bool, project: Path | None, yes: bool)
             f"{'No client' if is_all else chosen[0].name} is {'' if is_all else 'not '}connected; nothing to change."
         )
     _carry_out(changes, yes)
-
-
-@click.command(context_settings={"ignore_unknown_options": True})
-@click.argument("client", default="", metavar="CLIENT", help="The client's source.")
-@click.argument("event", default="", metavar="EVENT", help="The client's own name of the event.")
-def hook(client: str, event: str) -> None:
-    """Note what a client's hook tells. Clients run this; `ctxr install` sees to it.
-
-    The event is read on standard input and kept in a file until the registry takes
-    it: at once if `ctxr serve` runs, else with the next command. Always ends with
-    status 0, so that a chat is never held up.
-    """
-    from cli.incoming.hook import run_hook
-
-    run_hook(client, event)
 
 
 def _checked(name: str | None, is_all: bool, project: Path | None) -> list[Client]:

@@ -1,4 +1,7 @@
-"""`ctxr sync`: the histories that the clients on this machine keep themselves; a bar while it runs, a line for each."""
+"""`ctxr sync`: the histories that the clients on this machine keep themselves; a bar while it runs, a line for each.
+
+And `ctxr hook`, by which clients tell what is said; mostly it runs without the rest of the command line (`cli.entry`).
+"""
 
 from __future__ import annotations
 
@@ -66,6 +69,21 @@ def sync(what: str | None, source: str | None, watch: bool, as_json: bool) -> No
         click.echo("No histories found on this machine. Known clients: " + ", ".join(NAMES))
     if not all(report.is_complete for report in reports):
         sys.exit(1)
+
+
+@click.command(context_settings={"ignore_unknown_options": True})
+@click.argument("client", default="", metavar="CLIENT", help="The client's source.")
+@click.argument("event", default="", metavar="EVENT", help="The client's own name of the event.")
+def hook(client: str, event: str) -> None:
+    """Note what a client's hook tells. Clients run this; `ctxr install` sees to it.
+
+    The event is read on standard input and kept in a file until the registry takes
+    it: at once if `ctxr serve` runs, else with the next command. Always ends with
+    status 0, so that a chat is never held up.
+    """
+    from cli.incoming.hook import run_hook
+
+    run_hook(client, event)
 
 
 def _notion() -> Source:
