@@ -60,7 +60,7 @@ WHERE number BETWEEN greatest(%(first)s, 1) AND %(last)s ORDER BY number
 
 
 async def pack_lists(database: Database, *, everything: bool = False) -> None:
-    """Bring the packed lists up to date, as far as it is worth it; those that are made to the last note with `everything`.
+    """Bring the packed lists up to date, as far as it is worth it; `everything`: those there are, to the last note.
 
     StorageError if the registry cannot be written.
     """
