@@ -98,6 +98,7 @@ class Place:
 
     def read_ahead(self, terms: Sequence[Term], k: int) -> None:
         """Have the lists that are walked whatever they hold: the rarest ones, up to the `k`-th message at the least."""
+        self.index.prepare(self.tx, [term.token for term in terms])
         is_inside = self.scope.channel_number is not None
         before = accumulate((term.frequency for term in terms), initial=0)
         sure = [

@@ -230,8 +230,11 @@ def find_messages(
     default.
     """
     search = wanted if isinstance(wanted, Search) else Search(words=wanted)
-    index, corpus = index_of(tx), corpus_of(tx)
-    if scope.channel_number is not None:
+    corpus = corpus_of(tx)
+    index = index_of(tx)
+    if scope.channel_number is None:
+        index = index.for_search(tx, corpus.size)
+    else:
         corpus = corpus._replace(inside=_size_of(tx, scope.channel_number))
     scope = replace(scope, carrying=[*scope.carrying, *carried(search)], without=[*scope.without, *left_out(search)])
     wordings = _worded(place_of(tx, index, scope), corpus, search, also, budget or BUDGETS[tx.dialect.name])

@@ -10,8 +10,10 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_records
+from registry.storage.index import message_index
 from registry.storage.index.index_entries import Entry
 from registry.storage.index.message_index import TABLE, TITLE, Groups, MessageIndex
+from registry.storage.index.packed_lists import PackedIndex
 from registry.storage.safety.sight import access_of
 
 _SEEN = " AND EXISTS (SELECT 1 FROM conversation AS seen WHERE seen.number = message_index.{0})"
@@ -133,11 +135,16 @@ class PostgresIndex(MessageIndex):
     SELECT token, (SELECT array_agg(number) FROM message_index WHERE tokens @@ query AND number {side} 0{seen})
     FROM unnest(CAST(%s AS text[]), CAST(%s AS tsquery[])) AS asked (token, query)
     """
+    _ENTRIES = _EACH.replace(" AND number {side} 0{seen}", "")
     _AMONG = """
     SELECT token, array_agg(number)
     FROM message_index, unnest(CAST(%s AS text[]), CAST(%s AS tsquery[])) AS asked (token, query)
     WHERE number = ANY(CAST(%s AS bigint[])) AND tokens @@ query{seen} GROUP BY token
     """
+
+    def for_search(self, tx: ReadTransaction, total: int) -> MessageIndex:
+        """A restricted transaction reads no lists: they cannot say which of their numbers it may see."""
+        return self if total < message_index.LARGE or access_of(tx) else PackedIndex(self)
 
     def add(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
         if entries:
@@ -168,6 +175,9 @@ class PostgresIndex(MessageIndex):
     def titles_holding(self, tx: ReadTransaction, tokens: Sequence[str]) -> dict[str, list[int]]:
         queries = [_tsquery([[TITLE], [token]], ()) for token in tokens]
         return self._each(tx, tokens, queries, _seen(tx, self._EACH, _SEEN_TITLE, "number", "<"))
+
+    def entries_of_each(self, tx: ReadTransaction, tokens: Sequence[str]) -> dict[str, list[int]]:
+        return self._each(tx, tokens, [_tsquery([[token]], ()) for token in tokens], self._ENTRIES)
 
     def _each(
         self, tx: ReadTransaction, tokens: Sequence[str], queries: Sequence[str], statement: str

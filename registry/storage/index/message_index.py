@@ -58,6 +58,18 @@ class MessageIndex(ABC):
         self._sampled: WeakKeyDictionary[Engine, int] = WeakKeyDictionary()
         self._scoped: WeakSet[Engine] = WeakSet()
 
+    def for_search(self, _tx: ReadTransaction, _total: int) -> MessageIndex:
+        """The same for one search of all channels, in an index of about so many entries; it remembers what it reads."""
+        return self
+
+    def prepare(self, _tx: ReadTransaction, _tokens: Sequence[str]) -> None:
+        """Be told which words will be asked for: they may be read in one go."""
+        return
+
+    def entries_of_each(self, _tx: ReadTransaction, _tokens: Sequence[str]) -> dict[str, list[int]]:
+        """By token, the numbers of all entries that carry it, titles too; only where `for_search` makes use of it."""
+        raise NotImplementedError
+
     @abstractmethod
     def add(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
         """Make entries findable; `into` another table than the one searched while that is built anew."""

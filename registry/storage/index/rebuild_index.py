@@ -16,6 +16,7 @@ from registry.storage.conversations.channels import title_entry
 from registry.storage.database import Database, ReadTransaction, WriteTransaction, in_parts
 from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import COMPLETE, MARK, Entry, message_entry, searched_tokens
+from registry.storage.index.packing import pack_lists, unpack, watch
 from registry.storage.tables import channel, conversation
 from registry.text.analysis.analyzer import ANALYZER_VERSION
 
@@ -79,6 +80,7 @@ async def reindex(database: Database, on_progress: Progress, *, everything: bool
     """
     total = await database.write(lambda tx: _begin(tx, everything))
     if total is None:
+        await pack_lists(database)
         return 0
     done = analysed = await database.read(_built)
     while batch := await database.write(_next_batch):
@@ -86,6 +88,7 @@ async def reindex(database: Database, on_progress: Progress, *, everything: bool
         on_progress(min(done, total), total)
     await database.write(lambda tx: _run(tx, _STATEMENTS[tx.dialect.name].complete))
     await database.write(_exchange)
+    await pack_lists(database)
     return done - analysed
 
 
@@ -181,6 +184,9 @@ def _exchange(tx: WriteTransaction) -> None:
     if entries:
         index_of(tx).add(tx, entries, BUILD)
     _run(tx, statements.exchange)
+    if tx.dialect.name == "postgresql":  # the packed lists, and the notes of changes, were the old table's
+        unpack(tx)
+        watch(tx)
 
 
 def _entry(row: Row[Any], tokens: Sequence[str]) -> Entry:

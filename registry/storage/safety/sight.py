@@ -54,7 +54,7 @@ ROWS = {
 FREE = frozenset({"embedding_model", "message_vector", "registry_key", "forgotten", "schedule"})
 """These tell nothing of a conversation: a vector is of use only with its message, a digest only with its words."""
 
-_INDEX = re.compile(r"\bmessage_(index|term)\b")
+_INDEX = re.compile(r"\bmessage_(index\w*|term)\b")
 _INDEX_SEEN = "AS seen "
 """The message index restricts itself (`storage.engines`), by the tables above under this name."""
 

@@ -12,8 +12,9 @@ from registry.domain import Role, digest_of
 from registry.errors import StorageError
 from registry.storage.connections import create_database_engine
 from registry.storage.conversations.channels import title_entry
-from registry.storage.database import Database, storage_errors
+from registry.storage.database import Database, ReadTransaction, storage_errors
 from registry.storage.index.index_entries import COMPLETE, Entry, message_entry, searched_tokens
+from registry.storage.index.packing import wrong_blocks
 from registry.storage.tables import channel, conversation
 from registry.text.analysis.analyzer import ANALYZER_VERSION
 
@@ -114,6 +115,8 @@ def _index(connection: Connection) -> Iterator[str]:
     missing, stray = numbers - held, {number for number in held if number > 0} - numbers
     if missing or stray:
         yield f"index: {len(missing)} messages are not in it, {len(stray)} entries are of none; {_REBUILD}"
+    if connection.dialect.name == "postgresql" and (wrong_lists := wrong_blocks(ReadTransaction(connection))):
+        yield f"index: {wrong_lists} blocks of the packed lists are not as it is itself; {_REBUILD}"
     if connection.dialect.name != "sqlite" or not is_current:
         return
     for row in connection.execute(select(channel)):

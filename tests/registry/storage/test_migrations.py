@@ -25,7 +25,7 @@ from registry.storage.connections import create_database_engine
 from registry.storage.conversations.messages import restore_channel
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.index.engines import index_of
-from registry.storage.index.index_entries import message_entry
+from registry.storage.index.index_entries import Entry, message_entry
 from registry.storage.migrate import current_revision, migrate
 from registry.storage.migrations import HEAD
 from registry.storage.tables import metadata
@@ -37,6 +37,7 @@ INDEX_TABLES = {
     "message_index",
     "message_term",
     *(f"message_index_{part}" for part in ("config", "data", "docsize", "idx")),
+    *(f"message_index_{part}" for part in ("state", "token", "block", "noted")),
 }
 """Made by statements of their own: the index is no table of the ORM's, and SQLite makes it of several."""
 
@@ -271,6 +272,16 @@ def nobody_was_told_of_forgetting_yet(connection: Connection) -> None:
     assert connection.execute(text("SELECT count(*) FROM edit_token")).scalar() == 0
 
 
+def what_is_indexed_from_here_on_is_noted(connection: Connection) -> None:
+    if connection.dialect.name == "postgresql":
+        noted = text("SELECT number FROM message_index_noted")
+        assert connection.execute(noted).all() == []
+        tx = WriteTransaction(ReadTransaction(connection))
+        index_of(tx).add(tx, [Entry(TAKEN_OUT, ["word"])])
+        index_of(tx).remove(tx, [Entry(TAKEN_OUT, ["word"])])
+        assert connection.execute(noted).scalars().all() == [TAKEN_OUT, TAKEN_OUT]
+
+
 CHECKS: dict[str, Callable[[Connection], None]] = {
     "0002": durations_are_rounded,
     "0003": its_scope_is_not_taken_for_indexed,
@@ -288,6 +299,7 @@ CHECKS: dict[str, Callable[[Connection], None]] = {
     "0015": what_was_asked_stands_beside_the_record,
     "0016": common_words_are_sampled,
     "0017": nobody_was_told_of_forgetting_yet,
+    "0018": what_is_indexed_from_here_on_is_noted,
 }
 
 

@@ -1,0 +1,195 @@
+"""The index of a large registry on PostgreSQL as one search reads it: common words by packed lists, others by GIN.
+
+To tell which message a posting is, PostgreSQL goes to its page; a packed list (`packing`) is all the numbers that hold
+a word, in a few rows. What was changed since it was made is noted, and asked of the index itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from functools import reduce
+from itertools import chain
+from operator import and_, or_
+
+from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.index.index_entries import Entry
+from registry.storage.index.message_index import TABLE, Groups, MessageIndex
+from registry.storage.index.posting_blocks import PackedList, Probe, newest_of, numbers_in, read_list
+
+MOST_NOTED = 5_000
+"""With more notes than these the lists are not used: somebody is reading histories in, say."""
+
+_NOTED = f"""
+SELECT '' AS token, string_agg(int8send(number), '') AS numbers FROM (
+    SELECT DISTINCT number FROM message_index_noted LIMIT {MOST_NOTED}) AS noted
+UNION ALL
+"""  # noqa: S608, all ours
+_LISTS = """
+SELECT token, (
+    SELECT string_agg(int4send(block) || int4send(length(numbers)) || numbers, '') FROM message_index_block AS held
+    WHERE held.token = asked.token)
+FROM message_index_token AS asked
+WHERE token = ANY(%s) AND usable
+    AND EXISTS (SELECT 1 FROM message_index_state WHERE index_oid = to_regclass('message_index'))
+"""
+
+
+class PackedIndex(MessageIndex):
+    """For one search, which it must not outlive."""
+
+    def __init__(self, index: MessageIndex) -> None:
+        super().__init__()
+        self._index, self.name = index, index.name
+        self._hot, self._sampled, self._scoped = index._hot, index._sampled, index._scoped
+        self._lists: dict[str, PackedList | None] = {}
+        self._titles: dict[str, list[int]] = {}
+        self._noted: frozenset[int] | None = None
+        self._probes: dict[tuple[str, ...], Probe] = {}
+
+    # -- what is not read by lists
+
+    def add(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
+        self._index.add(tx, entries, into)
+
+    def remove(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
+        self._index.remove(tx, entries, into)
+
+    def is_scoped(self, tx: ReadTransaction) -> bool:
+        return self._index.is_scoped(tx)
+
+    def sample(self, tx: ReadTransaction, least: int) -> dict[str, int]:
+        return self._index.sample(tx, least)
+
+    # -- what is
+
+    def count(self, tx: ReadTransaction, tokens: Collection[str]) -> dict[str, int]:
+        packed = self._packed(tx, tokens)
+        self._read_entries(tx, [token for token in tokens if token not in packed])
+        titles = self.titles_holding(tx, list(tokens))
+        return {token: count for token in tokens if (count := len(self._list(token)) + len(titles[token]))}
+
+    def titles_holding(self, tx: ReadTransaction, tokens: Sequence[str]) -> dict[str, list[int]]:
+        if missing := [token for token in tokens if token not in self._titles]:
+            self._titles |= self._index.titles_holding(tx, missing)
+        return {token: self._titles[token] for token in tokens}
+
+    def _read_entries(self, tx: ReadTransaction, tokens: Sequence[str]) -> None:
+        """Who is to be counted may as well be read: it costs the same, and is asked for next."""
+        found = self._index.entries_of_each(tx, tokens) if tokens else {}
+        for token, numbers in found.items():
+            self._lists[token] = PackedList([number for number in numbers if number > 0])
+            self._titles[token] = [number for number in numbers if number < 0]
+
+    def prepare(self, tx: ReadTransaction, tokens: Sequence[str]) -> None:
+        self._packed(tx, tokens)
+
+    def holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str] = ()) -> list[int]:
+        return self._found(tx, groups, without) if self._reads(tx, groups) else self._index.holders(tx, groups, without)
+
+    def newest_holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str], limit: int) -> list[int]:
+        if self._reads(tx, groups):
+            return self._found(tx, groups, without, limit)
+        return self._index.newest_holders(tx, groups, without, limit)
+
+    def holders_of_each(
+        self, tx: ReadTransaction, tokens: Sequence[str], groups: Groups, without: Sequence[str]
+    ) -> dict[str, list[int]]:
+        packed = self._packed(tx, tokens) if self._reads(tx, [*groups, tokens]) else {}
+        found = {token: self._found(tx, [*groups, [token]], without) for token in packed}
+        others = [token for token in tokens if token not in packed]
+        if others:
+            read = self._index.holders_of_each(tx, others, groups, without)
+            if not groups and not without:
+                self._lists |= {token: PackedList(numbers) for token, numbers in read.items()}
+            found |= read
+        return found
+
+    def held_among(
+        self,
+        tx: ReadTransaction,
+        numbers: Collection[int],
+        tokens: Sequence[str],
+        groups: Groups,
+        without: Sequence[str],
+    ) -> dict[str, list[int]]:
+        return self._index.held_among(tx, numbers, tokens, groups, without)
+
+    def _packed(self, tx: ReadTransaction, tokens: Iterable[str]) -> dict[str, PackedList]:
+        """The lists of those that have one."""
+        if missing := [token for token in tokens if token not in self._lists]:
+            self._read(tx, missing)
+        return {token: held for token in tokens if (held := self._lists.get(token)) is not None}
+
+    def _read(self, tx: ReadTransaction, tokens: Sequence[str]) -> None:
+        self._lists |= dict.fromkeys(tokens)
+        if self._noted is None:
+            noted, *rows = tx.exec_driver_sql(_NOTED + _LISTS, (tokens,)).all()
+            self._noted = frozenset(numbers_in(noted[1] or b""))
+        else:
+            rows = list(tx.exec_driver_sql(_LISTS, (tokens,))) if len(self._noted) < MOST_NOTED else []
+        if len(self._noted) >= MOST_NOTED:
+            return
+        usable = [token for token, _ in rows]
+        current = self._index.held_among(tx, self._noted, usable, (), ()) if self._noted and usable else {}
+        for token, packed in rows:
+            self._lists[token] = read_list(packed or b"", self._noted, current.get(token, ()))
+
+    def _reads(self, tx: ReadTransaction, groups: Groups) -> bool:
+        """Whether to read lists is less than to ask for all at once: no group is of rare words alone."""
+        if any(token.endswith("*") for group in groups for token in group):
+            return False
+        self._packed(tx, list(dict.fromkeys(chain.from_iterable(groups))))
+        return bool(groups) and all(any(self._lists[token] is not None for token in group) for group in groups)
+
+    def _found(
+        self, tx: ReadTransaction, groups: Groups, without: Sequence[str], limit: int | None = None
+    ) -> list[int]:
+        """The numbers that hold a word of each group and none of the others; of these so many of the newest."""
+        self._have(tx, [*chain.from_iterable(groups), *without])
+        first, *others = sorted(groups, key=lambda group: sum(len(self._list(token)) for token in group))
+        unwanted = self._bits([token for token in without if self._list(token).is_dense])
+        gone = [held.members for token in without if not (held := self._list(token)).is_dense]
+        if self._is_dense(first):
+            bits = reduce(and_, map(self._bits, others), self._bits(first))
+            return newest_of(bits ^ bits & unwanted, limit, gone)
+        probe = self._probe(first)
+        for group in others:
+            probe = Probe(list(self._within(probe, group)))
+        gone += [frozenset(probe.within(unwanted))] if unwanted else []
+        numbers = set(probe.numbers).difference(*gone) if gone else probe.numbers
+        return list(numbers) if limit is None else sorted(numbers, reverse=True)[:limit]
+
+    def _within(self, probe: Probe, group: Sequence[str]) -> Collection[int]:
+        if self._is_dense(group):
+            return probe.within(self._bits(group))
+        return self._members(group).intersection(probe.numbers)
+
+    def _have(self, tx: ReadTransaction, tokens: Sequence[str]) -> None:
+        self._packed(tx, tokens)
+        if rare := [token for token in dict.fromkeys(tokens) if self._lists[token] is None]:
+            read = self._index.holders_of_each(tx, rare, (), ())
+            self._lists |= {token: PackedList(numbers) for token, numbers in read.items()}
+
+    def _list(self, token: str) -> PackedList:
+        return self._lists[token] or _NOTHING
+
+    def _bits(self, group: Sequence[str]) -> int:
+        return reduce(or_, (self._list(token).bits for token in group), 0)
+
+    def _is_dense(self, group: Sequence[str]) -> bool:
+        return any(self._list(token).is_dense for token in group)
+
+    def _members(self, group: Sequence[str]) -> frozenset[int]:
+        lists = [self._list(token) for token in group]
+        return lists[0].members if len(lists) == 1 else frozenset(chain.from_iterable(held.numbers for held in lists))
+
+    def _probe(self, group: Sequence[str]) -> Probe:
+        """Made once: the words before are looked for in the list of each that follows."""
+        key = tuple(group)
+        if key not in self._probes:
+            numbers = self._list(group[0]).numbers if len(group) == 1 else list(self._members(group))
+            self._probes[key] = Probe(numbers)
+        return self._probes[key]
+
+
+_NOTHING = PackedList([])
