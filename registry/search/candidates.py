@@ -31,8 +31,7 @@ from registry.storage.index.index_entries import channel_token, month_tokens, ro
 from registry.storage.index.message_index import COLUMNS, Groups, MessageIndex
 from registry.storage.tables import channel, conversation
 from registry.text.ranking.scores import FARTHEST, SEQ_BITS, Candidate, Title
-from registry.text.ranking.term_weights import COMMON_TERMS, Term
-from registry.text.ranking.top_k import best_first, sum_weights
+from registry.text.ranking.term_weights import COMMON_TERMS, Term, best_first, sum_weights
 
 CANDIDATES = 1000
 CANDIDATES_IN_CHANNEL = 2000
@@ -56,7 +55,7 @@ FEW_OF_A_TIME = 5_000
 FAR_MORE = 3
 """A term that so many times more messages hold is looked for in those that are in scope."""
 LONG_LIST = 5_000
-"""A list of so many postings is not walked if sets of terms can be asked for instead (`text.top_k`)."""
+"""A list of so many postings is not walked if sets of terms can be asked for instead (`text.ranking.term_weights`)."""
 
 Conditions = Sequence[ColumnElement[bool]]
 

@@ -35,8 +35,7 @@ from registry.storage.index.engines import index_of
 from registry.storage.index.message_index import MessageIndex
 from registry.storage.tables import channel, conversation
 from registry.text.ranking.confidence import Evidence
-from registry.text.ranking.matching import matched_by, words_held
-from registry.text.ranking.post_filter import carried, left_out, post_filter
+from registry.text.ranking.matching import carried, left_out, matched_by, post_filter, words_held
 from registry.text.ranking.scores import (
     Candidate,
     Ranked,
