@@ -329,15 +329,25 @@ _AT_LAST = ("summary", "summary_by")
 _WORTH = {"match": (1.0, 0.55, 0.4), "line": (0.6, 0.45, 0.3), "about": (0.5,), "summary": (0.0,)}
 """What the best match of a session is worth, the second, the third; the nearest line around the best one; and so on.
 Of a session that scores half of the first, half of that."""
+_SAID = ("match", "line")
 _LEAST_SHARE = 0.05
 """A session that is only near in meaning may score next to nothing; its first match still comes before its second."""
 
 
-def fitted(sessions: Sequence[SessionDict], max_tokens: int) -> list[SessionDict]:
+Write = Callable[[int, str, Mapping[str, Any]], Mapping[str, Any]]
+"""A match or a line of the session at a place, with its text."""
+
+
+def _as_it_is(_place: int, _kind: str, held: Mapping[str, Any]) -> Mapping[str, Any]:
+    return held
+
+
+def fitted(sessions: Sequence[SessionDict], max_tokens: int, written: Write = _as_it_is) -> list[SessionDict]:
     """The sessions with as much of their matches and descriptions as fits; no message twice, nothing empty.
 
-    Each has its description and `matches`, best first, each with its `context`. The first match of the first session
-    is there whatever its size.
+    Each has its description and `matches`, best first, the first with its `context`. The first match of the first
+    session is there whatever its size. `written` gives the texts of matches and lines, where these come without them:
+    of most there is no room.
     """
     shown = [{**_filled(session, _ALWAYS), "matches": []} for session in sessions]
     left = max_tokens - sum(map(tokens_of, shown))
@@ -345,9 +355,13 @@ def fitted(sessions: Sequence[SessionDict], max_tokens: int) -> list[SessionDict
         session = shown[piece.place]
         if not piece.may_join(session):
             continue
-        cost = tokens_of(piece.held)
-        if cost <= left or (piece.place == 0 and not session["matches"]):
-            piece.join(session)
+        is_first = piece.place == 0 and not session["matches"]
+        if not is_first and tokens_of(piece.held) > left:  # nor has it room with its text
+            continue
+        held = written(piece.place, piece.kind, piece.held) if piece.kind in _SAID else piece.held
+        cost = tokens_of(held)
+        if cost <= left or is_first:
+            piece.join(session, held)
             left -= cost
     return shown
 
@@ -381,17 +395,17 @@ class _Piece:
         """Whether the session lacks it, and has what it belongs to."""
         if self.kind == "line" and not any(one["sequence"] == self.of for one in session["matches"]):
             return False
-        return self.kind not in ("match", "line") or not _has(session, self.held["sequence"])
+        return self.kind not in _SAID or not _has(session, self.held["sequence"])
 
-    def join(self, session: SessionDict) -> None:
-        """Put it in."""
+    def join(self, session: SessionDict, held: Mapping[str, Any]) -> None:
+        """Put it in, as it was written."""
         if self.kind == "match":
-            session["matches"].append(self.held)
+            session["matches"].append(held)
         elif self.kind == "line":
             match = next(one for one in session["matches"] if one["sequence"] == self.of)
-            match["context"] = sorted([*match.get("context", []), self.held], key=lambda line: line["sequence"])
+            match["context"] = sorted([*match.get("context", []), held], key=lambda line: line["sequence"])
         else:
-            session |= self.held
+            session |= held
 
 
 def _pieces_of(sessions: Sequence[SessionDict]) -> Iterator[_Piece]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from orchestrator.answer.delivery import as_many_as_fit, fits, fitted, tokens_for, tokens_of
+from orchestrator.answer.delivery import Write, as_many_as_fit, fits, fitted, tokens_for, tokens_of
 from orchestrator.answer.digests.summaries import FOUND, add_summaries
 from orchestrator.answer.finding.choosing import most_likely_first
 from orchestrator.answer.finding.elsewhere import About, nearest_about
@@ -46,7 +46,7 @@ from registry.storage.conversations.channels import channel_item, channels_by_nu
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction
 from registry.text.ranking.confidence import Confidence
-from registry.text.ranking.snippets import MARK, snippet
+from registry.text.ranking.snippets import passage, snippet
 from registry.text.ranking.term_weights import coverage
 from registry.text.request.query import ParsedQuery
 from registry.text.request.syntax import Search
@@ -160,14 +160,14 @@ def _name_of(tx: ReadTransaction, session_id: str | None) -> str | None:
 
 async def keep_sessions(run: Run, request: SessionsRequest, data: SessionsFound) -> dict[str, Any]:
     """A page of sessions, best first, each with its best matches."""
-    shown, total = await run.registry.read(
+    shown, total, said = await run.registry.read(
         lambda tx: _latest(tx, run, data) if data.latest else _best_sessions(tx, run, request.query, data)
     )
     told: dict[str, Any] = {"understood": _understood(data), **_trust(run, data)}
     if data.about:
         told["elsewhere"] = {"about_it": _told(data.about)}
     tokens = tokens_for(run.recorder.client, request.query.max_tokens, run.answer_characters)
-    shown = within_client(run, fitted(shown, tokens - tokens_of(told)))
+    shown = within_client(run, fitted(shown, tokens - tokens_of(told), _writer(data.found, said)))
     place = pagination(total, request.query.limit, request.query.offset, len(shown))
     return {"sessions": shown, "pagination": place, **told}
 
@@ -198,19 +198,24 @@ def _confidence(data: SessionsFound, *, is_narrowed: bool = False, goes_on: bool
 GUESS = "These are guesses: little of what was asked stands in any session. Say so, or ask with other wordings (also)."
 
 
-def _latest(tx: ReadTransaction, run: Run, data: SessionsFound) -> tuple[list[dict[str, Any]], int]:
+Sessions = tuple[list[dict[str, Any]], int, Sequence["Said"]]
+"""Some sessions, without the texts of their messages; how many there are; and of each what was said in it."""
+Said = Mapping[int, Any]
+"""The rows of messages by their `sequence`."""
+
+
+def _latest(tx: ReadTransaction, run: Run, data: SessionsFound) -> Sessions:
     run.recorder.explain(by="the latest activity in scope", sessions=data.latest_total, **outcome(data.found.verdicts))
     items = _session_items(tx, run, list(data.latest))
-    return [
+    shown = [
         {**items[number], "score": None, "match_count": count, "matches": []}
         for number, count in data.latest.items()
         if number in items
-    ], data.latest_total
+    ]
+    return shown, data.latest_total, ()
 
 
-def _best_sessions(
-    tx: ReadTransaction, run: Run, query: SessionsQuery, data: SessionsFound
-) -> tuple[list[dict[str, Any]], int]:
+def _best_sessions(tx: ReadTransaction, run: Run, query: SessionsQuery, data: SessionsFound) -> Sessions:
     found, scores = data.found, data.best
     page = scores[query.offset : query.offset + query.limit]
     items = _session_items(tx, run, [number for number, _ in page])
@@ -223,17 +228,21 @@ def _best_sessions(
     first = [number for number, _ in page[:MATCHES]]
     near = (one for one in found.verdicts if one.ranked.candidate.channel_id in first)
     by_channel = _by_channel(near, 1) | _by_channel(found.kept)
-    matches = _matches(tx, {number: by_channel.get(number, [])[:MATCHES] for number, _ in page}, query, found)
-    return [
+    best = {number: [one.ranked.candidate.seq for one in some[:MATCHES]] for number, some in by_channel.items()}
+    places = {number: best[number] for number, _ in page if best.get(number)}
+    rows = surroundings(tx, places, query.context_window)
+    shown = [
         {
             **items[number],
             "score": round(score, 3),
             "match_count": len(by_channel.get(number, ())),
-            "matches": matches.get(number, []),
+            "matches": _matches(places[number], rows[number], query.context_window) if number in places else [],
         }
         for number, score in page
         if number in items
-    ], len(scores)
+    ]
+    said = [{row.seq + 1: row for row in rows.get(number, ())} for number, _ in page if number in items]
+    return shown, len(scores), said
 
 
 def _by_channel(verdicts: Iterable[Judged], most: int | None = None) -> dict[int, list[Judged]]:
@@ -251,37 +260,26 @@ def _session_items(tx: ReadTransaction, run: Run, numbers: Sequence[int]) -> dic
     return items
 
 
-def _matches(
-    tx: ReadTransaction, best: Mapping[int, Sequence[Judged]], query: SessionsQuery, found: Found
-) -> dict[int, list[dict[str, Any]]]:
-    """Of each channel its best messages, each with the messages around it."""
-    places = {number: [one.ranked.candidate.seq for one in judged] for number, judged in best.items() if judged}
-    rows = surroundings(tx, places, query.context_window)
-    return {number: _matches_at(places[number], rows[number], query, found) for number in places}
-
-
-def _matches_at(places: Sequence[int], rows: Sequence[Any], query: SessionsQuery, found: Found) -> list[dict[str, Any]]:
+def _matches(places: Sequence[int], rows: Sequence[Any], window: int) -> list[dict[str, Any]]:
+    """A channel's best messages, the first with those around it, all without their texts."""
     at = {row.seq: row for row in rows}
+    best = [at[place] for place in places if place in at]
+    around = [_line(row) for row in rows for one in best[:1] if 0 < abs(row.seq - one.seq) <= window]
+    return [{**_line(row), "id": row.id, "context": [] if nth else around} for nth, row in enumerate(best)]
+
+
+def _writer(found: Found, said: Sequence[Said]) -> Write:
+    """Gives each match and each line of these sessions its text."""
     phrases = [*found.read.search.phrases, *found.read.search.prefixes]
-    return [
-        {
-            **_line(at[place]),
-            "id": at[place].id,
-            "snippet": snippet(at[place].text, _best_wording(found.result, at[place].number), phrases),
-            "context": [
-                {**_line(row), "text": _passage(row, found, phrases)}
-                for row in rows
-                if row.seq != place and abs(row.seq - place) <= query.context_window
-            ],
-        }
-        for place in places
-        if place in at
-    ]
 
+    def written(place: int, kind: str, held: Mapping[str, Any]) -> Mapping[str, Any]:
+        row = said[place][held["sequence"]]
+        query = _best_wording(found.result, row.number)
+        if kind == "match":
+            return {**held, "snippet": snippet(row.text, query, phrases)}
+        return {**held, "text": passage(row.text, query, phrases, AROUND)}
 
-def _passage(row: Any, found: Found, phrases: Sequence[str]) -> str:
-    """The part of a message beside a match that has most to do with the request, unmarked."""
-    return snippet(row.text, _best_wording(found.result, row.number), phrases, AROUND).replace(MARK, "")
+    return written
 
 
 def _line(row: Any) -> dict[str, Any]:

@@ -30,9 +30,8 @@ from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import channel_token, month_tokens, role_token, source_token
 from registry.storage.index.message_index import COLUMNS, Groups, MessageIndex
 from registry.storage.tables import channel, conversation
-from registry.text.ranking.scores import FARTHEST, Candidate, Title
-from registry.text.ranking.term_weights import COMMON_TERMS, Term
-from registry.text.ranking.top_k import best_first, sum_weights
+from registry.text.ranking.scores import FARTHEST, SEQ_BITS, Candidate, Title
+from registry.text.ranking.term_weights import COMMON_TERMS, Term, best_first, sum_weights
 
 CANDIDATES = 1000
 CANDIDATES_IN_CHANNEL = 2000
@@ -56,7 +55,7 @@ FEW_OF_A_TIME = 5_000
 FAR_MORE = 3
 """A term that so many times more messages hold is looked for in those that are in scope."""
 LONG_LIST = 5_000
-"""A list of so many postings is not walked if sets of terms can be asked for instead (`text.top_k`)."""
+"""A list of so many postings is not walked if sets of terms can be asked for instead (`text.ranking.term_weights`)."""
 
 Conditions = Sequence[ColumnElement[bool]]
 
@@ -201,7 +200,11 @@ def _asked(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
 def candidate_of(row: Sequence[Any], weight: float = 0.0, held: int = 0) -> Candidate:
     """The candidate of a row that `MessageIndex.messages` gave."""
     number, channel_number, seq, role, length, turn = row
-    return Candidate(number, channel_number, seq, role, length, weight, turn, held)
+    return _candidate((number, channel_number, seq, role, length, weight, turn, held))
+
+
+_candidate = Candidate._make
+"""Quicker than by its fields; messages are many."""
 
 
 def _best_candidates(place: Place, terms: Sequence[Term], most: int) -> list[Candidate]:
@@ -231,7 +234,7 @@ def _read(place: Place, sums: dict[int, int], bits: int, most: int) -> list[Cand
         place.read(numbers)
         for number, channel_number, seq, role, length, turn in filter(None, map(place.rows.__getitem__, numbers)):
             weight, held = told[sums[number]]
-            found.append(Candidate(number, channel_number, seq, role, length, weight, turn, held))
+            found.append(_candidate((number, channel_number, seq, role, length, weight, turn, held)))
         if not place.conditions:  # all are in scope
             break
         portion *= 4
@@ -252,18 +255,18 @@ def neighbours(
     What was `read` before is taken from there.
     """
     steps = [step for step in range(-FARTHEST, FARTHEST + 1) if step]
-    beside = {(one.channel_id, one.seq + step) for one in best for step in steps if one.seq + step >= 0}
-    beside -= {(one.channel_id, one.seq) for one in known}
-    found = [one for one in read if (one.channel_id, one.seq) in beside]
-    places = sorted(beside - {(one.channel_id, one.seq) for one in found})
+    beside = {one[1] << SEQ_BITS | one[2] + step for one in best for step in steps if one[2] + step >= 0}
+    beside.difference_update([one[1] << SEQ_BITS | one[2] for one in known])
+    found = [one for one in read if one[1] << SEQ_BITS | one[2] in beside]
+    places = sorted(beside.difference([one[1] << SEQ_BITS | one[2] for one in found]))
     statement = _standing(tx.dialect.name, tuple(message_conditions(scope)))
-    rows = tx.execute(statement, given_pairs(tx, places)).all() if places else ()
+    rows = tx.execute(statement, given_pairs(tx, places, SEQ_BITS)).all() if places else ()
     return [*found, *map(candidate_of, rows)]
 
 
 @lru_cache(maxsize=64)
 def _standing(dialect: str, conditions: tuple[ColumnElement[bool], ...]) -> Select[Any]:
-    here = is_pair_of(dialect, conversation.c.channel_number, conversation.c.seq)
+    here = is_pair_of(dialect, conversation.c.channel_number, conversation.c.seq, SEQ_BITS)
     return select(*COLUMNS).where(here, *conditions, conversation.c.deleted.is_(False))
 
 

@@ -27,7 +27,7 @@ from registry.storage.database import ReadTransaction
 from registry.storage.index.engines import index_of
 from registry.storage.safety.sight import access_of
 from registry.storage.tables import conversation
-from registry.text.ranking.post_filter import carried, left_out, post_filter
+from registry.text.ranking.matching import carried, left_out, post_filter
 from registry.text.ranking.scores import Candidate, gaining
 from registry.text.ranking.similar import (
     CHANNEL_WEIGHT,

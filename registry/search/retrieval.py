@@ -35,8 +35,7 @@ from registry.storage.index.engines import index_of
 from registry.storage.index.message_index import MessageIndex
 from registry.storage.tables import channel, conversation
 from registry.text.ranking.confidence import Evidence
-from registry.text.ranking.matching import matched_by, words_held
-from registry.text.ranking.post_filter import carried, left_out, post_filter
+from registry.text.ranking.matching import carried, left_out, matched_by, post_filter, words_held
 from registry.text.ranking.scores import (
     Candidate,
     Ranked,
@@ -241,8 +240,9 @@ def find_messages(
     is_strict = bool(search.phrases or search.prefixes or search.excluded)
     found = SearchResult(wordings, (), (), index.name, idf(0, corpus.size), corpus.average_length, is_strict)
     found = replace(found, sittings=_sittings(tx, wordings, scope, corpus))
-    found = ranked_by(tx, found, combined([each.own for each in wordings]), scope, dates)
-    return replace(found, channels=_channels(found))
+    own = combined([each.own for each in wordings])
+    found = ranked_by(tx, found, own, scope, dates)
+    return replace(found, channels=_channels(found, own))
 
 
 def _own_scores(
@@ -303,7 +303,8 @@ def _dated(tx: ReadTransaction, own: dict[int, float], scope: Scope, dates: Sequ
     return said
 
 
-def _channels(found: SearchResult) -> list[RankedChannel]:
+def _channels(found: SearchResult, own: Mapping[int, float]) -> list[RankedChannel]:
+    """The channels of what was found, best first; `own`: what its messages score by themselves."""
     average = sum(found.lengths.values()) / max(len(found.lengths), 1)
     wholes, titles = [], dict[int, float]()
     for wording in found.wordings:
@@ -311,10 +312,10 @@ def _channels(found: SearchResult) -> list[RankedChannel]:
         wholes.append(whole_scores(some, wording.weights, wording.claim, found.average_length, found.lengths, average))
         for number, share in wording.titles.items():
             titles[number] = max(titles.get(number, 0.0), TITLE * share)
-    return rank_channels(_best_within_claim(found), wholes, titles)
+    return rank_channels(_best_within_claim(found, own), wholes, titles)
 
 
-def _best_within_claim(found: SearchResult) -> Mapping[int, float]:
+def _best_within_claim(found: SearchResult, own: Mapping[int, float]) -> Mapping[int, float]:
     """By channel, what its best message scores with no more for its words than one message may claim."""
     best = {one.candidate.channel_id: one.score for one in reversed(found.ranked)}
     if len(best) <= 1:  # one alone is the best
@@ -323,11 +324,11 @@ def _best_within_claim(found: SearchResult) -> Mapping[int, float]:
     cut = [claimed_scores(each.candidates.values(), each.claim, average) for each in found.wordings]
     if not any(cut):
         return best
-    full = [each.own for each in found.wordings]
-    before, after = combined(full), combined([{**whole, **less} for whole, less in zip(full, cut, strict=True)])
-    changed = {number: after[number] - score for number, score in before.items()}
-    own = {one.candidate.number: one.own + changed.get(one.candidate.number, 0.0) for one in found.ranked}
-    return best_scores(own, [one.candidate for one in found.ranked])
+    within = combined([{**each.own, **less} for each, less in zip(found.wordings, cut, strict=True)])
+    changed = {number: within[number] - score for number, score in own.items()}
+    candidates = [one.candidate for one in found.ranked]
+    scores = zip(candidates, [one.own for one in found.ranked], strict=True)
+    return best_scores({one[0]: score + changed.get(one[0], 0.0) for one, score in scores}, candidates)
 
 
 DATED = 0.5
@@ -370,7 +371,8 @@ def _looked_up(
     full += sum(term.weight for term in beginnings)
     candidates = find_candidates(place, terms, most) if terms else []
     kept = post_filtered(place.tx, passes, candidates)
-    is_matched = cache(matched_by(query, terms))  # messages are many, and few sets of terms
+    is_matched = cache(matched_by(query, terms))
+    matching = set(filter(is_matched, {one.held for one in kept}))  # messages are many, and few sets of terms
     titles = find_titles(place, terms) if terms else {}
     return Wording(
         text=_words_of(search),
@@ -379,7 +381,7 @@ def _looked_up(
         full=full,
         candidates={one.number: one for one in kept},
         own=_own_scores(place, kept, terms, corpus),
-        matched=frozenset(one.number for one in kept if is_matched(one.held)),
+        matched=frozenset([one.number for one in kept if one.held in matching]),
         titles={n: coverage(title.weight, full) for n, title in titles.items() if is_matched(title.held)},
         cut_terms=cut,
         typos=corrected.typos,

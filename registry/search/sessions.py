@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import cache
 from operator import eq
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, and_, func, or_, select
+from sqlalchemy import ColumnElement, Row, Select, func, select
 
 from registry.search.scope import Scope, channel_conditions, channels_in, message_conditions
-from registry.storage.conditions import given_conditions
+from registry.storage.conditions import given_conditions, given_pairs, is_pair_of
 from registry.storage.database import ReadTransaction
 from registry.storage.paging import Page, Paged, read_page
 from registry.storage.tables import channel, conversation
+from registry.text.ranking.scores import SEQ_BITS
 
 _SHOWN = (
     conversation.c.number,
@@ -28,24 +30,22 @@ _SHOWN = (
 )
 
 
-AT_ONCE = 100
-"""Channels whose passages are read in one statement; SQLite takes no longer conditions."""
-
-
 def surroundings(tx: ReadTransaction, places: Mapping[int, Sequence[int]], window: int) -> dict[int, list[Row[Any]]]:
-    """By channel, the messages at these places (seq) and up to `window` before and after each, in order of place."""
+    """By channel, the messages at these places (seq), and up to `window` before and after the first of them, in order
+    of place."""
     rows: dict[int, list[Any]] = {number: [] for number in places}
-    numbers = list(places)
-    for start in range(0, len(numbers), AT_ONCE):
-        around = or_(*(_around(number, places[number], window) for number in numbers[start : start + AT_ONCE]))
-        for row in tx.execute(select(*_SHOWN).where(around, conversation.c.deleted.is_(False))):
-            rows[row.channel_number].append(row)
+    around = [range(max(some[0] - window, 0), some[0] + window + 1) for some in places.values()]
+    wanted = zip(places.items(), around, strict=True)
+    pairs = {number << SEQ_BITS | seq for (number, some), near in wanted for seq in (*some, *near)}
+    for row in tx.execute(_standing(tx.dialect.name), given_pairs(tx, sorted(pairs), SEQ_BITS)) if pairs else ():
+        rows[row.channel_number].append(row)
     return {number: sorted(of_channel, key=lambda row: row.seq) for number, of_channel in rows.items()}
 
 
-def _around(channel_number: int, places: Sequence[int], window: int) -> ColumnElement[bool]:
-    is_near = or_(*(conversation.c.seq.between(place - window, place + window) for place in places))
-    return and_(conversation.c.channel_number == channel_number, is_near)
+@cache
+def _standing(dialect: str) -> Select[Any]:
+    here = is_pair_of(dialect, conversation.c.channel_number, conversation.c.seq, SEQ_BITS)
+    return select(*_SHOWN).where(here, conversation.c.deleted.is_(False))
 
 
 def latest_sessions(tx: ReadTransaction, scope: Scope, limit: int, offset: int) -> tuple[list[tuple[int, int]], int]:

@@ -78,18 +78,22 @@ def given(tx: ReadTransaction, numbers: Collection[int]) -> Mapping[str, Any]:
 
 
 @cache
-def is_pair_of(dialect: str, first: ColumnElement[int], second: ColumnElement[int]) -> ColumnElement[bool]:
+def is_pair_of(dialect: str, first: ColumnElement[int], second: ColumnElement[int], bits: int) -> ColumnElement[bool]:
     """Whether two numbers stand together among the pairs that are given with the statement (`given_pairs`)."""
     if dialect == "postgresql":
         return tuple_(first, second).in_(select(func.unnest(_array(_GIVEN)), func.unnest(_array(_SECOND))))
     each = _each()
-    return tuple_(first, second).in_(select(func.json_extract(each, "$[0]"), func.json_extract(each, "$[1]")))
+    return tuple_(first, second).in_(select(each.bitwise_rshift(bits), each.bitwise_and((1 << bits) - 1)))
 
 
-def given_pairs(tx: ReadTransaction, pairs: Collection[tuple[int, int]]) -> Mapping[str, Any]:
-    """Pairs for a statement with `is_pair_of`."""
+def given_pairs(tx: ReadTransaction, pairs: Collection[int], bits: int) -> Mapping[str, Any]:
+    """Pairs for a statement with `is_pair_of`, each as one number: the first of it above so many bits of the second."""
     if tx.dialect.name == "postgresql":
-        return {name: _written([pair[place] for pair in pairs]) for place, name in enumerate((_GIVEN, _SECOND))}
+        second = (1 << bits) - 1
+        return {
+            _GIVEN: _written([pair >> bits for pair in pairs]),
+            _SECOND: _written([pair & second for pair in pairs]),
+        }
     return {_GIVEN: json.dumps(list(pairs))}
 
 

@@ -177,7 +177,7 @@ def _end_of(asked: Lookup[ExtractQuery], row: ChannelRow) -> dict[str, Any]:
     spoken = recent = messages_of(tx, row.number, limit=END)
     if goes_on or any(one.role not in roles for one in recent):
         spoken = messages_of(tx, row.number, limit=WHOLE if goes_on else END, roles=roles)
-    told = {one.number: message_dict(one) for one in (*recent, *spoken)}
+    told = {number: message_dict(one) for number, one in {one.number: one for one in (*recent, *spoken)}.items()}
     return {
         "end": _in_turns([told[one.number] for one in spoken if not one.payload.get("injected")]),
         "recent": [told[one.number] for one in recent],

@@ -14,7 +14,7 @@ from orchestrator.state import Run
 from registry.search.retrieval import SearchResult, Wording
 from registry.search.scope import Scope
 from registry.text.ranking.confidence import Confidence, confidence_of, lead_of
-from registry.text.ranking.scores import Ranked
+from registry.text.ranking.scores import SEQ_BITS, Ranked
 from registry.text.ranking.similar import SimilarMessages
 from registry.text.ranking.term_weights import coverage
 from registry.text.request.understanding import Understood
@@ -71,23 +71,25 @@ def judge(found: SearchResult) -> list[Judged]:
     similarities = found.similar.similarities if found.similar else {}
     matched = found.matched | found.by_meaning
     some = [one.candidate for one in found.ranked]
-    holding = {(one[1], one[2]) for one in some if one[0] in matched}
-    spoken_of = {channel_id for channel_id, _ in holding}
+    holding = {one[1] << SEQ_BITS | one[2] for one in some if one[0] in matched}
+    spoken_of = {place >> SEQ_BITS for place in holding} if found.dated else set()
     most_covered = _most_covered(found.wordings)
     verdicts = []
-    for one, (number, channel_id, seq, *_) in zip(found.ranked, some, strict=True):
+    for one, message in zip(found.ranked, some, strict=True):
+        number = message[0]
         covered, best = most_covered.get(number, _NOTHING)
-        is_beside = (
-            number in matched
-            or (channel_id, seq - 1) in holding
-            or (channel_id, seq + 1) in holding
-            or (number in found.dated and channel_id in spoken_of)
-        )
-        reason = None if is_beside else REASONS["parts" if covered > 0 else "beside"]
-        verdicts.append(Judged(one, covered, best, reason, similarities.get(number)))
+        reason = None
+        if number not in matched:
+            place = message[1] << SEQ_BITS | message[2]
+            is_beside = place - 1 in holding or place + 1 in holding
+            if not is_beside and not (number in found.dated and message[1] in spoken_of):
+                reason = REASONS["parts" if covered > 0 else "beside"]
+        verdicts.append(_judged((one, covered, best, reason, similarities.get(number))))
     return verdicts
 
 
+_judged = Judged._make
+"""Quicker than by its fields; messages are many."""
 _NOTHING = 0.0, 0
 
 
@@ -222,9 +224,10 @@ def best_channels(found: SearchResult, verdicts: Iterable[Judged]) -> list[tuple
     """
     kept = {one.ranked.candidate.channel_id for one in verdicts if one.reason is None}
     titled = {number for wording in found.wordings for number in wording.titles}
-    spoken = found.speaking | titled
-    best = [(one.number, one.score) for one in found.channels if one.number in kept | titled]
+    shown = kept | titled
+    best = [(one.number, one.score) for one in found.channels if one.number in shown]
     if best and found.holds_all(best[0][0]):
+        spoken = found.speaking | titled
         return [(number, score) for number, score in best if number in spoken]
     return best
 

@@ -135,9 +135,8 @@ def combined(scored: Sequence[Mapping[int, float]]) -> dict[int, float]:
         best = max(scores.values(), default=0.0)
         share = OTHER_WORDING if place else 1.0
         told = {number: share * score / best for number, score in scores.items()} if best > 0 else {}
-        for number in total.keys() & told:
-            told[number] = total[number] + told[number]
-        total.update(told)
+        told.update([(number, total[number] + told[number]) for number in total.keys() & told])
+        total = {**total, **told} if total else told
     return total
 
 
@@ -154,45 +153,48 @@ def rank(
     whose messages all of them are.
     """
     newest_first = sorted(messages, key=itemgetter(0), reverse=True)  # by number
-    places = _scores_by_place(own, newest_first) if dialogue else {}
-    ranked = []
-    for one in newest_first:
-        score = own.get(one[0], 0.0)
-        gained = _gained(places, one[1] << _SEQ_BITS | one[2])
-        if sittings and score + gained > 0:  # a sitting gives only to who has something
-            gained += sittings.gain(one[2])
-        if score + gained > 0:
-            ranked.append(Ranked(one, round(score + gained, _DIGITS), score, gained))
+    scores = [own.get(one[0], 0.0) for one in newest_first]
+    gains = _gains([one[1] << SEQ_BITS | one[2] for one in newest_first], scores) if dialogue else [0.0] * len(scores)
+    if sittings:  # a sitting gives only to who has something
+        told = zip(newest_first, scores, gains, strict=True)
+        gains = [gain + sittings.gain(one[2]) if score + gain > 0 else gain for one, score, gain in told]
+    rated = zip(newest_first, scores, gains, strict=True)
+    ranked = [
+        _ranked((one, round(score + gain, _DIGITS), score, gain)) for one, score, gain in rated if score + gain > 0
+    ]
     return sorted(ranked, key=itemgetter(1), reverse=True)  # by score; of equal ones the order stays
+
+
+_ranked = Ranked._make
+"""Quicker than by its fields; messages are many."""
 
 
 def best_scores(own: Mapping[int, float], messages: Iterable[Candidate]) -> dict[int, float]:
     """By channel, the score of the message that would be ranked first: one that has something of its own."""
     best: dict[int, float] = {}
-    places = _scores_by_place(own, messages)
-    for place, score in places.items():
-        told = score + _gained(places, place)
-        if told > best.get(place >> _SEQ_BITS, 0.0):
-            best[place >> _SEQ_BITS] = told
+    scored = [one for one in messages if one[0] in own]
+    scores = [own[one[0]] for one in scored]
+    gains = _gains([one[1] << SEQ_BITS | one[2] for one in scored], scores)
+    for one, score, gain in zip(scored, scores, gains, strict=True):
+        if score + gain > best.get(one[1], 0.0):
+            best[one[1]] = score + gain
     return {number: round(score, _DIGITS) for number, score in best.items()}
 
 
-_SEQ_BITS = 40
+SEQ_BITS = 40
 """A place in a channel as one number: the channel's above so many bits, so that those of two are never close."""
 
 
-def _scores_by_place(own: Mapping[int, float], messages: Iterable[Candidate]) -> dict[int, float]:
-    return {one[1] << _SEQ_BITS | one[2]: own[one[0]] for one in messages if one[0] in own}
-
-
-def _gained(places: Mapping[int, float], place: int) -> float:
-    beside = places.get
-    return (
+def _gains(places: Sequence[int], scores: Sequence[float]) -> list[float]:
+    """What each of the messages at these places gains from those around it, by what these score by themselves."""
+    beside = dict(zip(places, scores, strict=True)).get
+    return [
         _FROM_PREVIOUS * beside(place - 1, 0.0)
         + _FROM_NEXT * beside(place + 1, 0.0)
         + _FROM_SECOND * beside(place - 2, 0.0)
         + _FROM_SECOND * beside(place + 2, 0.0)
-    )
+        for place in places
+    ]
 
 
 def rank_channels(
@@ -238,8 +240,7 @@ def whole_scores(
     scores: dict[int, float] = defaultdict(float)
     seen: dict[int, int] = defaultdict(int)
     norms, weighed = _Norms(average_length), _Weighed(weights)
-    shortest = sorted(_shortest_alike(candidates), key=itemgetter(4, 0))  # by length and number
-    for _, channel_id, _, _, length, _, _, held in shortest:
+    for _, channel_id, _, _, length, _, _, held in _shortest_first(candidates):
         new = held & ~seen[channel_id]
         if new:
             seen[channel_id] |= new
@@ -251,15 +252,9 @@ def whole_scores(
     }
 
 
-def _shortest_alike(candidates: Iterable[Candidate]) -> Iterable[Candidate]:
-    """Of those in a channel that hold just the same the shortest, the first of equal ones: the others add nothing."""
-    shortest: dict[tuple[int, int], Candidate] = {}
-    for one in candidates:
-        number, channel_id, _, _, length, _, _, held = one
-        other = shortest.setdefault((channel_id, held), one)
-        if length < other[4] or (length == other[4] and number < other[0]):
-            shortest[channel_id, held] = one
-    return shortest.values()
+def _shortest_first(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Of equal ones the older first. Two sorts by one number are quicker than one by two."""
+    return sorted(sorted(candidates, key=itemgetter(0)), key=itemgetter(4))
 
 
 def sittings_from(

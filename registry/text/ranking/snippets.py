@@ -32,10 +32,17 @@ def snippet(text: str, query: ParsedQuery, phrases: Sequence[str] = (), width: i
     Without a hit the text's beginning. Cut at spaces where there are some, never inside one visible character.
     """
     line = one_line(text)
-    hits = _merged([*_word_hits(line, query), *_phrase_hits(line, phrases)])
+    hits = _hits(line, query, phrases)
     start, end = _window(line, hits, width)
     shown = _marked(line, [hit for hit in hits if start <= hit[0] and hit[1] <= end], start, end)
     return ("…" if start else "") + shown + ("…" if end < len(line) else "")
+
+
+def passage(text: str, query: ParsedQuery, phrases: Sequence[str] = (), width: int = WIDTH) -> str:
+    """The same without marks. A text that is shown whole is not looked through for hits."""
+    line = one_line(text)
+    start, end = (0, len(line)) if len(line) <= width else _window(line, _hits(line, query, phrases), width)
+    return ("…" if start else "") + line[start:end] + ("…" if end < len(line) else "")
 
 
 def one_line(text: str) -> str:
@@ -44,6 +51,10 @@ def one_line(text: str) -> str:
 
 
 # -- hits
+
+
+def _hits(line: str, query: ParsedQuery, phrases: Sequence[str]) -> list[Range]:
+    return _merged([*_word_hits(line, query), *_phrase_hits(line, phrases)])
 
 
 def _phrase_hits(line: str, phrases: Iterable[str]) -> Iterator[Range]:

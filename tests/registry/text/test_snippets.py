@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from registry.text.analysis.edit_distance import distance, nearest, neighbours
 from registry.text.ranking.snippets import MARK, one_line, snippet
-from registry.text.ranking.top_k import best_first, sum_weights
+from registry.text.ranking.term_weights import best_first, sum_weights
 from registry.text.request.query import parse_query
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.text.ranking.post_filter import carried, left_out, post_filter
+from registry.text.ranking.matching import carried, left_out, post_filter
 from registry.text.request.syntax import Search, read_search
 from registry.text.times.time_words import find_time
 
