@@ -19,8 +19,6 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Command, RetryPolicy
 
-from orchestrator.answer.finding.elsewhere import elsewhere
-from orchestrator.answer.finding.looking_up import with_known_names
 from orchestrator.calls import TOLD, Tell
 from orchestrator.operation_names import READING, Operation
 from orchestrator.recording.recorder import result_summary
@@ -172,7 +170,7 @@ def steps_of(operation: Operation) -> Steps[Any, Any]:
 
 def load_operations() -> None:
     """Load them all, where nobody waits for it."""
-    import_module("orchestrator.elsewhere")
+    import_module("orchestrator.answer.finding.elsewhere")
     for operation in OPERATIONS:
         steps_of(operation)
 
@@ -217,7 +215,7 @@ async def cr_query(state: State, run: Run) -> State:
 
 
 async def _read(run: Run, request: Request) -> Any:
-    from orchestrator.elsewhere import with_known_names  # as below: what only stores does without
+    from orchestrator.answer.finding.looking_up import with_known_names  # as below: who only stores does without
 
     query = _work(steps_of(request.operation).query)
     return await run.registry.read(lambda tx: query(tx, run, with_known_names(tx, request)))
@@ -225,7 +223,7 @@ async def _read(run: Run, request: Request) -> Any:
 
 async def filter_(state: State, run: Run) -> State:
     """Keep what answers the request; where there is no such session, say where and when there are some."""
-    from orchestrator.elsewhere import elsewhere
+    from orchestrator.answer.finding.elsewhere import elsewhere
 
     result = await _work(steps_of(state["query"].operation).keep)(run, state["query"], state["data"])
     is_wanting = "sessions" in result and (not result["pagination"]["total"] or "guess" in result)
