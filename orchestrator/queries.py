@@ -43,7 +43,7 @@ class Written(NamedTuple):
 class ExtractQuery(BaseModel):
     """The part that is wanted. A plain string is its `text`."""
 
-    model_config = ConfigDict(extra="forbid", populate_by_name=True, defer_build=True)
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
     text: str | None = Field(None, max_length=4000, description="what it was about, in the user's own words")
     also: Also = []
@@ -68,7 +68,7 @@ class ExtractQuery(BaseModel):
 class SearchQuery(BaseModel):
     """Which messages are wanted, in the whole registry."""
 
-    model_config = ConfigDict(extra="forbid", populate_by_name=True, defer_build=True)
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
     text: Annotated[str, Field(min_length=1, max_length=4000)]
     limit: Limit = 20
@@ -86,7 +86,7 @@ class SearchQuery(BaseModel):
 class ListQuery(BaseModel):
     """Which sessions are wanted, by last activity; with `text`, those that speak of it or are called so."""
 
-    model_config = ConfigDict(extra="forbid", defer_build=True)
+    model_config = ConfigDict(extra="forbid")
 
     text: str | None = Field(None, min_length=1, max_length=4000)
     limit: Limit = 20
@@ -106,7 +106,7 @@ class ListQuery(BaseModel):
 class FetchQuery(BaseModel):
     """Which part of one session is wanted: its end, or what stands before a sequence number."""
 
-    model_config = ConfigDict(extra="forbid", defer_build=True)
+    model_config = ConfigDict(extra="forbid")
 
     session_id: str = Field(min_length=1, max_length=300)
     message_limit: Limit | None = None
@@ -126,7 +126,7 @@ class FetchQuery(BaseModel):
 class SessionsQuery(BaseModel):
     """Which sessions are wanted, by what was said in them."""
 
-    model_config = ConfigDict(extra="forbid", populate_by_name=True, defer_build=True)
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
     text: Annotated[str, Field(min_length=1, max_length=4000)]
     also: Also = []
@@ -149,7 +149,7 @@ class SessionsQuery(BaseModel):
 class TagQuery(BaseModel):
     """What to call a channel from now on; what is not given stays."""
 
-    model_config = ConfigDict(extra="forbid", defer_build=True)
+    model_config = ConfigDict(extra="forbid")
 
     title: str | None = Field(None, max_length=300)
     nickname: Nickname | None = None
@@ -165,7 +165,7 @@ class DeleteQuery(BaseModel):
     For good (`soft` false) also a project, what is older, what holds some words: all that is given must hold.
     """
 
-    model_config = ConfigDict(extra="forbid", defer_build=True)
+    model_config = ConfigDict(extra="forbid")
 
     id: str | None = None
     soft: bool = True
@@ -184,7 +184,7 @@ class DeleteQuery(BaseModel):
 class RestoreQuery(BaseModel):
     """The deleted message that comes back, or all of the request's channel when there is none."""
 
-    model_config = ConfigDict(extra="forbid", defer_build=True)
+    model_config = ConfigDict(extra="forbid")
 
     id: str | None = None
 
@@ -195,7 +195,7 @@ DataType = Literal["conversation_summaries", "notion_snapshots"]
 class BriefingQuery(BaseModel):
     """The day that is reported, of the clock that is `utc_offset_minutes` ahead of UTC."""
 
-    model_config = ConfigDict(extra="forbid", defer_build=True)
+    model_config = ConfigDict(extra="forbid")
 
     date: Day
     data_types: list[DataType] = Field(["conversation_summaries", "notion_snapshots"], min_length=1)
@@ -207,7 +207,7 @@ class BriefingQuery(BaseModel):
 class CreateBackupQuery(BaseModel):
     """What goes into a backup beside the registry, and where it is written."""
 
-    model_config = ConfigDict(extra="forbid", defer_build=True)
+    model_config = ConfigDict(extra="forbid")
 
     path: str | None = Field(None, min_length=1, description="a new file; default: one in the folder of backups")
     stores: bool = Field(True, description="also the clients' own histories")
@@ -217,13 +217,13 @@ class CreateBackupQuery(BaseModel):
 class ListBackupsQuery(BaseModel):
     """Nothing is asked but which backups there are."""
 
-    model_config = ConfigDict(extra="forbid", defer_build=True)
+    model_config = ConfigDict(extra="forbid")
 
 
 class ValidateBackupQuery(BaseModel):
     """Which backup is meant."""
 
-    model_config = ConfigDict(extra="forbid", defer_build=True)
+    model_config = ConfigDict(extra="forbid")
 
     path: str = Field(min_length=1, description="its path, or its name in the folder of backups")
 
@@ -239,7 +239,7 @@ class RestoreBackupQuery(ValidateBackupQuery):
 class MigrateQuery(BaseModel):
     """Which sessions belong to another folder: those of the folder `workspace`, or the request's channel alone."""
 
-    model_config = ConfigDict(extra="forbid", defer_build=True)
+    model_config = ConfigDict(extra="forbid")
 
     to: str = Field("", description="the folder's path now")
     workspace: str | None = Field(None, min_length=1, description="the folder's path before")
@@ -252,7 +252,7 @@ class MigrateQuery(BaseModel):
 class CompleteQuery(BaseModel):
     """What somebody has typed so far, and of what it is the beginning."""
 
-    model_config = ConfigDict(extra="forbid", defer_build=True)
+    model_config = ConfigDict(extra="forbid")
 
     kind: NameKind
     text: str = Field("", max_length=300)
@@ -262,7 +262,7 @@ class CompleteQuery(BaseModel):
 class ResumeQuery(BaseModel):
     """In which client a session goes on, and how much of it is taken along."""
 
-    model_config = ConfigDict(extra="forbid", populate_by_name=True, defer_build=True)
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
     session_id: str = Field(min_length=1, max_length=300)
     client: str = Field(alias="in", description="claude-code, codex, gemini-cli, opencode, copilot-cli or qwen-code")
@@ -276,7 +276,7 @@ class ResumeQuery(BaseModel):
 class NoteQuery(BaseModel):
     """Where a new chat begins, and which one it is."""
 
-    model_config = ConfigDict(extra="forbid", defer_build=True)
+    model_config = ConfigDict(extra="forbid")
 
     folder: str = Field(min_length=1, description="the folder it works in")
     session_id: str | None = Field(None, description="the chat itself, of which nothing is told")
@@ -285,7 +285,7 @@ class NoteQuery(BaseModel):
 class BlameQuery(BaseModel):
     """What came about somewhere: a file or one line of it, a commit; or the session whose commits are asked for."""
 
-    model_config = ConfigDict(extra="forbid", defer_build=True)
+    model_config = ConfigDict(extra="forbid")
 
     file: str | None = Field(None, min_length=1, max_length=4000, description="FILE or FILE:LINE")
     commit: str | None = Field(None, min_length=1, max_length=300)

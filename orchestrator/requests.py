@@ -55,7 +55,7 @@ from sources.base import FoundSession
 class MessageIn(BaseModel):
     """Further fields are kept with a message."""
 
-    model_config = ConfigDict(extra="allow", defer_build=True)
+    model_config = ConfigDict(extra="allow")
 
     role: RoleName
     text: str
@@ -72,7 +72,7 @@ class MessageIn(BaseModel):
 class Meta(BaseModel):
     """About the conversation; anything else is kept too."""
 
-    model_config = ConfigDict(extra="allow", defer_build=True)
+    model_config = ConfigDict(extra="allow")
 
     source: str | None = Field(None, max_length=64, description="cursor, claude, chatgpt, gemini, …")
     project: str | None = Field(None, description="workspace folder")
@@ -86,7 +86,7 @@ class Meta(BaseModel):
 class Request(BaseModel):
     """What every request has, whatever the operation."""
 
-    model_config = ConfigDict(extra="forbid", defer_build=True)
+    model_config = ConfigDict(extra="forbid")
     operation: ClassVar[Operation]
     takes_long: ClassVar[bool] = False
     """Whether the operation may take as long as there is much to copy."""
@@ -195,7 +195,7 @@ class RestoreRequest(Request):
 class ImportRequest(Request):
     """Sessions as a reader found them in a client's own store. Not for the doors: the reader has checked them."""
 
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, defer_build=True)
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
     operation = Operation.IMPORT
 
     store: str
@@ -205,7 +205,7 @@ class ImportRequest(Request):
 class HookRequest(Request):
     """What a client's hooks sent of one session. Not for the doors: it comes out of our own spool."""
 
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, defer_build=True)
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
     operation = Operation.CONVERSATION_LOG
 
     session: Session
