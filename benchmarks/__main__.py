@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
 from benchmarks.costs import calls, graph_overhead, in_flight, load, peers, startup, sync, windows
 from benchmarks.costs.breakdown import DIVISION_HEADS
+from benchmarks.setup import servers
 from benchmarks.setup.figures import COMPARISON_HEADS, table
 
 Report = tuple[str, dict[str, Any]]
@@ -100,6 +102,8 @@ def main() -> None:
     parser.add_argument("--peer", metavar="PATH", help="fast-resume's program, if it is not on the PATH as fr")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     options = parser.parse_args()
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    servers.compile_program()
     found: dict[str, Any] = {}
     for part in options.only or REPORTS:
         text, figures = REPORTS[part](options)

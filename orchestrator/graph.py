@@ -11,32 +11,16 @@ from contextlib import aclosing
 from contextvars import copy_context
 from dataclasses import replace
 from functools import cache
-from typing import Any, cast
+from importlib import import_module
+from typing import Any, TypeVar, cast
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Command, RetryPolicy
 
-from orchestrator.answer.finding.elsewhere import elsewhere
-from orchestrator.answer.finding.looking_up import with_known_names
 from orchestrator.calls import TOLD, Tell
 from orchestrator.operation_names import READING, Operation
-from orchestrator.operations import (
-    backup,
-    blame,
-    briefing,
-    complete,
-    extract,
-    history,
-    log,
-    manage,
-    migrate,
-    note,
-    resume,
-    search,
-    search_sessions,
-)
 from orchestrator.recording.recorder import result_summary
 from orchestrator.requests import HookRequest, ImportRequest, Request
 from orchestrator.state import OUTSIDE_ATTEMPTS, Answered, PartDone, Run, State, Steps
@@ -54,7 +38,7 @@ OUTSIDE = RetryPolicy(max_attempts=OUTSIDE_ATTEMPTS, initial_interval=0.5)
 
 def after_plan(state: State) -> str:
     """What only stores needs no reading."""
-    return "cr_query" if state["query"].operation in QUERY else "cr_write"
+    return "cr_query" if steps_of(state["query"].operation).query else "cr_write"
 
 
 def after_query(state: State) -> str:
@@ -64,7 +48,7 @@ def after_query(state: State) -> str:
     """
     if "error" in state:
         return END
-    return "filter" if state["query"].operation in KEEP else "transform"
+    return "filter" if steps_of(state["query"].operation).keep else "transform"
 
 
 def after_filter(state: State) -> str:
@@ -73,7 +57,7 @@ def after_filter(state: State) -> str:
         return END
     if state["query"].is_shortened:
         return "transform"
-    return "cr_write" if state["query"].operation in WRITE else END
+    return "cr_write" if steps_of(state["query"].operation).write else END
 
 
 def after_transform(state: State) -> str:
@@ -147,50 +131,69 @@ def describe_graph() -> dict[str, Any]:
     return {
         "nodes": list(NODES),
         "edges": [{"from": here, "to": after} for here, after in edges],
-        "paths": PATHS,
+        "paths": _paths(),
     }
 
 
-OPERATIONS: dict[Operation, Steps[Any, Any]] = {
-    Operation.CONVERSATION_LOG: log.LOG,
-    Operation.EXTRACT: extract.EXTRACT,
-    Operation.SEARCH: search.SEARCH,
-    Operation.SEARCH_SESSIONS: search_sessions.SESSIONS,
-    Operation.LIST: history.LIST,
-    Operation.FETCH: history.FETCH,
-    Operation.TAG: manage.TAG,
-    Operation.DELETE: manage.DELETE,
-    Operation.RESTORE: manage.RESTORE,
-    Operation.IMPORT: log.IMPORT,
-    Operation.DAILY_BRIEFING: briefing.BRIEFING,
-    Operation.RESUME: resume.RESUME,
-    Operation.NOTE: note.NOTE,
-    Operation.BLAME: blame.BLAME,
-    Operation.CREATE_BACKUP: backup.CREATE,
-    Operation.LIST_BACKUPS: backup.LIST,
-    Operation.VALIDATE_BACKUP: backup.VALIDATE,
-    Operation.RESTORE_BACKUP: backup.RESTORE,
-    Operation.MIGRATE: migrate.MIGRATE,
-    Operation.COMPLETE: complete.COMPLETE,
+OPERATIONS: dict[Operation, str] = {
+    Operation.CONVERSATION_LOG: "log:LOG",
+    Operation.EXTRACT: "extract:EXTRACT",
+    Operation.SEARCH: "search:SEARCH",
+    Operation.SEARCH_SESSIONS: "search_sessions:SESSIONS",
+    Operation.LIST: "history:LIST",
+    Operation.FETCH: "history:FETCH",
+    Operation.TAG: "manage:TAG",
+    Operation.DELETE: "manage:DELETE",
+    Operation.RESTORE: "manage:RESTORE",
+    Operation.IMPORT: "log:IMPORT",
+    Operation.DAILY_BRIEFING: "briefing:BRIEFING",
+    Operation.RESUME: "resume:RESUME",
+    Operation.NOTE: "note:NOTE",
+    Operation.BLAME: "blame:BLAME",
+    Operation.CREATE_BACKUP: "backup:CREATE",
+    Operation.LIST_BACKUPS: "backup:LIST",
+    Operation.VALIDATE_BACKUP: "backup:VALIDATE",
+    Operation.RESTORE_BACKUP: "backup:RESTORE",
+    Operation.MIGRATE: "migrate:MIGRATE",
+    Operation.COMPLETE: "complete:COMPLETE",
 }
+"""Where it is said what each does at each node; loaded when it is asked for: a command of a user's needs one."""
+
+
+@cache
+def steps_of(operation: Operation) -> Steps[Any, Any]:
+    """What an operation does at each node."""
+    module, _, name = OPERATIONS[operation].partition(":")
+    steps: Steps[Any, Any] = getattr(import_module(f"orchestrator.operations.{module}"), name)
+    return steps
+
+
+def load_operations() -> None:
+    """Load them all, where nobody waits for it."""
+    import_module("orchestrator.answer.finding.elsewhere")
+    for operation in OPERATIONS:
+        steps_of(operation)
+
+
 NAMING = frozenset({Operation.CONVERSATION_LOG, Operation.DELETE, Operation.RESTORE})
 """These change the channel of just the name that they are given, whether it was there before or not."""
-QUERY = {name: steps.query for name, steps in OPERATIONS.items() if steps.query}
-KEEP = {name: steps.keep for name, steps in OPERATIONS.items() if steps.keep}
-SHORTEN = {name: steps.shorten for name, steps in OPERATIONS.items() if steps.shorten}
-PUBLISH = {name: steps.publish for name, steps in OPERATIONS.items() if steps.publish}
-WRITE = {name: steps.write for name, steps in OPERATIONS.items() if steps.write}
 UNFINISHED = OperationTimeout("Begun, and not ended.", "It is still running, or its process was ended: ask again")
-SUBJECT = {name: steps.subject for name, steps in OPERATIONS.items() if steps.subject}
+T = TypeVar("T")
+
+
+def _work(given: T | None) -> T:
+    """What an operation does at a node that its request was led to."""
+    assert given is not None  # noqa: S101, the edges lead it nowhere else
+    return given
 
 
 async def plan(state: State, run: Run) -> State:
     """Say which way it will go if all is found; let in first what the clients have written since the last question."""
-    name = _name_of(state["query"])
-    run.recorder.explain(path=PATHS[name], why=f"the path of {name}")
-    if state["query"].operation in PUBLISH:
+    request: Request = state["query"]
+    run.recorder.explain(path=path_of(request), why=f"the path of {_name(request.operation, request.is_shortened)}")
+    if steps_of(request.operation).publish:
         await _open_record(run)
-    if run.before_reading and state["query"].operation in READING:
+    if run.before_reading and request.operation in READING:
         syncing = await run.before_reading()
         if syncing:
             run.recorder.explain(syncing=syncing)
@@ -212,13 +215,17 @@ async def cr_query(state: State, run: Run) -> State:
 
 
 async def _read(run: Run, request: Request) -> Any:
-    query = QUERY[request.operation]
+    from orchestrator.answer.finding.looking_up import with_known_names  # as below: who only stores does without
+
+    query = _work(steps_of(request.operation).query)
     return await run.registry.read(lambda tx: query(tx, run, with_known_names(tx, request)))
 
 
 async def filter_(state: State, run: Run) -> State:
     """Keep what answers the request; where there is no such session, say where and when there are some."""
-    result = await KEEP[state["query"].operation](run, state["query"], state["data"])
+    from orchestrator.answer.finding.elsewhere import elsewhere
+
+    result = await _work(steps_of(state["query"].operation).keep)(run, state["query"], state["data"])
     is_wanting = "sessions" in result and (not result["pagination"]["total"] or "guess" in result)
     if is_wanting and (others := await elsewhere(run, state["query"], result, _once_more)):
         result["elsewhere"] = others | result.get("elsewhere", {})
@@ -226,22 +233,23 @@ async def filter_(state: State, run: Run) -> State:
 
 
 async def _once_more(run: Run, request: Request) -> dict[str, Any]:
-    return await KEEP[request.operation](run, request, await _read(run, request))
+    return await _work(steps_of(request.operation).keep)(run, request, await _read(run, request))
 
 
 async def transform(state: State, run: Run) -> State:
     """Make what was read or kept shorter."""
-    return await SHORTEN[state["query"].operation](run, state["query"], state)
+    return await _work(steps_of(state["query"].operation).shorten)(run, state["query"], state)
 
 
 async def external_action(state: State, run: Run) -> State:
     """Hand the outcome to the outside systems that are configured."""
-    return await PUBLISH[state["query"].operation](run, state["query"], state)
+    return await _work(steps_of(state["query"].operation).publish)(run, state["query"], state)
 
 
 async def cr_write(state: State, run: Run) -> State:
     """Store, and record this execution in the same transaction: neither is ever there without the other."""
-    write = WRITE[state["query"].operation]
+    steps = steps_of(state["query"].operation)
+    write = _work(steps.write)
 
     def work(tx: WriteTransaction) -> dict[str, Any]:
         request: Request = state["query"]
@@ -258,8 +266,8 @@ async def cr_write(state: State, run: Run) -> State:
         result = await run.registry.read(lambda tx: work(WriteTransaction(tx)))
     else:
         result = await run.registry.write(work, of=_written_to(state["query"]))
-    if afterwards := OPERATIONS[state["query"].operation].afterwards:
-        await afterwards(run, state["query"])
+    if steps.afterwards:
+        await steps.afterwards(run, state["query"])
     return {"result": result}
 
 
@@ -291,9 +299,10 @@ NODES: dict[str, Work] = {
 """Each changes the state by what it returns."""
 
 
-def _path(name: Operation, *, is_shortened: bool) -> list[str]:
+@cache
+def _path(operation: Operation, is_shortened: bool) -> list[str]:
     """The nodes that have work for an operation, in order."""
-    steps = OPERATIONS[name]
+    steps = steps_of(operation)
     work = {
         "plan": True,
         "cr_query": steps.query,
@@ -305,24 +314,26 @@ def _path(name: Operation, *, is_shortened: bool) -> list[str]:
     return [node for node in NODES if work[node]]
 
 
-PATHS = {name.value: _path(name, is_shortened=False) for name in Operation} | {
-    f"{name}, shortened": _path(name, is_shortened=True) for name in KEEP if name in SHORTEN
-}
-"""The way of each operation if all is found."""
+def _paths() -> dict[str, list[str]]:
+    """The way of each operation if all is found, also of those whose answers can be shortened."""
+    ways = [(operation, False) for operation in Operation]
+    ways += [(name, True) for name in Operation if steps_of(name).keep and steps_of(name).shorten]
+    return {_name(*way): _path(*way) for way in ways}
 
 
-def _name_of(request: Request) -> str:
-    return f"{request.operation}, shortened" if request.is_shortened else request.operation
+def _name(operation: Operation, is_shortened: bool) -> str:
+    return f"{operation}, shortened" if is_shortened else operation.value
 
 
 def path_of(request: Request) -> list[str]:
     """The nodes that a request goes through if all is found."""
-    return PATHS[_name_of(request)]
+    return _path(request.operation, request.is_shortened)
 
 
 async def _meant(state: State, run: Run) -> Any:
     """What the request's words mean to the model, where there are any and one is configured."""
-    subject = SUBJECT[state["query"].operation](state["query"]) if state["query"].operation in SUBJECT else ""
+    subject_of = steps_of(state["query"].operation).subject
+    subject = subject_of(state["query"]) if subject_of else ""
     if not run.meaning or not subject:
         return None
     return await run.meaning.of(subject, getattr(getattr(state["query"], "query", None), "also", ()))

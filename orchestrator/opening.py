@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orchestrator.outside.writing import ModelWriter
 from orchestrator.service import Orchestrator
 from orchestrator.state import ExternalAction, Shelf
 from orchestrator.sync.drain import drain
@@ -27,6 +26,7 @@ from sources.base import Places
 from sources.readers import READERS
 
 if TYPE_CHECKING:
+    from orchestrator.outside.writing import ModelWriter
     from orchestrator.semantic.meaning import Meaning
 
 
@@ -108,6 +108,7 @@ def _writer(settings: Settings) -> ModelWriter | None:
     if not settings.llm_base_url:
         return None
     from orchestrator.outside.language_model import LanguageModel  # an HTTP client that only who asked for it needs
+    from orchestrator.outside.writing import ModelWriter
 
     model = LanguageModel(settings.llm_base_url, settings.llm_model, settings.llm_api_key.get_secret_value())
     return ModelWriter(model, settings.llm_timeout_s)

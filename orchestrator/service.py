@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Any
 import langsmith
 
 from orchestrator.calls import TOLD
-from orchestrator.graph import WRITE, build_graph, run_telling, run_to_the_end
+from orchestrator.graph import build_graph, load_operations, run_telling, run_to_the_end, steps_of
 from orchestrator.operation_names import ALIASES, READING, Operation
-from orchestrator.outside.writing import ModelWriter
 from orchestrator.permission import READ, check, is_of_others
 from orchestrator.recording.recorder import Recorder, Records, request_summary, result_summary
 from orchestrator.refusals import Refusal
@@ -38,6 +37,7 @@ from registry.text.privacy.masking import holds_secret
 from registry.tracing import span
 
 if TYPE_CHECKING:
+    from orchestrator.outside.writing import ModelWriter
     from orchestrator.semantic.meaning import Meaning
 
 logger = logging.getLogger(__name__)
@@ -215,7 +215,11 @@ class Orchestrator:
 
     @asynccontextmanager
     async def in_background(self) -> AsyncIterator[None]:
-        """Meanwhile messages are embedded, and exchanged with a registry elsewhere, where that is configured."""
+        """Meanwhile messages are embedded, and exchanged with a registry elsewhere, where that is configured.
+
+        What is needed sooner or later is loaded first: it would hold up all who ask something just then.
+        """
+        await asyncio.to_thread(load_operations)
         async with AsyncExitStack() as stack:
             for work in self.background:
                 await stack.enter_async_context(work())
@@ -273,7 +277,7 @@ class Orchestrator:
             result.get("metadata", result)["syncing"] = syncing
         if copy:
             result.get("metadata", result)["local_copy"] = copy
-        if request.operation not in WRITE:
+        if not steps_of(request.operation).write:
             await self._records.store(recorder.finished(result_summary(result)), recorder.summaries)
         return result
 

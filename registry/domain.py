@@ -118,11 +118,14 @@ def reckonable(moment: datetime) -> datetime:
 def parse_time(given: str | datetime) -> datetime:
     """ISO 8601, naive means UTC; cut to milliseconds, so that what we answer equals what we stored."""
     moment = datetime.fromisoformat(given.strip()) if isinstance(given, str) else given
+    milliseconds = moment.microsecond // 1000 * 1000
+    if moment.tzinfo is UTC and 1 < moment.year < 9999:  # as clients write it
+        return moment.replace(microsecond=milliseconds)
     try:
         moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except OverflowError as exc:
         raise ValueError("outside the years 1 to 9999 in UTC") from exc
-    return reckonable(moment.replace(microsecond=moment.microsecond // 1000 * 1000))
+    return reckonable(moment.replace(microsecond=milliseconds))
 
 
 def format_time(moment: datetime) -> str:

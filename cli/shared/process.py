@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from cli.shared.place import POLL_S, Place, program_stamp, this_place
 from cli.shared.window import LEAVE
-from cli.terminal import SERVED
+from cli.terminal import SERVED, collect_seldom
 from orchestrator.sync.spool import dumps, loads
 
 if TYPE_CHECKING:
@@ -255,6 +255,7 @@ def main() -> None:
         return
     log = os.open(place.path("log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     os.dup2(log, 2)
+    collect_seldom()
     asyncio.run(_serve(place, lock))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +133,8 @@ async def test_a_run_that_was_killed_is_recorded_as_one_that_never_ended(
     def as_good_as_killed(*_: Any) -> None:
         raise Killed
 
-    monkeypatch.setitem(graph.QUERY, Operation.DAILY_BRIEFING, as_good_as_killed)
+    killed = replace(graph.steps_of(Operation.DAILY_BRIEFING), query=as_good_as_killed)
+    monkeypatch.setattr(graph, "steps_of", lambda _: killed)
     with pytest.raises(Killed):
         await orchestrator.run(RUN)
     [run] = (await briefings(orchestrator))["items"]

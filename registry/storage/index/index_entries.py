@@ -73,7 +73,8 @@ def role_token(role: str) -> str:
 
 def month_token(moment: datetime) -> str:
     """Carried by every message of a month (UTC)."""
-    return f"zzm{moment.astimezone(UTC):%Y%m}"
+    at = moment.astimezone(UTC)
+    return f"zzm{at.year}{at.month:02}"
 
 
 def month_tokens(first: datetime, last: datetime) -> list[str]:
