@@ -12,7 +12,6 @@ import click
 from click.shell_completion import get_completion_class
 
 from cli.output import TerminalError
-from cli.terminal import collect_seldom
 from registry.errors import ErrorCode, RegistryError
 
 COMMANDS = {
@@ -140,7 +139,6 @@ def completion(ctx: click.Context, shell: str) -> None:
 
 def main() -> None:
     """The entry of the installed program. A terminal that lacks a letter shows `?`, it does not end us."""
-    collect_seldom()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import shutil
 import sys
 from collections.abc import Callable, Mapping
@@ -11,17 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from cli.shared.place import current_folder
-
-_OBJECTS = 50_000
-
-
-def collect_seldom() -> None:
-    """Look for garbage in circles after so many new objects: starting makes many and leaves none behind.
-
-    After 700, as usual, a tenth of the start went there.
-    """
-    gc.set_threshold(_OBJECTS)
-
 
 @dataclass(frozen=True, slots=True)
 class Terminal:

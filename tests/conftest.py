@@ -28,8 +28,11 @@ SLOW_NAMES = re.compile(
     "|test_serve|test_stdio|test_mcp_options|test_hook|ctrl_c|takes_(no|neither)|_is_stuck|past_its_limit"
     "|test_however|any_way_of_sending|same_call_twice"
 )
-LONG_NAMES = re.compile("test_packaging|test_who_sees_what|test_retrieval_floors|conformance_suite|test_any_input")
+LONG_NAMES = re.compile("test_packaging|test_who_sees_what|test_retrieval_floors|tests/conformance/|test_any_input")
 SLOW_FIXTURES = {"postgres_server", "browser", "node"}
+
+# Of what is loaded from here to the end of the collection nothing is garbage.
+gc.disable()
 
 os.environ["CTXR_SHARED"] = "off"
 """No process outlives what started it, also where a fixture starts a program before a test has its home. Tests of the
@@ -68,6 +71,7 @@ def pytest_collection_finish() -> None:
     """What is loaded stays: the collector of garbage need not go through it again and again."""
     gc.collect()
     gc.freeze()
+    gc.enable()
     gc.set_threshold(20_000, 20, 20)
 
 

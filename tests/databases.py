@@ -31,7 +31,7 @@ OPTIONS = {
 }
 TEMPLATE = "migrated"
 """The database with all our tables and no rows."""
-USES = 40
+USES = 200
 """How many tests a database serves: deleted rows stay in its files."""
 SHAPE = """
     SELECT format('%s %s %s %s', attrelid::regclass, attname, atttypid, attnotnull) FROM pg_attribute
@@ -40,11 +40,10 @@ SHAPE = """
     UNION ALL SELECT format('%s %s', pg_get_triggerdef(oid), tgenabled) FROM pg_trigger WHERE NOT tgisinternal
     ORDER BY 1
 """
-# The connection keeps how each statement is done. No foreign key is looked after, and no trigger runs.
-EMPTYING = """
-    CREATE FUNCTION pg_temp.empty_all() RETURNS void LANGUAGE plpgsql SET session_replication_role = replica
-        AS $$ BEGIN {} END $$
-"""
+# The connection keeps how each statement is done.
+EMPTYING = "CREATE FUNCTION pg_temp.empty_all() RETURNS void LANGUAGE plpgsql AS $$ BEGIN {} END $$"
+UNCHECKED = "SET LOCAL session_replication_role = replica"
+"""No foreign key is looked after, and no trigger runs: what is put back comes in any order, and whole."""
 OTHERS = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = current_database() AND pid <> "
 # Whatever ends the test process, even kill -9, closes the pipe that `cat` reads: no server is left behind.
 # Nothing is wanted of it any more: it need not write down what it holds.
@@ -136,6 +135,7 @@ class SpareDatabases:
                 connection.execute(OTHERS + "pg_backend_pid()")
                 if connection.execute(SHAPE).fetchall() != self._shape:
                     return False
+                connection.execute(UNCHECKED)
                 connection.execute("SELECT pg_temp.empty_all()")
                 for table, content in self._rows.items():
                     with connection.cursor().copy(SQL("COPY {} FROM STDIN").format(Identifier(table))) as copy:

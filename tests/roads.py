@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -99,9 +100,7 @@ async def client_over(url: str) -> AsyncIterator[Client]:
     from mcp_server.server import create_server
     from orchestrator.service import Orchestrator
     from registry.registry import Registry
-    from registry.storage.migrate import migrate
 
-    migrate(url)
     registry = Registry(url)
     try:
         async with Client(create_server(Orchestrator(registry).run)) as client:
@@ -112,7 +111,7 @@ async def client_over(url: str) -> AsyncIterator[Client]:
 
 async def over_mcp(road: Callable[[Tracer, Call], Awaitable[Seen]], tracer: Tracer) -> Seen:
     """A road that begins with a tool call."""
-    async with client_over(f"sqlite:///{os.environ['CTXR_HOME']}.db") as client:
+    async with client_over(f"sqlite:///{os.environ['CTXR_HOME']}/registry.db") as client:
         return await road(tracer, client.call_tool)
 
 
@@ -169,7 +168,7 @@ async def over_http(road: Callable[[Tracer, Ask], Awaitable[Seen]], tracer: Trac
     from orchestrator.service import Orchestrator
     from registry.registry import Registry
 
-    registry = Registry(f"sqlite:///{os.environ['CTXR_HOME']}.db")
+    registry = Registry(f"sqlite:///{os.environ['CTXR_HOME']}/registry.db")
     try:
         orchestrator = Orchestrator(registry)
         await orchestrator.run({"operation": "conversation_log", "channel": CHANNEL, "messages": TURN})
@@ -294,10 +293,11 @@ def _figures(files: list[str]) -> tuple[int, int, int, int]:
     return len(files), common, beneath, len(files) - common - beneath
 
 
-def walk(road: str, tracer: Tracer, homes: Path) -> Seen:
-    """The files of a road, in a home of its own."""
-    home = homes / road.replace(" ", "-")
-    home.mkdir()
+def walk(road: str, tracer: Tracer, empty: Path) -> Seen:
+    """The files of a road, in a home of its own, over a copy of an empty registry."""
+    home = empty.with_name(road.replace(" ", "-"))
+    (home / "ctxr").mkdir(parents=True)
+    shutil.copy(empty, home / "ctxr" / "registry.db")
     os.environ.update(HOME=str(home), CTXR_HOME=str(home / "ctxr"))
     if road in OVER_HTTP:
         return anyio.run(over_http, OVER_HTTP[road], tracer)
@@ -320,15 +320,19 @@ def _purpose(file: Path) -> str:
 
 
 def walk_all() -> dict[str, list[str]]:
-    """The files of each road. What they load is loaded before, which takes twice as long when it is traced."""
+    """The files of each road. What they load is loaded before, and a registry made: traced that takes twice as long."""
+    from registry.storage.migrate import migrate
+
     for module in LOADED:
         import_module(module)
-    tracer = Tracer()
-    try:
-        with tempfile.TemporaryDirectory() as homes:
-            return {road: list(walk(road, tracer, Path(homes))) for road in (*ROADS, *OVER_HTTP)}
-    finally:
-        tracer.stop()
+    with tempfile.TemporaryDirectory() as homes:
+        empty = Path(homes) / "empty.db"
+        migrate(f"sqlite:///{empty}")
+        tracer = Tracer()
+        try:
+            return {road: list(walk(road, tracer, empty)) for road in (*ROADS, *OVER_HTTP)}
+        finally:
+            tracer.stop()
 
 
 if __name__ == "__main__":

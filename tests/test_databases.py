@@ -4,13 +4,16 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import LiteralString
 
 import psycopg
 import pytest
 
+from orchestrator.service import Orchestrator
 from tests.databases import SpareDatabases
+from tests.seeded import SeededDatabases
 
 KEPT = """
 import sys
@@ -71,6 +74,28 @@ def test_a_database_whose_tables_are_untouched_is_used_again(postgres_databases:
         pass
     with postgres_databases.database() as second:
         assert second == first
+
+
+async def tagged(orchestrator: Orchestrator) -> None:
+    """Rows that point to others, of tables in no order that a database knows."""
+    message = {"role": "user", "text": "Why does the basket lose items?"}
+    assert (await orchestrator.run({"operation": "conversation_log", "channel": "c", "messages": [message]}))["success"]
+    assert (await orchestrator.run({"operation": "tag", "channel": "c", "query": {"tags": ["shop"]}}))["success"]
+
+
+@pytest.mark.anyio
+async def test_a_database_that_held_something_is_used_again_and_holds_just_that(
+    seeded_databases: SeededDatabases,
+) -> None:
+    seen = []
+    for _ in range(2):
+        with ExitStack() as stack:
+            url = await seeded_databases.enter(tagged, stack)
+            with psycopg.connect(url) as connection:
+                tags = connection.execute("SELECT tag.name FROM tag JOIN channel ON number = channel_number").fetchall()
+                connection.execute("DELETE FROM channel")
+            seen.append((url, tags))
+    assert seen == 2 * [(url, [("shop",)])]
 
 
 def test_the_developers_settings_are_out_of_sight(empty_home: Path) -> None:

@@ -7,6 +7,7 @@ it without me); no answer means: ask again, there will be another process.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import secrets
@@ -19,9 +20,10 @@ from contextlib import asynccontextmanager, suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from cli.entry import OBJECTS
 from cli.shared.place import POLL_S, Place, program_stamp, this_place
 from cli.shared.window import LEAVE
-from cli.terminal import SERVED, collect_seldom
+from cli.terminal import SERVED
 from orchestrator.sync.spool import dumps, loads
 
 if TYPE_CHECKING:
@@ -255,7 +257,7 @@ def main() -> None:
         return
     log = os.open(place.path("log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     os.dup2(log, 2)
-    collect_seldom()
+    gc.set_threshold(OBJECTS)
     asyncio.run(_serve(place, lock))
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -47,6 +47,13 @@ NEEDS_A_FIXTURE = (
 )
 
 
+class Server(NamedTuple):
+    """How it is reached, and where."""
+
+    transport: str
+    url: str
+
+
 @pytest.mark.parametrize("revision", FIXTURE_FREE)
 def test_the_running_product_passes_every_scenario_that_needs_no_fixture(
     revision: str, product_url: str, node: Node, tmp_path: Path, subtests: pytest.Subtests
@@ -59,17 +66,23 @@ def test_the_running_product_passes_every_scenario_that_needs_no_fixture(
             assert [check for check in checks if is_our_fault(check)] == []
 
 
+@pytest.fixture(scope="module", params=["sessions", "shipped"])
+def server(request: pytest.FixtureRequest, node: Node, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with the suite's fixtures, over each way of transport, for all revisions."""
+    fixtures = (sys.executable, "-m", "tests.conformance.fixture_server", request.param)
+    with http_server(fixtures, tmp_path_factory.mktemp("fixtures")) as url:
+        yield Server(request.param, url)
+
+
 @pytest.mark.flaky(reruns=1)  # the suite waits no longer than it likes, whatever else the machine does
 @pytest.mark.parametrize("revision", FIXTURE_FREE)
-@pytest.mark.parametrize("transport", ["sessions", "shipped"])
 def test_with_the_suites_fixtures_no_scored_scenario_fails(
-    transport: str, revision: str, node: Node, tmp_path: Path
+    server: Server, revision: str, node: Node, tmp_path: Path
 ) -> None:
-    expected = HERE / f"expected-{transport}-{revision}.yml"
-    baseline = ["--expected-failures", str(expected)] if expected.exists() else []
-    fixtures = (sys.executable, "-m", "tests.conformance.fixture_server", transport)
-    with http_server(fixtures, tmp_path) as url:
-        run = node.run(node.suite, "server", "--url", url, "--requirements", revision, *baseline, "-o", str(tmp_path))
+    expected = HERE / f"expected-{server.transport}-{revision}.yml"
+    options = ["--expected-failures", str(expected)] if expected.exists() else []
+    options += ["--requirements", revision, "-o", str(tmp_path)]
+    run = node.run(node.suite, "server", "--url", server.url, *options)
     assert run.returncode == 0, run.stdout.partition("=== SUMMARY ===")[2]
 
 
