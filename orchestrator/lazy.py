@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from contextvars import Context
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.refusals import Refusal
 from orchestrator.requests import Request
-from registry.errors import RegistryError
+from registry.errors import InvalidRequest, RegistryError
 
 if TYPE_CHECKING:
     from orchestrator.service import Orchestrator
@@ -40,6 +41,8 @@ class LazyOrchestrator:
         self._opened: Orchestrator | None = None
         self._lock = asyncio.Lock()
         self._stack = AsyncExitStack()
+        if settings.traces:
+            _trace_from_the_first_call()
 
     async def run(
         self, request: Mapping[str, Any] | Request | Refusal, client: str | None = None, door: Door = "mcp"
@@ -78,11 +81,23 @@ class LazyOrchestrator:
 
     async def _open(self) -> Orchestrator:
         async with self._lock:
-            if self._opened is None:
-                open_orchestrator = await asyncio.to_thread(_import_opener)
-                self._opened = await self._stack.enter_async_context(open_orchestrator(self._settings))
-                await self._stack.enter_async_context(self._opened.in_background())
+            if self._opened is None:  # what works in the background is no part of the call that came first
+                self._opened = await asyncio.create_task(self._open_first(), context=Context())
             return self._opened
+
+    async def _open_first(self) -> Orchestrator:
+        open_orchestrator = await asyncio.to_thread(_import_opener)
+        opened = await self._stack.enter_async_context(open_orchestrator(self._settings))
+        await self._stack.enter_async_context(opened.in_background())
+        return opened
+
+
+def _trace_from_the_first_call() -> None:
+    """Else the MCP SDK's own span of it would be missing. Where it cannot be, the opening says why."""
+    with suppress(InvalidRequest):
+        from orchestrator.outside.collector import start_tracing
+
+        start_tracing()
 
 
 def _import_opener() -> Opener:

@@ -18,16 +18,23 @@ from registry.settings import Settings  # noqa: E402
 from sources.readers import READERS  # noqa: E402
 from tests import made_blocks, roads  # noqa: E402
 
+
+def _name(file: Path) -> str:
+    return file.relative_to(ROOT).as_posix()
+
+
 README, KOREAN = ROOT / "README.md", ROOT / "README.ko.md"
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-TEXTS = {file.relative_to(ROOT).as_posix(): file.read_text(encoding="utf-8") for file in DOCUMENTS}
+SETTINGS = sorted([ROOT / "compose.yaml", *(ROOT / "deploy").rglob("*.md"), *(ROOT / "deploy").rglob("*.yaml")])
+"""Their comments name commands, too."""
+TEXTS = {_name(file): file.read_text(encoding="utf-8") for file in DOCUMENTS}
 BLOCK = re.compile(r"(?<=<!-- made: )([\w-]+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
 PATH = re.compile(r"`((?:registry|sources|orchestrator|mcp_server|backoffice|cli|tests|docs|benchmarks)/[\w/.-]*)`")
 WITH_BLOCKS = [name for name, text in TEXTS.items() if BLOCK.search(text)]
 CALLS = sorted(
     {
         (document, found[0])
-        for document, text in TEXTS.items()
+        for document, text in (TEXTS | {_name(file): file.read_text(encoding="utf-8") for file in SETTINGS}).items()
         for found in re.finditer(r"(?<=`)ctxr [^`\n]+(?=`)|^ctxr .+", BLOCK.sub("", text), re.MULTILINE)
     }
 )
@@ -82,12 +89,12 @@ def test_a_command_in_a_document_is_one_that_the_program_knows(document: str, ca
         if words[0].startswith("-"):
             continue
         for name in words[0].split("|"):
-            command = command_named(name)
-            if isinstance(command, click.Group) and len(words) > 1:
-                assert command.get_command(click.Context(command), words[1])
-                continue
-            options = {option for given in command.params for option in given.opts}
-            assert {word.partition("=")[0] for word in words if word.startswith("--")} <= options | {"--help"}
+            command, given = command_named(name), words[1:]
+            while isinstance(command, click.Group) and given:
+                assert given[0] in command.commands
+                command, given = command.commands[given[0]], given[1:]
+            _, too_many, _ = command.make_parser(click.Context(command, resilient_parsing=True)).parse_args(given)
+            assert not too_many
 
 
 def command_named(name: str) -> click.Command:

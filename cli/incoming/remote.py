@@ -113,7 +113,7 @@ def _configured() -> Settings:
 async def _exchanged(settings: Settings, way: str) -> Exchanged:
     from orchestrator.opening import open_orchestrator
     from orchestrator.remote import exchange
-    from orchestrator.remote.client import RemoteRegistry, Unreachable
+    from orchestrator.remote.client import Closed, RemoteRegistry, Unreachable
     from registry.storage.exchange.edits import tell_again
 
     done = exchange.Exchanged()
@@ -125,9 +125,8 @@ async def _exchanged(settings: Settings, way: str) -> Exchanged:
         try:
             await go(orchestrator, remote, done)
         except Unreachable as exc:
-            raise RemoteUnavailable(
-                "The registry elsewhere does not answer.", f"{exc}; nothing is lost, it waits"
-            ) from exc
+            does = "does not let this machine in" if isinstance(exc, Closed) else "does not answer"
+            raise RemoteUnavailable(f"The registry elsewhere {does}.", f"{exc}; nothing is lost, it waits") from exc
     return done
 
 

@@ -21,10 +21,15 @@ COMPRESSED_FROM = 500
 PAGE = 200
 _REFUSED = frozenset({400, 404, 413, 422})
 """What was sent is wrong: sent again it would be refused again."""
+_CLOSED = frozenset({401, 403})
 
 
 class Unreachable(Exception):
     """The registry elsewhere cannot be reached, or lets nobody in."""
+
+
+class Closed(Unreachable):
+    """It answers, and does not let this machine in."""
 
 
 class Refused(Exception):
@@ -109,7 +114,9 @@ class RemoteRegistry:
             return found
         error = found.get("error") or {}
         why = f"{self.url}: {answer.status_code} {error.get('message', '')} {error.get('details', '')}".strip()
-        raise Refused(why) if answer.status_code in _REFUSED else Unreachable(why)
+        if answer.status_code in _REFUSED:
+            raise Refused(why)
+        raise Closed(why) if answer.status_code in _CLOSED else Unreachable(why)
 
     async def _packed(self, body: Mapping[str, Any]) -> tuple[dict[str, str], bytes]:
         """The body, compressed where it is worth it and the server takes it so."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from sqlalchemy import select
 
-from registry.domain import Message, Role, digest_of, storable
+from registry.domain import CLAIMED, Message, Role, digest_of, storable
 from registry.ingest.alignment import Positions, Utterance
 from registry.ingest.message_alignment import is_new_turn, overlap, recognise
 from registry.ingest.paraphrase import (
@@ -25,6 +25,7 @@ from registry.ingest.turn_alignment import Texts, Transcript
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import MessageRow, in_turns
 from registry.storage.database import ReadTransaction
+from registry.storage.safety.other_marks import digest_without_marks, is_masked, masked_messages
 from registry.storage.tables import conversation
 
 _COLUMNS = (
@@ -136,7 +137,7 @@ def recognise_stored(tx: ReadTransaction, into: ChannelRow, sent: Sequence[Sent]
     """Deleted messages count as stored: what a user deleted does not come back with the next resend."""
     if into.seq_count == 0 or not sent:
         return Recognised([None] * len(sent))
-    stored = _Stored(tx, into)
+    stored, sent = _Stored(tx, into), _as_masked_here(tx, into, sent)
     found = next(found for step in STEPS if (found := step(stored, sent)))
     return replace(found, old=_with_forgotten(found, sent))
 
@@ -156,6 +157,30 @@ def _with_forgotten(found: Recognised, sent: Sequence[Sent]) -> Known:
             old[at] = next((row for row in gone if row.turn == turn and row.role == one.message.role), None)
             gone = [row for row in gone if row is not old[at]]
     return old
+
+
+def _as_masked_here(tx: ReadTransaction, into: ChannelRow, sent: Sequence[Sent]) -> Sequence[Sent]:
+    """With the digests of stored messages that differ in the marks of their secrets alone.
+
+    Without the same time or the same id it may be another secret.
+    """
+    if not any(is_masked(one.message.text) for one in sent):
+        return sent
+    here = {
+        (digest_without_marks(row.role, row.text), named): bytes(row.digest)
+        for row in masked_messages(tx, into.number)
+        for named in (_instant(row.timestamp), row.native_id)
+        if named is not None
+    }
+    return [one._replace(digest=_digest_here(one, here)) for one in sent]
+
+
+def _digest_here(one: Sent, here: Mapping[tuple[bytes, int | str], bytes]) -> bytes:
+    if not is_masked(one.message.text):
+        return one.digest
+    words = digest_without_marks(one.message.role, storable(one.message.text))
+    names = _instant(one.message.timestamp), one.message.more.get(CLAIMED, {}).get("native_id")
+    return next((here[words, name] for name in names if name is not None and (words, name) in here), one.digest)
 
 
 def all_new(tx: ReadTransaction, into: ChannelRow, sent: Sequence[Sent]) -> Recognised:

@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,11 +21,13 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from mcp_server.server import create_server
+from orchestrator.lazy import LazyOrchestrator
 from orchestrator.outside.collector import WithoutTexts
 from orchestrator.service import Orchestrator
 from registry.errors import StorageError
 from registry.log import FORMATS, RUNS, LogFormat, set_up_logging
 from registry.registry import Registry
+from registry.settings import Settings
 from registry.storage.database import ReadTransaction
 from registry.tracing import trace_with
 
@@ -117,6 +120,24 @@ async def test_a_tools_call_its_nodes_and_its_sql_are_one_trace(
     )
     assert run.attributes["ctxr.execution.id"] == found
     assert {"plan", "cr_query", "filter"} <= {span.name for span in spans.get_finished_spans()}
+
+
+async def test_the_first_call_of_a_window_is_a_trace_without_what_it_started(
+    spans: InMemorySpanExporter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = list[bool]()
+    monkeypatch.setattr("orchestrator.outside.collector.start_tracing", lambda: started.append(True))
+    monkeypatch.setenv("CTXR_HOME", str(tmp_path))
+    window = LazyOrchestrator(Settings(traces=True))
+    assert started  # else the SDK's own span of the first call would be missing
+    async with Client(create_server(window.run)) as client:
+        await client.call_tool("conversation_log", LOG)
+    await window.close()
+    called = named(spans, "tools/call conversation_log")
+    assert called.context
+    parents = [(span.name, span.parent) for span in spans.get_finished_spans()]
+    below = {name for name, parent in parents if parent and parent.span_id == called.context.span_id}
+    assert below == {"invoke_workflow conversation_log"}
 
 
 async def test_a_span_says_how_it_failed_and_nothing_that_was_said(

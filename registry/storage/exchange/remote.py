@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import ColumnElement, func, insert, select, update
 
-from registry.domain import Role, digest_of, format_time, now
+from registry.domain import format_time, now
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import MessageRow
 from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.safety.other_marks import digest_without_marks, is_masked, masked_messages
 from registry.storage.tables import channel, conversation, edit, remote, remote_edit, remote_message
 
 SETTLED = timedelta(minutes=1)
@@ -132,13 +133,13 @@ def ids_here(tx: ReadTransaction, url: str, ids: Sequence[str]) -> dict[str, str
 
 
 def twins_here(
-    tx: ReadTransaction, url: str, channel_number: int, items: Iterable[Mapping[str, Any]]
+    tx: ReadTransaction, url: str, channel_number: int, items: Collection[Mapping[str, Any]]
 ) -> dict[int, str]:
     """Messages of a channel that are among these of the registry there, by their numbers; what they are called there.
 
     They were said here and have arrived there, and the line broke before the answer; or both have them from a client.
     """
-    wanted = {(digest_of(Role(item["role"]), item["text"]), item["timestamp"]): str(item["id"]) for item in items}
+    wanted = {(digest_without_marks(one["role"], one["text"]), one["timestamp"]): str(one["id"]) for one in items}
     noted = select(remote_message.c.number).where(
         remote_message.c.url == url, remote_message.c.number == conversation.c.number
     )
@@ -147,8 +148,12 @@ def twins_here(
         conversation.c.digest.in_([digest for digest, _ in wanted]),
         ~noted.exists(),
     )
-    rows = ((row.number, (bytes(row.digest), format_time(row.timestamp))) for row in tx.execute(query))
-    return {number: wanted.pop(said) for number, said in rows if said in wanted}
+    rows = [(row.number, bytes(row.digest), row.timestamp) for row in tx.execute(query)]
+    if any(is_masked(one["text"]) for one in items):
+        masked = masked_messages(tx, channel_number, ~noted.exists())
+        rows += [(row.number, digest_without_marks(row.role, row.text), row.timestamp) for row in masked]
+    said = ((number, (digest, format_time(timestamp))) for number, digest, timestamp in rows)
+    return {number: wanted.pop(words) for number, words in said if words in wanted}
 
 
 def numbers_of_ids(tx: ReadTransaction, ids: Iterable[str]) -> dict[str, int]:

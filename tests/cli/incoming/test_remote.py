@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
 
 import pytest
 
@@ -32,6 +35,37 @@ def test_where_nobody_answers_nothing_is_lost(ctxr: Ctxr, monkeypatch: pytest.Mo
     assert "never answered so far" in told
     assert "Nothing came from it yet (ctxr pull asks it): questions are answered from the copy on this machine" in told
     assert f"{NOBODY} has not answered since ever; 2 messages" in " ".join(ctxr("doctor").output.split())
+
+
+class _NoEntry(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        body = json.dumps({"error": {"code": "UNAUTHORIZED", "message": "The token is not good."}}).encode()
+        self.send_response(401)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def closed() -> Iterator[str]:
+    """The address of a registry that lets nobody in."""
+    with HTTPServer(("127.0.0.1", 0), _NoEntry) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_a_token_that_is_not_good_is_told_apart_from_a_line_that_is_down(
+    ctxr: Ctxr, closed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CTXR_REMOTE_URL", closed)
+    done = ctxr("pull")
+    assert done.exit_code == 1
+    assert "REMOTE_UNAVAILABLE: The registry elsewhere does not let this machine in." in done.output
+    assert "401 The token is not good." in done.output
 
 
 def test_an_answer_says_that_it_is_out_of_the_copy_here(ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -28,7 +30,15 @@ def line(elsewhere: Orchestrator) -> Line:
 @pytest.fixture
 async def laptops(sqlite_template: Path, tmp_path: Path, line: Line) -> AsyncIterator[tuple[Laptop, Laptop]]:
     one, two = (Path(shutil.copy(sqlite_template, tmp_path / name)) for name in ("one.db", "two.db"))
+    _give_key(one, b"one")
+    _give_key(two, b"two")
     both = Laptop(one, line), Laptop(two, line)
     yield both
     for laptop in both:
         laptop.orchestrator.registry.close()
+
+
+def _give_key(file: Path, key: bytes) -> None:
+    """Each machine marks secrets by a key of its own, not by the template's."""
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("INSERT OR REPLACE INTO registry_key (number, key) VALUES (1, ?)", (key,))

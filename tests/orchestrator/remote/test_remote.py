@@ -247,3 +247,33 @@ async def test_two_laptops_that_read_the_same_client_account_end_with_one_channe
     assert len(texts) == 6
     for laptop in laptops:
         assert list((await said(laptop.orchestrator)).values()) == [texts]
+
+
+async def test_what_two_laptops_masked_each_with_its_own_mark_is_there_once(
+    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, tmp_path: Path
+) -> None:
+    dialogue = Dialogue(session_id(1))
+    for at in range(3):
+        dialogue.user(f"What about item {at} of the basket? password: hunter2-{at}-basket")
+        dialogue.says(f"Item {at} is kept for a week.", f"m{at}")
+    write(tmp_path / "account" / ".claude", dialogue)
+    for laptop in laptops:
+        await sync(laptop.orchestrator, READERS, Places(tmp_path / "account", {}))
+    for laptop in (*laptops, *laptops):
+        await laptop.pull()
+        await laptop.push()
+    for machine in (elsewhere, *(laptop.orchestrator for laptop in laptops)):
+        [texts] = (await said(machine)).values()
+        assert len(texts) == 6
+        assert "[secret:password:" in texts[0]
+
+
+async def test_another_secret_in_the_same_words_is_another_message(
+    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator
+) -> None:
+    one, two = laptops
+    await one.log("basket", "Log in. password: hunter2-a-basket", start=5)
+    await two.log("basket", "Log in. password: hunter3-b-basket")
+    await one.push()
+    await two.push()
+    assert len((await said(elsewhere))["basket"]) == 2

@@ -1,0 +1,32 @@
+"""Messages that another machine has masked: the same secret has another mark there, since its key is another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import ColumnElement, select
+
+from registry.domain import Role, digest_of
+from registry.storage.conversations.messages import MessageRow
+from registry.storage.database import ReadTransaction
+from registry.storage.tables import conversation
+from registry.text.privacy.secrets import MARK
+
+_BEGIN = "[secret:"
+
+
+def is_masked(text: str) -> bool:
+    """Whether it holds a mark."""
+    return _BEGIN in text and MARK.search(text) is not None
+
+
+def digest_without_marks(role: str, text: str) -> bytes:
+    """What makes two messages the same words but for their secrets."""
+    return digest_of(Role(role), MARK.sub("[secret]", text))
+
+
+def masked_messages(tx: ReadTransaction, channel_number: int, *wanted: ColumnElement[bool]) -> Sequence[MessageRow]:
+    """Those messages of a channel that hold a mark."""
+    holding = conversation.c.text.contains(_BEGIN, autoescape=True)
+    within = conversation.c.channel_number == channel_number
+    return tx.execute(select(conversation).where(within, holding, *wanted)).all()
