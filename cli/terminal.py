@@ -11,6 +11,7 @@ from typing import Any
 
 from cli.shared.place import current_folder
 
+
 @dataclass(frozen=True, slots=True)
 class Terminal:
     """What a command has to know of the user's terminal, and what runs an operation for it where it is not ours."""

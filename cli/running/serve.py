@@ -96,7 +96,7 @@ def build_app(settings: Settings) -> FastAPI:
         is_read_only = orchestrator.registry.is_read_only
         old_runs = forgetting(orchestrator.registry, 0 if is_read_only else settings.keep_executions_days)
         at_times = nullcontext() if is_read_only else keeping_schedule(orchestrator, settings)
-        packed = keeping_packed(orchestrator.registry)
+        packed = nullcontext() if is_read_only else keeping_packed(orchestrator.registry)
         async with server.session_manager.run(), old_runs, packed, orchestrator.in_background(), at_times:
             yield
 

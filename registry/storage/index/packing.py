@@ -29,11 +29,14 @@ PACKED = 500
 """Words that about so many entries hold, and more, are packed."""
 MOST_NOTED = 1_000
 """With more notes than these a block is made anew."""
+AT_ONCE = 4
+"""So many blocks are made anew while somebody waits for it."""
 GROWN = 1.25
 """When there are so many times more messages, it is looked which words are common now."""
 
 _LOCK = 0x7061636B
 _ALONE = "SELECT pg_try_advisory_xact_lock(%s)"
+_WAIT = "SELECT pg_advisory_xact_lock(%s)"
 _STATE = "SELECT index_oid = to_regclass('message_index'), newest, next_block FROM message_index_state"
 _NEWEST = "SELECT coalesce(max(number), 0) FROM message_index"
 _EVENTS = {"insert": "NEW", "delete": "OLD", "update": "NEW", "truncate": ""}
@@ -111,6 +114,22 @@ def pack_some(tx: WriteTransaction, *, everything: bool = False) -> bool:
         _make_block(tx, noted[0][0])
         return True
     return False
+
+
+async def clear_deleted(database: Database) -> None:
+    """Leave nothing of what was deleted in the packed lists: a few blocks are made anew at once; where it was in many,
+    all lists go, and a server makes them anew.
+
+    StorageError if the registry cannot be written.
+    """
+    await database.write(_unpack_scattered)
+    await pack_lists(database, everything=True)
+
+
+def _unpack_scattered(tx: WriteTransaction) -> None:
+    tx.exec_driver_sql(_WAIT, (_LOCK,))
+    if len(tx.exec_driver_sql(_NOTED, (SPAN,)).all()) > AT_ONCE:
+        unpack(tx)
 
 
 def unpack(tx: WriteTransaction) -> None:

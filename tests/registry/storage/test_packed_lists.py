@@ -191,6 +191,21 @@ async def test_nothing_of_a_forgotten_message_stays_in_the_lists(registry: Regis
     await check_same(registry)
 
 
+async def test_what_is_forgotten_in_many_places_takes_all_lists_with_it_until_a_server_makes_them(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [given] = await save(registry, "x", "redis kafka")
+    await pack(registry)
+    await registry.delete_conversation(given, soft=False)
+    monkeypatch.setattr(packing, "AT_ONCE", 0)
+    await wipe(registry)
+    assert await registry.read(lambda tx: counted(tx, "block")) == 0
+    await check_same(registry)
+    await pack(registry)
+    assert await registry.read(lambda tx: counted(tx, "block")) > 0
+    await check_same(registry)
+
+
 async def test_who_has_not_ended_writing_when_a_block_is_made_is_found(registry: Registry) -> None:
     [given] = await save(registry, "x", "redis kafka")
     with registry.engine.execution_options(write=True).begin() as connection:
