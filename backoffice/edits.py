@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from backoffice.dependencies import Asking, Stored, Writable, without_parameters
 from backoffice.queries import ChangesQuery
 from backoffice.schemas import EditsBody, EditsDone, EditsPage
-from orchestrator.remote.carrying_out import carry_out
+from orchestrator.remote.replayed_edits import carry_out
 from registry.domain import parse_time
 from registry.storage.exchange.edits import Edit, edits_after
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from cli.terminal import terminal
-from registry.text.privacy.visible import visible
+from registry.text.privacy.hidden_characters import visible
 
 Report = TypeVar("Report")
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, for scripts.")

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from orchestrator.calls import QUOTED, QUOTING, RESULTS
 from orchestrator.field_types import MOST_COUNTED
-from registry.text.privacy.visible import shown
+from registry.text.privacy.hidden_characters import shown
 
 Result = TypeVar("Result", bound=BaseModel)
 

@@ -19,7 +19,7 @@ from orchestrator.lazy import RunOperation
 from orchestrator.queries import ExtractQuery, FetchQuery, ListQuery
 from orchestrator.requests import ExtractRequest, FetchRequest, ListRequest, Request
 from registry.errors import ErrorCode
-from registry.text.privacy.visible import visible, visible_in
+from registry.text.privacy.hidden_characters import visible, visible_in
 
 CHANNELS = "registry://channels"
 JSON = "application/json"

@@ -174,7 +174,7 @@ class RegistryServer(MCPServer[Any]):
             client = client_name(context)
             return reply(name, await self.run_operation(refusal(name, exc, client), client))
         try:
-            with _telling(context):
+            with _reporting(context):
                 return await super().call_tool(name, arguments, context)
         except ToolError as exc:
             if isinstance(exc.__cause__, ValidationError):
@@ -207,7 +207,7 @@ class RegistryServer(MCPServer[Any]):
 
 
 @contextmanager
-def _telling(context: Context[Any, Any] | None) -> Iterator[None]:
+def _reporting(context: Context[Any, Any] | None) -> Iterator[None]:
     """Meanwhile a client that sent a progress token is told how far its call is."""
     if context is None or "progress_token" not in (context.request_context.meta or {}):
         yield

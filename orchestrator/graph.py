@@ -27,7 +27,7 @@ from orchestrator.state import OUTSIDE_ATTEMPTS, Answered, PartDone, Run, State,
 from registry.errors import NotFound, OperationTimeout
 from registry.storage.database import WriteTransaction
 from registry.storage.records.executions import save_execution
-from registry.storage.safety.sight import admit, check_seen
+from registry.storage.safety.visibility import admit, check_seen
 
 Graph = CompiledStateGraph[State, Run, Request, Answered]
 
@@ -99,7 +99,7 @@ def _step(name: str, work: Work, decide: Callable[[State], str]) -> Callable[...
     """A node that is recorded, and that says where to go: measured, half the cost of an edge that decides by itself."""
 
     async def step(state: State, runtime: Runtime[Run]) -> Command[str]:
-        run = _telling(runtime) if TOLD.get() else runtime.context
+        run = _reporting(runtime) if TOLD.get() else runtime.context
         try:
             with run.recorder.step(name):
                 change = await work(state, run)
@@ -111,7 +111,7 @@ def _step(name: str, work: Work, decide: Callable[[State], str]) -> Callable[...
     return step
 
 
-def _telling(runtime: Runtime[Run]) -> Run:
+def _reporting(runtime: Runtime[Run]) -> Run:
     here = copy_context()  # in a worker's thread the writer would find no stream
     return replace(runtime.context, tell=lambda part: here.run(runtime.stream_writer, part))
 
@@ -351,7 +351,7 @@ STEP = 0.01
 """Of a node's work, in parts: what is less news than this is not told."""
 
 
-async def run_telling(graph: Graph, request: Request, run: Run, tell: Tell) -> Answered:
+async def run_reporting(graph: Graph, request: Request, run: Run, tell: Tell) -> Answered:
     """What `run_to_the_end` gives, telling each node that begins, and the parts that it says are done."""
     path = path_of(request)
     ended: Answered = {}

@@ -16,7 +16,7 @@ from orchestrator.state import ExternalAction, Shelf
 from orchestrator.sync.drain import drain
 from orchestrator.sync.spool import share_masking
 from orchestrator.sync.sync import Freshness
-from registry.ingest.let_in import Keeping
+from registry.ingest.intake import Keeping
 from registry.registry import Registry
 from registry.settings import Settings
 from registry.storage.connections import keep_private, private_files_of
@@ -77,7 +77,7 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
         orchestrator.background.append(partial(summing_up, registry, writer))
     if settings.remote_url and not registry.is_read_only:
         # An HTTP client that only who asked for it needs.
-        from orchestrator.remote.keeping_up import copy_of, exchanging
+        from orchestrator.remote.background_exchange import copy_of, exchanging
 
         orchestrator.elsewhere = settings.remote_url
         orchestrator.copy_of = partial(copy_of, registry, settings.remote_url)

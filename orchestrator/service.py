@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import langsmith
 
 from orchestrator.calls import TOLD
-from orchestrator.graph import build_graph, load_operations, run_telling, run_to_the_end, steps_of
+from orchestrator.graph import build_graph, load_operations, run_reporting, run_to_the_end, steps_of
 from orchestrator.operation_names import ALIASES, READING, Operation
 from orchestrator.permission import READ, check, is_of_others
 from orchestrator.recording.recorder import Recorder, Records, request_summary, result_summary
@@ -258,7 +258,7 @@ class Orchestrator:
                 async with asyncio.timeout(limit), self._turn(request):
                     tell = TOLD.get()
                     if tell:
-                        ended = await run_telling(self._graph, request, run, tell)
+                        ended = await run_reporting(self._graph, request, run, tell)
                     else:
                         ended = await run_to_the_end(self._graph, request, run)
         except TimeoutError as exc:

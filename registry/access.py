@@ -1,5 +1,5 @@
 """Who may do what: what a token allows, as a value. Pure; the tokens are in `storage.tokens`, what is seen in
-`storage.sight`."""
+`storage.safety.visibility`."""
 
 from __future__ import annotations
 

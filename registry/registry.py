@@ -8,7 +8,7 @@ from typing import Any
 
 from registry.domain import Message, now
 from registry.ingest.from_tool import ingest_from_tool
-from registry.ingest.let_in import Keeping
+from registry.ingest.intake import Keeping
 from registry.storage.conversations.channels import find_channel
 from registry.storage.conversations.messages import delete_message, message_item, messages_of
 from registry.storage.database import UNLIMITED, Database, Limits, ReadTransaction, WriteTransaction, storage_errors

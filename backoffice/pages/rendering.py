@@ -21,7 +21,7 @@ from backoffice.errors import wants_page
 from backoffice.pages.reader import counter, language_of, teller, translator, zone_told
 from registry.errors import StorageError
 from registry.text.model_names import model_name
-from registry.text.privacy.visible import visible
+from registry.text.privacy.hidden_characters import visible
 
 BACKOFFICE = Path(__file__).parent.parent
 STATIC = BACKOFFICE / "static"

@@ -38,8 +38,8 @@ class Baseline:
     def query(self, text: str) -> str:
         """The question in FTS5's language."""
         words = re.findall(r"\w+", text.lower())
-        telling = [word for word in words if word not in self.leaves_out.split()] or words
-        return self.joined.join(f'"{word}"' for word in telling)
+        kept = [word for word in words if word not in self.leaves_out.split()] or words
+        return self.joined.join(f'"{word}"' for word in kept)
 
 
 BASELINES = (

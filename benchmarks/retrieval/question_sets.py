@@ -106,5 +106,5 @@ def with_foreign(asked: QuestionSet, others: Iterable[QuestionSet]) -> QuestionS
 
 def _spread(questions: Sequence[Question]) -> Iterator[Question]:
     """Some that name what they ask for, from all over the set."""
-    telling = [one for one in questions if one.kind in ("direct", "paraphrase", "code", "plain")]
-    return islice(telling[:: max(len(telling) // FOREIGN_OF_EACH, 1)], FOREIGN_OF_EACH)
+    answerable = [one for one in questions if one.kind in ("direct", "paraphrase", "code", "plain")]
+    return islice(answerable[:: max(len(answerable) // FOREIGN_OF_EACH, 1)], FOREIGN_OF_EACH)

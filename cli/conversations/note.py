@@ -17,7 +17,7 @@ from cli.output import as_json_option, print_json, printable
 from cli.terminal import terminal
 from orchestrator.sync.spool import registry_home
 from registry.errors import StorageError
-from registry.storage.quick_look import QuickLook, embedded_file, setting
+from registry.storage.file_probe import QuickLook, embedded_file, setting
 
 
 @click.command()
@@ -64,9 +64,9 @@ def _read_at_once(folder: str, session: str | None) -> dict[str, Any] | None:
 
 
 def _looked_up(file: Path, folder: str, session: str | None) -> dict[str, Any]:
-    from orchestrator.answer.beside import where_it_stands
     from orchestrator.answer.delivery import context_of
     from orchestrator.answer.digests.start_note import LOOKED_AT, READ, STANDING, Standing, told, without_the_new_one
+    from orchestrator.answer.standing import where_it_stands
 
     if not file.is_file():
         return told([])

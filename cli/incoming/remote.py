@@ -131,7 +131,7 @@ async def _exchanged(settings: Settings, way: str) -> Exchanged:
 
 
 async def _waiting(url: str, registry: Database) -> dict[str, Any]:
-    from orchestrator.remote.keeping_up import copy_of
+    from orchestrator.remote.background_exchange import copy_of
     from registry.storage.exchange.remote import waiting_for
 
     waiting = (await registry.read(lambda tx: waiting_for(tx, url))).as_dict()

@@ -27,8 +27,8 @@ from backoffice.app import create_app
 from cli.connect.connections import connections_from
 from cli.output import TerminalError
 from cli.running.addresses import is_registry, local_address
-from cli.running.letting_in import check_exposure, page_address, resource_of, rules_of
-from cli.running.patience import PatientProtocol
+from cli.running.exposure import check_exposure, page_address, resource_of, rules_of
+from cli.running.slow_clients import PatientProtocol
 from cli.shared.process import door_of_caller, sharing
 from mcp_server.server import create_server, http_app
 from orchestrator.recording.retention import forgetting

@@ -14,7 +14,7 @@ from cli.connect.installation import INSTALLABLE
 from cli.connect.snippets import this_server
 from cli.incoming.sync import Bars, Damage, lines_of
 from cli.running.addresses import local_address, shown_address
-from cli.running.letting_in import SECRET_FILE
+from cli.running.exposure import SECRET_FILE
 from orchestrator.sync.store_report import StoreReport
 from registry.settings import Settings
 from sources.base import Places

@@ -128,7 +128,7 @@ def _held(label: str, *, is_dry: bool = True) -> Held:
 
 
 async def _walk(show: Callable[[int, int], None], is_dry: bool) -> Held:
-    from registry.ingest.let_in import Keeping
+    from registry.ingest.intake import Keeping
     from registry.ingest.redact_existing import redact, scan
     from registry.registry import Registry
 

@@ -15,7 +15,6 @@ from functools import cache
 from itertools import islice
 from typing import Any, NamedTuple
 
-from orchestrator.answer.beside import Beside, beside_within, where_it_stands
 from orchestrator.answer.delivery import (
     DEFAULT_TOKENS,
     MessageDict,
@@ -30,6 +29,7 @@ from orchestrator.answer.finding.choosing import about
 from orchestrator.answer.finding.looking_up import understood
 from orchestrator.answer.finding.reading import Extraction, Said, taken_back
 from orchestrator.answer.finding.relevance import guess
+from orchestrator.answer.standing import Beside, beside_within, where_it_stands
 from orchestrator.queries import ExtractQuery
 from orchestrator.requests import ExtractRequest
 from registry.domain import format_time, new_id, parse_time
@@ -72,7 +72,7 @@ def composed(request: ExtractRequest, data: Extraction, client: str | None, sett
     return result if request.is_shortened else _briefly(result, most), tokens
 
 
-_LEAST_TELLING = ("stands_at", "first", "last", "understood", "project", "source", "title")
+_LEAST_SIGNIFICANT = ("stands_at", "first", "last", "understood", "project", "source", "title")
 """What is left out around the messages, in turn, where little room was asked for."""
 _KEPT_ASIDE = ("extract_id", "ranking")
 """What is kept with the record, and does not go out."""
@@ -80,7 +80,7 @@ _KEPT_ASIDE = ("extract_id", "ranking")
 
 def _briefly(result: dict[str, Any], most: int) -> dict[str, Any]:
     """The same within the tokens asked for, as far as what is told around the messages can be left out."""
-    for name in _LEAST_TELLING:
+    for name in _LEAST_SIGNIFICANT:
         if tokens_of(_as_shown(result)) <= most:
             break
         result = {**_without(result, name), "metadata": _without(result["metadata"], name)}

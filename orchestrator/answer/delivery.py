@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from registry.domain import CLAIMED, Role, format_time, preview_of
-from registry.text.privacy.visible import shown
+from registry.text.privacy.hidden_characters import shown
 
 if TYPE_CHECKING:
     from registry.storage.conversations.messages import MessageRow
@@ -416,7 +416,7 @@ def _pieces_of(sessions: Sequence[SessionDict]) -> Iterator[_Piece]:
         about = _filled(session, session.keys() - {*_ALWAYS, *_AT_LAST})
         matches = [{name: value for name, value in match.items() if name != "context"} for match in session["matches"]]
         first = session["matches"][:1]
-        around = [line for match in first for line in sorted(match.get("context", ()), key=partial(_nearness, match))]
+        around = [line for match in first for line in sorted(match.get("context", ()), key=partial(_distance, match))]
         of = first[0]["sequence"] if first else 0
         kinds = {"match": matches, "line": around, "about": [about], "summary": [_filled(session, _AT_LAST)]}
         for kind, held in kinds.items():
@@ -425,7 +425,7 @@ def _pieces_of(sessions: Sequence[SessionDict]) -> Iterator[_Piece]:
                 yield _Piece(share * worths[min(rank, len(worths) - 1)], place, kind, one, of)
 
 
-def _nearness(match: SessionDict, line: SessionDict) -> tuple[int, int]:
+def _distance(match: SessionDict, line: SessionDict) -> tuple[int, int]:
     """The nearest first, and of these what comes after: the answer to a question rather than what was before it."""
     step = line["sequence"] - match["sequence"]
     return abs(step), -step

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.answer.delivery import message_dict
-from orchestrator.answer.finding.came_about import (
+from orchestrator.answer.finding.change_origin import (
     AFTER,
     BEFORE,
     LEAST,
     Change,
     Evidence,
     evidence_of,
-    telling,
+    significant,
     weigh_lines,
 )
 from orchestrator.outside.git_history import (
@@ -83,13 +83,13 @@ def _looked_up(query: BlameQuery, folder: Path) -> tuple[Traced, list[tuple[Comm
             raise NotFound("That file is in no commit.", str(file))
         return Traced(commits, {"file": name}), [(one, _change(one)) for one in commits]
     one, text = commit_of_line(top, file, line)
-    lines = telling([text])
+    lines = significant([text])
     change = Change(one.at, lines, frozenset([name])) if lines else _change(one)
     return Traced([one], {"file": name, "line": line, "text": text}), [(one, change)]
 
 
 def _change(one: Commit) -> Change:
-    return Change(one.at, telling(line for lines in one.added.values() for line in lines), frozenset(one.added))
+    return Change(one.at, significant(line for lines in one.added.values() for line in lines), frozenset(one.added))
 
 
 def _conversations(

@@ -15,7 +15,7 @@ from orchestrator.requests import BriefingRequest
 from orchestrator.state import OUTSIDE_ATTEMPTS, ExternalAction, Run, State, Steps
 from registry.domain import new_id, now, preview_of
 from registry.errors import NotFound
-from registry.ingest.ready import SNAPSHOT
+from registry.ingest.message_rows import SNAPSHOT
 from registry.storage.conversations.channels import channels_by_number
 from registry.storage.conversations.messages import MessageRow, messages_between
 from registry.storage.database import ReadTransaction, WriteTransaction

@@ -12,7 +12,7 @@ from registry.errors import InvalidRequest
 from registry.ingest.from_client import ingest_all
 from registry.ingest.from_hook import ingest_from_hook
 from registry.ingest.from_tool import ends_with, ingest_from_tool
-from registry.ingest.ready import Ready
+from registry.ingest.message_rows import Ready
 from registry.ingest.save import Saved
 from registry.storage.client_stores import SeenSession, save_seen_sessions
 from registry.storage.database import WriteTransaction

@@ -12,7 +12,6 @@ from orchestrator.requests import DeleteRequest, RestoreRequest, TagRequest
 from orchestrator.state import Run, State, Steps
 from registry.errors import InvalidRequest
 from registry.storage.conversations.channels import channel_item, edit_channel, find_channel, get_channel, tags_of
-from registry.storage.conversations.kept import set_pin
 from registry.storage.conversations.messages import (
     delete_channel,
     delete_message,
@@ -21,6 +20,7 @@ from registry.storage.conversations.messages import (
     restore_channel,
     restore_message,
 )
+from registry.storage.conversations.pins_and_views import set_pin
 from registry.storage.conversations.references import latest_channel, resolve_session
 from registry.storage.database import WriteTransaction
 from registry.storage.exchange.edits import DELETED, NICKNAME, PINNED, TAGGED, TITLE, nickname_of_later, standing

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from orchestrator.answer.beside import where_it_stands
 from orchestrator.answer.delivery import message_dict
 from orchestrator.answer.digests.start_note import LOOKED_AT, READ, STANDING, Standing, told, without_the_new_one
+from orchestrator.answer.standing import where_it_stands
 from orchestrator.requests import NoteRequest
 from orchestrator.state import Run, Steps
 from registry.storage.conversations.channels import ChannelFilter, numbers_of, some_channels

@@ -15,8 +15,8 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.remote.carrying_out import carry_out
 from orchestrator.remote.client import Refused, RemoteRegistry
+from orchestrator.remote.replayed_edits import carry_out
 from registry.domain import now
 from registry.errors import OperationTimeout, StorageError
 from registry.storage.conversations.channels import find_channel

@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from orchestrator.sync.reading_ahead import Chunk, End
 from registry.domain import IDENTITY, Message, texts_in
-from registry.ingest.ready import ready
+from registry.ingest.message_rows import ready
 from registry.text.analysis.analyzer import ANALYZER_VERSION, tokens_of
 from registry.text.privacy.secrets import find_secrets, without_private
 from sources.base import FoundSession, Skipped

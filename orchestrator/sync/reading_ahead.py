@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Self
 
 from orchestrator.sync.spool import registry_home
 from registry.errors import RegistryError
-from registry.storage.quick_look import embedded_file
+from registry.storage.file_probe import embedded_file
 from sources.base import Counts, FoundSession, Places, Skipped, Source
 from sources.readers import READERS
 

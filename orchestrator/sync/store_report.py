@@ -10,7 +10,7 @@ from typing import Any
 
 from orchestrator.sync.spool import registry_home, waiting
 from registry.errors import RegistryError
-from registry.storage.quick_look import QuickLook, embedded_file
+from registry.storage.file_probe import QuickLook, embedded_file
 from sources.base import FoundSession, Places, Skipped, Source
 
 

@@ -22,7 +22,7 @@ from orchestrator.sync.reading_ahead import ReadingAhead, is_worth_it, stamp_of
 from orchestrator.sync.store_report import StoreReport
 from registry.domain import now
 from registry.errors import RegistryError
-from registry.ingest.ready import Ready
+from registry.ingest.message_rows import Ready
 from registry.storage.client_stores import StoreState, list_stores, save_store, seen_sessions, store_as_left
 from registry.text.analysis.analyzer import forget_analyzed
 from sources.base import Counts, FoundSession, Places, Skipped, Source

@@ -22,8 +22,8 @@ from sqlalchemy import ColumnElement, and_, not_, or_, select, union_all, update
 from registry.domain import Message, Role, Session, digest_of, now, storable
 from registry.ingest.from_hook import PREFIX as HOOK_PREFIX
 from registry.ingest.from_hook import take_store_ids
-from registry.ingest.let_in import FORGOTTEN, is_forgotten, is_sound, keeping_of, let_in_session, with_sound_times
-from registry.ingest.ready import NOTE, Ready, Row, Said, as_kept, is_recall, of_the_moment, rows_of
+from registry.ingest.intake import FORGOTTEN, is_forgotten, is_sound, keeping_of, let_in_session, with_sound_times
+from registry.ingest.message_rows import NOTE, Ready, Row, Said, as_kept, is_recall, of_the_moment, rows_of
 from registry.ingest.save import COPY, READER, Saved, save_messages, save_new
 from registry.ingest.session_channel import (
     Circumstances,

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, bindparam, select, update
 
 from registry.domain import Message, Session, digest_of, now, storable
-from registry.ingest.let_in import FORGOTTEN, is_forgotten, let_in_session, with_sound_times
+from registry.ingest.intake import FORGOTTEN, is_forgotten, let_in_session, with_sound_times
 from registry.ingest.save import HOOK, Saved, save_messages
 from registry.ingest.session_channel import Circumstances, bring_together, channel_for, describing, open_for
 from registry.storage.conversations.channels import recount_channel

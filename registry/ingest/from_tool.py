@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import select
 
 from registry.domain import CLAIMED, Message
-from registry.ingest.let_in import FORGOTTEN, LetIn, is_forgotten, let_in, with_sound_times
+from registry.ingest.intake import FORGOTTEN, LetIn, is_forgotten, let_in, with_sound_times
 from registry.ingest.merge_channels import merge_channels
 from registry.ingest.same_conversation import Verdict
 from registry.ingest.save import TOOL, Saved, save_messages

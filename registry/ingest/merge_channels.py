@@ -20,8 +20,8 @@ from registry.storage.conversations.channels import (
     tags_of,
     unindex_title,
 )
-from registry.storage.conversations.kept import has_pin, set_pin
 from registry.storage.conversations.messages import MessageRow, delete_softly, in_turns, replace_messages, revise
+from registry.storage.conversations.pins_and_views import has_pin, set_pin
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.exchange.edits import move_edits
 from registry.storage.index.index_entries import RECALL, UNINDEXED

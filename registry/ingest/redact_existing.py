@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Table, delete, func, select, update
 
 from registry.domain import Role, digest_of
-from registry.ingest.let_in import keeping_of
+from registry.ingest.intake import keeping_of
 from registry.storage.conversations.channels import recount_channel, reindex_title
 from registry.storage.conversations.messages import MessageRow, revise
 from registry.storage.database import Database, WriteTransaction

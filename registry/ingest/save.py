@@ -12,7 +12,7 @@ from sqlalchemy import bindparam, select, text, update
 
 from registry.domain import Message, Role, preview_of, storable
 from registry.ingest.dedup import Known, Recognised, Sent, all_new, recognise_stored
-from registry.ingest.ready import (
+from registry.ingest.message_rows import (
     LONGEST_QUESTION,
     QUESTION,
     Row,

@@ -25,7 +25,7 @@ from registry.search.vectors import EmbeddingModel, vectors_after, vectors_of, v
 from registry.storage.conditions import given_conditions
 from registry.storage.database import ReadTransaction
 from registry.storage.index.engines import index_of
-from registry.storage.safety.sight import access_of
+from registry.storage.safety.visibility import access_of
 from registry.storage.tables import conversation
 from registry.text.ranking.matching import carried, left_out, post_filter
 from registry.text.ranking.scores import Candidate, gaining
@@ -37,7 +37,7 @@ from registry.text.ranking.similar import (
     NEAR,
     SimilarMessages,
     deviations_by_chance,
-    nearness_of_channels,
+    similarity_of_channels,
     weight_of_meaning,
 )
 from registry.text.request.syntax import Search
@@ -118,7 +118,7 @@ def with_meaning(
     best = max(own.values(), default=1.0)
     for one in candidates:
         own[one.number] = own.get(one.number, 0.0) + similar.weight * best * similar.share(one.number)
-    near = nearness_of_channels([(one.channel_id, compared.values[one.number] - compared.mean) for one in nearest])
+    near = similarity_of_channels([(one.channel_id, compared.values[one.number] - compared.mean) for one in nearest])
     weight = LEAST_WEIGHT if dates else CHANNEL_WEIGHT * (1.0 - covered)
     gains = {one.channel_id: weight * near[one.channel_id] for one in candidates}
     ranked = ranked_by(tx, replace(found, similar=replace(similar, channels=gains)), own, scope)

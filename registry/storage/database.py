@@ -36,7 +36,7 @@ from registry.storage.connections import (
     trace_statements,
 )
 from registry.storage.replica import NotThere, Replica
-from registry.storage.safety.sight import OPTION, restrict_statements
+from registry.storage.safety.visibility import OPTION, restrict_statements
 from registry.storage.tables import UtcTime
 from registry.tracing import is_tracing
 

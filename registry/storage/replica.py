@@ -17,7 +17,7 @@ from sqlalchemy.exc import DBAPIError
 from registry.access import Access
 from registry.errors import InvalidRequest
 from registry.storage.connections import create_database_engine
-from registry.storage.safety.sight import OPTION, restrict_statements
+from registry.storage.safety.visibility import OPTION, restrict_statements
 
 logger = logging.getLogger(__name__)
 

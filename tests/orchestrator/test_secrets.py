@@ -16,7 +16,7 @@ from orchestrator.sync import spool
 from orchestrator.sync.drain import drain
 from orchestrator.sync.sync import sync
 from registry.access import Level
-from registry.ingest.let_in import Keeping
+from registry.ingest.intake import Keeping
 from registry.registry import Registry
 from registry.storage.safety.tokens import create_token
 from registry.storage.tables import metadata

@@ -22,8 +22,8 @@ from orchestrator.recording.evaluation import JUDGED
 from registry.domain import new_id, preview_of
 from registry.errors import ErrorCode, InvalidRequest
 from registry.storage.conversations.facets import sources
-from registry.storage.conversations.kept import list_views
 from registry.storage.conversations.messages import get_message
+from registry.storage.conversations.pins_and_views import list_views
 from registry.storage.database import ReadTransaction
 from registry.storage.exchange.change_feed import shown_place
 from registry.storage.records.executions import get_execution, list_executions

@@ -21,8 +21,8 @@ from registry.errors import RegistryError
 from registry.monitor.activity import channels_since
 from registry.storage.conversations.channels import list_channels
 from registry.storage.conversations.facets import projects_like, sources, tags_like
-from registry.storage.conversations.kept import list_views, pinned_channels
 from registry.storage.conversations.messages import get_message
+from registry.storage.conversations.pins_and_views import list_views, pinned_channels
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction
 from registry.storage.exchange.change_feed import shown_place

@@ -38,7 +38,6 @@ from registry.storage.conversations.channels import (
     model_facts,
     tags_of,
 )
-from registry.storage.conversations.kept import has_pin
 from registry.storage.conversations.message_windows import (
     Window,
     numbers_containing,
@@ -47,6 +46,7 @@ from registry.storage.conversations.message_windows import (
     window_around,
 )
 from registry.storage.conversations.messages import MessageRow, by_ids, by_numbers, get_message
+from registry.storage.conversations.pins_and_views import has_pin
 from registry.storage.database import ReadTransaction
 from registry.storage.exchange.change_feed import shown_place
 from registry.storage.paging import Page, cursor_of, seal_of

@@ -115,9 +115,9 @@ def is_pasted(text: str) -> bool:
     lines = [line for line in islice(text.splitlines(), LOOKED_AT) if line.strip()]
     if "```" in text or len(lines) < PASTED_LINES:
         return False
-    telling = sum(1 for line in lines if _TERMINAL.match(line))
+    commands = sum(1 for line in lines if _TERMINAL.match(line))
     beside = sum(1 for line in lines if line.startswith("    ") and not _LIST.match(line))
-    return telling > 0 and telling + beside >= PASTED_SHARE * len(lines)
+    return commands > 0 and commands + beside >= PASTED_SHARE * len(lines)
 
 
 def _below_headline(text: str) -> str:

@@ -12,7 +12,7 @@ from backoffice.pages.rendering import channel_url
 from backoffice.queries import Word
 from orchestrator.field_types import ChannelName
 from registry.errors import InvalidRequest
-from registry.storage.conversations.kept import drop_view, save_view
+from registry.storage.conversations.pins_and_views import drop_view, save_view
 
 router = APIRouter(default_response_class=HTMLResponse)
 

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from orchestrator.answer.beside import where_it_stands
 from orchestrator.answer.delivery import tokens_in, within
+from orchestrator.answer.standing import where_it_stands
 from registry.domain import Role, parse_time, preview_of
-from registry.ingest.ready import NOTE
+from registry.ingest.message_rows import NOTE
 from sources.kit.drafts import FAILED, REJECTED, readable, shortened
 from sources.writing import Call, Said
 

@@ -54,8 +54,8 @@ def _most_said(spoken: Sequence[Sequence[tuple[str, bool]]]) -> list[str]:
     held_by = Counter(word for words in spoken for word in {word for word, _ in words})
     named = {word for words in spoken for word, is_name in words if is_name}
     short = [word for word in said if len(word) <= LONGEST]
-    telling = [word for word in short if said[word] > 1 or word in named]
-    return sorted(telling or short, key=lambda word: (-held_by[word] - (word in named), -said[word]))
+    significant = [word for word in short if said[word] > 1 or word in named]
+    return sorted(significant or short, key=lambda word: (-held_by[word] - (word in named), -said[word]))
 
 
 def _words(text: str) -> Iterator[tuple[str, bool]]:

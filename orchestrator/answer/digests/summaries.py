@@ -74,7 +74,7 @@ def _fill_in(
 
 
 def make_summary(row: ChannelRow, messages: Sequence[MessageRow]) -> MadeSummary:
-    """A channel's summary: what its client noted when it made room, else its telling sentences."""
+    """A channel's summary: what its client noted when it made room, else its significant sentences."""
     noted = _noted(messages)
     text, by = (noted, CLIENT) if noted else (summary_of([as_said(one) for one in messages], TOKENS), WRITER)
     return MadeSummary(row.number, text, by, content_state(row))

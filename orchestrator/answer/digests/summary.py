@@ -44,10 +44,10 @@ LABELS = {
 }
 ORDER = ("asked", "told", "decided", "changed", "answered", "open")
 TELL = {"user": "told", "assistant": "answered"}
-TELLING = 4
+SIGNIFICANT = 4
 """Words of which something was said, beside those that any talk has."""
 FIRST_TO_GO = ("told", "answered", "changed", "open", "decided", "asked")
-"""What is left out first where there is little room: of each kind its least telling sentence."""
+"""What is left out first where there is little room: of each kind its least significant sentence."""
 
 LISTED = 0.3
 """What a heading or an item of a list counts beside a sentence."""
@@ -100,16 +100,16 @@ def points_of(messages: Sequence[Mapping[str, Any]], times: int = 1) -> dict[str
     asked = _asked(said, used, most["asked"])
     decided = _best(_decisions(said), used, most["decided"], latest=True)
     changed = [*_best(_changes(said), used, most["changed"]), *_by_tools(messages)]
-    told, answered = (_best(_telling_of(said, role), used, most[kind]) for role, kind in TELL.items())
+    told, answered = (_best(_significant_of(said, role), used, most[kind]) for role, kind in TELL.items())
     found = (asked, told, decided, changed, answered, opened)
     return {kind: lines for kind, lines in zip(ORDER, found, strict=True) if lines}
 
 
-def _telling_of(said: Sequence[_Sentence], role: str) -> list[_Sentence]:
+def _significant_of(said: Sequence[_Sentence], role: str) -> list[_Sentence]:
     """What one side says at some length; where it says nothing so, what it says in few words."""
     is_wish = cues.ASKS if role == "user" else cues.TRIES
     told = [one for one in said if one.role == role and not is_wish.search(one.text)]
-    return [one for one in told if len(one.tokens) >= TELLING] or told
+    return [one for one in told if len(one.tokens) >= SIGNIFICANT] or told
 
 
 def _changes(said: Sequence[_Sentence]) -> list[_Sentence]:
@@ -142,10 +142,10 @@ def language_of(messages: Iterable[Mapping[str, Any]]) -> str:
 
 
 def digest_of(messages: Sequence[Mapping[str, Any]], max_tokens: int) -> list[dict[str, Any]]:
-    """The same messages, each by its telling sentences, all of them within the budget: the shares are equal."""
+    """The same messages, each by its significant sentences, all of them within the budget: the shares are equal."""
     told = [message for message in messages if message["text"].strip()]
     share = max(12, max_tokens // max(1, len(told)))
-    short = [{**message, "text": within(_telling(message["text"], share), share)} for message in told]
+    short = [{**message, "text": within(_significant(message["text"], share), share)} for message in told]
     while len(short) > 1 and sum(tokens_in(message["text"]) for message in short) > max_tokens:
         del short[
             len(short) // 2 if len(short) > 2 else 0
@@ -161,7 +161,7 @@ def sentences_in(text: str) -> Iterator[str]:
             yield sentence
 
 
-def _telling(text: str, share: int) -> str:
+def _significant(text: str, share: int) -> str:
     kept: list[str] = []
     for sentence in sentences_in(text):
         if kept and tokens_in(" ".join([*kept, sentence])) > share:

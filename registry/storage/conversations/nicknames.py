@@ -9,7 +9,7 @@ from sqlalchemy import or_, select
 
 from registry.errors import InvalidRequest
 from registry.storage.database import ReadTransaction
-from registry.storage.safety.sight import ask_all
+from registry.storage.safety.visibility import ask_all
 from registry.storage.tables import channel, channel_alias
 
 _PLACE = re.compile(r"#?\d+")

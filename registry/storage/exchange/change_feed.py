@@ -19,7 +19,7 @@ from registry.storage.conversations.messages import message_item
 from registry.storage.database import ReadTransaction
 from registry.storage.paging import Seal, seal_of
 from registry.storage.records.executions import execution_item
-from registry.storage.safety.sight import ask_all
+from registry.storage.safety.visibility import ask_all
 from registry.storage.tables import channel, channel_alias, conversation, execution
 
 MOST = 500

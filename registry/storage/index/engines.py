@@ -14,14 +14,14 @@ from registry.storage.index import message_index
 from registry.storage.index.index_entries import Entry
 from registry.storage.index.message_index import TABLE, TITLE, Groups, MessageIndex
 from registry.storage.index.packed_lists import PackedIndex
-from registry.storage.safety.sight import access_of
+from registry.storage.safety.visibility import access_of
 
 _SEEN = " AND EXISTS (SELECT 1 FROM conversation AS seen WHERE seen.number = message_index.{0})"
 _SEEN_TITLE = " AND EXISTS (SELECT 1 FROM channel AS seen WHERE seen.number = -message_index.{0})"
 _SEEN_ENTRY = """ AND (message_index.{0} = 0
     OR EXISTS (SELECT 1 FROM conversation AS seen WHERE seen.number = message_index.{0})
     OR EXISTS (SELECT 1 FROM channel AS seen WHERE seen.number = -message_index.{0}))"""
-"""What a restricted transaction asks of a posting; the tables are those it sees (`storage.sight`)."""
+"""What a restricted transaction asks of a posting; the tables are those it sees (`storage.safety.visibility`)."""
 
 
 class SqliteIndex(MessageIndex):

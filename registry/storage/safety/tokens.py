@@ -16,7 +16,7 @@ from registry.domain import Project, format_time, new_id, now
 from registry.errors import InvalidRequest, NotFound
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.safety.sight import ask_all
+from registry.storage.safety.visibility import ask_all
 from registry.storage.tables import token
 
 PREFIX = "ctxr_"

@@ -34,16 +34,16 @@ def find_secrets(text: str, words: Iterable[str] | None = None) -> list[Secret]:
 
     `words`: the text, parted by white space, where that is known.
     """
-    telling = _telling(text.split() if words is None else words)
-    if not telling:
+    suspicious = _suspicious(text.split() if words is None else words)
+    if not suspicious:
         return []
     if "[secret:" in text:
         text = MARK.sub(lambda mark: " " * len(mark[0]), text)  # else a mark were a name with a value
-        telling = _telling(text.split())
-    taken = _found_in(text, telling)
+        suspicious = _suspicious(text.split())
+    taken = _found_in(text, suspicious)
     plain, places = unescaped(text)
     if plain:
-        for kind, start, end in _found_in(plain, _telling(plain.split())):
+        for kind, start, end in _found_in(plain, _suspicious(plain.split())):
             found = Secret(kind, places[start], places[end])
             taken += [found] if _is_free(found, taken) else []
     return sorted(taken, key=lambda found: found.start)
@@ -70,13 +70,13 @@ def mask_secrets(text: str, key: bytes) -> str:
     return text
 
 
-def _telling(words: Iterable[str]) -> set[str]:
+def _suspicious(words: Iterable[str]) -> set[str]:
     """The words but those of which it is known by now that they tell of nothing."""
-    telling = set(words) - _SILENT
-    if telling <= _KNOWN:
-        return telling
-    _know(telling - _KNOWN)
-    return telling - _SILENT
+    suspicious = set(words) - _SILENT
+    if suspicious <= _KNOWN:
+        return suspicious
+    _know(suspicious - _KNOWN)
+    return suspicious - _SILENT
 
 
 def _know(words: set[str]) -> None:

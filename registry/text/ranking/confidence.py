@@ -1,7 +1,7 @@
-"""Whether what was found answers at all: by how much of the request one conversation holds, and how telling that is.
+"""Whether what was found answers at all: by how much of the request one conversation holds, and how rare that is.
 
 No threshold on single messages works (the best of many always holds something), but figures of a conversation do:
-the share of the request that all of it holds, and how much one place of it holds in words as telling as the rarest
+the share of the request that all of it holds, and how much one place of it holds in words as rare as the rarest
 (with other wordings of the request the two best of all count); how long it is, for a long one holds more of anything;
 how far beyond chance its most similar message lies; and its lead over the next conversations. The coefficients are
 logistic regressions on questions of four sets, against questions of other people's lives

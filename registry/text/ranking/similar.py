@@ -35,7 +35,7 @@ def weight_of_meaning(covered: float, least: float = LEAST_WEIGHT) -> float:
     return least + (MOST_WEIGHT - least) * (1.0 - min(1.0, covered))
 
 
-def nearness_of_channels(similar: Sequence[tuple[int, float]]) -> dict[int, float]:
+def similarity_of_channels(similar: Sequence[tuple[int, float]]) -> dict[int, float]:
     """How near channels are to a request in meaning, the nearest 1, by their most similar messages together.
 
     `similar`: for messages their channel and how far above the usual they lie, the most similar first. Of a channel

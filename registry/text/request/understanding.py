@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from registry.text.request.asides import ASIDES, BASED_ON, IN_THE_END, LEADS_IN, OTHER_PROJECT
-from registry.text.request.going_on import GOES_ON, GOING_ON, LOADS
+from registry.text.request.continuing import GOES_ON, GOING_ON, LOADS
 from registry.text.request.query import is_only_asking, parse_query
 from registry.text.request.request_words import is_generic_word
 from registry.text.request.syntax import EVER, Search, read_search

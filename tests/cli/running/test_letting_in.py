@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.running.letting_in import has_other_people
+from cli.running.exposure import has_other_people
 
 
 @pytest.mark.parametrize(("we", "expected"), [(1000, True), (1001, False), (0, False)])

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cli.running.letting_in import local_secret
+from cli.running.exposure import local_secret
 from registry.errors import StorageError
 from registry.registry import Registry
 from registry.storage import connections, database

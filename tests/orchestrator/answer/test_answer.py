@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.answer.beside import FILES, SHOWN, where_it_stands
 from orchestrator.answer.delivery import GAP, length_for, room_for, shortened, tokens_in, within
 from orchestrator.answer.finding.reading import Said, taken_back
+from orchestrator.answer.standing import FILES, SHOWN, where_it_stands
 
 # -- size
 

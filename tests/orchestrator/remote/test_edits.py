@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.remote.client import Unreachable
 from orchestrator.service import Orchestrator
-from registry.storage.conversations.kept import pinned_channels
+from registry.storage.conversations.pins_and_views import pinned_channels
 from registry.storage.exchange.remote import waiting_for
 from tests.orchestrator.remote.laptops import URL, Laptop, said
 

@@ -13,7 +13,7 @@ from orchestrator.sync import spool
 from orchestrator.sync.store_report import StoreReport, nothing_new
 from orchestrator.sync.sync import sync
 from registry.settings import Settings
-from registry.storage.quick_look import embedded_file
+from registry.storage.file_probe import embedded_file
 from sources.base import Places
 from sources.readers import READERS
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
@@ -28,7 +28,7 @@ async def synced() -> list[StoreReport]:
         return await sync(orchestrator, READERS, Places(Path.home(), {}))
 
 
-def glanced() -> list[StoreReport] | None:
+def reports_of_a_quick_check() -> list[StoreReport] | None:
     return nothing_new(READERS, Places(Path.home(), {}))
 
 
@@ -54,34 +54,34 @@ async def test_it_reports_what_a_sync_would_report(stores: Path) -> None:
     await synced()
     again = await synced()
     assert {report.source: report.skipped_count for report in again} == {"claude-code": 2, "cursor": 0}
-    assert glanced() == again
+    assert reports_of_a_quick_check() == again
 
 
 async def test_whatever_is_new_needs_a_sync(stores: Path) -> None:
-    assert glanced() is None
+    assert reports_of_a_quick_check() is None
     await synced()
-    assert glanced() is not None
+    assert reports_of_a_quick_check() is not None
     write(stores / ".claude", basket("And the prices?"))
-    assert glanced() is None
+    assert reports_of_a_quick_check() is None
     await synced()
-    assert glanced() is not None
+    assert reports_of_a_quick_check() is not None
     spool.append(str(stores / "ctxr"), {"source": "cursor"})
-    assert glanced() is None
+    assert reports_of_a_quick_check() is None
 
 
 async def test_a_store_that_goes_away_is_nothing_new_and_one_that_is_there_first_is(stores: Path) -> None:
     await synced()
     (stores / ".claude").rename(stores / "away")
-    assert [report.source for report in glanced() or ()] == ["cursor"]
+    assert [report.source for report in reports_of_a_quick_check() or ()] == ["cursor"]
     write(stores / ".config" / "claude", basket())
-    assert glanced() is None
+    assert reports_of_a_quick_check() is None
 
 
 async def test_trouble_of_any_kind_is_left_to_the_sync(stores: Path) -> None:
     await synced()
     registry = stores / "ctxr" / "registry.db"
     registry.write_bytes(b"no database" * 1000)
-    assert glanced() is None
+    assert reports_of_a_quick_check() is None
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from orchestrator.service import Orchestrator
 from orchestrator.sync import reading_ahead
 from orchestrator.sync.reading_ahead import Chunk, End, ReadingAhead, begun
 from orchestrator.sync.sync import sync
-from registry.ingest.ready import Ready, ready
+from registry.ingest.message_rows import Ready, ready
 from registry.storage.conversations.channels import ChannelFilter, list_channels
 from registry.storage.database import ReadTransaction
 from registry.storage.index.engines import index_of

@@ -11,7 +11,7 @@ from registry.registry import Registry
 from registry.storage.conversations.channels import ChannelFilter, list_channels
 from registry.storage.paging import Page
 from registry.storage.records.executions import ExecutionFilter, list_executions
-from registry.storage.safety.sight import FREE, ROWS, restricted
+from registry.storage.safety.visibility import FREE, ROWS, restricted
 from registry.storage.tables import metadata
 from tests.seeded import Seeded
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from orchestrator.answer.beside import touched_files
+from orchestrator.answer.standing import touched_files
 from registry.domain import Project, is_within
 
 BEFORE, AFTER = timedelta(days=14), timedelta(minutes=5)
@@ -75,7 +75,7 @@ class Evidence:
         return [told[name] for name in there if not (name == "named" and self.files)]
 
 
-def telling(lines: Iterable[str]) -> frozenset[str]:
+def significant(lines: Iterable[str]) -> frozenset[str]:
     """Lines as they are compared: without indentation, and only those that say something."""
     found = (" ".join(line.split()) for line in lines)
     return frozenset(line for line in found if len(line) >= _SHORTEST and re.search(r"\w{3}", line))
@@ -89,7 +89,7 @@ def evidence_of(change: Change, messages: Sequence[Mapping[str, Any]], top: str,
     found = Evidence(project=_is_same_project(top, project))
     nearest: float | None = None
     for message in messages:
-        here = change.lines & telling(line for text in _texts(message) for line in text.splitlines())
+        here = change.lines & significant(line for text in _texts(message) for line in text.splitlines())
         each = _BY_USER if message["role"] == "user" else 1.0
         is_taken = any(_is_same_file(file, name) for file in touched_files(message) for name in change.files)
         is_changed = is_taken and _has_written(message)

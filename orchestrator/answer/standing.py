@@ -120,7 +120,7 @@ class Beside:
 
 
 def beside_within(told: Beside, most: int) -> Beside:
-    """As much of it as fits these tokens; the least telling is left out first."""
+    """As much of it as fits these tokens; the least significant is left out first."""
     for shorter in _SHORTER:
         if tokens_of(asdict(told)) <= most:
             break

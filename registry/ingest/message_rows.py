@@ -183,7 +183,7 @@ _KEPT = ("native_id", "time", "model", "request_id")
 """What a mark keeps of its message, beside the time: by these it is recognised when it comes again."""
 
 # Where a call's parameters say what it is about, the outermost first: some clients wrap them.
-_TELLING = (
+_SIGNIFICANT = (
     *("arguments", "args", "parameters", "tools"),
     *("query", "text", "nickname", "tag", "session_id", "channel"),
 )
@@ -262,7 +262,7 @@ def _about(given: object, deeper: int = 6) -> str:
         case [first, *_] if deeper:
             return _about(first, deeper - 1)
         case Mapping() if deeper:
-            return next(filter(None, (_about(given.get(key), deeper - 1) for key in _TELLING)), "")
+            return next(filter(None, (_about(given.get(key), deeper - 1) for key in _SIGNIFICANT)), "")
     return ""
 
 

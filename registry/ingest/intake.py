@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from registry.domain import EARLIEST, IDENTITY, Message, Role, Session, digest_of, format_time, now, storable
-from registry.ingest.ready import Ready
+from registry.ingest.message_rows import Ready
 from registry.ingest.same_conversation import ENOUGH, ENOUGH_ALONE, NARROWEST, SHARE, WIDEST, width_of
 from registry.storage.database import WriteTransaction
 from registry.storage.safety.forgetting import (

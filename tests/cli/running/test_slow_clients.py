@@ -8,8 +8,8 @@ import httpx
 import pytest
 import uvicorn
 
-from cli.running import patience, serve
-from cli.running.patience import PatientProtocol
+from cli.running import serve, slow_clients
+from cli.running.slow_clients import PatientProtocol
 
 pytestmark = pytest.mark.anyio
 
@@ -31,8 +31,8 @@ async def app(scope: object, receive: object, send: object) -> None:
     ],
 )
 async def test_half_a_request_ends_in_time(sent: bytes, answer: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "HEAD_S", 0.2)
-    monkeypatch.setattr(patience, "BODY_S", 0.2)
+    monkeypatch.setattr(slow_clients, "HEAD_S", 0.2)
+    monkeypatch.setattr(slow_clients, "BODY_S", 0.2)
     config = uvicorn.Config(app, http=PatientProtocol, port=0, log_config=None, lifespan="off", ws="none")
     server = uvicorn.Server(config)
     server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
