@@ -32,9 +32,9 @@ from benchmarks.setup.registries import REGISTRIES
 from benchmarks.setup.writers import Writer, audit
 
 LAPTOPS = ("laptop1", "laptop2")
-MOST_CARRIED = 40_000
-"""Bytes after which a connection has broken at the latest."""
-PIECE = 2_000
+CARRIED = 5_000
+"""Bytes after which a connection breaks, in the mean: most answers arrive, a long push only now and then."""
+PIECE = 500
 PATIENCE_S = 300.0
 HEADS = ("machine", "messages acknowledged", "lost", "doubled")
 
@@ -62,7 +62,7 @@ class Line:
         except OSError:  # it was killed
             back.transport.abort()
             return
-        breaks_at = self.carried + random.randrange(MOST_CARRIED)
+        breaks_at = self.carried + round(random.expovariate(1 / CARRIED))
         with suppress(OSError, ExceptionGroup, asyncio.CancelledError):  # cancelled when all is over
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._pass_on(near, forth, breaks_at))
