@@ -19,11 +19,6 @@ from registry.storage.index.posting_blocks import PackedList, Probe, newest_of, 
 MOST_NOTED = 5_000
 """With more notes than these the lists are not used: somebody is reading histories in, say."""
 
-_NOTED = f"""
-SELECT '' AS token, string_agg(int8send(number), '') AS numbers FROM (
-    SELECT DISTINCT number FROM message_index_noted LIMIT {MOST_NOTED}) AS noted
-UNION ALL
-"""  # noqa: S608, all ours
 _LISTS = """
 SELECT token, (
     SELECT string_agg(int4send(block) || int4send(length(numbers)) || numbers, '') FROM message_index_block AS held
@@ -32,6 +27,11 @@ FROM message_index_token AS asked
 WHERE token = ANY(%s) AND usable
     AND EXISTS (SELECT 1 FROM message_index_state WHERE index_oid = to_regclass('message_index'))
 """
+_NOTED_AND_LISTS = f"""
+WITH noted AS MATERIALIZED (SELECT number FROM message_index_noted LIMIT {MOST_NOTED})
+SELECT '' AS token, string_agg(int8send(number), '') AS numbers FROM noted
+UNION ALL {_LISTS} AND (SELECT count(*) FROM noted) < {MOST_NOTED}
+"""  # noqa: S608, all ours
 
 
 class PackedIndex(MessageIndex):
@@ -44,6 +44,7 @@ class PackedIndex(MessageIndex):
         self._lists: dict[str, PackedList | None] = {}
         self._titles: dict[str, list[int]] = {}
         self._noted: frozenset[int] | None = None
+        self._are_too_many = False
         self._probes: dict[tuple[str, ...], Probe] = {}
 
     # -- what is not read by lists
@@ -123,11 +124,12 @@ class PackedIndex(MessageIndex):
     def _read(self, tx: ReadTransaction, tokens: Sequence[str]) -> None:
         self._lists |= dict.fromkeys(tokens)
         if self._noted is None:
-            noted, *rows = tx.exec_driver_sql(_NOTED + _LISTS, (tokens,)).all()
-            self._noted = frozenset(numbers_in(noted[1] or b""))
+            (_, noted), *rows = tx.exec_driver_sql(_NOTED_AND_LISTS, (tokens,)).all()
+            numbers = numbers_in(noted or b"")
+            self._noted, self._are_too_many = frozenset(numbers), len(numbers) >= MOST_NOTED
         else:
-            rows = list(tx.exec_driver_sql(_LISTS, (tokens,))) if len(self._noted) < MOST_NOTED else []
-        if len(self._noted) >= MOST_NOTED:
+            rows = [] if self._are_too_many else list(tx.exec_driver_sql(_LISTS, (tokens,)))
+        if self._are_too_many:
             return
         usable = [token for token, _ in rows]
         current = self._index.held_among(tx, self._noted, usable, (), ()) if self._noted and usable else {}

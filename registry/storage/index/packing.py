@@ -27,7 +27,7 @@ EVERY_S = 60.0
 """A server looks so often whether there is something to pack."""
 PACKED = 500
 """Words that about so many entries hold, and more, are packed."""
-MOST_NOTED = 1_000
+NOTES = 1_000
 """With more notes than these a block is made anew."""
 AT_ONCE = 4
 """So many blocks are made anew while somebody waits for it."""
@@ -67,7 +67,11 @@ async def pack_lists(database: Database, *, everything: bool = False) -> None:
 
     StorageError if the registry cannot be written.
     """
-    while database.dialect == "postgresql" and await database.write(lambda tx: pack_some(tx, everything=everything)):
+
+    def work(tx: WriteTransaction) -> bool:
+        return pack_some(tx, everything=everything)
+
+    while database.dialect == "postgresql" and await database.write(work, is_awaited=False):
         pass
 
 
@@ -95,8 +99,10 @@ async def _keep_packed(database: Database) -> None:
 
 
 def pack_some(tx: WriteTransaction, *, everything: bool = False) -> bool:
-    """The next step; whether there is another. Where somebody else is at it, there is none."""
-    if not tx.exec_driver_sql(_ALONE, (_LOCK,)).scalar():
+    """The next step; whether there is another. Where somebody else is at it, there is none; `everything` waits."""
+    if everything:
+        tx.exec_driver_sql(_WAIT, (_LOCK,))
+    elif not tx.exec_driver_sql(_ALONE, (_LOCK,)).scalar():
         return False
     newest = tx.exec_driver_sql(_NEWEST).scalar_one()
     state = tx.exec_driver_sql(_STATE).first()
@@ -104,13 +110,14 @@ def pack_some(tx: WriteTransaction, *, everything: bool = False) -> bool:
         unpack(tx)
         return not everything and _begin(tx, newest)
     _, packed_to, next_block = state
-    if next_block is not None:
-        return _pass_on(tx, next_block, newest)
-    if newest > GROWN * packed_to and _add_tokens(tx):
-        _run(tx, _PASSED, 0, packed_to)
-        return True
+    if not everything:
+        if next_block is not None:
+            return _pass_on(tx, next_block, newest)
+        if newest > GROWN * packed_to and _add_tokens(tx):
+            _run(tx, _PASSED, 0, packed_to)
+            return True
     noted = tx.exec_driver_sql(_NOTED, (SPAN,)).all()
-    if sum(count for _, count in noted) > (0 if everything else MOST_NOTED):
+    if sum(count for _, count in noted) > (0 if everything else NOTES):
         _make_block(tx, noted[0][0])
         return True
     return False
@@ -149,11 +156,9 @@ def watch(tx: WriteTransaction) -> None:
 
 
 def _begin(tx: WriteTransaction, newest: int) -> bool:
-    if newest < message_index.LARGE:
+    if newest < message_index.LARGE or not _add_tokens(tx):  # or nothing is known of this table yet
         return False
     watch(tx)
-    if not _add_tokens(tx):  # nothing is known of this table yet
-        return False
     for statement in _BEGUN:
         tx.exec_driver_sql(statement)
     return True
@@ -200,8 +205,8 @@ def wrong_blocks(tx: ReadTransaction) -> int:
     state = tx.exec_driver_sql(_STATE).first()
     if state is None or not state[0] or state[2] is not None:
         return 0
-    blocks = tx.exec_driver_sql("SELECT DISTINCT block FROM message_index_block ORDER BY 1").scalars().all()
-    return sum(_is_wrong(tx, block) for block in blocks)
+    newest = tx.exec_driver_sql(_NEWEST).scalar_one()
+    return sum(_is_wrong(tx, block) for block in range(newest // SPAN + 1))
 
 
 def _is_wrong(tx: ReadTransaction, block: int) -> bool:

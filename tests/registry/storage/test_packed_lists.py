@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import AsyncIterator
 from functools import partial
@@ -191,6 +192,32 @@ async def test_nothing_of_a_forgotten_message_stays_in_the_lists(registry: Regis
     await check_same(registry)
 
 
+async def test_who_forgets_waits_for_a_server_that_is_making_lists(registry: Registry) -> None:
+    [given] = await save(registry, "x", "redis kafka")
+    await pack(registry)
+    await registry.delete_conversation(given, soft=False)
+    with registry.engine.execution_options(write=True).begin() as connection:
+        pack_some(WriteTransaction(ReadTransaction(connection)))
+        packing_too = asyncio.create_task(pack_lists(registry, everything=True))
+        done, _ = await asyncio.wait([packing_too], timeout=0.2)
+        assert not done
+    await packing_too
+    assert await registry.read(lambda tx: counted(tx, "noted")) == 0
+
+
+async def test_who_forgets_does_not_make_all_lists_that_a_server_has_begun(registry: Registry) -> None:
+    [given] = await save(registry, "x", "redis kafka")
+    await registry.write(packing.unpack)
+    assert await registry.write(pack_some)
+    await registry.delete_conversation(given, soft=False)
+    await pack_lists(registry, everything=True)
+    assert await registry.read(lambda tx: counted(tx, "noted")) == 0
+    assert await registry.read(lambda tx: tx.execute(text("SELECT next_block FROM message_index_state")).scalar()) == 0
+    await check_same(registry)
+    await pack(registry)
+    await check_same(registry)
+
+
 async def test_what_is_forgotten_in_many_places_takes_all_lists_with_it_until_a_server_makes_them(
     registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -267,7 +294,7 @@ async def test_two_that_pack_at_once_do_not_disturb_each_other(registry: Registr
     await save(registry, "x", "redis kafka")
     with registry.engine.execution_options(write=True).begin() as connection:
         assert pack_some(WriteTransaction(ReadTransaction(connection)), everything=True)
-        assert not await registry.write(lambda tx: pack_some(tx, everything=True))
+        assert not await registry.write(pack_some)
     await check_same(registry)
 
 
@@ -338,4 +365,10 @@ async def test_a_list_that_is_not_as_the_index_is_named_as_damage(registry: Regi
     wrong = "UPDATE message_index_block SET numbers = '\\x0001' WHERE token = 'redi' OR token = 'redis'"
     await registry.write(lambda tx: tx.execute(text(wrong)))
     [damage] = damage_of(url)
+    assert "blocks of the packed lists" in damage
+
+
+async def test_a_block_that_is_missing_is_named_as_damage(registry: Registry) -> None:
+    await registry.write(lambda tx: tx.execute(text("DELETE FROM message_index_block WHERE block = 1")))
+    [damage] = damage_of(registry.engine.url.render_as_string(hide_password=False))
     assert "blocks of the packed lists" in damage
