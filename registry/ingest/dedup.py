@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -11,7 +12,7 @@ from typing import NamedTuple
 
 from sqlalchemy import select
 
-from registry.domain import CLAIMED, Message, Role, digest_of, storable
+from registry.domain import Message, Role, digest_of, storable
 from registry.ingest.alignment import Positions, Utterance
 from registry.ingest.message_alignment import is_new_turn, overlap, recognise
 from registry.ingest.paraphrase import (
@@ -25,7 +26,7 @@ from registry.ingest.turn_alignment import Texts, Transcript
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import MessageRow, in_turns
 from registry.storage.database import ReadTransaction
-from registry.storage.safety.other_marks import digest_without_marks, is_masked, masked_messages
+from registry.storage.safety.other_marks import client_id_of, digest_without_marks, is_masked, masked_messages
 from registry.storage.tables import conversation
 
 _COLUMNS = (
@@ -162,25 +163,36 @@ def _with_forgotten(found: Recognised, sent: Sequence[Sent]) -> Known:
 def _as_masked_here(tx: ReadTransaction, into: ChannelRow, sent: Sequence[Sent]) -> Sequence[Sent]:
     """With the digests of stored messages that differ in the marks of their secrets alone.
 
-    Without the same time or the same id it may be another secret.
+    It is the same message only by the client's own id; where one side knows none, what a client's own store holds is
+    it by its time, if nothing else was said then in the same words. Else it may be another secret.
     """
     if not any(is_masked(one.message.text) for one in sent):
         return sent
-    here = {
-        (digest_without_marks(row.role, row.text), named): bytes(row.digest)
-        for row in masked_messages(tx, into.number)
-        for named in (_instant(row.timestamp), row.native_id)
-        if named is not None
-    }
-    return [one._replace(digest=_digest_here(one, here)) for one in sent]
+    masked = masked_messages(tx, into.number)
+    digests = {bytes(row.digest) for row in masked}
+    named, unnamed = dict[_Named, bytes](), defaultdict[_Named, list[bytes]](list)
+    for row in masked:
+        words, client_id = digest_without_marks(row.role, row.text), client_id_of(row.native_id, row.payload)
+        if client_id:
+            named[words, client_id] = bytes(row.digest)
+        else:
+            unnamed[words, _instant(row.timestamp)].append(bytes(row.digest))
+
+    def digest(one: Sent) -> bytes:
+        message = one.message
+        if one.digest in digests or not is_masked(message.text):
+            return one.digest
+        words = digest_without_marks(message.role, storable(message.text))
+        if found := named.get((words, client_id_of(one.native_id, message.more))):
+            return found
+        then = unnamed[words, _instant(message.timestamp)] if one.native_id else []
+        return then.pop() if len(then) == 1 else one.digest
+
+    return [one._replace(digest=digest(one)) for one in sent]
 
 
-def _digest_here(one: Sent, here: Mapping[tuple[bytes, int | str], bytes]) -> bytes:
-    if not is_masked(one.message.text):
-        return one.digest
-    words = digest_without_marks(one.message.role, storable(one.message.text))
-    names = _instant(one.message.timestamp), one.message.more.get(CLAIMED, {}).get("native_id")
-    return next((here[words, name] for name in names if name is not None and (words, name) in here), one.digest)
+_Named = tuple[bytes, int | str | None]
+"""What was said but for its secrets, and the client's id for it or when it was."""
 
 
 def all_new(tx: ReadTransaction, into: ChannelRow, sent: Sequence[Sent]) -> Recognised:

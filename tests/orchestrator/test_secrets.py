@@ -218,6 +218,15 @@ async def test_the_original_sent_again_is_the_stored_masked_message(orchestrator
     assert again["new_count"] == 1
 
 
+async def test_two_secrets_in_the_same_words_at_the_same_time_are_two_messages(orchestrator: Orchestrator) -> None:
+    first, second, third = (f"use {PLANTED[kind]} here" for kind in ("openai-key", "aws-access-key", "github-token"))
+    for said in ([first, second], [first, second], [third]):
+        messages = [{"role": "user", "text": text, "timestamp": "2026-01-05T10:00:00Z"} for text in said]
+        await orchestrator.run({"operation": "conversation_log", "channel": "c", "messages": messages})
+    texts = [row["text"] for row in await orchestrator.registry.get_conversations("c")]
+    assert len(texts) == len(set(texts)) == 3
+
+
 async def test_what_hook_and_store_tell_of_one_secret_is_one_message(
     orchestrator: Orchestrator, tmp_path: Path
 ) -> None:

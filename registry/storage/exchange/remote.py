@@ -9,11 +9,11 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, func, insert, select, update
 
-from registry.domain import format_time, now
+from registry.domain import Role, digest_of, format_time, now
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import MessageRow
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.safety.other_marks import digest_without_marks, is_masked, masked_messages
+from registry.storage.safety.other_marks import client_id_of, digest_without_marks, is_masked, masked_messages
 from registry.storage.tables import channel, conversation, edit, remote, remote_edit, remote_message
 
 SETTLED = timedelta(minutes=1)
@@ -138,8 +138,9 @@ def twins_here(
     """Messages of a channel that are among these of the registry there, by their numbers; what they are called there.
 
     They were said here and have arrived there, and the line broke before the answer; or both have them from a client.
+    Where another machine has masked a secret in it, it is the same message by the client's own id alone.
     """
-    wanted = {(digest_without_marks(one["role"], one["text"]), one["timestamp"]): str(one["id"]) for one in items}
+    wanted = {(digest_of(Role(one["role"]), one["text"]), one["timestamp"]): str(one["id"]) for one in items}
     noted = select(remote_message.c.number).where(
         remote_message.c.url == url, remote_message.c.number == conversation.c.number
     )
@@ -148,12 +149,18 @@ def twins_here(
         conversation.c.digest.in_([digest for digest, _ in wanted]),
         ~noted.exists(),
     )
-    rows = [(row.number, bytes(row.digest), row.timestamp) for row in tx.execute(query)]
-    if any(is_masked(one["text"]) for one in items):
-        masked = masked_messages(tx, channel_number, ~noted.exists())
-        rows += [(row.number, digest_without_marks(row.role, row.text), row.timestamp) for row in masked]
-    said = ((number, (digest, format_time(timestamp))) for number, digest, timestamp in rows)
-    return {number: wanted.pop(words) for number, words in said if words in wanted}
+    rows = ((row.number, (bytes(row.digest), format_time(row.timestamp))) for row in tx.execute(query))
+    twins = {number: wanted.pop(said) for number, said in rows if said in wanted}
+    masked: dict[tuple[bytes, str | None], str] = {
+        (digest_without_marks(one["role"], one["text"]), client_id): str(one["id"])
+        for one in items
+        if is_masked(one["text"]) and (client_id := client_id_of(None, one["payload"]))
+    }
+    for row in masked_messages(tx, channel_number, ~noted.exists()) if masked else ():
+        named = digest_without_marks(row.role, row.text), client_id_of(row.native_id, row.payload)
+        if row.number not in twins and named in masked and masked[named] in wanted.values():
+            twins[row.number] = masked.pop(named)
+    return twins
 
 
 def numbers_of_ids(tx: ReadTransaction, ids: Iterable[str]) -> dict[str, int]:

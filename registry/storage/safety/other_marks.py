@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sqlalchemy import ColumnElement, select
 
-from registry.domain import Role, digest_of
+from registry.domain import CLAIMED, Role, digest_of
 from registry.storage.conversations.messages import MessageRow
 from registry.storage.database import ReadTransaction
 from registry.storage.tables import conversation
@@ -23,6 +24,12 @@ def is_masked(text: str) -> bool:
 def digest_without_marks(role: str, text: str) -> bytes:
     """What makes two messages the same words but for their secrets."""
     return digest_of(Role(role), MARK.sub("[secret]", text))
+
+
+def client_id_of(native_id: str | None, more: Mapping[str, Any]) -> str | None:
+    """The client's own id for a message, or what a caller says that it is."""
+    claimed: str | None = more.get(CLAIMED, {}).get("native_id")
+    return native_id or claimed
 
 
 def masked_messages(tx: ReadTransaction, channel_number: int, *wanted: ColumnElement[bool]) -> Sequence[MessageRow]:

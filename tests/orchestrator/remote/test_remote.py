@@ -277,3 +277,16 @@ async def test_another_secret_in_the_same_words_is_another_message(
     await one.push()
     await two.push()
     assert len((await said(elsewhere))["basket"]) == 2
+
+
+async def test_another_secret_in_the_same_words_at_the_same_time_is_another_message_too(
+    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator
+) -> None:
+    one, two = laptops
+    await one.log("basket", "Log in. password: hunter2-a-basket")
+    await two.log("basket", "Log in. password: hunter3-b-basket")
+    for laptop in (*laptops, *laptops):
+        await laptop.pull()
+        await laptop.push()
+    for machine in (elsewhere, *(laptop.orchestrator for laptop in laptops)):
+        assert len((await said(machine))["basket"]) == 2
