@@ -26,8 +26,9 @@ from registry.ingest.turn_alignment import Texts, Transcript
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import MessageRow, in_turns
 from registry.storage.database import ReadTransaction
-from registry.storage.safety.other_marks import client_id_of, digest_without_marks, is_masked, masked_messages
+from registry.storage.safety.other_marks import client_id_of, digest_without_marks, masked_messages
 from registry.storage.tables import conversation
+from registry.text.privacy.secrets import is_masked
 
 _COLUMNS = (
     conversation.c.number,

@@ -11,14 +11,7 @@ from registry.domain import CLAIMED, Role, digest_of
 from registry.storage.conversations.messages import MessageRow
 from registry.storage.database import ReadTransaction
 from registry.storage.tables import conversation
-from registry.text.privacy.secrets import MARK
-
-_BEGIN = "[secret:"
-
-
-def is_masked(text: str) -> bool:
-    """Whether it holds a mark."""
-    return _BEGIN in text and MARK.search(text) is not None
+from registry.text.privacy.secrets import MARK, MARK_BEGIN
 
 
 def digest_without_marks(role: str, text: str) -> bytes:
@@ -34,6 +27,6 @@ def client_id_of(native_id: str | None, more: Mapping[str, Any]) -> str | None:
 
 def masked_messages(tx: ReadTransaction, channel_number: int, *wanted: ColumnElement[bool]) -> Sequence[MessageRow]:
     """Those messages of a channel that hold a mark."""
-    holding = conversation.c.text.contains(_BEGIN, autoescape=True)
+    holding = conversation.c.text.contains(MARK_BEGIN, autoescape=True)
     within = conversation.c.channel_number == channel_number
     return tx.execute(select(conversation).where(within, holding, *wanted)).all()

@@ -27,6 +27,12 @@ from registry.text.privacy.likeness import (
 
 MARK = re.compile(r"\[secret:[a-z-]+:[0-9a-f]{2}\]")
 """What stands in a secret's place."""
+MARK_BEGIN = "[secret:"
+
+
+def is_masked(text: str) -> bool:
+    """Whether a text holds a mark."""
+    return MARK_BEGIN in text and MARK.search(text) is not None
 
 
 def find_secrets(text: str, words: Iterable[str] | None = None) -> list[Secret]:
@@ -37,7 +43,7 @@ def find_secrets(text: str, words: Iterable[str] | None = None) -> list[Secret]:
     suspicious = _suspicious(text.split() if words is None else words)
     if not suspicious:
         return []
-    if "[secret:" in text:
+    if MARK_BEGIN in text:
         text = MARK.sub(lambda mark: " " * len(mark[0]), text)  # else a mark were a name with a value
         suspicious = _suspicious(text.split())
     taken = _found_in(text, suspicious)
