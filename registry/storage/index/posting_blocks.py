@@ -17,8 +17,8 @@ SPAN = 16_384
 WIDTH = SPAN // 8
 DENSE = WIDTH // 2
 """From so many numbers on they are written as bits, which are fewer bytes then."""
-DENSE_LIST = 16
-"""A list that holds one of so many numbers, or more, is kept as bits."""
+DENSE_LIST = 64
+"""A list that holds one of so many numbers, or more, is kept as bits: they are no more bytes, and soon compared."""
 
 _HEAD = Struct(">ii")
 

@@ -41,7 +41,7 @@ async def registry(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncI
     monkeypatch.setattr(message_index, "LARGE", 50)
     monkeypatch.setattr(message_index, "COMMON", LEAST)
     monkeypatch.setattr(packing, "SPAN", 64)
-    for name, value in (("SPAN", 64), ("WIDTH", 8), ("DENSE", 4), ("WORDS", 1)):
+    for name, value in (("SPAN", 64), ("WIDTH", 8), ("DENSE", 4), ("DENSE_LIST", 16), ("WORDS", 1)):
         monkeypatch.setattr(posting_blocks, name, value)
     registry = Registry(postgres_url)
     dice = random.Random(5)
