@@ -6,32 +6,38 @@ a word, in a few rows. What was changed since it was made is noted, and asked of
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import reduce
 from itertools import chain
 from operator import and_, or_
+from weakref import WeakKeyDictionary
+
+from sqlalchemy import Engine
 
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.index.index_entries import Entry
+from registry.storage.index.kept_lists import KeptLists
 from registry.storage.index.message_index import TABLE, Groups, MessageIndex
-from registry.storage.index.posting_blocks import PackedList, Probe, newest_of, numbers_in, read_list
+from registry.storage.index.posting_blocks import Noted, PackedList, Probe, newest_of, read_list
 
 MOST_NOTED = 5_000
 """With more notes than these the lists are not used: somebody is reading histories in, say."""
 
+# Of a list that the asker has in this version nothing is read.
 _LISTS = """
-SELECT token, (
-    SELECT string_agg(int4send(block) || int4send(length(numbers)) || numbers, '') FROM message_index_block AS held
-    WHERE held.token = asked.token)
-FROM message_index_token AS asked
-WHERE token = ANY(%s) AND usable
-    AND EXISTS (SELECT 1 FROM message_index_state WHERE index_oid = to_regclass('message_index'))
+SELECT token, version, CASE WHEN version = %(version)s AND token = ANY(%(known)s) THEN NULL ELSE (
+    SELECT coalesce(string_agg(int4send(block) || int4send(length(numbers)) || numbers, ''), '')
+    FROM message_index_block AS held WHERE held.token = asked.token) END AS numbers
+FROM message_index_token AS asked, message_index_state
+WHERE token = ANY(%(tokens)s) AND usable AND index_oid = to_regclass('message_index')
 """
 _NOTED_AND_LISTS = f"""
 WITH noted AS MATERIALIZED (SELECT number FROM message_index_noted LIMIT {MOST_NOTED})
-SELECT '' AS token, string_agg(int8send(number), '') AS numbers FROM noted
+SELECT '' AS token, NULL AS version, string_agg(int8send(number), '') AS numbers FROM noted
 UNION ALL {_LISTS} AND (SELECT count(*) FROM noted) < {MOST_NOTED}
 """  # noqa: S608, all ours
+
+_kept: WeakKeyDictionary[Engine, KeptLists] = WeakKeyDictionary()
 
 
 class PackedIndex(MessageIndex):
@@ -43,7 +49,7 @@ class PackedIndex(MessageIndex):
         self._hot, self._sampled, self._scoped = index._hot, index._sampled, index._scoped
         self._lists: dict[str, PackedList | None] = {}
         self._titles: dict[str, list[int]] = {}
-        self._noted: frozenset[int] | None = None
+        self._noted: Noted | None = None
         self._are_too_many = False
         self._probes: dict[tuple[str, ...], Probe] = {}
 
@@ -123,18 +129,24 @@ class PackedIndex(MessageIndex):
 
     def _read(self, tx: ReadTransaction, tokens: Sequence[str]) -> None:
         self._lists |= dict.fromkeys(tokens)
-        if self._noted is None:
-            (_, noted), *rows = tx.exec_driver_sql(_NOTED_AND_LISTS, (tokens,)).all()
-            numbers = numbers_in(noted or b"")
-            self._noted, self._are_too_many = frozenset(numbers), len(numbers) >= MOST_NOTED
-        else:
-            rows = [] if self._are_too_many else list(tx.exec_driver_sql(_LISTS, (tokens,)))
         if self._are_too_many:
             return
-        usable = [token for token, _ in rows]
-        current = self._index.held_among(tx, self._noted, usable, (), ()) if self._noted and usable else {}
-        for token, packed in rows:
-            self._lists[token] = read_list(packed or b"", self._noted, current.get(token, ()))
+        kept = _kept.setdefault(tx.engine, KeptLists())
+        version, known = kept.known(tokens)
+        given = {"tokens": list(tokens), "version": version, "known": list(known)}
+        if self._noted is None:
+            (_, _, noted), *rows = tx.exec_driver_sql(_NOTED_AND_LISTS, given).all()
+            self._noted, self._are_too_many = Noted(noted or b""), len(noted or b"") >= 8 * MOST_NOTED
+        else:
+            rows = list(tx.exec_driver_sql(_LISTS, given).all())
+        if rows:
+            lists = {token: known[token] if packed is None else read_list(packed) for token, _, packed in rows}
+            kept.keep(rows[0][1], lists)
+            self._lists |= self._changed(tx, lists, self._noted)
+
+    def _changed(self, tx: ReadTransaction, lists: Mapping[str, PackedList], noted: Noted) -> dict[str, PackedList]:
+        current = self._index.held_among(tx, noted.numbers, list(lists), (), ()) if noted.numbers else {}
+        return {token: held.changed(noted, current.get(token, ())) for token, held in lists.items()}
 
     def _reads(self, tx: ReadTransaction, groups: Groups) -> bool:
         """Whether to read lists is less than to ask for all at once: no group is of rare words alone."""

@@ -52,6 +52,7 @@ ON CONFLICT DO NOTHING
 _ALL_USABLE = "UPDATE message_index_token SET usable = true WHERE NOT usable"
 _PASSED = "UPDATE message_index_state SET next_block = %s, newest = %s"
 _NOTED = "SELECT number / %s AS block, count(*) FROM message_index_noted GROUP BY 1 ORDER BY 2 DESC, 1"
+_NEXT_VERSION = "UPDATE message_index_state SET version = gen_random_uuid()"
 _TOKENS = "SELECT token FROM message_index_token"
 _HELD = "SELECT token, numbers FROM message_index_block WHERE block = %s"
 # Together they are one statement, which sees the notes and the entries as of one moment.
@@ -182,6 +183,7 @@ def _pass_on(tx: WriteTransaction, block: int, newest: int) -> bool:
 
 def _make_block(tx: WriteTransaction, block: int) -> None:
     lists = _lists_of(tx, block, _DONE + _ENTRIES)
+    _run(tx, _NEXT_VERSION)
     _run(tx, "DELETE FROM message_index_block WHERE block = %s", block)
     if lists:
         rows = [{"token": token, "block": block, "numbers": numbers} for token, numbers in lists.items()]

@@ -5,6 +5,7 @@ Python compares such bits, and picks from them, many at a time: that is a tenth 
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from itertools import chain, compress
@@ -16,8 +17,8 @@ SPAN = 16_384
 WIDTH = SPAN // 8
 DENSE = WIDTH // 2
 """From so many numbers on they are written as bits, which are fewer bytes then."""
-DENSE_LIST = 16
-"""A list that holds one of so many numbers, or more, is kept as bits."""
+DENSE_LIST = 64
+"""A list that holds one of so many numbers, or more, is kept as bits: they are no more bytes, and soon compared."""
 
 _HEAD = Struct(">ii")
 
@@ -32,7 +33,7 @@ def written(places: Sequence[int]) -> bytes:
 class PackedList:
     """The numbers that hold a word, in no order, or as the bits of one whole number."""
 
-    def __init__(self, numbers: list[int] | None = None, bits: int = 0) -> None:
+    def __init__(self, numbers: Sequence[int] | None = None, bits: int = 0) -> None:
         self._numbers, self._bits = numbers, bits
 
     @property
@@ -40,8 +41,13 @@ class PackedList:
         """Whether it is kept as bits."""
         return self._numbers is None
 
+    @property
+    def size(self) -> int:
+        """In memory, in bytes, until more is asked of it."""
+        return self._bits.bit_length() // 8 if self._numbers is None else 8 * len(self._numbers)
+
     @cached_property
-    def numbers(self) -> list[int]:
+    def numbers(self) -> Sequence[int]:
         """As a list."""
         return newest_of(self._bits) if self._numbers is None else self._numbers
 
@@ -55,22 +61,41 @@ class PackedList:
         """Bit n is set where it holds n."""
         return self._bits if self._numbers is None else bits_of(self._numbers)
 
+    def changed(self, noted: Noted, current: Collection[int]) -> PackedList:
+        """A list of its own, of those that are not noted, and these that are."""
+        if self._numbers is None:
+            bits = self._bits
+            return PackedList(bits=bits ^ bits & noted.bits | bits_of(current) if noted.numbers else bits)
+        members = noted.numbers
+        kept = [one for one in self._numbers if one not in members] if members else self._numbers
+        return PackedList([*kept, *current] if current else kept)
+
     def __len__(self) -> int:
         return self._bits.bit_count() if self._numbers is None else len(self._numbers)
 
 
-def read_list(packed: bytes, noted: Collection[int], current: Collection[int]) -> PackedList:
-    """Of the rows of a list, one after the other, those numbers that are not noted, and these that are."""
+class Noted:
+    """The numbers that are not read from lists."""
+
+    def __init__(self, packed: bytes) -> None:
+        self.numbers = frozenset(unpack(f">{len(packed) // 8}q", packed))  # of eight bytes each
+
+    @cached_property
+    def bits(self) -> int:
+        """As the bits of one number."""
+        return bits_of(self.numbers)
+
+
+def read_list(packed: bytes) -> PackedList:
+    """The rows of a list, one after the other."""
     rows = list(_rows(packed))
     count = sum(WIDTH * 4 if len(held) == WIDTH else len(held) // 2 for _, held in rows)
     if count * DENSE_LIST <= SPAN * len(rows):
-        found = list(chain.from_iterable(_numbers(*row) for row in rows))
-        return PackedList([*(found if not noted else [one for one in found if one not in noted]), *current])
+        return PackedList(array("q", chain.from_iterable(_numbers(*row) for row in rows)))
     room = bytearray(WIDTH * (1 + max(block for block, _ in rows)))
     for block, held in rows:
         room[block * WIDTH : (block + 1) * WIDTH] = held if len(held) == WIDTH else _as_bits(held)
-    bits = int.from_bytes(room, "little")
-    return PackedList(bits=(bits & ~bits_of(noted) | bits_of(current)) if noted else bits)
+    return PackedList(bits=int.from_bytes(room, "little"))
 
 
 def _rows(packed: bytes) -> Iterable[tuple[int, bytes]]:
@@ -107,27 +132,33 @@ def bits_of(numbers: Collection[int]) -> int:
 _MASKS = [1 << place for place in range(8)]
 
 
-def numbers_in(packed: bytes) -> tuple[int, ...]:
-    """Numbers of eight bytes each, one after the other."""
-    return unpack(f">{len(packed) // 8}q", packed)
-
-
 def newest_of(bits: int, limit: int | None = None, without: Sequence[frozenset[int]] = ()) -> list[int]:
     """Which bits are set, the highest first: all but those in some sets, of many only so many."""
-    held = bits.to_bytes((bits.bit_length() + 7) // 8, "little")
+    size = -(-bits.bit_length() // 64)
+    words = unpack(f">{size}Q", bits.to_bytes(size * 8, "big"))
     found: list[int] = []
-    for at in range((len(held) - 1) // WIDTH * WIDTH, -1, -WIDTH):
-        if part := int.from_bytes(held[at : at + WIDTH], "little"):
-            digits = f"{part:b}"
-            highest = at * 8 + len(digits) - 1
-            some = compress(range(highest, -1, -1), digits.encode().translate(_AS_BYTES))
-            found += sorted(set(some).difference(*without), reverse=True) if without else some
+    for at in range(0, size, WORDS):
+        some = _bits_set(words[at : at + WORDS], 64 * (size - at))
+        found += sorted(set(some).difference(*without), reverse=True) if without else some
         if limit is not None and len(found) >= limit:
             return found[:limit]
     return found
 
 
-_AS_BYTES = bytes.maketrans(b"01", b"\0\1")
+WORDS = WIDTH // 8
+"""So many at a time: those behind may not be needed."""
+
+
+def _bits_set(words: Sequence[int], end: int) -> list[int]:
+    """Which bits are set in words of 64, the highest word first, which ends before this bit. Most words are empty."""
+    found: list[int] = []
+    for first, word in compress(zip(range(end - 64, -1, -64), words, strict=False), words):
+        rest = word
+        while rest:
+            place = rest.bit_length() - 1
+            found.append(first + place)
+            rest ^= 1 << place
+    return found
 
 
 class Probe:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import select, text
 
 from registry.access import Access, Level
 from registry.errors import InternalError
@@ -19,12 +19,13 @@ from registry.search.scope import Scope
 from registry.storage.conversations.channels import find_channel
 from registry.storage.conversations.messages import delete_channel, delete_message, restore_channel, restore_message
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.index import message_index, packed_lists, packing, posting_blocks
+from registry.storage.index import kept_lists, message_index, packed_lists, packing, posting_blocks
 from registry.storage.index.engines import PostgresIndex
 from registry.storage.index.packed_lists import PackedIndex
 from registry.storage.index.packing import pack_lists, pack_some
 from registry.storage.index.rebuild_index import reindex
 from registry.storage.safety.forgetting import wipe
+from registry.storage.tables import conversation
 from registry.storage.upkeep.integrity import damage_of
 from registry.text.analysis.analyzer import analyze
 
@@ -41,7 +42,7 @@ async def registry(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncI
     monkeypatch.setattr(message_index, "LARGE", 50)
     monkeypatch.setattr(message_index, "COMMON", LEAST)
     monkeypatch.setattr(packing, "SPAN", 64)
-    for name, value in (("SPAN", 64), ("WIDTH", 8), ("DENSE", 4)):
+    for name, value in (("SPAN", 64), ("WIDTH", 8), ("DENSE", 4), ("DENSE_LIST", 16), ("WORDS", 1)):
         monkeypatch.setattr(posting_blocks, name, value)
     registry = Registry(postgres_url)
     dice = random.Random(5)
@@ -116,6 +117,10 @@ async def found(registry: Registry, words: str) -> list[int]:
     return sorted(one.candidate.number for one in result.ranked if one.candidate.number in result.matched)
 
 
+def ids_of(tx: ReadTransaction, numbers: list[int]) -> list[str]:
+    return list(tx.execute(select(conversation.c.id).where(conversation.c.number.in_(numbers))).scalars())
+
+
 async def in_lists(registry: Registry) -> int:
     return await registry.read(lambda tx: counted(tx, "block"))
 
@@ -126,9 +131,36 @@ async def test_a_search_reads_the_lists_and_finds_the_same(registry: Registry) -
     packed = text("SELECT usable FROM message_index_token WHERE token = :token").bindparams(token=token)
     assert await registry.read(lambda tx: tx.execute(packed).scalar())
     assert await found(registry, "redis")
-    # What is found is what the lists say: one that is wrong shows.
+    # What is found is what the lists say: one that is wrong shows, but to who has read it before.
     await registry.write(lambda tx: tx.execute(text("DELETE FROM message_index_block")))
+    assert await found(registry, "redis")
+    await registry.write(lambda tx: tx.execute(text("UPDATE message_index_state SET version = gen_random_uuid()")))
     assert not await found(registry, "redis")
+
+
+async def test_lists_are_read_anew_when_another_program_has_made_one_anew(registry: Registry) -> None:
+    assert await found(registry, "redis")
+    other = Registry(registry.engine.url.render_as_string(hide_password=False))
+    [one] = await save(other, "later", "redis")
+    await pack(other)
+    other.close()
+    result = await registry.read(lambda tx: find_messages(tx, "redis", Scope()))
+    assert one in await registry.read(lambda tx: ids_of(tx, [each.candidate.number for each in result.ranked]))
+    await check_same(registry)
+    await registry.write(packing.unpack)
+    await take_out(registry, "later")
+    await pack(registry)
+    await check_same(registry)
+
+
+async def test_of_the_lists_read_only_so_many_bytes_are_kept(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_lists, "MOST_BYTES", 40)
+    for _ in range(3):
+        await check_same(registry)
+        for word in WORDS:
+            assert await found(registry, word)
 
 
 async def test_lists_hold_few_and_many_numbers_in_whatever_way_is_shorter(registry: Registry) -> None:

@@ -11,7 +11,8 @@ revision = "0018"
 down_revision = "0017"
 
 POSTGRESQL = (
-    "CREATE TABLE message_index_state (index_oid oid NOT NULL, newest bigint NOT NULL, next_block integer)",
+    "CREATE TABLE message_index_state (index_oid oid NOT NULL, newest bigint NOT NULL, next_block integer,"
+    " version uuid NOT NULL DEFAULT gen_random_uuid())",
     'CREATE TABLE message_index_token (token text COLLATE "C" PRIMARY KEY, usable boolean NOT NULL)',
     "CREATE TABLE message_index_block ("
     ' token text COLLATE "C", block integer, numbers bytea NOT NULL, PRIMARY KEY (token, block))',
