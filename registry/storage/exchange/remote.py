@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import ColumnElement, func, insert, select, update
 
-from registry.domain import format_time, now
+from registry.domain import Message, format_time, now
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import MessageRow
 from registry.storage.database import ReadTransaction, WriteTransaction
@@ -20,6 +20,8 @@ SETTLED = timedelta(minutes=1)
 """Longer than any write may take."""
 NOTED_EVERY = timedelta(seconds=20)
 """That it still answers need not be written down more often."""
+_TURN = 0x72656D6F
+"""Any number of ours, for PostgreSQL's advisory lock."""
 CONTEXT = 30
 """So many messages before the first new one go along: by them it is seen where the new ones belong."""
 
@@ -107,7 +109,9 @@ def _before(
 
 
 def note_messages(tx: WriteTransaction, url: str, ids: Mapping[int, str | None]) -> None:
-    """Note what messages are called there, by their numbers here."""
+    """Note what messages are called there, by their numbers here. Others who do wait for the end of this."""
+    if tx.dialect.name == "postgresql":  # SQLite has one writer at a time
+        tx.execute(select(func.pg_advisory_xact_lock(_TURN)))
     known = select(remote_message.c.number).where(remote_message.c.url == url, remote_message.c.number.in_(ids))
     noted = set(tx.execute(known).scalars())
     new = [{"url": url, "number": number, "id": ids[number]} for number in ids if number not in noted]
@@ -132,14 +136,26 @@ def ids_here(tx: ReadTransaction, url: str, ids: Sequence[str]) -> dict[str, str
     return dict(tx.execute(query.where(remote_message.c.url == url, remote_message.c.id.in_(ids))).all())
 
 
-def twins_here(
-    tx: ReadTransaction, url: str, channel_number: int, items: Collection[Mapping[str, Any]]
-) -> dict[int, str]:
+def note_here(tx: WriteTransaction, url: str, into: ChannelRow | None, messages: Mapping[str, Message]) -> list[str]:
+    """Of messages by their ids there, those that are not here. What is here in the same words and time is noted."""
+    note_messages(tx, url, {})
+    known = ids_known(tx, url, list(messages))
+    new = {there: message for there, message in messages.items() if there not in known}
+    twins = _twins(tx, url, into.number, new) if into and new else {}
+    note_messages(tx, url, twins)
+    return [there for there in new if there not in twins.values()]
+
+
+def _twins(tx: ReadTransaction, url: str, channel_number: int, messages: Mapping[str, Message]) -> dict[int, str]:
     """Messages of a channel that are among these of the registry there, by their numbers; what they are called there.
 
     They were said here and have arrived there, and the line broke before the answer; or both have them from a client.
     """
-    wanted = {(digest_without_marks(one["role"], one["text"]), one["timestamp"]): str(one["id"]) for one in items}
+    wanted = {
+        (digest_without_marks(one.role, one.text), format_time(one.timestamp)): there
+        for there, one in messages.items()
+        if one.timestamp
+    }
     noted = select(remote_message.c.number).where(
         remote_message.c.url == url, remote_message.c.number == conversation.c.number
     )
@@ -148,12 +164,12 @@ def twins_here(
         conversation.c.digest.in_([digest for digest, _ in wanted]),
         ~noted.exists(),
     )
-    rows = [(row.number, bytes(row.digest), row.timestamp) for row in tx.execute(query)]
-    if any(is_masked(one["text"]) for one in items):
+    said = [(row.number, bytes(row.digest), row.timestamp) for row in tx.execute(query)]
+    if any(is_masked(one.text) for one in messages.values()):
         masked = masked_messages(tx, channel_number, ~noted.exists())
-        rows += [(row.number, digest_without_marks(row.role, row.text), row.timestamp) for row in masked]
-    said = ((number, (digest, format_time(timestamp))) for number, digest, timestamp in rows)
-    return {number: wanted.pop(words) for number, words in said if words in wanted}
+        said += [(row.number, digest_without_marks(row.role, row.text), row.timestamp) for row in masked]
+    found = ((number, (digest, format_time(timestamp))) for number, digest, timestamp in said)
+    return {number: wanted.pop(words) for number, words in found if words in wanted}
 
 
 def numbers_of_ids(tx: ReadTransaction, ids: Iterable[str]) -> dict[str, int]:

@@ -203,6 +203,38 @@ async def test_what_cannot_be_stored_here_comes_the_next_time(
     assert await said(two.orchestrator) == {"basket": ["Why does the basket lose items?"]}
 
 
+@pytest.mark.parametrize("other", ["pull", "push"])
+async def test_two_processes_of_a_machine_that_exchange_at_once_double_nothing(
+    laptops: tuple[Laptop, Laptop],
+    elsewhere: Orchestrator,
+    line: Line,
+    other: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one, two = laptops
+    texts = [f"{'Is' if at % 2 else 'Why is'} item {at} in the basket?" for at in range(12)]
+    sender = one if other == "pull" else two
+    await sender.log("basket", *texts)
+    cuts = iter(("", "after"))
+    line.cuts = lambda: next(cuts, "")
+    with pytest.raises(Unreachable):
+        await sender.push()
+    assert await said(elsewhere) == {"basket": texts}
+    answering = line.handle_async_request
+
+    async def meanwhile(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/bo/channels/basket":
+            monkeypatch.undo()
+            await getattr(two, other)()
+        return await answering(request)
+
+    monkeypatch.setattr(line, "handle_async_request", meanwhile)
+    await two.pull()
+    assert [await said(each) for each in (two.orchestrator, elsewhere)] == 2 * [{"basket": texts}]
+    await one.push()
+    assert await said(elsewhere) == {"basket": texts}
+
+
 async def test_what_is_sent_is_packed_and_only_what_is_new(
     laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, line: Line
 ) -> None:
