@@ -9,6 +9,7 @@ from orchestrator.requests import HookRequest, ImportRequest, LogRequest, Messag
 from orchestrator.state import Run, State, Steps
 from registry.domain import Message, Role, format_time, now
 from registry.errors import InvalidRequest
+from registry.ingest.dedup import STORED_ID
 from registry.ingest.from_client import ingest_all
 from registry.ingest.from_hook import ingest_from_hook
 from registry.ingest.from_tool import ends_with, ingest_from_tool
@@ -50,7 +51,7 @@ def _pulled(tx: WriteTransaction, run: Run, request: PulledRequest) -> dict[str,
         return _logged(run, said.channel, Saved([], 0, now(), 0), 0)
     found = find_channel(tx, said.channel)
     before = last_messages(tx, found.number) if found else []
-    context = [Message(Role(row.role), row.text, row.timestamp) for row in before]
+    context = [Message(Role(row.role), row.text, row.timestamp, more={STORED_ID: row.id}) for row in before]
     channel, saved = _stored(tx, said, [*context, *(messages[there] for there in new)])
     ids = saved.ids[len(before) :]
     numbers = numbers_of_ids(tx, ids)

@@ -127,7 +127,7 @@ async def _sent(remote: RemoteRegistry, unsent: Unsent, done: Exchanged) -> dict
 async def _logged(remote: RemoteRegistry, unsent: Unsent) -> tuple[list[str], dict[str, Any]]:
     """The ids that the new messages have there; what stands before them goes along only where it is needed."""
     if unsent.follows:
-        alone = replace(unsent, messages=unsent.messages[unsent.known :])
+        alone = replace(unsent, messages=unsent.messages[unsent.known :], known=0)
         with suppress(Refused):
             answer = await remote.log({**_conversation(alone), "follows": unsent.follows})
             return answer["stored_ids"], answer
@@ -141,7 +141,8 @@ async def _sent_one_by_one(remote: RemoteRegistry, unsent: Unsent, done: Exchang
     ids: dict[int, str | None] = {}
     for row in unsent.messages[unsent.known :]:
         before = taken[-CONTEXT:]
-        ids |= await _sent(remote, Unsent(unsent.channel, [*before, row], len(before)), done)
+        known = {**unsent.ids, **ids}
+        ids |= await _sent(remote, Unsent(unsent.channel, [*before, row], len(before), known), done)
         taken += [row] if ids[row.number] else []
     return ids
 
@@ -152,13 +153,15 @@ def _conversation(unsent: Unsent) -> dict[str, Any]:
     return {
         "channel": row.name,
         "source": row.source,
-        "messages": [_message(one) for one in unsent.messages],
+        "messages": [_message(one, unsent.ids.get(one.number)) for one in unsent.messages],
         "meta": {name: value for name, value in about.items() if value},
     }
 
 
-def _message(row: MessageRow) -> dict[str, Any]:
+def _message(row: MessageRow, stored_id: str | None) -> dict[str, Any]:
+    """The message, and what it is called there if it is there: an older release there passes that over."""
     named = {"native_id": row.native_id} if row.native_id else {}
+    named |= {"stored_id": stored_id} if stored_id else {}
     return {**named, **_as_sent(message_item(row))}
 
 

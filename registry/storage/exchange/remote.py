@@ -28,12 +28,17 @@ CONTEXT = 30
 
 @dataclass(frozen=True, slots=True)
 class Unsent:
-    """What of one channel is not there yet; `known` of the messages, in front, are, the last of them as `follows`."""
+    """What of one channel is not there yet; `known` of the messages, in front, are; `ids`: by number, as what."""
 
     channel: ChannelRow
     messages: Sequence[MessageRow]
     known: int
-    follows: str | None = None
+    ids: Mapping[int, str | None]
+
+    @property
+    def follows(self) -> str | None:
+        """What the last message is called there that stands before the new ones."""
+        return self.ids.get(self.messages[self.known - 1].number) if self.known else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +85,9 @@ def next_unsent(tx: ReadTransaction, url: str, most: int, after: int = 0) -> Uns
     new = sorted(new, key=lambda row: (row.place, row.number))
     before = _before(tx, first.channel_number, new[0].place, url)
     row = tx.execute(select(channel).where(channel.c.number == first.channel_number)).one()
-    called = select(remote_message.c.id).where(remote_message.c.url == url)
-    last = tx.execute(called.where(remote_message.c.number == before[-1].number)).scalar() if before else None
-    return Unsent(row, [*before, *new], len(before), last)
+    called = select(remote_message.c.number, remote_message.c.id).where(remote_message.c.url == url)
+    ids = tx.execute(called.where(remote_message.c.number.in_([one.number for one in before])))
+    return Unsent(row, [*before, *new], len(before), dict(ids.all()))
 
 
 def last_messages(tx: ReadTransaction, channel_number: int) -> list[MessageRow]:
