@@ -211,6 +211,17 @@ class HookRequest(Request):
     session: Session
 
 
+class PulledRequest(Request):
+    """What a registry elsewhere has of one conversation. Not for the doors: it comes over our own line."""
+
+    operation = Operation.CONVERSATION_LOG
+
+    said: LogRequest
+    url: str
+    ids: list[str]
+    """What each of the messages is called there."""
+
+
 class BriefingRequest(Request):
     operation = Operation.DAILY_BRIEFING
     takes_long = True

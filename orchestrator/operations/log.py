@@ -5,23 +5,29 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from orchestrator.requests import HookRequest, ImportRequest, LogRequest
+from orchestrator.requests import HookRequest, ImportRequest, LogRequest, MessageIn, PulledRequest
 from orchestrator.state import Run, State, Steps
 from registry.domain import Message, Role, format_time, now
 from registry.errors import InvalidRequest
+from registry.ingest.dedup import STORED_ID
 from registry.ingest.from_client import ingest_all
 from registry.ingest.from_hook import ingest_from_hook
 from registry.ingest.from_tool import ends_with, ingest_from_tool
 from registry.ingest.message_rows import Ready
 from registry.ingest.save import Saved
 from registry.storage.client_stores import SeenSession, save_seen_sessions
+from registry.storage.conversations.channels import find_channel
 from registry.storage.database import WriteTransaction
+from registry.storage.exchange.edits import Edit, channel_meant
+from registry.storage.exchange.remote import last_messages, note_here, note_messages, numbers_of_ids
 
 
 def conversation_log(
-    tx: WriteTransaction, run: Run, request: LogRequest | HookRequest, _state: State
+    tx: WriteTransaction, run: Run, request: LogRequest | HookRequest | PulledRequest, _state: State
 ) -> dict[str, Any]:
     """Store what is new of a conversation."""
+    if isinstance(request, PulledRequest):
+        return _pulled(tx, run, request)
     if isinstance(request, HookRequest):
         channel, saved = ingest_from_hook(tx, request.source, request.session)
         return _logged(run, channel, saved, len(request.session.messages))
@@ -35,6 +41,24 @@ def conversation_log(
     return {**_logged(run, channel, saved, request.count), "channel": request.channel}
 
 
+def _pulled(tx: WriteTransaction, run: Run, request: PulledRequest) -> dict[str, Any]:
+    """Store what is not here, and note what it is called there: at once, for another process may pull the same now."""
+    said = request.said
+    named = Edit("", None, now(), (said.channel,), said.source, said.metadata.model_dump().get("session_id"))
+    messages = dict(zip(request.ids, map(_message, said.messages), strict=True))
+    new = note_here(tx, request.url, channel_meant(tx, named), messages)
+    if not new:
+        return _logged(run, said.channel, Saved([], 0, now(), 0), 0)
+    found = find_channel(tx, said.channel)
+    before = last_messages(tx, found.number) if found else []
+    context = [Message(Role(row.role), row.text, row.timestamp, more={STORED_ID: row.id}) for row in before]
+    channel, saved = _stored(tx, said, [*context, *(messages[there] for there in new)])
+    ids = saved.ids[len(before) :]
+    numbers = numbers_of_ids(tx, ids)
+    note_messages(tx, request.url, {numbers[here]: there for here, there in zip(ids, new, strict=False)})
+    return _logged(run, channel, replace(saved, ids=ids), len(ids))
+
+
 def _store_rest(tx: WriteTransaction, request: LogRequest) -> tuple[str, Saved] | None:
     """Store what comes behind messages that are known; None where the channel does not end with these."""
     if not ends_with(tx, request.channel, request.known[-1]):
@@ -44,10 +68,16 @@ def _store_rest(tx: WriteTransaction, request: LogRequest) -> tuple[str, Saved] 
 
 
 def _ingest(tx: WriteTransaction, request: LogRequest, *, is_end: bool = False) -> tuple[str, Saved]:
-    messages = [
-        Message(Role(sent.role), sent.text, sent.timestamp, sent.context, sent.model_extra or {})
-        for sent in request.messages
-    ]
+    return _stored(tx, request, [*map(_message, request.messages)], is_end=is_end)
+
+
+def _message(sent: MessageIn) -> Message:
+    return Message(Role(sent.role), sent.text, sent.timestamp, sent.context, sent.model_extra or {})
+
+
+def _stored(
+    tx: WriteTransaction, request: LogRequest, messages: list[Message], *, is_end: bool = False
+) -> tuple[str, Saved]:
     return ingest_from_tool(
         tx,
         request.channel,
@@ -103,5 +133,5 @@ def import_sessions(tx: WriteTransaction, run: Run, request: ImportRequest, _sta
     return {"sessions": len(request.found), "new_count": new, "duplicate_count": sent - new}
 
 
-LOG = Steps[LogRequest | HookRequest, None](write=conversation_log)
+LOG = Steps[LogRequest | HookRequest | PulledRequest, None](write=conversation_log)
 IMPORT = Steps[ImportRequest, None](write=import_sessions)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
-from orchestrator.requests import DeleteRequest, HookRequest, ImportRequest, LogRequest, Request
+from orchestrator.requests import DeleteRequest, HookRequest, ImportRequest, LogRequest, PulledRequest, Request
 from registry.domain import format_time, new_id, now, preview_of
 from registry.errors import ErrorCode, RegistryError
 from registry.registry import Registry
@@ -189,6 +189,8 @@ def _ms_since(started: float) -> float:
 
 def request_summary(request: Request) -> dict[str, Any]:
     """What was asked, as an execution keeps it: counts and ids, never the texts of messages."""
+    if isinstance(request, PulledRequest):
+        return request_summary(request.said)
     if isinstance(request, LogRequest):
         return {
             "channel": request.channel,

@@ -15,18 +15,19 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from orchestrator.operation_names import Operation
+from orchestrator.refusals import Refusal
 from orchestrator.remote.client import Refused, RemoteRegistry
 from orchestrator.remote.replayed_edits import carry_out
-from registry.domain import now
-from registry.errors import OperationTimeout, StorageError
-from registry.storage.conversations.channels import find_channel
+from orchestrator.requests import PulledRequest, Request, parse_request
+from registry.domain import storable
+from registry.errors import InvalidRequest, OperationTimeout, StorageError
 from registry.storage.conversations.messages import MessageRow, message_item
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.exchange.edits import (
     DELETED,
     FORGOTTEN,
     Edit,
-    channel_meant,
     is_anything_restored,
     note_edits_sent,
     unsent_edits,
@@ -36,14 +37,11 @@ from registry.storage.exchange.remote import (
     Unsent,
     ids_here,
     ids_known,
-    last_messages,
     next_unsent,
     note_all_sent,
     note_answer,
     note_messages,
-    numbers_of_ids,
     reached,
-    twins_here,
 )
 
 if TYPE_CHECKING:
@@ -129,7 +127,7 @@ async def _sent(remote: RemoteRegistry, unsent: Unsent, done: Exchanged) -> dict
 async def _logged(remote: RemoteRegistry, unsent: Unsent) -> tuple[list[str], dict[str, Any]]:
     """The ids that the new messages have there; what stands before them goes along only where it is needed."""
     if unsent.follows:
-        alone = replace(unsent, messages=unsent.messages[unsent.known :])
+        alone = replace(unsent, messages=unsent.messages[unsent.known :], known=0)
         with suppress(Refused):
             answer = await remote.log({**_conversation(alone), "follows": unsent.follows})
             return answer["stored_ids"], answer
@@ -143,7 +141,8 @@ async def _sent_one_by_one(remote: RemoteRegistry, unsent: Unsent, done: Exchang
     ids: dict[int, str | None] = {}
     for row in unsent.messages[unsent.known :]:
         before = taken[-CONTEXT:]
-        ids |= await _sent(remote, Unsent(unsent.channel, [*before, row], len(before)), done)
+        known = {**unsent.ids, **ids}
+        ids |= await _sent(remote, Unsent(unsent.channel, [*before, row], len(before), known), done)
         taken += [row] if ids[row.number] else []
     return ids
 
@@ -154,13 +153,15 @@ def _conversation(unsent: Unsent) -> dict[str, Any]:
     return {
         "channel": row.name,
         "source": row.source,
-        "messages": [_message(one) for one in unsent.messages],
+        "messages": [_message(one, unsent.ids.get(one.number)) for one in unsent.messages],
         "meta": {name: value for name, value in about.items() if value},
     }
 
 
-def _message(row: MessageRow) -> dict[str, Any]:
+def _message(row: MessageRow, stored_id: str | None) -> dict[str, Any]:
+    """The message, and what it is called there if it is there: an older release there passes that over."""
     named = {"native_id": row.native_id} if row.native_id else {}
+    named |= {"stored_id": stored_id} if stored_id else {}
     return {**named, **_as_sent(message_item(row))}
 
 
@@ -254,49 +255,28 @@ async def _received(
         done.refused, done.why = done.refused + len(items), str(exc)
         return
     session_id = about["session_id"] if about["session_id"] != name else None
-    named = Edit("", None, now(), (name,), about["source"], session_id)
-    twins = await orchestrator.registry.write(lambda tx: _note_twins(tx, remote.url, named, items))
-    items = [item for item in items if item["id"] not in twins]
-    if not items:
-        return
-    before = await orchestrator.registry.read(lambda tx: _end_of(tx, name))
     meta = {"session_id": session_id, "title": about["title"], "project": about["project_path"]}
-    answer = await orchestrator.run(
-        {
-            "operation": "conversation_log",
-            "channel": name,
-            "source": about["source"],
-            "messages": [*before, *(_as_sent(item) for item in items)],
-            "metadata": {key: value for key, value in meta.items() if value},
-        },
-        CLIENT,
-    )
-    if not answer["success"]:
-        error = answer["error"]
-        if error["code"] in _PASSING:
-            raise _PASSING[error["code"]](error["message"], error["details"])
-        done.refused, done.why = done.refused + len(items), error["message"]
+    given = {
+        "operation": "conversation_log",
+        "channel": name,
+        "source": about["source"],
+        "messages": [_as_sent(item) for item in items],
+        "metadata": {key: value for key, value in meta.items() if value},
+    }
+    ids = [item["id"] for item in items]
+    answer = await orchestrator.run(_pulled(remote.url, ids, given), CLIENT)
+    if answer["success"]:
+        done.received += len(answer["stored_ids"])
         return
-    stored = answer["stored_ids"][len(before) :]
-    done.received += len(stored)
-    theirs = [item["id"] for item in items]
-
-    def note(tx: WriteTransaction) -> None:
-        numbers = numbers_of_ids(tx, stored)
-        pairs = zip(stored, theirs, strict=False)
-        note_messages(tx, remote.url, {numbers[here]: there for here, there in pairs if here in numbers})
-
-    await orchestrator.registry.write(note)
+    error = answer["error"]
+    if error["code"] in _PASSING:
+        raise _PASSING[error["code"]](error["message"], error["details"])
+    done.refused, done.why = done.refused + len(items), error["message"]
 
 
-def _note_twins(tx: WriteTransaction, url: str, named: Edit, items: Sequence[dict[str, Any]]) -> set[str]:
-    """The ids there of what is here already, word for word and said at the same moment."""
-    row = channel_meant(tx, named)
-    twins = twins_here(tx, url, row.number, items) if row else {}
-    note_messages(tx, url, twins)
-    return set(twins.values())
-
-
-def _end_of(tx: ReadTransaction, name: str) -> list[dict[str, Any]]:
-    row = find_channel(tx, name)
-    return [_message(one) for one in last_messages(tx, row.number)] if row else []
+def _pulled(url: str, ids: list[str], given: Mapping[str, Any]) -> Request | Refusal:
+    try:
+        said = parse_request(storable(given))
+    except InvalidRequest as exc:
+        return Refusal(Operation.CONVERSATION_LOG, given["source"], exc, given["channel"])
+    return PulledRequest(said=said, url=url, ids=ids, channel=given["channel"], source=given["source"])

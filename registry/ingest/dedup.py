@@ -44,6 +44,7 @@ _COLUMNS = (
     conversation.c.received_at,
     conversation.c.forgotten,
 )
+STORED_ID = "stored_id"
 _FEW = 1000
 """More values than this are not put into one statement: the whole channel is read instead."""
 _LONG = 40
@@ -57,11 +58,17 @@ class Sent(NamedTuple):
 
     message: Message
     digest: bytes
+    stored_id: str | None = None
+    """What a machine that exchanges with this one was told it is called here."""
 
     @classmethod
     def of(cls, message: Message) -> Sent:
         """The message with its digest."""
-        return cls(message, digest_of(message.role, storable(message.text)))
+        digest = digest_of(message.role, storable(message.text))
+        if STORED_ID not in message.more:
+            return cls(message, digest)
+        more = {key: value for key, value in message.more.items() if key != STORED_ID}
+        return cls(replace(message, more=more), digest, str(message.more[STORED_ID]))
 
     @property
     def native_id(self) -> str | None:
@@ -141,7 +148,34 @@ def recognise_stored(tx: ReadTransaction, into: ChannelRow, sent: Sequence[Sent]
         return Recognised([None] * len(sent))
     stored, sent = _Stored(tx, into), _as_masked_here(tx, into, sent)
     found = next(found for step in STEPS if (found := step(stored, sent)))
+    if any(one.stored_id for one in sent):
+        found = _with_named(found, stored, sent)
     return replace(found, old=_with_forgotten(found, sent))
+
+
+def _with_named(found: Recognised, stored: _Stored, sent: Sequence[Sent]) -> Recognised:
+    """What a machine names by the id it has here is that message, and what has the words and time of one is that one.
+
+    Two machines that say something in one conversation have it in two orders, by which it may not be known again.
+    """
+    rows = {row.id: row for row in stored.rows}
+    named = {
+        at: row for at, one in enumerate(sent) if (row := rows.get(one.stored_id or "")) and _is_it(row, one.digest)
+    }
+    taken = {row.number for row in named.values()}
+    old = [named.get(at) or (row if row and row.number not in taken else None) for at, row in enumerate(found.old)]
+    taken |= {row.number for row in old if row}
+    free = {(bytes(row.digest), _instant(row.timestamp)): row for row in stored.rows if row.number not in taken}
+    for at, one in enumerate(sent):
+        if old[at] is None and one.message.timestamp:
+            old[at] = free.pop((one.digest, _instant(one.message.timestamp)), None)
+    if found.is_reordered:
+        return replace(found, old=old)
+    return Recognised(old, stored.rows)
+
+
+def _is_it(row: MessageRow, digest: bytes) -> bool:
+    return row.forgotten or bytes(row.digest) == digest
 
 
 def _with_forgotten(found: Recognised, sent: Sequence[Sent]) -> Known:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import ColumnElement, func, insert, select, update
 
-from registry.domain import Role, digest_of, format_time, now
+from registry.domain import Message, digest_of, format_time, now
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import MessageRow
 from registry.storage.database import ReadTransaction, WriteTransaction
@@ -21,18 +21,25 @@ SETTLED = timedelta(minutes=1)
 """Longer than any write may take."""
 NOTED_EVERY = timedelta(seconds=20)
 """That it still answers need not be written down more often."""
+_TURN = 0x72656D6F
+"""Any number of ours, for PostgreSQL's advisory lock."""
 CONTEXT = 30
 """So many messages before the first new one go along: by them it is seen where the new ones belong."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unsent:
-    """What of one channel is not there yet; `known` of the messages, in front, are, the last of them as `follows`."""
+    """What of one channel is not there yet; `known` of the messages, in front, are; `ids`: by number, as what."""
 
     channel: ChannelRow
     messages: Sequence[MessageRow]
     known: int
-    follows: str | None = None
+    ids: Mapping[int, str | None]
+
+    @property
+    def follows(self) -> str | None:
+        """What the last message is called there that stands before the new ones."""
+        return self.ids.get(self.messages[self.known - 1].number) if self.known else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +86,9 @@ def next_unsent(tx: ReadTransaction, url: str, most: int, after: int = 0) -> Uns
     new = sorted(new, key=lambda row: (row.place, row.number))
     before = _before(tx, first.channel_number, new[0].place, url)
     row = tx.execute(select(channel).where(channel.c.number == first.channel_number)).one()
-    called = select(remote_message.c.id).where(remote_message.c.url == url)
-    last = tx.execute(called.where(remote_message.c.number == before[-1].number)).scalar() if before else None
-    return Unsent(row, [*before, *new], len(before), last)
+    called = select(remote_message.c.number, remote_message.c.id).where(remote_message.c.url == url)
+    ids = tx.execute(called.where(remote_message.c.number.in_([one.number for one in before])))
+    return Unsent(row, [*before, *new], len(before), dict(ids.all()))
 
 
 def last_messages(tx: ReadTransaction, channel_number: int) -> list[MessageRow]:
@@ -108,7 +115,9 @@ def _before(
 
 
 def note_messages(tx: WriteTransaction, url: str, ids: Mapping[int, str | None]) -> None:
-    """Note what messages are called there, by their numbers here."""
+    """Note what messages are called there, by their numbers here. Others who do wait for the end of this."""
+    if tx.dialect.name == "postgresql":  # SQLite has one writer at a time
+        tx.execute(select(func.pg_advisory_xact_lock(_TURN)))
     known = select(remote_message.c.number).where(remote_message.c.url == url, remote_message.c.number.in_(ids))
     noted = set(tx.execute(known).scalars())
     new = [{"url": url, "number": number, "id": ids[number]} for number in ids if number not in noted]
@@ -133,15 +142,27 @@ def ids_here(tx: ReadTransaction, url: str, ids: Sequence[str]) -> dict[str, str
     return dict(tx.execute(query.where(remote_message.c.url == url, remote_message.c.id.in_(ids))).all())
 
 
-def twins_here(
-    tx: ReadTransaction, url: str, channel_number: int, items: Collection[Mapping[str, Any]]
-) -> dict[int, str]:
+def note_here(tx: WriteTransaction, url: str, into: ChannelRow | None, messages: Mapping[str, Message]) -> list[str]:
+    """Of messages by their ids there, those that are not here. What is here in the same words and time is noted."""
+    note_messages(tx, url, {})
+    known = ids_known(tx, url, list(messages))
+    new = {there: message for there, message in messages.items() if there not in known}
+    twins = _twins(tx, url, into.number, new) if into and new else {}
+    note_messages(tx, url, twins)
+    return [there for there in new if there not in twins.values()]
+
+
+def _twins(tx: ReadTransaction, url: str, channel_number: int, messages: Mapping[str, Message]) -> dict[int, str]:
     """Messages of a channel that are among these of the registry there, by their numbers; what they are called there.
 
     They were said here and have arrived there, and the line broke before the answer; or both have them from a client.
     Where another machine has masked a secret in it, it is the same message by the client's own id alone.
     """
-    wanted = {(digest_of(Role(one["role"]), one["text"]), one["timestamp"]): str(one["id"]) for one in items}
+    wanted = {
+        (digest_of(one.role, one.text), format_time(one.timestamp)): there
+        for there, one in messages.items()
+        if one.timestamp
+    }
     noted = select(remote_message.c.number).where(
         remote_message.c.url == url, remote_message.c.number == conversation.c.number
     )
@@ -153,9 +174,9 @@ def twins_here(
     rows = ((row.number, (bytes(row.digest), format_time(row.timestamp))) for row in tx.execute(query))
     twins = {number: wanted.pop(said) for number, said in rows if said in wanted}
     masked: dict[tuple[bytes, str | None], str] = {
-        (digest_without_marks(one["role"], one["text"]), client_id): str(one["id"])
-        for one in items
-        if is_masked(one["text"]) and (client_id := client_id_of(None, one["payload"]))
+        (digest_without_marks(one.role, one.text), client_id): there
+        for there, one in messages.items()
+        if is_masked(one.text) and (client_id := client_id_of(None, one.more))
     }
     for row in masked_messages(tx, channel_number, ~noted.exists()) if masked else ():
         named = digest_without_marks(row.role, row.text), client_id_of(row.native_id, row.payload)

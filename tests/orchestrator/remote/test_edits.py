@@ -10,6 +10,7 @@ import pytest
 
 from orchestrator.remote.client import Unreachable
 from orchestrator.service import Orchestrator
+from registry.errors import StorageError
 from registry.storage.conversations.pins_and_views import pinned_channels
 from registry.storage.exchange.remote import waiting_for
 from tests.orchestrator.remote.laptops import URL, Laptop, said
@@ -108,6 +109,25 @@ async def test_a_deleted_message_is_deleted_everywhere_and_comes_back(both: Lapt
     await exchange(one, two)
     for orchestrator in (one.orchestrator, two.orchestrator, elsewhere):
         assert await said(orchestrator) == {"basket": [QUESTION, ANSWER]}
+
+
+async def test_an_edit_that_cannot_be_stored_here_comes_the_next_time(
+    both: Laptops, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = both
+    await ask(one.orchestrator, "delete", "basket")
+    await one.push()
+
+    def full(*_: object, **__: object) -> None:
+        raise StorageError("Could not write the registry.", "disk full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("orchestrator.operations.manage.delete_channel", full)
+        with pytest.raises(StorageError):
+            await two.pull()
+    assert await said(two.orchestrator) == {"basket": [QUESTION, ANSWER]}
+    await two.pull()
+    assert await said(two.orchestrator) == {}
 
 
 async def test_a_deleted_conversation_goes_and_what_is_said_later_stays(both: Laptops, elsewhere: Orchestrator) -> None:

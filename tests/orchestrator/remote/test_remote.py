@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import gzip
 import random
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import anyio
 import httpx
 import pytest
 
 from backoffice.middleware import MAX_BODY
-from orchestrator.remote.client import Unreachable
+from orchestrator.remote.background_exchange import exchanging
+from orchestrator.remote.client import RemoteRegistry, Unreachable
 from orchestrator.service import Orchestrator
 from orchestrator.sync.sync import sync
 from registry.errors import StorageError
+from registry.settings import Settings
 from registry.storage.exchange.remote import waiting_for
 from sources.base import Places
 from sources.readers import READERS
@@ -201,6 +206,86 @@ async def test_what_cannot_be_stored_here_comes_the_next_time(
             await two.pull()
     assert (await two.pull()).received == 1
     assert await said(two.orchestrator) == {"basket": ["Why does the basket lose items?"]}
+
+
+@pytest.mark.parametrize("other", ["pull", "push"])
+async def test_two_processes_of_a_machine_that_exchange_at_once_double_nothing(
+    laptops: tuple[Laptop, Laptop],
+    elsewhere: Orchestrator,
+    line: Line,
+    other: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one, two = laptops
+    texts = [f"{'Is' if at % 2 else 'Why is'} item {at} in the basket?" for at in range(12)]
+    sender = one if other == "pull" else two
+    await sender.log("basket", *texts)
+    cuts = iter(("", "after"))
+    line.cuts = lambda: next(cuts, "")
+    with pytest.raises(Unreachable):
+        await sender.push()
+    assert await said(elsewhere) == {"basket": texts}
+    answering = line.handle_async_request
+
+    async def meanwhile(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/bo/channels/basket":
+            monkeypatch.undo()
+            await getattr(two, other)()
+        return await answering(request)
+
+    monkeypatch.setattr(line, "handle_async_request", meanwhile)
+    await two.pull()
+    assert [await said(each) for each in (two.orchestrator, elsewhere)] == 2 * [{"basket": texts}]
+    await one.push()
+    assert await said(elsewhere) == {"basket": texts}
+
+
+async def test_what_two_machines_have_in_two_orders_is_known_by_its_ids(elsewhere: Orchestrator) -> None:
+    minutes = iter(range(60))
+
+    def message(text: str) -> dict[str, str]:
+        return {"role": "user", "text": text, "timestamp": f"2026-03-02T10:{next(minutes):02}:00Z"}
+
+    async def log(messages: list[dict[str, str]]) -> dict[str, Any]:
+        return await elsewhere.run({"operation": "conversation_log", "channel": "basket", "messages": messages})
+
+    stored = [message(text) for text in ("And on the phone?", "Is it empty?", "Why is it red?", "Who sees it?")]
+    ids = (await log(stored))["stored_ids"]
+    named = [{**one, "stored_id": id_} for one, id_ in zip(stored, ids, strict=True)]
+    unacknowledged, new = stored[1], message("Where is it?")
+    answer = await log([named[2], named[0], named[3], unacknowledged, new])
+    assert answer["stored_ids"][:4] == [ids[2], ids[0], ids[3], ids[1]]
+    assert answer["new_count"] == 1
+    [last] = [row for row in await elsewhere.registry.get_conversations("basket") if row["text"] == "Where is it?"]
+    assert "stored_id" not in last["payload"]
+    assert sorted((await said(elsewhere))["basket"]) == sorted(one["text"] for one in [*stored, new])
+
+
+async def test_an_exchange_that_fails_in_an_unforeseen_way_is_tried_again(
+    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, _ = laptops
+    await one.log("basket", "Why does the basket lose items?")
+    answering = line.handle_async_request
+    faults, arrived = iter([RuntimeError("nobody thought of this")]), anyio.Event()
+
+    async def fail_once(request: httpx.Request) -> httpx.Response:
+        if fault := next(faults, None):
+            raise fault
+        answer = await answering(request)
+        if request.method == "POST":
+            arrived.set()
+        return answer
+
+    monkeypatch.setattr(line, "handle_async_request", fail_once)
+    monkeypatch.setattr(
+        "orchestrator.remote.background_exchange.RemoteRegistry", partial(RemoteRegistry, transport=line)
+    )
+    monkeypatch.setattr("orchestrator.remote.background_exchange.EVERY_S", 0.01)
+    async with exchanging(one.orchestrator, Settings(remote_url=URL)):
+        with anyio.fail_after(20):
+            await arrived.wait()
+    assert await said(elsewhere) == {"basket": ["Why does the basket lose items?"]}
 
 
 async def test_what_is_sent_is_packed_and_only_what_is_new(
