@@ -93,13 +93,20 @@ def test_a_command_in_a_document_is_one_that_the_program_knows(document: str, ca
             while isinstance(command, click.Group) and given:
                 assert given[0] in command.commands
                 command, given = command.commands[given[0]], given[1:]
-            _, too_many, _ = command.make_parser(click.Context(command, resilient_parsing=True)).parse_args(given)
+            _, too_many, _ = command.make_parser(click.Context(command, ctxr(), resilient_parsing=True)).parse_args(
+                given
+            )
             assert not too_many
+
+
+def ctxr() -> click.Context:
+    """What every subcommand runs in: it is known by `-h` from there."""
+    return cli.make_context("ctxr", ["-h"], resilient_parsing=True)
 
 
 def command_named(name: str) -> click.Command:
     """A subcommand of `ctxr`, which must exist."""
-    command = cli.get_command(cli.make_context("ctxr", ["-h"], resilient_parsing=True), name)
+    command = cli.get_command(ctxr(), name)
     assert command is not None, f"ctxr {name}"
     return command
 
