@@ -227,6 +227,17 @@ async def test_two_secrets_in_the_same_words_at_the_same_time_are_two_messages(o
     assert len(texts) == len(set(texts)) == 3
 
 
+@pytest.mark.parametrize("strange", [{"claimed": "mine"}, {"claimed": {"native_id": ["a"]}}, {"native_id": {"a": 1}}])
+async def test_what_a_caller_says_beside_one_message_keeps_no_other_out(
+    orchestrator: Orchestrator, strange: dict[str, Any]
+) -> None:
+    for kind, beside in {"openai-key": strange, "aws-access-key": strange, "github-token": {}}.items():
+        messages = [{"role": "user", "text": f"use {PLANTED[kind]} here", **beside}]
+        answer = await orchestrator.run({"operation": "conversation_log", "channel": "c", "messages": messages})
+        assert answer["success"]
+        assert answer["new_count"] == 1
+
+
 async def test_what_hook_and_store_tell_of_one_secret_is_one_message(
     orchestrator: Orchestrator, tmp_path: Path
 ) -> None:

@@ -20,9 +20,10 @@ def digest_without_marks(role: str, text: str) -> bytes:
 
 
 def client_id_of(native_id: str | None, more: Mapping[str, Any]) -> str | None:
-    """The client's own id for a message, or what a caller says that it is."""
-    claimed: str | None = more.get(CLAIMED, {}).get("native_id")
-    return native_id or claimed
+    """The client's own id for a message, or what a caller says that it is: who may say anything, also what is no id."""
+    claimed = more.get(CLAIMED)
+    found = native_id or (claimed.get("native_id") if isinstance(claimed, Mapping) else None)
+    return found if isinstance(found, str) else None
 
 
 def masked_messages(tx: ReadTransaction, channel_number: int, *wanted: ColumnElement[bool]) -> Sequence[MessageRow]:
