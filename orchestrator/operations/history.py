@@ -14,8 +14,6 @@ from orchestrator.answer.delivery import (
     fits,
     length_of,
     message_dict,
-    page_within,
-    piece_of,
     tokens_for,
     tokens_in,
 )
@@ -25,6 +23,7 @@ from orchestrator.answer.finding.looking_up import ask, find, understood
 from orchestrator.answer.finding.moved_folders import moved_from
 from orchestrator.answer.finding.related import related_sessions
 from orchestrator.answer.finding.relevance import best_channels, explanation, judge
+from orchestrator.answer.fitting import page_within, piece_of
 from orchestrator.operations.search_sessions import pagination, within_client
 from orchestrator.queries import FetchQuery, ListQuery
 from orchestrator.requests import FetchRequest, ListRequest

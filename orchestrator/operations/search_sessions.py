@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from orchestrator.answer.delivery import Write, as_many_as_fit, fits, fitted, tokens_for, tokens_of
+from orchestrator.answer.delivery import fits, tokens_for, tokens_of
 from orchestrator.answer.digests.summaries import FOUND, add_summaries
 from orchestrator.answer.finding.choosing import most_likely_first
 from orchestrator.answer.finding.elsewhere import About, nearest_about
@@ -34,6 +34,7 @@ from orchestrator.answer.finding.relevance import (
     least_of,
     outcome,
 )
+from orchestrator.answer.fitting import Write, as_many_as_fit, fitted
 from orchestrator.queries import SessionsQuery
 from orchestrator.requests import SessionsRequest
 from orchestrator.state import Run, Steps

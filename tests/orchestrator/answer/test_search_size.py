@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from orchestrator.answer.delivery import fitted
+from orchestrator.answer.fitting import fitted
 
 
 def line(sequence: int) -> dict[str, Any]:
