@@ -25,8 +25,7 @@ from orchestrator.answer.finding.relevance import (
 from orchestrator.queries import SearchQuery
 from orchestrator.requests import SearchRequest
 from orchestrator.state import Run, Steps
-from registry.search.scope import Scope
-from registry.search.sessions import messages_in
+from registry.search.scope import Scope, messages_in
 from registry.storage.conversations.channels import get_channel
 from registry.storage.conversations.messages import MessageFilter, MessageRow, by_numbers, list_messages
 from registry.storage.database import ReadTransaction

@@ -17,8 +17,7 @@ from orchestrator.state import Run
 from registry.domain import Project, format_time, parse_time, preview_of
 from registry.errors import NotFound
 from registry.search.retrieval import SearchResult
-from registry.search.scope import Scope
-from registry.search.sessions import nearest_times
+from registry.search.scope import Scope, nearest_times
 from registry.storage.conversations.channels import ChannelRow, channels_by_number
 from registry.storage.conversations.facets import known_names, tags_like
 from registry.storage.conversations.messages import MessageRow, by_numbers
