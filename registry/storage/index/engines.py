@@ -1,6 +1,6 @@
-"""The message index's two engines, and which of them serves which database.
+"""The message index on SQLite, and which index serves which database.
 
-Neither lets the database analyse a text: both store the tokens of our own analyzer
+No database analyses a text: each stores the tokens of our own analyzer
 (docs/decisions/0005-search-in-the-database.md).
 """
 
@@ -9,19 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 
-from registry.storage.database import ReadTransaction, WriteTransaction, insert_records
-from registry.storage.index import message_index
+from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.index.index_entries import Entry
-from registry.storage.index.message_index import TABLE, TITLE, Groups, MessageIndex
-from registry.storage.index.packed_lists import PackedIndex
+from registry.storage.index.message_index import SEEN, SEEN_ENTRY, SEEN_TITLE, TABLE, TITLE, Groups, MessageIndex, seen
+from registry.storage.index.postgres_index import PostgresIndex
 from registry.storage.safety.visibility import access_of
-
-_SEEN = " AND EXISTS (SELECT 1 FROM conversation AS seen WHERE seen.number = message_index.{0})"
-_SEEN_TITLE = " AND EXISTS (SELECT 1 FROM channel AS seen WHERE seen.number = -message_index.{0})"
-_SEEN_ENTRY = """ AND (message_index.{0} = 0
-    OR EXISTS (SELECT 1 FROM conversation AS seen WHERE seen.number = message_index.{0})
-    OR EXISTS (SELECT 1 FROM channel AS seen WHERE seen.number = -message_index.{0}))"""
-"""What a restricted transaction asks of a posting; the tables are those it sees (`storage.safety.visibility`)."""
 
 
 class SqliteIndex(MessageIndex):
@@ -54,30 +46,26 @@ class SqliteIndex(MessageIndex):
 
     def count(self, tx: ReadTransaction, tokens: Collection[str]) -> dict[str, int]:
         if access_of(tx):
-            statement = _seen(tx, self._COUNT_SEEN, _SEEN_ENTRY, "rowid")
+            statement = seen(tx, self._COUNT_SEEN, SEEN_ENTRY, "rowid")
             found = ((token, tx.exec_driver_sql(statement, (_fts5_token(token),)).scalar_one()) for token in tokens)
             return {token: count for token, count in found if count}
         return {row[0]: row[1] for row in tx.exec_driver_sql(self._COUNT, (json.dumps(list(tokens)),))}
 
     def holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str] = ()) -> list[int]:
-        return _numbers(tx, _seen(tx, self._HOLDERS, _SEEN, "rowid"), _fts5_expression(groups, without))
+        return _numbers(tx, seen(tx, self._HOLDERS, SEEN, "rowid"), _fts5_expression(groups, without))
 
     def newest_holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str], limit: int) -> list[int]:
-        return _numbers(tx, _seen(tx, self._NEWEST, _SEEN, "rowid"), _fts5_expression(groups, without), limit)
+        return _numbers(tx, seen(tx, self._NEWEST, SEEN, "rowid"), _fts5_expression(groups, without), limit)
 
     def holders_of_each(
         self, tx: ReadTransaction, tokens: Sequence[str], groups: Groups, without: Sequence[str]
     ) -> dict[str, list[int]]:
-        statement = _seen(tx, self._HOLDERS_OF_EACH, _SEEN, "rowid")
+        statement = seen(tx, self._HOLDERS_OF_EACH, SEEN, "rowid")
         return _numbers_of_each(tx, statement, {token: ([*groups, [token]], without) for token in tokens})
 
     def titles_holding(self, tx: ReadTransaction, tokens: Sequence[str]) -> dict[str, list[int]]:
-        statement = _seen(tx, self._TITLES, _SEEN_TITLE, "rowid")
+        statement = seen(tx, self._TITLES, SEEN_TITLE, "rowid")
         return _numbers_of_each(tx, statement, {token: ([[TITLE], [token]], ()) for token in tokens})
-
-
-def _seen(tx: ReadTransaction, statement: str, condition: str, number: str, side: str = "") -> str:
-    return statement.format(seen=condition.format(number) if access_of(tx) else "", side=side)
 
 
 def _rows(entries: Sequence[Entry]) -> list[tuple[object, ...]]:
@@ -106,114 +94,6 @@ def _fts5_expression(groups: Groups, without: Sequence[str]) -> str:
 
 def _fts5_token(token: str) -> str:
     return f'"{token[:-1]}"*' if token.endswith("*") else f'"{token}"'
-
-
-class PostgresIndex(MessageIndex):
-    """One narrow table of position-less tsvectors under a GIN index."""
-
-    name = "gin"
-
-    _REMOVE = "DELETE FROM {0} WHERE number = ANY(%s)"
-    _COUNT = """
-    SELECT token, (SELECT count(*) FROM message_index WHERE tokens @@ CAST(quote_literal(token) AS tsquery){seen})
-    FROM unnest(CAST(%s AS text[])) AS token
-    """
-    _SAMPLE = """
-    SELECT token, CAST(share * reltuples AS bigint) FROM pg_class
-    JOIN pg_namespace ON pg_namespace.oid = relnamespace
-    JOIN pg_stats ON schemaname = nspname AND tablename = relname AND attname = 'tokens',
-    unnest(CAST(CAST(most_common_elems AS text) AS text[]), most_common_elem_freqs) AS common (token, share)
-    WHERE pg_class.oid = to_regclass('message_index') AND share * reltuples >= %s AND token IS NOT NULL
-    """
-    _HOLDERS = "SELECT array_agg(number) FROM message_index WHERE tokens @@ CAST(%s AS tsquery) AND number > 0{seen}"
-    _NEWEST = """
-    SELECT array_agg(number) FROM (
-        SELECT number FROM message_index WHERE tokens @@ CAST(%s AS tsquery) AND number > 0{seen}
-        ORDER BY number DESC LIMIT %s) AS newest
-    """
-    _EACH = """
-    SELECT token, (SELECT array_agg(number) FROM message_index WHERE tokens @@ query AND number {side} 0{seen})
-    FROM unnest(CAST(%s AS text[]), CAST(%s AS tsquery[])) AS asked (token, query)
-    """
-    _ENTRIES = _EACH.replace(" AND number {side} 0{seen}", "")
-    _AMONG = """
-    SELECT token, array_agg(number)
-    FROM message_index, unnest(CAST(%s AS text[]), CAST(%s AS tsquery[])) AS asked (token, query)
-    WHERE number = ANY(CAST(%s AS bigint[])) AND tokens @@ query{seen} GROUP BY token
-    """
-
-    def for_search(self, tx: ReadTransaction, total: int) -> MessageIndex:
-        """A restricted transaction reads no lists: they cannot say which of their numbers it may see."""
-        return self if total < message_index.LARGE or access_of(tx) else PackedIndex(self)
-
-    def add(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
-        if entries:
-            insert_records(tx, into, [{"number": one.number, "tokens": _tsvector(one.tokens)} for one in entries])
-
-    def remove(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
-        tx.exec_driver_sql(self._REMOVE.format(into), ([entry.number for entry in entries],))
-
-    def count(self, tx: ReadTransaction, tokens: Collection[str]) -> dict[str, int]:
-        statement = _seen(tx, self._COUNT, _SEEN_ENTRY, "number")
-        return {row[0]: row[1] for row in tx.exec_driver_sql(statement, (list(tokens),)) if row[1]}
-
-    def sample(self, tx: ReadTransaction, least: int) -> dict[str, int]:
-        if access_of(tx):  # which counts what it sees, and nothing else
-            return {}
-        return {token: count for token, count in tx.exec_driver_sql(self._SAMPLE, (least,))}
-
-    def holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str] = ()) -> list[int]:
-        statement = _seen(tx, self._HOLDERS, _SEEN, "number")
-        return tx.exec_driver_sql(statement, (_tsquery(groups, without),)).scalar() or []
-
-    def holders_of_each(
-        self, tx: ReadTransaction, tokens: Sequence[str], groups: Groups, without: Sequence[str]
-    ) -> dict[str, list[int]]:
-        queries = [_tsquery([*groups, [token]], without) for token in tokens]
-        return self._each(tx, tokens, queries, _seen(tx, self._EACH, _SEEN, "number", ">"))
-
-    def titles_holding(self, tx: ReadTransaction, tokens: Sequence[str]) -> dict[str, list[int]]:
-        queries = [_tsquery([[TITLE], [token]], ()) for token in tokens]
-        return self._each(tx, tokens, queries, _seen(tx, self._EACH, _SEEN_TITLE, "number", "<"))
-
-    def entries_of_each(self, tx: ReadTransaction, tokens: Sequence[str]) -> dict[str, list[int]]:
-        return self._each(tx, tokens, [_tsquery([[token]], ()) for token in tokens], self._ENTRIES)
-
-    def _each(
-        self, tx: ReadTransaction, tokens: Sequence[str], queries: Sequence[str], statement: str
-    ) -> dict[str, list[int]]:
-        return {row[0]: row[1] or [] for row in tx.exec_driver_sql(statement, (list(tokens), queries))}
-
-    def held_among(
-        self,
-        tx: ReadTransaction,
-        numbers: Collection[int],
-        tokens: Sequence[str],
-        groups: Groups,
-        without: Sequence[str],
-    ) -> dict[str, list[int]]:
-        queries = [_tsquery([*groups, [token]], without) for token in tokens]
-        given = (list(tokens), queries, "{" + ",".join(map(str, numbers)) + "}")
-        rows = tx.exec_driver_sql(_seen(tx, self._AMONG, _SEEN, "number"), given)
-        found: dict[str, list[int]] = {row[0]: row[1] for row in rows}
-        return {token: found.get(token, []) for token in tokens}
-
-    def newest_holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str], limit: int) -> list[int]:
-        statement = _seen(tx, self._NEWEST, _SEEN, "number")
-        return tx.exec_driver_sql(statement, (_tsquery(groups, without), limit)).scalar() or []
-
-
-def _tsvector(tokens: Sequence[str]) -> str:
-    return "'" + " ".join(tokens).replace(" ", "' '") + "'" if tokens else ""
-
-
-def _tsquery(groups: Groups, without: Sequence[str]) -> str:
-    wanted = ["(" + " | ".join(map(_tsquery_token, group)) + ")" for group in groups]
-    return " & ".join([*wanted, *(f"!'{token}'" for token in without)])
-
-
-def _tsquery_token(token: str) -> str:
-    return f"'{token[:-1]}':*" if token.endswith("*") else f"'{token}'"
 
 
 ENGINES: dict[str, MessageIndex] = {"sqlite": SqliteIndex(), "postgresql": PostgresIndex()}

@@ -18,6 +18,7 @@ from sqlalchemy import ColumnElement, Engine, Select, select
 from registry.storage.conditions import given, is_one_of
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.index.index_entries import COMPLETE, Entry
+from registry.storage.safety.visibility import access_of
 from registry.storage.tables import conversation
 
 TABLE = "message_index"
@@ -47,16 +48,30 @@ COLUMNS = (
 """What a search reads of a message before it is ranked."""
 
 
+SEEN = " AND EXISTS (SELECT 1 FROM conversation AS seen WHERE seen.number = message_index.{0})"
+SEEN_TITLE = " AND EXISTS (SELECT 1 FROM channel AS seen WHERE seen.number = -message_index.{0})"
+SEEN_ENTRY = """ AND (message_index.{0} = 0
+    OR EXISTS (SELECT 1 FROM conversation AS seen WHERE seen.number = message_index.{0})
+    OR EXISTS (SELECT 1 FROM channel AS seen WHERE seen.number = -message_index.{0}))"""
+"""What a restricted transaction asks of a posting; the tables are those it sees (`storage.safety.visibility`)."""
+
+
+def seen(tx: ReadTransaction, statement: str, condition: str, number: str, side: str = "") -> str:
+    """A statement as this transaction may ask it."""
+    return statement.format(seen=condition.format(number) if access_of(tx) else "", side=side)
+
+
+_hot: WeakKeyDictionary[Engine, dict[str, tuple[int, int]]] = WeakKeyDictionary()
+_sampled: WeakKeyDictionary[Engine, int] = WeakKeyDictionary()
+_scoped: WeakSet[Engine] = WeakSet()
+"""What is remembered of each registry: how often hot tokens occur, when they were sampled, that it has scopes."""
+
+
 class MessageIndex(ABC):
     """What a database's index can do."""
 
     name: str
     """Named in execution records: which index gave the candidates."""
-
-    def __init__(self) -> None:
-        self._hot: WeakKeyDictionary[Engine, dict[str, tuple[int, int]]] = WeakKeyDictionary()
-        self._sampled: WeakKeyDictionary[Engine, int] = WeakKeyDictionary()
-        self._scoped: WeakSet[Engine] = WeakSet()
 
     def for_search(self, _tx: ReadTransaction, _total: int) -> MessageIndex:
         """The same for one search of all channels, in an index of about so many entries; it remembers what it reads."""
@@ -65,10 +80,6 @@ class MessageIndex(ABC):
     def prepare(self, _tx: ReadTransaction, _tokens: Sequence[str]) -> None:
         """Be told which words will be asked for: they may be read in one go."""
         return
-
-    def entries_of_each(self, _tx: ReadTransaction, _tokens: Sequence[str]) -> dict[str, list[int]]:
-        """By token, the numbers of all entries that carry it, titles too; only where `for_search` makes use of it."""
-        raise NotImplementedError
 
     @abstractmethod
     def add(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
@@ -123,9 +134,9 @@ class MessageIndex(ABC):
 
     def frequencies(self, tx: ReadTransaction, tokens: Collection[str], total: int) -> dict[str, int]:
         """As `count`; of hot tokens what it was when the index held about as many entries as `total`."""
-        hot = self._hot.setdefault(tx.engine, {})
-        if total >= LARGE and not _is_fresh(self._sampled.get(tx.engine, 0), total):
-            self._sampled[tx.engine] = total
+        hot = _hot.setdefault(tx.engine, {})
+        if total >= LARGE and not _is_fresh(_sampled.get(tx.engine, 0), total):
+            _sampled[tx.engine] = total
             hot.update({token: (found, total) for token, found in self.sample(tx, COMMON).items()})
         fresh = {token: hot[token][0] for token in tokens if token in hot and _is_fresh(hot[token][1], total)}
         missing = [token for token in tokens if token not in fresh]
@@ -135,9 +146,12 @@ class MessageIndex(ABC):
 
     def is_scoped(self, tx: ReadTransaction) -> bool:
         """Whether every message has the tokens of its scope, none being of the first version of the analyzer."""
-        if tx.engine not in self._scoped and self.count(tx, [COMPLETE]):
-            self._scoped.add(tx.engine)
-        return tx.engine in self._scoped
+        if tx.engine not in _scoped and self._is_marked_complete(tx):
+            _scoped.add(tx.engine)
+        return tx.engine in _scoped
+
+    def _is_marked_complete(self, tx: ReadTransaction) -> bool:
+        return bool(self.count(tx, [COMPLETE]))
 
 
 @lru_cache(maxsize=64)

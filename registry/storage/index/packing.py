@@ -1,4 +1,4 @@
-"""Making the packed lists of the commonest words, which PostgreSQL's index is read by (`packed_lists`).
+"""Making the packed lists of the commonest words, which PostgreSQL's index is read by (`postgres_index`).
 
 A block is of `SPAN` consecutive numbers: for each packed word a row. It is always made as a whole, out of the index, in
 a transaction that takes away the notes of what was changed in it. What is not committed by then has a note that stays,

@@ -19,10 +19,9 @@ from registry.search.scope import Scope
 from registry.storage.conversations.channels import find_channel
 from registry.storage.conversations.messages import delete_channel, delete_message, restore_channel, restore_message
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.index import kept_lists, message_index, packed_lists, packing, posting_blocks
-from registry.storage.index.engines import PostgresIndex
-from registry.storage.index.packed_lists import PackedIndex
+from registry.storage.index import kept_lists, message_index, packing, postgres_index, posting_blocks
 from registry.storage.index.packing import pack_lists, pack_some
+from registry.storage.index.postgres_index import PackedIndex, PostgresIndex
 from registry.storage.index.rebuild_index import reindex
 from registry.storage.safety.forgetting import wipe
 from registry.storage.tables import conversation
@@ -83,7 +82,7 @@ def counted(tx: ReadTransaction, table: str) -> int:
 
 def lists_that_differ(tx: ReadTransaction) -> list[Any]:
     """What is asked of the lists, and found otherwise than without them."""
-    plain, packed = PostgresIndex(), PackedIndex(PostgresIndex())
+    plain, packed = PostgresIndex(), PackedIndex()
     tokens = [*WORDS, *RARE, "zzsursor", "zzruser", "zzc3"]
     wrong: list[Any] = (
         [("count", plain.count(tx, tokens))] if plain.count(tx, tokens) != packed.count(tx, tokens) else []
@@ -359,7 +358,7 @@ async def test_an_index_that_an_older_program_has_rebuilt_is_read_without_lists_
 
 
 async def test_with_many_notes_the_lists_are_not_read(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packed_lists, "MOST_NOTED", 1)
+    monkeypatch.setattr(postgres_index, "MOST_NOTED", 1)
     await save(registry, "x", "redis kafka")
     await check_same(registry)
 

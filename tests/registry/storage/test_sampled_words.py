@@ -10,7 +10,7 @@ from registry.access import Access, Level
 from registry.registry import Registry
 from registry.storage.database import ReadTransaction
 from registry.storage.index import message_index
-from registry.storage.index.engines import PostgresIndex
+from registry.storage.index.postgres_index import PostgresIndex
 
 pytestmark = pytest.mark.anyio
 TOKENS = ["common", "rare", "zznever"]

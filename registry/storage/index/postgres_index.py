@@ -1,4 +1,4 @@
-"""The index of a large registry on PostgreSQL as one search reads it: common words by packed lists, others by GIN.
+"""The message index on PostgreSQL: asked by GIN; in a large registry a search reads its common words by packed lists.
 
 To tell which message a posting is, PostgreSQL goes to its page; a packed list (`packing`) is all the numbers that hold
 a word, in a few rows. What was changed since it was made is noted, and asked of the index itself.
@@ -14,11 +14,118 @@ from weakref import WeakKeyDictionary
 
 from sqlalchemy import Engine
 
-from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.index.index_entries import Entry
+from registry.storage.database import ReadTransaction, WriteTransaction, insert_records
+from registry.storage.index import message_index
+from registry.storage.index.index_entries import COMPLETE, Entry
 from registry.storage.index.kept_lists import KeptLists
-from registry.storage.index.message_index import TABLE, Groups, MessageIndex
+from registry.storage.index.message_index import SEEN, SEEN_ENTRY, SEEN_TITLE, TABLE, TITLE, Groups, MessageIndex, seen
 from registry.storage.index.posting_blocks import Noted, PackedList, Probe, newest_of, read_list
+from registry.storage.safety.visibility import access_of
+
+
+class PostgresIndex(MessageIndex):
+    """One narrow table of position-less tsvectors under a GIN index."""
+
+    name = "gin"
+
+    _REMOVE = "DELETE FROM {0} WHERE number = ANY(%s)"
+    _COUNT = """
+    SELECT token, (SELECT count(*) FROM message_index WHERE tokens @@ CAST(quote_literal(token) AS tsquery){seen})
+    FROM unnest(CAST(%s AS text[])) AS token
+    """
+    _SAMPLE = """
+    SELECT token, CAST(share * reltuples AS bigint) FROM pg_class
+    JOIN pg_namespace ON pg_namespace.oid = relnamespace
+    JOIN pg_stats ON schemaname = nspname AND tablename = relname AND attname = 'tokens',
+    unnest(CAST(CAST(most_common_elems AS text) AS text[]), most_common_elem_freqs) AS common (token, share)
+    WHERE pg_class.oid = to_regclass('message_index') AND share * reltuples >= %s AND token IS NOT NULL
+    """
+    _HOLDERS = "SELECT array_agg(number) FROM message_index WHERE tokens @@ CAST(%s AS tsquery) AND number > 0{seen}"
+    _NEWEST = """
+    SELECT array_agg(number) FROM (
+        SELECT number FROM message_index WHERE tokens @@ CAST(%s AS tsquery) AND number > 0{seen}
+        ORDER BY number DESC LIMIT %s) AS newest
+    """
+    _EACH = """
+    SELECT token, (SELECT array_agg(number) FROM message_index WHERE tokens @@ query AND number {side} 0{seen})
+    FROM unnest(CAST(%s AS text[]), CAST(%s AS tsquery[])) AS asked (token, query)
+    """
+    _AMONG = """
+    SELECT token, array_agg(number)
+    FROM message_index, unnest(CAST(%s AS text[]), CAST(%s AS tsquery[])) AS asked (token, query)
+    WHERE number = ANY(CAST(%s AS bigint[])) AND tokens @@ query{seen} GROUP BY token
+    """
+
+    def for_search(self, tx: ReadTransaction, total: int) -> MessageIndex:
+        """A restricted transaction reads no lists: they cannot say which of their numbers it may see."""
+        return self if total < message_index.LARGE or access_of(tx) else PackedIndex()
+
+    def add(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
+        if entries:
+            insert_records(tx, into, [{"number": one.number, "tokens": _tsvector(one.tokens)} for one in entries])
+
+    def remove(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
+        tx.exec_driver_sql(self._REMOVE.format(into), ([entry.number for entry in entries],))
+
+    def count(self, tx: ReadTransaction, tokens: Collection[str]) -> dict[str, int]:
+        statement = seen(tx, self._COUNT, SEEN_ENTRY, "number")
+        return {row[0]: row[1] for row in tx.exec_driver_sql(statement, (list(tokens),)) if row[1]}
+
+    def sample(self, tx: ReadTransaction, least: int) -> dict[str, int]:
+        if access_of(tx):  # which counts what it sees, and nothing else
+            return {}
+        return {token: count for token, count in tx.exec_driver_sql(self._SAMPLE, (least,))}
+
+    def holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str] = ()) -> list[int]:
+        statement = seen(tx, self._HOLDERS, SEEN, "number")
+        return tx.exec_driver_sql(statement, (_tsquery(groups, without),)).scalar() or []
+
+    def holders_of_each(
+        self, tx: ReadTransaction, tokens: Sequence[str], groups: Groups, without: Sequence[str]
+    ) -> dict[str, list[int]]:
+        queries = [_tsquery([*groups, [token]], without) for token in tokens]
+        return self._each(tx, tokens, queries, seen(tx, self._EACH, SEEN, "number", ">"))
+
+    def titles_holding(self, tx: ReadTransaction, tokens: Sequence[str]) -> dict[str, list[int]]:
+        queries = [_tsquery([[TITLE], [token]], ()) for token in tokens]
+        return self._each(tx, tokens, queries, seen(tx, self._EACH, SEEN_TITLE, "number", "<"))
+
+    def _each(
+        self, tx: ReadTransaction, tokens: Sequence[str], queries: Sequence[str], statement: str
+    ) -> dict[str, list[int]]:
+        return {row[0]: row[1] or [] for row in tx.exec_driver_sql(statement, (list(tokens), queries))}
+
+    def held_among(
+        self,
+        tx: ReadTransaction,
+        numbers: Collection[int],
+        tokens: Sequence[str],
+        groups: Groups,
+        without: Sequence[str],
+    ) -> dict[str, list[int]]:
+        queries = [_tsquery([*groups, [token]], without) for token in tokens]
+        given = (list(tokens), queries, "{" + ",".join(map(str, numbers)) + "}")
+        rows = tx.exec_driver_sql(seen(tx, self._AMONG, SEEN, "number"), given)
+        found: dict[str, list[int]] = {row[0]: row[1] for row in rows}
+        return {token: found.get(token, []) for token in tokens}
+
+    def newest_holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str], limit: int) -> list[int]:
+        statement = seen(tx, self._NEWEST, SEEN, "number")
+        return tx.exec_driver_sql(statement, (_tsquery(groups, without), limit)).scalar() or []
+
+
+def _tsvector(tokens: Sequence[str]) -> str:
+    return "'" + " ".join(tokens).replace(" ", "' '") + "'" if tokens else ""
+
+
+def _tsquery(groups: Groups, without: Sequence[str]) -> str:
+    wanted = ["(" + " | ".join(map(_tsquery_token, group)) + ")" for group in groups]
+    return " & ".join([*wanted, *(f"!'{token}'" for token in without)])
+
+
+def _tsquery_token(token: str) -> str:
+    return f"'{token[:-1]}':*" if token.endswith("*") else f"'{token}'"
+
 
 MOST_NOTED = 5_000
 """With more notes than these the lists are not used: somebody is reading histories in, say."""
@@ -40,34 +147,17 @@ UNION ALL {_LISTS} AND (SELECT count(*) FROM noted) < {MOST_NOTED}
 _kept: WeakKeyDictionary[Engine, KeptLists] = WeakKeyDictionary()
 
 
-class PackedIndex(MessageIndex):
-    """For one search, which it must not outlive."""
+class PackedIndex(PostgresIndex):
+    """The same for one search of a large registry, which it must not outlive: common words are read by packed lists."""
 
-    def __init__(self, index: MessageIndex) -> None:
-        super().__init__()
-        self._index, self.name = index, index.name
-        self._hot, self._sampled, self._scoped = index._hot, index._sampled, index._scoped
+    _ENTRIES = PostgresIndex._EACH.replace(" AND number {side} 0{seen}", "")
+
+    def __init__(self) -> None:
         self._lists: dict[str, PackedList | None] = {}
         self._titles: dict[str, list[int]] = {}
         self._noted: Noted | None = None
         self._are_too_many = False
         self._probes: dict[tuple[str, ...], Probe] = {}
-
-    # -- what is not read by lists
-
-    def add(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
-        self._index.add(tx, entries, into)
-
-    def remove(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
-        self._index.remove(tx, entries, into)
-
-    def is_scoped(self, tx: ReadTransaction) -> bool:
-        return self._index.is_scoped(tx)
-
-    def sample(self, tx: ReadTransaction, least: int) -> dict[str, int]:
-        return self._index.sample(tx, least)
-
-    # -- what is
 
     def count(self, tx: ReadTransaction, tokens: Collection[str]) -> dict[str, int]:
         packed = self._packed(tx, tokens)
@@ -75,14 +165,18 @@ class PackedIndex(MessageIndex):
         titles = self.titles_holding(tx, list(tokens))
         return {token: count for token in tokens if (count := len(self._list(token)) + len(titles[token]))}
 
+    def _is_marked_complete(self, tx: ReadTransaction) -> bool:
+        return bool(super().count(tx, [COMPLETE]))  # by an entry that is no message's: no list has it
+
     def titles_holding(self, tx: ReadTransaction, tokens: Sequence[str]) -> dict[str, list[int]]:
         if missing := [token for token in tokens if token not in self._titles]:
-            self._titles |= self._index.titles_holding(tx, missing)
+            self._titles |= super().titles_holding(tx, missing)
         return {token: self._titles[token] for token in tokens}
 
     def _read_entries(self, tx: ReadTransaction, tokens: Sequence[str]) -> None:
         """Who is to be counted may as well be read: it costs the same, and is asked for next."""
-        found = self._index.entries_of_each(tx, tokens) if tokens else {}
+        queries = [_tsquery([[token]], ()) for token in tokens]
+        found = self._each(tx, tokens, queries, self._ENTRIES) if tokens else {}
         for token, numbers in found.items():
             self._lists[token] = PackedList([number for number in numbers if number > 0])
             self._titles[token] = [number for number in numbers if number < 0]
@@ -91,12 +185,12 @@ class PackedIndex(MessageIndex):
         self._packed(tx, tokens)
 
     def holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str] = ()) -> list[int]:
-        return self._found(tx, groups, without) if self._reads(tx, groups) else self._index.holders(tx, groups, without)
+        return self._found(tx, groups, without) if self._reads(tx, groups) else super().holders(tx, groups, without)
 
     def newest_holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str], limit: int) -> list[int]:
         if self._reads(tx, groups):
             return self._found(tx, groups, without, limit)
-        return self._index.newest_holders(tx, groups, without, limit)
+        return super().newest_holders(tx, groups, without, limit)
 
     def holders_of_each(
         self, tx: ReadTransaction, tokens: Sequence[str], groups: Groups, without: Sequence[str]
@@ -105,21 +199,11 @@ class PackedIndex(MessageIndex):
         found = {token: self._found(tx, [*groups, [token]], without) for token in packed}
         others = [token for token in tokens if token not in packed]
         if others:
-            read = self._index.holders_of_each(tx, others, groups, without)
+            read = super().holders_of_each(tx, others, groups, without)
             if not groups and not without:
                 self._lists |= {token: PackedList(numbers) for token, numbers in read.items()}
             found |= read
         return found
-
-    def held_among(
-        self,
-        tx: ReadTransaction,
-        numbers: Collection[int],
-        tokens: Sequence[str],
-        groups: Groups,
-        without: Sequence[str],
-    ) -> dict[str, list[int]]:
-        return self._index.held_among(tx, numbers, tokens, groups, without)
 
     def _packed(self, tx: ReadTransaction, tokens: Iterable[str]) -> dict[str, PackedList]:
         """The lists of those that have one."""
@@ -145,7 +229,7 @@ class PackedIndex(MessageIndex):
             self._lists |= self._changed(tx, lists, self._noted)
 
     def _changed(self, tx: ReadTransaction, lists: Mapping[str, PackedList], noted: Noted) -> dict[str, PackedList]:
-        current = self._index.held_among(tx, noted.numbers, list(lists), (), ()) if noted.numbers else {}
+        current = self.held_among(tx, noted.numbers, list(lists), (), ()) if noted.numbers else {}
         return {token: held.changed(noted, current.get(token, ())) for token, held in lists.items()}
 
     def _reads(self, tx: ReadTransaction, groups: Groups) -> bool:
@@ -181,7 +265,7 @@ class PackedIndex(MessageIndex):
     def _have(self, tx: ReadTransaction, tokens: Sequence[str]) -> None:
         self._packed(tx, tokens)
         if rare := [token for token in dict.fromkeys(tokens) if self._lists[token] is None]:
-            read = self._index.holders_of_each(tx, rare, (), ())
+            read = super().holders_of_each(tx, rare, (), ())
             self._lists |= {token: PackedList(numbers) for token, numbers in read.items()}
 
     def _list(self, token: str) -> PackedList:
