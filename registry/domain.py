@@ -133,6 +133,11 @@ def format_time(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def instant_of(moment: datetime | None) -> int | None:
+    """A time as times are compared: in whole milliseconds."""
+    return None if moment is None else round(moment.timestamp() * 1000)
+
+
 def now() -> datetime:
     """The present instant, UTC, in milliseconds."""
     return parse_time(datetime.now(UTC))

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import NamedTuple
 
 from sqlalchemy import select
 
-from registry.domain import Message, Role, digest_of, storable
+from registry.domain import Message, Role, digest_of, instant_of, storable
 from registry.ingest.alignment import Positions, Utterance
 from registry.ingest.message_alignment import is_new_turn, overlap, recognise
 from registry.ingest.paraphrase import (
@@ -26,7 +25,7 @@ from registry.ingest.turn_alignment import Texts, Transcript
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import MessageRow, in_turns
 from registry.storage.database import ReadTransaction
-from registry.storage.safety.other_marks import client_id_of, digest_without_marks, masked_messages
+from registry.storage.exchange.counterparts import digests_here, with_named
 from registry.storage.tables import conversation
 from registry.text.privacy.secrets import is_masked
 
@@ -146,36 +145,15 @@ def recognise_stored(tx: ReadTransaction, into: ChannelRow, sent: Sequence[Sent]
     """Deleted messages count as stored: what a user deleted does not come back with the next resend."""
     if into.seq_count == 0 or not sent:
         return Recognised([None] * len(sent))
-    stored, sent = _Stored(tx, into), _as_masked_here(tx, into, sent)
+    stored = _Stored(tx, into)
+    if any(is_masked(one.message.text) for one in sent):
+        digests = digests_here(tx, into.number, sent)
+        sent = [one._replace(digest=digest) for one, digest in zip(sent, digests, strict=True)]
     found = next(found for step in STEPS if (found := step(stored, sent)))
     if any(one.stored_id for one in sent):
-        found = _with_named(found, stored, sent)
+        old = with_named(found.old, stored.rows, sent)
+        found = replace(found, old=old) if found.is_reordered else Recognised(old, stored.rows)
     return replace(found, old=_with_forgotten(found, sent))
-
-
-def _with_named(found: Recognised, stored: _Stored, sent: Sequence[Sent]) -> Recognised:
-    """What a machine names by the id it has here is that message, and what has the words and time of one is that one.
-
-    Two machines that say something in one conversation have it in two orders, by which it may not be known again.
-    """
-    rows = {row.id: row for row in stored.rows}
-    named = {
-        at: row for at, one in enumerate(sent) if (row := rows.get(one.stored_id or "")) and _is_it(row, one.digest)
-    }
-    taken = {row.number for row in named.values()}
-    old = [named.get(at) or (row if row and row.number not in taken else None) for at, row in enumerate(found.old)]
-    taken |= {row.number for row in old if row}
-    free = {(bytes(row.digest), _instant(row.timestamp)): row for row in stored.rows if row.number not in taken}
-    for at, one in enumerate(sent):
-        if old[at] is None and one.message.timestamp:
-            old[at] = free.pop((one.digest, _instant(one.message.timestamp)), None)
-    if found.is_reordered:
-        return replace(found, old=old)
-    return Recognised(old, stored.rows)
-
-
-def _is_it(row: MessageRow, digest: bytes) -> bool:
-    return row.forgotten or bytes(row.digest) == digest
 
 
 def _with_forgotten(found: Recognised, sent: Sequence[Sent]) -> Known:
@@ -193,41 +171,6 @@ def _with_forgotten(found: Recognised, sent: Sequence[Sent]) -> Known:
             old[at] = next((row for row in gone if row.turn == turn and row.role == one.message.role), None)
             gone = [row for row in gone if row is not old[at]]
     return old
-
-
-def _as_masked_here(tx: ReadTransaction, into: ChannelRow, sent: Sequence[Sent]) -> Sequence[Sent]:
-    """With the digests of stored messages that differ in the marks of their secrets alone.
-
-    It is the same message only by the client's own id; where one side knows none, what a client's own store holds is
-    it by its time, if nothing else was said then in the same words. Else it may be another secret.
-    """
-    if not any(is_masked(one.message.text) for one in sent):
-        return sent
-    masked = masked_messages(tx, into.number)
-    digests = {bytes(row.digest) for row in masked}
-    named, unnamed = dict[_Named, bytes](), defaultdict[_Named, list[bytes]](list)
-    for row in masked:
-        words, client_id = digest_without_marks(row.role, row.text), client_id_of(row.native_id, row.payload)
-        if client_id:
-            named[words, client_id] = bytes(row.digest)
-        else:
-            unnamed[words, _instant(row.timestamp)].append(bytes(row.digest))
-
-    def digest(one: Sent) -> bytes:
-        message = one.message
-        if one.digest in digests or not is_masked(message.text):
-            return one.digest
-        words = digest_without_marks(message.role, storable(message.text))
-        if found := named.get((words, client_id_of(one.native_id, message.more))):
-            return found
-        then = unnamed[words, _instant(message.timestamp)] if one.native_id else []
-        return then.pop() if len(then) == 1 else one.digest
-
-    return [one._replace(digest=digest(one)) for one in sent]
-
-
-_Named = tuple[bytes, int | str | None]
-"""What was said but for its secrets, and the client's id for it or when it was."""
 
 
 def all_new(tx: ReadTransaction, into: ChannelRow, sent: Sequence[Sent]) -> Recognised:
@@ -395,13 +338,9 @@ def _is_logged_just_now(rows: Sequence[MessageRow], sent: Sequence[Sent], old: K
 
 
 def _of_row(row: MessageRow) -> Utterance:
-    return Utterance(row.role, bytes(row.digest), row.native_id, _instant(row.timestamp))
+    return Utterance(row.role, bytes(row.digest), row.native_id, instant_of(row.timestamp))
 
 
 def _of_sent(one: Sent) -> Utterance:
     is_long = len(one.message.text) >= _LONG
-    return Utterance(one.message.role, one.digest, one.native_id, _instant(one.message.timestamp), is_long)
-
-
-def _instant(moment: datetime | None) -> int | None:
-    return None if moment is None else round(moment.timestamp() * 1000)
+    return Utterance(one.message.role, one.digest, one.native_id, instant_of(one.message.timestamp), is_long)

@@ -13,7 +13,7 @@ from registry.domain import Message, digest_of, format_time, now
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import MessageRow
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.safety.other_marks import client_id_of, digest_without_marks, masked_messages
+from registry.storage.exchange.counterparts import client_id_of, digest_without_marks, masked_messages
 from registry.storage.tables import channel, conversation, edit, remote, remote_edit, remote_message
 from registry.text.privacy.secrets import is_masked
 

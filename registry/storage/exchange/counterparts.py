@@ -1,0 +1,97 @@
+"""Which message here another machine means: by the id that it has here, by its words and time, or by its words but for
+their secrets, since the same secret has another mark there, whose key is another."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, select
+
+from registry.domain import CLAIMED, Message, Role, digest_of, instant_of, storable
+from registry.storage.conversations.messages import MessageRow
+from registry.storage.database import ReadTransaction
+from registry.storage.tables import conversation
+from registry.text.privacy.secrets import MARK, MARK_BEGIN, is_masked
+
+Given = tuple[Message, bytes, str | None]
+"""A message as it came, with the digest of its words and what its sender was told it is called here."""
+
+
+def with_named(
+    old: Sequence[MessageRow | None], rows: Sequence[MessageRow], sent: Sequence[Given]
+) -> list[MessageRow | None]:
+    """What a machine names by the id it has here is that message, and what has the words and time of one is that one.
+
+    Two machines that say something in one conversation have it in two orders, by which it may not be known again.
+    `old`: for each message what it was recognised as without that; `rows`: all that the channel holds.
+    """
+    by_id = {row.id: row for row in rows}
+    named = {
+        at: row for at, (_, digest, there) in enumerate(sent) if (row := by_id.get(there or "")) and _is_it(row, digest)
+    }
+    taken = {row.number for row in named.values()}
+    known = [named.get(at) or (row if row and row.number not in taken else None) for at, row in enumerate(old)]
+    taken |= {row.number for row in known if row}
+    free = {(bytes(row.digest), instant_of(row.timestamp)): row for row in rows if row.number not in taken}
+    for at, (message, digest, _) in enumerate(sent):
+        if known[at] is None and message.timestamp:
+            known[at] = free.pop((digest, instant_of(message.timestamp)), None)
+    return known
+
+
+def _is_it(row: MessageRow, digest: bytes) -> bool:
+    return row.forgotten or bytes(row.digest) == digest
+
+
+def digests_here(tx: ReadTransaction, channel_number: int, sent: Sequence[Given]) -> list[bytes]:
+    """The digest of each message; of one that differs from a stored one in the marks of its secrets alone, that one's.
+
+    It is the same message only by the client's own id; where one side knows none, what a client's own store holds is
+    it by its time, if nothing else was said then in the same words. Else it may be another secret.
+    """
+    masked = masked_messages(tx, channel_number)
+    digests = {bytes(row.digest) for row in masked}
+    named, unnamed = dict[_Named, bytes](), defaultdict[_Named, list[bytes]](list)
+    for row in masked:
+        words, client_id = digest_without_marks(row.role, row.text), client_id_of(row.native_id, row.payload)
+        if client_id:
+            named[words, client_id] = bytes(row.digest)
+        else:
+            unnamed[words, instant_of(row.timestamp)].append(bytes(row.digest))
+
+    def here(message: Message, digest: bytes) -> bytes:
+        if digest in digests or not is_masked(message.text):
+            return digest
+        words, given = digest_without_marks(message.role, storable(message.text)), message.more.get("native_id")
+        native_id = given if isinstance(given, str) else None
+        if found := named.get((words, client_id_of(native_id, message.more))):
+            return found
+        then = unnamed[words, instant_of(message.timestamp)] if native_id else []
+        return then.pop() if len(then) == 1 else digest
+
+    return [here(message, digest) for message, digest, _ in sent]
+
+
+_Named = tuple[bytes, int | str | None]
+"""What was said but for its secrets, and the client's id for it or when it was."""
+
+
+def digest_without_marks(role: str, text: str) -> bytes:
+    """What makes two messages the same words but for their secrets."""
+    return digest_of(Role(role), MARK.sub("[secret]", text))
+
+
+def client_id_of(native_id: str | None, more: Mapping[str, Any]) -> str | None:
+    """The client's own id for a message, or what a caller says that it is: who may say anything, also what is no id."""
+    claimed = more.get(CLAIMED)
+    found = native_id or (claimed.get("native_id") if isinstance(claimed, Mapping) else None)
+    return found if isinstance(found, str) else None
+
+
+def masked_messages(tx: ReadTransaction, channel_number: int, *wanted: ColumnElement[bool]) -> Sequence[MessageRow]:
+    """Those messages of a channel that hold a mark."""
+    holding = conversation.c.text.contains(MARK_BEGIN, autoescape=True)
+    within = conversation.c.channel_number == channel_number
+    return tx.execute(select(conversation).where(within, holding, *wanted)).all()
