@@ -11,10 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import models_json_schema
 
 from backoffice.schemas import CHANNEL, TIME
-from orchestrator.field_types import ChannelName, SourceName, Timestamp
-from orchestrator.operation_names import ALIASES, LOCAL
-from orchestrator.queries import BriefingQuery, DeleteQuery, ExtractQuery, RestoreQuery, SearchQuery, TagQuery
-from orchestrator.requests import REQUESTS, MessageIn, Meta
+from orchestrator.requests.field_types import ChannelName, SourceName, Timestamp
+from orchestrator.requests.operation_names import ALIASES, LOCAL
+from orchestrator.requests.queries import BriefingQuery, DeleteQuery, ExtractQuery, RestoreQuery, SearchQuery, TagQuery
+from orchestrator.requests.shapes import REQUESTS, MessageIn, Meta
 
 _REFERENCE = "#/components/schemas/{model}"
 

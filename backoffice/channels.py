@@ -10,9 +10,9 @@ from fastapi import APIRouter, Body, Path, Query
 from backoffice.dependencies import SOURCE, Asked, Asking, without_parameters
 from backoffice.queries import ChannelsQuery, DeletionQuery
 from backoffice.schemas import CHANNEL, ChannelItem, DeletedChannel, ItemPage, ShownChannel
-from orchestrator.field_types import ChannelName
 from orchestrator.operations.history import other_names
-from orchestrator.queries import TagQuery
+from orchestrator.requests.field_types import ChannelName
+from orchestrator.requests.queries import TagQuery
 from registry.storage.conversations.channels import channel_item, get_channel, list_channels, tags_of
 from registry.storage.database import ReadTransaction
 

@@ -19,8 +19,8 @@ from backoffice.queries import (
     Word,
 )
 from backoffice.schemas import MESSAGE_ID, ChangesPage, FoundMessage, ItemPage, Logged, MessageItem, ResultItem
-from orchestrator.calls import as_request, log_result
-from orchestrator.refusals import invalid_request
+from orchestrator.requests.calls import as_request, log_result
+from orchestrator.requests.refusals import invalid_request
 from registry.storage.conversations.messages import get_message, list_messages, message_item
 from registry.storage.exchange.change_feed import Changes, changes_after
 from registry.storage.records.extract_results import list_results

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from backoffice.errors import OperationFailed
 from backoffice.machine import Machine
-from orchestrator.refusals import Refusal
+from orchestrator.requests.refusals import Refusal
 from orchestrator.service import Orchestrator
 from orchestrator.state import LocalCopy
 from registry.access import Access, Level

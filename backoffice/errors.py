@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 
-from orchestrator.refusals import invalid_request
+from orchestrator.requests.refusals import invalid_request
 from registry.domain import storable
 from registry.errors import ErrorCode, InternalError, InvalidRequest, RegistryError
 

@@ -12,8 +12,8 @@ from backoffice.execution_schemas import ExecutionDetail, ExecutionItem, Graph, 
 from backoffice.queries import ExecutionsQuery, StatisticsQuery, Word
 from backoffice.schemas import EXECUTION_ID, ItemPage
 from orchestrator.graph import describe_graph
-from orchestrator.operation_names import LOCAL, Operation
-from orchestrator.refusals import Refusal
+from orchestrator.requests.operation_names import LOCAL, Operation
+from orchestrator.requests.refusals import Refusal
 from registry.domain import now
 from registry.errors import InvalidRequest
 from registry.monitor.statistics import execution_statistics

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from orchestrator.field_types import ChannelName, EndInstant, Instant, Limit, RoleName
-from orchestrator.operation_names import ALIASES, Operation
+from orchestrator.requests.field_types import ChannelName, EndInstant, Instant, Limit, RoleName
+from orchestrator.requests.operation_names import ALIASES, Operation
 from registry.domain import storable
 from registry.errors import ErrorCode
 from registry.storage.conversations.channels import ChannelFilter

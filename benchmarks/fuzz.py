@@ -23,7 +23,7 @@ import httpx2
 
 from benchmarks.setup import servers
 from benchmarks.setup.figures import table
-from orchestrator.calls import EXAMPLES
+from orchestrator.requests.calls import EXAMPLES
 
 PATIENCE_S = 180.0
 NASTY: tuple[Callable[[], Any], ...] = (

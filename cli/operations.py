@@ -15,7 +15,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from cli.terminal import NotHere, terminal
-from orchestrator.calls import project_of, working_folder
+from orchestrator.requests.calls import project_of, working_folder
 from registry.errors import (
     InternalError,
     InvalidRequest,

@@ -15,8 +15,8 @@ from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult, Implementation, TextContent
 from pydantic import BaseModel
 
-from orchestrator.calls import QUOTED, QUOTING, RESULTS
-from orchestrator.field_types import MOST_COUNTED
+from orchestrator.requests.calls import QUOTED, QUOTING, RESULTS
+from orchestrator.requests.field_types import MOST_COUNTED
 from registry.text.privacy.hidden_characters import shown
 
 Result = TypeVar("Result", bound=BaseModel)

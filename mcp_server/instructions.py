@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from orchestrator.calls import source_of
+from orchestrator.requests.calls import source_of
 from sources.clients import CLIENTS
 
 WHAT = "Context Registry keeps the user's conversations with every AI client, by channel, and gives them back."

@@ -18,10 +18,10 @@ from mcp.types import (
 )
 from pydantic import Field
 
-from orchestrator.field_types import NameKind
 from orchestrator.lazy import RunOperation
-from orchestrator.queries import CompleteQuery
-from orchestrator.requests import CompleteRequest
+from orchestrator.requests.field_types import NameKind
+from orchestrator.requests.queries import CompleteQuery
+from orchestrator.requests.shapes import CompleteRequest
 
 CALL = "Call the tool {tool} of the MCP server context-registry with these arguments: {arguments}"
 

@@ -14,10 +14,10 @@ from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 from mcp.types import INTERNAL_ERROR, INVALID_PARAMS
 
 from mcp_server.envelope import client_name
-from orchestrator.calls import QUOTED, source_of
 from orchestrator.lazy import RunOperation
-from orchestrator.queries import ExtractQuery, FetchQuery, ListQuery
-from orchestrator.requests import ExtractRequest, FetchRequest, ListRequest, Request
+from orchestrator.requests.calls import QUOTED, source_of
+from orchestrator.requests.queries import ExtractQuery, FetchQuery, ListQuery
+from orchestrator.requests.shapes import ExtractRequest, FetchRequest, ListRequest, Request
 from registry.errors import ErrorCode
 from registry.text.privacy.hidden_characters import visible, visible_in
 

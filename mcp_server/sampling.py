@@ -25,8 +25,8 @@ from mcp_server.envelope import client_name
 from orchestrator.answer.digests.summary import SHORT_TOKENS
 from orchestrator.lazy import RunOperation
 from orchestrator.outside.writing import SUMMARY, SYSTEM, fenced, transcript
-from orchestrator.queries import ExtractQuery, Written
-from orchestrator.requests import READ_MESSAGES, READ_TOKENS, ExtractRequest
+from orchestrator.requests.queries import ExtractQuery, Written
+from orchestrator.requests.shapes import READ_MESSAGES, READ_TOKENS, ExtractRequest
 
 logger = logging.getLogger(__name__)
 

@@ -33,10 +33,10 @@ from mcp_server.tools.forget import add_forget_tool
 from mcp_server.tools.history import add_history_tools
 from mcp_server.tools.search import add_search_tool
 from mcp_server.transport.sdk import add_made_tool, tool_named
-from orchestrator.calls import RESULTS, TOLD, as_meant, example, refusal
 from orchestrator.lazy import GrownChannels, RunOperation
-from orchestrator.refusals import invalid_request
-from orchestrator.requests import refuse_too_many
+from orchestrator.requests.calls import RESULTS, TOLD, as_meant, example, refusal
+from orchestrator.requests.refusals import invalid_request
+from orchestrator.requests.shapes import refuse_too_many
 from registry.errors import InternalError, InvalidRequest
 
 if TYPE_CHECKING:

@@ -19,10 +19,10 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Command, RetryPolicy
 
-from orchestrator.calls import TOLD, Tell
-from orchestrator.operation_names import READING, Operation
 from orchestrator.recording.recorder import result_summary
-from orchestrator.requests import HookRequest, ImportRequest, Request
+from orchestrator.requests.calls import TOLD, Tell
+from orchestrator.requests.operation_names import READING, Operation
+from orchestrator.requests.shapes import HookRequest, ImportRequest, Request
 from orchestrator.state import OUTSIDE_ATTEMPTS, Answered, PartDone, Run, State, Steps
 from registry.errors import NotFound, OperationTimeout
 from registry.storage.database import WriteTransaction

@@ -13,8 +13,8 @@ from contextvars import Context
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.refusals import Refusal
-from orchestrator.requests import Request
+from orchestrator.requests.refusals import Refusal
+from orchestrator.requests.shapes import Request
 from registry.errors import InvalidRequest, RegistryError
 
 if TYPE_CHECKING:

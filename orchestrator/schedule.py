@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from orchestrator.calls import utc_offset_minutes
+from orchestrator.requests.calls import utc_offset_minutes
 from orchestrator.service import Orchestrator
 from orchestrator.sync.sync import sync
 from registry.domain import now

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 import langsmith
 
-from orchestrator.calls import TOLD
 from orchestrator.graph import build_graph, load_operations, run_reporting, run_to_the_end, steps_of
-from orchestrator.operation_names import ALIASES, READING, Operation
-from orchestrator.permission import READ, check, is_of_others
 from orchestrator.recording.recorder import Recorder, Records, request_summary, result_summary
-from orchestrator.refusals import Refusal
-from orchestrator.requests import ImportRequest, Request, parse_request, refuse_too_many
-from orchestrator.resends import Resends
+from orchestrator.requests.calls import TOLD
+from orchestrator.requests.operation_names import ALIASES, READING, Operation
+from orchestrator.requests.permission import READ, check, is_of_others
+from orchestrator.requests.refusals import Refusal
+from orchestrator.requests.resends import Resends
+from orchestrator.requests.shapes import ImportRequest, Request, parse_request, refuse_too_many
 from orchestrator.state import ExternalAction, LocalCopy, Run, Shelf, Syncing
 from registry.access import Access
 from registry.domain import DEEPEST, is_too_deep, storable

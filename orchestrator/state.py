@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypedDict,
 
 from orchestrator.outside.writing import ModelWriter
 from orchestrator.recording.recorder import Recorder
-from orchestrator.requests import Request
+from orchestrator.requests.shapes import Request
 from registry.errors import NotFound
 from registry.registry import Registry
 from registry.storage.database import ReadTransaction, WriteTransaction

@@ -269,12 +269,8 @@ COMMON = (
     "orchestrator/semantic/meaning.py",
     "orchestrator/service.py",
     "orchestrator/graph.py",
-    "orchestrator/requests.py",
-    "orchestrator/queries.py",
-    "orchestrator/field_types.py",
-    "orchestrator/calls.py",
+    "orchestrator/requests/",
     "orchestrator/opening.py",
-    "orchestrator/resends.py",
     "registry/registry.py",
 )
 """The door, what every operation goes through, and what is put together before any runs: of a model, which one."""

@@ -14,7 +14,7 @@ from langgraph.graph import END
 
 from benchmarks.setup.figures import Comparison, Spread
 from orchestrator.graph import EDGES, NODES
-from orchestrator.requests import Request
+from orchestrator.requests.shapes import Request
 from orchestrator.service import Orchestrator
 from orchestrator.state import Run, State
 from registry.registry import Registry

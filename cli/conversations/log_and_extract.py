@@ -12,8 +12,8 @@ from cli.conversations.transcript import transcript
 from cli.operations import operation, run_operation
 from cli.output import as_json_option, line_width, print_json
 from cli.terminal import terminal
-from orchestrator.calls import as_request, extract_result, log_result, working_folder
-from orchestrator.field_types import Mode, RoleName
+from orchestrator.requests.calls import as_request, extract_result, log_result, working_folder
+from orchestrator.requests.field_types import Mode, RoleName
 from registry.errors import InvalidRequest
 from registry.text.times.time_words import parse_span
 

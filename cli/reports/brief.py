@@ -6,7 +6,7 @@ import click
 
 from cli.operations import operation, run_operation
 from cli.output import as_json_option, print_json, printable
-from orchestrator.calls import utc_offset_minutes
+from orchestrator.requests.calls import utc_offset_minutes
 
 FAILED = 1
 

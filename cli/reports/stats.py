@@ -10,7 +10,7 @@ import click
 
 from cli.operations import with_orchestrator
 from cli.output import as_json_option, one_line, pad, print_report
-from orchestrator.calls import utc_offset_minutes
+from orchestrator.requests.calls import utc_offset_minutes
 
 if TYPE_CHECKING:
     from orchestrator.service import Orchestrator

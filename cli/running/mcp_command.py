@@ -39,7 +39,7 @@ def window_options(toolsets: str, project: str | None, folder: str | None = None
     Raises InvalidRequest if there is no such toolset.
     """
     from mcp_server.server import toolsets_named
-    from orchestrator.calls import working_folder
+    from orchestrator.requests.calls import working_folder
 
     named = os.path.abspath(os.path.join(folder or "", project)) if project else None
     return toolsets_named(toolsets), named or working_folder(folder)

@@ -32,8 +32,8 @@ from cli.running.slow_clients import PatientProtocol
 from cli.shared.process import door_of_caller, sharing
 from mcp_server.server import create_server, http_app
 from orchestrator.recording.retention import forgetting
-from orchestrator.refusals import Refusal
-from orchestrator.requests import Request
+from orchestrator.requests.refusals import Refusal
+from orchestrator.requests.shapes import Request
 from orchestrator.schedule import keeping_schedule
 from orchestrator.service import Orchestrator
 from orchestrator.sync.grown_channels import grown_channels

@@ -29,8 +29,8 @@ from orchestrator.sync.spool import dumps, loads
 if TYPE_CHECKING:
     from mcp_server.server import RegistryServer
     from orchestrator.lazy import GrownChannels, RunOperation
-    from orchestrator.refusals import Refusal
-    from orchestrator.requests import Request
+    from orchestrator.requests.refusals import Refusal
+    from orchestrator.requests.shapes import Request
     from registry.storage.records.executions import Door
 
 logger = logging.getLogger(__name__)

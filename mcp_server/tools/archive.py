@@ -12,10 +12,10 @@ from pydantic import BaseModel, Field
 
 from mcp_server.envelope import Envelope, client_name, reply
 from mcp_server.tools.history import READING, SessionId
-from orchestrator.calls import refusal, source_of
 from orchestrator.lazy import RunOperation
-from orchestrator.queries import CreateBackupQuery, MigrateQuery, RestoreBackupQuery, ValidateBackupQuery
-from orchestrator.requests import (
+from orchestrator.requests.calls import refusal, source_of
+from orchestrator.requests.queries import CreateBackupQuery, MigrateQuery, RestoreBackupQuery, ValidateBackupQuery
+from orchestrator.requests.shapes import (
     CreateBackupRequest,
     ListBackupsRequest,
     MigrateRequest,

@@ -11,12 +11,12 @@ from pydantic import BaseModel, Field, SkipValidation
 
 from mcp_server.envelope import Envelope, client_name, reply
 from mcp_server.sampling import Asked, ask_for_extract, ask_for_summary, wordings_in, written_by
-from orchestrator.calls import source_of, taught, utc_offset_minutes
-from orchestrator.field_types import ChannelName, SourceName, Timestamp
 from orchestrator.lazy import RunOperation
-from orchestrator.operation_names import Operation
-from orchestrator.queries import ExtractQuery
-from orchestrator.requests import ExtractRequest, MessageIn, Meta
+from orchestrator.requests.calls import source_of, taught, utc_offset_minutes
+from orchestrator.requests.field_types import ChannelName, SourceName, Timestamp
+from orchestrator.requests.operation_names import Operation
+from orchestrator.requests.queries import ExtractQuery
+from orchestrator.requests.shapes import ExtractRequest, MessageIn, Meta
 
 LOG = """\
 Save this chat to the user's Context Registry so that other AI clients can continue it. Call it after every turn with \

@@ -13,13 +13,13 @@ from pydantic import BaseModel, Field
 
 from mcp_server.envelope import Envelope, client_name, reply
 from mcp_server.tools.history import SessionId
-from orchestrator.calls import refusal, source_of
 from orchestrator.export.files import write_new_file
 from orchestrator.export.sharing import for_others
 from orchestrator.export.texts import ExportFormat, export
 from orchestrator.lazy import RunOperation
-from orchestrator.queries import FetchQuery
-from orchestrator.requests import FetchRequest
+from orchestrator.requests.calls import refusal, source_of
+from orchestrator.requests.queries import FetchQuery
+from orchestrator.requests.shapes import FetchRequest
 from registry.errors import InvalidRequest, RegistryError
 
 SUFFIXES: dict[ExportFormat, tuple[str, ...]] = {

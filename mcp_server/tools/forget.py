@@ -12,11 +12,11 @@ from pydantic import BaseModel, Field
 from mcp_server.envelope import Envelope, client_name, reply
 from mcp_server.tools.archive import REPLACING
 from mcp_server.tools.history import PROJECT, WHEN
-from orchestrator.calls import source_of
-from orchestrator.field_types import ChannelName, Instant
 from orchestrator.lazy import RunOperation
-from orchestrator.queries import DeleteQuery
-from orchestrator.requests import DeleteRequest
+from orchestrator.requests.calls import source_of
+from orchestrator.requests.field_types import ChannelName, Instant
+from orchestrator.requests.queries import DeleteQuery
+from orchestrator.requests.shapes import DeleteRequest
 
 
 class Forgotten(BaseModel):

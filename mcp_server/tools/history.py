@@ -11,11 +11,11 @@ from mcp.types import CallToolResult, ToolAnnotations
 from pydantic import BaseModel, BeforeValidator, Field
 
 from mcp_server.envelope import Envelope, client_name, reply
-from orchestrator.calls import as_sessions, looked_in, project_of, source_of
-from orchestrator.field_types import EndInstant, Instant, Limit, Offset, Tags
 from orchestrator.lazy import RunOperation
-from orchestrator.queries import BlameQuery, FetchQuery, ListQuery, TagQuery
-from orchestrator.requests import BlameRequest, FetchRequest, ListRequest, TagRequest
+from orchestrator.requests.calls import as_sessions, looked_in, project_of, source_of
+from orchestrator.requests.field_types import EndInstant, Instant, Limit, Offset, Tags
+from orchestrator.requests.queries import BlameQuery, FetchQuery, ListQuery, TagQuery
+from orchestrator.requests.shapes import BlameRequest, FetchRequest, ListRequest, TagRequest
 
 FETCHED_TOKENS = 6000
 """What is given of a session at once, unless the client asks for another size."""

@@ -12,11 +12,11 @@ from pydantic import BaseModel, Field
 from mcp_server.envelope import Envelope, client_name, reply
 from mcp_server.sampling import ask_for_search, wordings_in
 from mcp_server.tools.history import READING, Pagination, ProjectName, Since
-from orchestrator.calls import looked_in, project_of, refusal, source_of, utc_offset_minutes
-from orchestrator.field_types import Also, EndInstant, Limit, Offset
 from orchestrator.lazy import RunOperation
-from orchestrator.queries import SessionsQuery
-from orchestrator.requests import SessionsRequest
+from orchestrator.requests.calls import looked_in, project_of, refusal, source_of, utc_offset_minutes
+from orchestrator.requests.field_types import Also, EndInstant, Limit, Offset
+from orchestrator.requests.queries import SessionsQuery
+from orchestrator.requests.shapes import SessionsRequest
 from registry.errors import InvalidRequest
 
 SEARCH = """\

@@ -8,8 +8,8 @@ import anyio
 
 from mcp_server.server import DEFAULT, create_server
 from mcp_server.transport.sdk import serve_lines
-from orchestrator.calls import working_folder
 from orchestrator.lazy import LazyOrchestrator
+from orchestrator.requests.calls import working_folder
 from registry.log import set_up_logging
 from registry.settings import Settings, read_settings
 

@@ -30,8 +30,8 @@ from orchestrator.answer.finding.looking_up import understood
 from orchestrator.answer.finding.reading import Extraction, Said, taken_back
 from orchestrator.answer.finding.relevance import guess
 from orchestrator.answer.standing import Beside, beside_within, where_it_stands
-from orchestrator.queries import ExtractQuery
-from orchestrator.requests import ExtractRequest
+from orchestrator.requests.queries import ExtractQuery
+from orchestrator.requests.shapes import ExtractRequest
 from registry.domain import format_time, new_id, parse_time
 from registry.storage.paging import cursor_of, encode_cursor
 from registry.text.ranking.confidence import Confidence

@@ -14,7 +14,12 @@ from typing import Any
 
 from orchestrator.archive.container import ABOUT, MANIFEST, VERSION, Archive, ArchiveWriter, Damage
 from orchestrator.archive.stores import add_stores, give_back
-from orchestrator.requests import CreateBackupRequest, ListBackupsRequest, RestoreBackupRequest, ValidateBackupRequest
+from orchestrator.requests.shapes import (
+    CreateBackupRequest,
+    ListBackupsRequest,
+    RestoreBackupRequest,
+    ValidateBackupRequest,
+)
 from orchestrator.state import PartDone, Run, Shelf, State, Steps
 from registry.domain import format_time, now
 from registry.errors import InvalidRequest, NotFound, StorageError

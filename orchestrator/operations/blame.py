@@ -28,8 +28,8 @@ from orchestrator.outside.git_history import (
     place_in,
     repository_of,
 )
-from orchestrator.queries import BlameQuery
-from orchestrator.requests import BlameRequest
+from orchestrator.requests.queries import BlameQuery
+from orchestrator.requests.shapes import BlameRequest
 from orchestrator.state import Run, Steps
 from registry.errors import InvalidRequest, NotFound
 from registry.storage.conversations.channels import ChannelRow, channel_item, channels_by_number, tags_of

@@ -11,7 +11,7 @@ from orchestrator.answer.delivery import MessageDict, message_dict
 from orchestrator.answer.digests.summary import WRITER, language_of, points_of
 from orchestrator.outside.writing import BRIEFING as TASK
 from orchestrator.outside.writing import transcript
-from orchestrator.requests import BriefingRequest
+from orchestrator.requests.shapes import BriefingRequest
 from orchestrator.state import OUTSIDE_ATTEMPTS, ExternalAction, Run, State, Steps
 from registry.domain import new_id, now, preview_of
 from registry.errors import NotFound

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from orchestrator.requests import CompleteRequest
+from orchestrator.requests.shapes import CompleteRequest
 from orchestrator.state import Run, Steps
 from registry.storage.conversations.facets import names_like
 from registry.storage.database import ReadTransaction

@@ -23,8 +23,8 @@ from orchestrator.answer.finding.reading import (
 )
 from orchestrator.answer.finding.relevance import confidence_in, explanation, held_to, judge, outcome
 from orchestrator.outside.writing import SUMMARY, transcript
-from orchestrator.queries import ExtractQuery
-from orchestrator.requests import ExtractRequest
+from orchestrator.requests.queries import ExtractQuery
+from orchestrator.requests.shapes import ExtractRequest
 from orchestrator.state import Run, State, Steps
 from registry.domain import now, storable
 from registry.errors import InvalidRequest, NotFound

@@ -25,8 +25,8 @@ from orchestrator.answer.finding.related import related_sessions
 from orchestrator.answer.finding.relevance import best_channels, explanation, judge
 from orchestrator.answer.fitting import page_within, piece_of
 from orchestrator.operations.search_sessions import pagination, within_client
-from orchestrator.queries import FetchQuery, ListQuery
-from orchestrator.requests import FetchRequest, ListRequest
+from orchestrator.requests.queries import FetchQuery, ListQuery
+from orchestrator.requests.shapes import FetchRequest, ListRequest
 from orchestrator.state import Run, Steps
 from registry.domain import format_time, parse_time, preview_of
 from registry.errors import InvalidRequest, NotFound

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from orchestrator.requests import HookRequest, ImportRequest, LogRequest, MessageIn, PulledRequest
+from orchestrator.requests.shapes import HookRequest, ImportRequest, LogRequest, MessageIn, PulledRequest
 from orchestrator.state import Run, State, Steps
 from registry.domain import Message, Role, format_time, now
 from registry.errors import InvalidRequest

@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from orchestrator.answer.digests.summaries import add_summaries
-from orchestrator.queries import TagQuery
-from orchestrator.requests import DeleteRequest, RestoreRequest, TagRequest
+from orchestrator.requests.queries import TagQuery
+from orchestrator.requests.shapes import DeleteRequest, RestoreRequest, TagRequest
 from orchestrator.state import Run, State, Steps
 from registry.errors import InvalidRequest
 from registry.storage.conversations.channels import channel_item, edit_channel, find_channel, get_channel, tags_of

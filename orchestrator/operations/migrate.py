@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from orchestrator.requests import MigrateRequest
+from orchestrator.requests.shapes import MigrateRequest
 from orchestrator.state import Run, State, Steps
 from registry.domain import Project, now
 from registry.errors import InvalidRequest, NotFound

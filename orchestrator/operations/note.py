@@ -7,7 +7,7 @@ from typing import Any
 from orchestrator.answer.delivery import message_dict
 from orchestrator.answer.digests.start_note import LOOKED_AT, READ, STANDING, Standing, told, without_the_new_one
 from orchestrator.answer.standing import where_it_stands
-from orchestrator.requests import NoteRequest
+from orchestrator.requests.shapes import NoteRequest
 from orchestrator.state import Run, Steps
 from registry.storage.conversations.channels import ChannelFilter, numbers_of, some_channels
 from registry.storage.conversations.messages import messages_of

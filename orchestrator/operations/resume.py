@@ -15,8 +15,8 @@ from typing import Any
 from orchestrator.answer.delivery import MessageDict, message_dict
 from orchestrator.answer.digests.carried import take_along
 from orchestrator.operations.history import EVERYTHING
-from orchestrator.queries import ResumeQuery
-from orchestrator.requests import ResumeRequest
+from orchestrator.requests.queries import ResumeQuery
+from orchestrator.requests.shapes import ResumeRequest
 from orchestrator.state import Run, State, Steps
 from registry.domain import new_id, now, preview_of
 from registry.errors import InvalidRequest, NotFound, StorageError

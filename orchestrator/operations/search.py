@@ -22,8 +22,8 @@ from orchestrator.answer.finding.relevance import (
     least_of,
     outcome,
 )
-from orchestrator.queries import SearchQuery
-from orchestrator.requests import SearchRequest
+from orchestrator.requests.queries import SearchQuery
+from orchestrator.requests.shapes import SearchRequest
 from orchestrator.state import Run, Steps
 from registry.search.scope import Scope, messages_in
 from registry.storage.conversations.channels import get_channel

@@ -35,8 +35,8 @@ from orchestrator.answer.finding.relevance import (
     outcome,
 )
 from orchestrator.answer.fitting import Write, as_many_as_fit, fitted
-from orchestrator.queries import SessionsQuery
-from orchestrator.requests import SessionsRequest
+from orchestrator.requests.queries import SessionsQuery
+from orchestrator.requests.shapes import SessionsRequest
 from orchestrator.state import Run, Steps
 from registry.domain import format_time
 from registry.errors import NotFound

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.operation_names import Operation
+from orchestrator.requests.operation_names import Operation
 from orchestrator.service import Orchestrator
 from registry.storage.records.judgements import Expectation, list_expectations
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
-from orchestrator.requests import DeleteRequest, HookRequest, ImportRequest, LogRequest, PulledRequest, Request
+from orchestrator.requests.shapes import DeleteRequest, HookRequest, ImportRequest, LogRequest, PulledRequest, Request
 from registry.domain import format_time, new_id, now, preview_of
 from registry.errors import ErrorCode, RegistryError
 from registry.registry import Registry

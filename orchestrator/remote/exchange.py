@@ -15,11 +15,11 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.operation_names import Operation
-from orchestrator.refusals import Refusal
 from orchestrator.remote.client import Refused, RemoteRegistry
 from orchestrator.remote.replayed_edits import carry_out
-from orchestrator.requests import PulledRequest, Request, parse_request
+from orchestrator.requests.operation_names import Operation
+from orchestrator.requests.refusals import Refusal
+from orchestrator.requests.shapes import PulledRequest, Request, parse_request
 from registry.domain import storable
 from registry.errors import InvalidRequest, OperationTimeout, StorageError
 from registry.storage.conversations.messages import MessageRow, message_item

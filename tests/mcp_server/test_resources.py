@@ -12,7 +12,7 @@ from mcp.types import INTERNAL_ERROR, INVALID_PARAMS, TextResourceContents
 
 from mcp_server.resources import uri_of
 from mcp_server.server import create_server
-from orchestrator.calls import QUOTED
+from orchestrator.requests.calls import QUOTED
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
 from tests.seeded import Seeded

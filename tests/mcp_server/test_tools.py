@@ -13,7 +13,7 @@ from mcp import Client
 from mcp.types import CallToolResult, Implementation
 
 from mcp_server.server import SWITCHED_ON, create_server
-from orchestrator.calls import EXAMPLES, utc_offset_minutes
+from orchestrator.requests.calls import EXAMPLES, utc_offset_minutes
 from orchestrator.service import Orchestrator
 from registry.storage.paging import Page
 from registry.storage.records.executions import ExecutionFilter, list_executions

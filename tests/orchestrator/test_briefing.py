@@ -12,10 +12,10 @@ import pytest
 from mcp.server import MCPServer
 
 from orchestrator import graph
-from orchestrator.operation_names import Operation
 from orchestrator.operations import briefing
 from orchestrator.outside import tools
 from orchestrator.outside.tools import PART, McpAction, filled
+from orchestrator.requests.operation_names import Operation
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
 from registry.settings import ActionSettings, CheckSettings
@@ -179,7 +179,7 @@ async def test_a_page_that_was_made_though_its_answer_never_came_is_not_made_aga
 async def begun(orchestrator: Orchestrator, pages: Pages) -> Any:
     """A run as it stands before its outside actions."""
     from orchestrator.recording.recorder import Recorder
-    from orchestrator.requests import BriefingRequest
+    from orchestrator.requests.shapes import BriefingRequest
     from orchestrator.state import Run
 
     run = Run(orchestrator.registry, Recorder("daily_briefing", "test", None, None), actions=[pages])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.requests import ImportRequest
+from orchestrator.requests.shapes import ImportRequest
 from orchestrator.service import Orchestrator
 from registry.domain import Message, Role, Session
 from registry.ingest.from_tool import ingest_from_tool
@@ -140,7 +140,7 @@ async def test_a_wrong_end_is_refused_in_the_usual_words(orchestrator: Orchestra
 async def test_of_many_conversations_those_that_go_on_stay_known(
     orchestrator: Orchestrator, recognised: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.resends.MOST", 2)
+    monkeypatch.setattr("orchestrator.requests.resends.MOST", 2)
     for channel, turns in (("goes on", 20), ("left", 20), ("goes on", 21), ("new", 20), ("goes on", 22)):
         await send(orchestrator, talk(turns), channel=channel)
     assert recognised == [40, 40, 2, 40, 2]

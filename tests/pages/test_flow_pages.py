@@ -13,7 +13,7 @@ from sqlalchemy import update
 from backoffice.pages.flow.rendering import bar, duration, share
 from backoffice.pages.flow.run import waterfall
 from orchestrator.graph import describe_graph
-from orchestrator.operation_names import READING
+from orchestrator.requests.operation_names import READING
 from orchestrator.service import Orchestrator
 from registry.storage.database import WriteTransaction
 from registry.storage.records.executions import get_execution

@@ -15,8 +15,8 @@ from backoffice.pages.flow.words import ERRORS as ERROR_WORDS
 from backoffice.pages.flow.words import FIELDS, VALUES
 from backoffice.pages.reader import LANGUAGES, counter, language_of, teller, texts, translator
 from orchestrator.answer.finding.relevance import REASONS
-from orchestrator.field_types import Mode
-from orchestrator.requests import REQUESTS
+from orchestrator.requests.field_types import Mode
+from orchestrator.requests.shapes import REQUESTS
 from registry.domain import Role
 from registry.errors import ErrorCode
 

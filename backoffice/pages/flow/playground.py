@@ -13,8 +13,8 @@ from backoffice.dependencies import SOURCE, Asking, Stored
 from backoffice.pages.flow.rendering import render_flow
 from backoffice.pages.rendering import address
 from backoffice.queries import Word
-from orchestrator.field_types import Mode, RoleName
 from orchestrator.recording.evaluation import JUDGED, Outcome, evaluate, hit_rates, repeatable
+from orchestrator.requests.field_types import Mode, RoleName
 from registry.domain import new_id
 from registry.errors import InvalidRequest
 from registry.storage.records.executions import get_execution

@@ -17,8 +17,8 @@ from backoffice.pages.reader import as_instant, as_local
 from backoffice.pages.rendering import address
 from backoffice.pages.viewer.channels import PERIOD, given_query
 from backoffice.queries import ExecutionsQuery, Word
-from orchestrator.operation_names import READING, Operation
 from orchestrator.recording.evaluation import JUDGED
+from orchestrator.requests.operation_names import READING, Operation
 from registry.domain import new_id, preview_of
 from registry.errors import ErrorCode, InvalidRequest
 from registry.storage.conversations.facets import sources

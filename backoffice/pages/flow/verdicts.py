@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from orchestrator.answer.finding.relevance import LEAST_COVERAGE
-from orchestrator.operation_names import Operation
+from orchestrator.requests.operation_names import Operation
 from registry.storage.conversations.messages import MessageRow
 from registry.text.ranking.matching import matched_by, matched_words
 from registry.text.ranking.term_weights import Term

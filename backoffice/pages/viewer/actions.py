@@ -16,7 +16,7 @@ from backoffice.pages.rendering import address, channel_url, render
 from backoffice.pages.viewer.channels import given_query
 from backoffice.pages.viewer.messages import shown
 from backoffice.queries import PageQuery
-from orchestrator.field_types import ChannelName
+from orchestrator.requests.field_types import ChannelName
 from registry.errors import InvalidRequest
 from registry.storage.conversations.channels import ChannelFilter, channel_item, get_channel, list_channels, tags_of
 from registry.storage.conversations.message_windows import read_window

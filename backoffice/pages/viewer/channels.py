@@ -16,7 +16,7 @@ from backoffice.pages.reader import as_instant, as_local, day_of, named_days, si
 from backoffice.pages.rendering import address, channel_url, render
 from backoffice.pages.viewer.snippets import Part, snippet
 from backoffice.queries import ChannelsQuery
-from orchestrator.refusals import invalid_request
+from orchestrator.requests.refusals import invalid_request
 from registry.errors import RegistryError
 from registry.monitor.activity import channels_since
 from registry.storage.conversations.channels import list_channels

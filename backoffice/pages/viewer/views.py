@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from backoffice.dependencies import SOURCE, Asking, Writable, for_everything
 from backoffice.pages.rendering import channel_url
 from backoffice.queries import Word
-from orchestrator.field_types import ChannelName
+from orchestrator.requests.field_types import ChannelName
 from registry.errors import InvalidRequest
 from registry.storage.conversations.pins_and_views import drop_view, save_view
 

@@ -21,7 +21,7 @@ from orchestrator.answer.finding.relevance import (
     holds_some,
     judge,
 )
-from orchestrator.queries import ExtractQuery
+from orchestrator.requests.queries import ExtractQuery
 from registry.domain import Role, format_time, is_within, preview_of
 from registry.search.candidates import CANDIDATES
 from registry.search.retrieval import LOOKED_AT, SearchResult

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from orchestrator.answer.finding.looking_up import Lookup, Query, local_time
 from orchestrator.answer.finding.relevance import CLOSE, best_channels, judge
-from orchestrator.queries import ListQuery, SessionsQuery
 from orchestrator.recording.recorder import Recorder
-from orchestrator.requests import ListRequest, Request, SessionsRequest
+from orchestrator.requests.queries import ListQuery, SessionsQuery
+from orchestrator.requests.shapes import ListRequest, Request, SessionsRequest
 from orchestrator.state import Run
 from registry.domain import Project, format_time, parse_time, preview_of
 from registry.errors import NotFound

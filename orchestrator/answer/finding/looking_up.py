@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any, Generic, TypeVar
 
-from orchestrator.calls import UNKNOWN
-from orchestrator.queries import ExtractQuery, SessionsQuery
-from orchestrator.requests import ListRequest, Request, SearchRequest, SessionsRequest
+from orchestrator.requests.calls import UNKNOWN
+from orchestrator.requests.queries import ExtractQuery, SessionsQuery
+from orchestrator.requests.shapes import ListRequest, Request, SearchRequest, SessionsRequest
 from orchestrator.state import Run
 from registry.domain import format_time, now
 from registry.errors import InvalidRequest

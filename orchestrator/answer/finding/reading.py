@@ -15,7 +15,7 @@ from orchestrator.answer.finding.choosing import Choice, beside, beside_in_time,
 from orchestrator.answer.finding.elsewhere import About, nearest_about, note_of, nothing_found, nothing_then
 from orchestrator.answer.finding.looking_up import Lookup
 from orchestrator.answer.finding.relevance import Judged, turns_in
-from orchestrator.queries import ExtractQuery
+from orchestrator.requests.queries import ExtractQuery
 from registry.search.retrieval import SearchResult, Wording
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import MessageRow, by_numbers, messages_of, seqs_of, turns_of

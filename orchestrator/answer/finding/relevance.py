@@ -8,8 +8,8 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from orchestrator.answer.delivery import Turn
-from orchestrator.queries import SearchQuery, SessionsQuery
 from orchestrator.recording.recorder import KEPT_ITEMS
+from orchestrator.requests.queries import SearchQuery, SessionsQuery
 from orchestrator.state import Run
 from registry.search.retrieval import SearchResult, Wording
 from registry.search.scope import Scope

@@ -14,9 +14,9 @@ from hashlib import sha256
 from marshal import dumps
 from typing import Any
 
-from orchestrator.field_types import MOST_MESSAGES
-from orchestrator.operation_names import ALIASES, Operation
-from orchestrator.requests import LogRequest, Request
+from orchestrator.requests.field_types import MOST_MESSAGES
+from orchestrator.requests.operation_names import ALIASES, Operation
+from orchestrator.requests.shapes import LogRequest, Request
 from registry.errors import InvalidRequest
 
 MOST = 64

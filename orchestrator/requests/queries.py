@@ -12,7 +12,7 @@ from pydantic import (
 )
 from pydantic.json_schema import SkipJsonSchema
 
-from orchestrator.field_types import (
+from orchestrator.requests.field_types import (
     MOST_COUNTED,
     Also,
     AlsoBy,

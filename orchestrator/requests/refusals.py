@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.operation_names import Operation
+from orchestrator.requests.operation_names import Operation
 from registry.errors import InvalidRequest
 
 

@@ -13,9 +13,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from orchestrator.operation_names import Operation
-from orchestrator.queries import ExtractQuery
-from orchestrator.refusals import Refusal
+from orchestrator.requests.operation_names import Operation
+from orchestrator.requests.queries import ExtractQuery
+from orchestrator.requests.refusals import Refusal
 from registry.errors import InvalidRequest
 from sources.clients import CLIENTS
 

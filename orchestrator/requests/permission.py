@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from orchestrator.operation_names import LOCAL, Operation
-from orchestrator.requests import DeleteRequest, Request
+from orchestrator.requests.operation_names import LOCAL, Operation
+from orchestrator.requests.shapes import DeleteRequest, Request
 from registry.access import Access, Level
 
 READ = frozenset(

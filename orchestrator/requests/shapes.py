@@ -18,15 +18,15 @@ from pydantic import (
     model_validator,
 )
 
-from orchestrator.field_types import (
+from orchestrator.requests.field_types import (
     MOST_MESSAGES,
     ChannelName,
     RoleName,
     SourceName,
     Timestamp,
 )
-from orchestrator.operation_names import ALIASES, Operation
-from orchestrator.queries import (
+from orchestrator.requests.operation_names import ALIASES, Operation
+from orchestrator.requests.queries import (
     BlameQuery,
     BriefingQuery,
     CompleteQuery,
@@ -46,7 +46,7 @@ from orchestrator.queries import (
     TagQuery,
     ValidateBackupQuery,
 )
-from orchestrator.refusals import invalid_request
+from orchestrator.requests.refusals import invalid_request
 from registry.domain import DEEPEST, Session, is_too_deep
 from registry.errors import InvalidRequest
 from sources.base import FoundSession
