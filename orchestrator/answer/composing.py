@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from orchestrator.answer.delivery import (
@@ -381,10 +381,29 @@ def _take_hits(room: _Room, turn: TurnMessages, hits: Mapping[int, int], most: i
 
 
 def _take_end(room: _Room, end: Sequence[TurnMessages], most: int, leaving: float = 0.0) -> None:
-    """The last turns, from the last one back, as long as more than that share of the room is left."""
-    for turn in reversed(end):
-        if not room.has_left(leaving) or not room.take(turn, most):
-            return
+    """The last turns, from the last one back, as long as more than that share of the room is left.
+
+    Turns that run into each other are cut between any two of their messages: the next page goes on before the first
+    message shown, and would miss an answer that was given behind it to an earlier question.
+    """
+    for turns in reversed(_overlapping(end)):
+        parts = turns if len(turns) == 1 else [[message] for message in sorted(chain(*turns), key=_place)]
+        for part in reversed(parts):
+            if not room.has_left(leaving) or not room.take(part, most):
+                return
+
+
+def _overlapping(turns: Iterable[TurnMessages]) -> list[list[TurnMessages]]:
+    """The turns in order; those that were not over when the next one began together."""
+    groups: list[list[TurnMessages]] = []
+    over: tuple[str, int] = ("", 0)
+    for turn in sorted(turns, key=lambda one: _place(one[0])):
+        if groups and _place(turn[0]) < over:
+            groups[-1].append(turn)
+        else:
+            groups.append([turn])
+        over = max(over, _place(turn[-1]))
+    return groups
 
 
 def whole(turns: Sequence[TurnMessages], budget: Budget) -> list[MessageDict] | None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import random
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from orchestrator.answer.delivery import DEFAULT_TOKENS, tokens_in, tokens_of
 from orchestrator.service import Orchestrator
+from registry.domain import format_time
 
 pytestmark = pytest.mark.anyio
 
@@ -242,6 +245,34 @@ async def test_without_words_the_last_messages_come_and_older_ones_page_by_page(
         page = await extract(orchestrator, "c", limit=4, cursor=cursor)
         pages.insert(0, shown(page))
     assert [text for texts in pages for text in texts] == [text for turn in turns for text in turn]
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_no_message_is_left_out_between_two_pages_where_turns_run_into_each_other(
+    orchestrator: Orchestrator, seed: int
+) -> None:
+    rng = random.Random(seed)
+    said: list[str] = []
+    for turn in range(12):
+        asked_at = 1000 * turn + rng.randrange(2000)
+        answered_at = asked_at + rng.choice((1, 900, 2500, 30_000))
+        messages = [
+            {"role": role, "text": f"{role} {turn} " + "says it at length " * rng.choice((0, 40)), "timestamp": at}
+            for role, at in (("user", _at(asked_at)), ("assistant", _at(answered_at)))
+        ]
+        said += [str(message["text"]).split(" says")[0].strip() for message in messages]
+        assert (await orchestrator.run({"operation": "save", "channel": "c", "messages": messages}))["success"]
+    limit, tokens = rng.choice((3, 5, 20)), rng.choice((300, 1500))
+    page = await extract(orchestrator, "c", limit=limit, max_tokens=tokens)
+    seen = shown(page)
+    while cursor := page["metadata"].get("next_cursor"):
+        page = await extract(orchestrator, "c", limit=limit, max_tokens=tokens, cursor=cursor)
+        seen += shown(page)
+    assert sorted(text.split(" says")[0].strip() for text in seen) == sorted(said)
+
+
+def _at(milliseconds: int) -> str:
+    return format_time(datetime(2026, 1, 5, tzinfo=UTC) + timedelta(milliseconds=milliseconds))
 
 
 async def test_only_request_words_mean_the_latest_conversation(orchestrator: Orchestrator) -> None:
