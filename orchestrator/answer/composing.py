@@ -355,10 +355,11 @@ def select(
     tail = [_essence(turn, hits) for turn in end]
     if goes_on:
         _take_end(room, tail, first, leaving=1 - END_SHARE)
-    elif ranked:
-        room.take(_essence(ranked[0], hits), first)
-    if tail and not room.take(tail[-1], most):
-        room.take(tail[-1][-1:], most)
+    else:
+        if ranked:
+            room.take(_essence(ranked[0], hits), first)
+        if tail and not room.take(tail[-1], most):
+            room.take(tail[-1][-1:], most)
     taken = 0
     for one in ranked:
         if not room.take(_essence(one, hits), most):

@@ -247,7 +247,7 @@ async def test_without_words_the_last_messages_come_and_older_ones_page_by_page(
     assert [text for texts in pages for text in texts] == [text for turn in turns for text in turn]
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", [3, 7, 83, 109])
 async def test_no_message_is_left_out_between_two_pages_where_turns_run_into_each_other(
     orchestrator: Orchestrator, seed: int
 ) -> None:
