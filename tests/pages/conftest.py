@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import httpx
 import pytest
 import uvicorn
 from playwright.async_api import Browser, Page, async_playwright, expect
+from starlette.types import ASGIApp
 
 from backoffice.app import create_app
 from cli.connect.connections import connections_from
@@ -30,12 +31,15 @@ expect.set_options(timeout=60_000)  # a test must not depend on a quick machine
 CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
 
 
+Wrapped = Callable[[ASGIApp], ASGIApp]
+
+
 @contextmanager
-def serving(database_url: str) -> Iterator[str]:
+def serving(database_url: str, wrapped: Wrapped = lambda app: app) -> Iterator[str]:
     """The backoffice on a free port, in a thread; its address."""
     settings = Settings(database_url=database_url)
     app = with_known_routes(create_app(settings, connections=connections_from(Path.home())))
-    config = uvicorn.Config(app, port=0, log_config=None, http="h11", ws="none", timeout_graceful_shutdown=1)
+    config = uvicorn.Config(wrapped(app), port=0, log_config=None, http="h11", ws="none", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     started = threading.Event()
     startup = server.startup
@@ -150,3 +154,18 @@ async def page(browser: Browser) -> AsyncIterator[Page]:
     """A browser window of this test alone."""
     async with window(browser) as opened:
         yield opened
+
+
+WATCH = """window.moved = 0; new PerformanceObserver((list) =>
+  list.getEntries().forEach((one) => (moved += one.value))).observe({ type: "layout-shift", buffered: true })"""
+SHOWN = "new Promise((done) => requestAnimationFrame(() => setTimeout(() => done(moved))))"
+
+
+async def watch_movement(page: Page) -> None:
+    """From now on each page that is opened notes how far its parts move while nobody touches it."""
+    await page.add_init_script(WATCH)
+
+
+async def movement(page: Page) -> float:
+    """How far parts of the page have moved so far: the share of the window, times the share of the way."""
+    return float(await page.evaluate(SHOWN))

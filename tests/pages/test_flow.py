@@ -17,16 +17,10 @@ from registry.errors import StorageError
 from registry.monitor.statistics import execution_statistics
 from registry.storage.database import Database
 from tests.pages.axe import violations
-from tests.pages.conftest import copied
+from tests.pages.conftest import copied, movement, watch_movement
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
 
 pytestmark = pytest.mark.anyio
-SHIFTS = """new Promise((done) => {
-  let total = 0;
-  new PerformanceObserver((list) => list.getEntries().forEach((entry) => (total += entry.value)))
-    .observe({ type: "layout-shift", buffered: true });
-  setTimeout(() => done(total), 300);
-})"""
 
 
 async def ask(server: str, text: str) -> str:
@@ -222,6 +216,7 @@ async def test_anybody_can_use_the_monitor_it_fits_and_nothing_jumps(
 ) -> None:
     await page.set_viewport_size({"width": width, "height": 844})
     await page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+    await watch_movement(page)
     run = await last_extract(server)
     await ask(server, "cache")
     async with httpx.AsyncClient(base_url=server, timeout=60) as http:
@@ -229,7 +224,7 @@ async def test_anybody_can_use_the_monitor_it_fits_and_nothing_jumps(
     for address in ("/flow", f"/flow/{run}", f"/flow/{run}?beside={run}", "/flow/statistics", "/flow/sources"):
         await page.goto(server + address)
         assert await page.evaluate("document.documentElement.scrollWidth") <= width, address
-        assert await page.evaluate(SHIFTS) < 0.02, address
+        assert await movement(page) < 0.02, address
         assert await violations(page, axe) == [], address
 
 

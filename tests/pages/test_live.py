@@ -50,7 +50,9 @@ async def test_a_lost_connection_is_told_and_made_up_for(server: str, page: Page
     await page.route("**/bo/events*", lambda route: route.abort())
     await page.goto(f"{server}/channels/{FIBONACCI}")
     await expect(page.locator("#notice")).to_contain_text("Connection lost")
+    place = await page.locator("h1").bounding_box()
     await say(server, FIBONACCI, "Said while nobody listened.")
     await page.unroute("**/bo/events*")
     await expect(page.locator(".from-here + .message")).to_contain_text("Said while nobody listened.")
     await expect(page.locator("#notice")).to_be_empty()
+    assert await page.locator("h1").bounding_box() == place

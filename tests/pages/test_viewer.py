@@ -12,7 +12,7 @@ from playwright.async_api import Browser, Page, expect
 from registry.errors import StorageError
 from registry.storage.database import Database
 from tests.pages.axe import violations
-from tests.pages.conftest import copied, window
+from tests.pages.conftest import copied, movement, watch_movement, window
 from tests.pages.seeds import AGENT, FIBONACCI, HOSTILE, LOGIN, LONG
 
 pytestmark = pytest.mark.anyio
@@ -280,10 +280,7 @@ async def seen(
     async with window(browser) as page:
         await page.set_viewport_size({"width": width, "height": 844})
         await page.emulate_media(color_scheme=scheme)
-        await page.add_init_script(
-            "window.shift = 0; new PerformanceObserver((list) =>"
-            " list.getEntries().forEach((one) => shift += one.value)).observe({type: 'layout-shift', buffered: true})"
-        )
+        await watch_movement(page)
         sizes: list[int] = []
         page.on("response", lambda answer: sizes.append(int(answer.headers.get("content-length", 0))))
         await page.goto(server_to_read + path, wait_until="networkidle")
@@ -293,7 +290,7 @@ async def seen(
 async def test_a_page_fits_and_moves_nothing(seen: tuple[Page, int, int]) -> None:
     page, width, size = seen
     assert await page.evaluate("document.documentElement.scrollWidth") <= width
-    assert await page.evaluate("shift") < 0.01
+    assert await movement(page) < 0.01
     assert 0 < size < 300_000
 
 

@@ -1,0 +1,71 @@
+"""Pages that arrive piece by piece, as over a slow line or on a slow machine: what already shows stays where it is."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+
+import pytest
+from playwright.async_api import Browser
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from tests.pages.conftest import movement, serving, watch_movement, window
+from tests.pages.seeds import AGENT, LOGIN, LONG, seed
+from tests.pages.test_flow import last_extract
+from tests.seeded import SeededFiles
+
+pytestmark = pytest.mark.anyio
+PIECES = re.compile(rb"(?=<(?:header|nav|main|form|label|section|article|div (?:id|class)|p|ol)\b)")
+MOST_PIECES = 40
+SHOWN_S = 0.01  # two of them in a frame
+PATHS = (
+    "/",
+    "/?q=cache",
+    f"/channels/{AGENT.replace('/', '%2F')}",
+    f"/channels/{LONG}?q=cache",
+    f"/channels/{LOGIN}?deleted=1",
+    "/flow",
+    "/flow/statistics",
+    "/flow/sources",
+)
+
+
+def in_pieces(app: ASGIApp) -> ASGIApp:
+    """The same answers; pages come in pieces, each with the time to be shown before the next."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        async def slowly(message: Message) -> None:
+            page = message.get("body", b"")
+            if page.startswith(b"<!doctype"):
+                *pieces, page = PIECES.split(page, MOST_PIECES)
+                for piece in pieces:
+                    await send({**message, "body": piece, "more_body": True})
+                    await asyncio.sleep(SHOWN_S)
+                message["body"] = page
+            await send(message)
+
+        plain = [(name, value) for name, value in scope.get("headers", []) if name != b"accept-encoding"]
+        await app({**scope, "headers": plain}, receive, slowly)
+
+    return answer
+
+
+@pytest.fixture(scope="module")
+async def slow_server(seeded_files: SeededFiles, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
+    with serving(await seeded_files.copy(seed, tmp_path_factory.mktemp("slow")), in_pieces) as address:
+        yield address
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+async def test_what_shows_stays_where_it_is_while_the_rest_of_the_page_arrives(
+    slow_server: str, browser: Browser, scheme: str, width: int
+) -> None:
+    moved = {}
+    async with window(browser) as page:
+        await page.set_viewport_size({"width": width, "height": 844})
+        await watch_movement(page)
+        for path in (*PATHS, f"/flow/{await last_extract(slow_server)}"):
+            await page.goto(slow_server + path)
+            moved[path] = await movement(page)
+    assert {path: far for path, far in moved.items() if far > 0.002} == {}
