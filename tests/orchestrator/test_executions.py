@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -98,17 +97,23 @@ async def test_what_was_not_found_and_what_failed_is_recorded_with_its_error(orc
     assert (dance["operation"], dance["error"]["code"]) == ("unknown", "INVALID_REQUEST")
 
 
-async def test_an_operation_past_its_limit_is_a_timeout_and_what_was_begun_is_whole(database_url: str) -> None:
+async def test_an_operation_past_its_limit_is_a_timeout_and_what_was_begun_is_whole(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder, "RECORDING_S", 0.1)
     registry = Registry(database_url)
     hurried = Orchestrator(registry, timeout_s=0.05)
     patient = Orchestrator(registry)
     try:
         await patient.run({**SAVE, "channel": "warm"})
-        blocking = asyncio.gather(*(registry.write(lambda tx: time.sleep(0.3)) for _ in range(8)))
+        freed = threading.Event()
+        blocking = asyncio.gather(*(registry.write(lambda tx: freed.wait(30)) for _ in range(8)))
         answer = await hurried.run(SAVE)
+        freed.set()
         assert answer["error"]["code"] == "TIMEOUT"
         assert "CTXR_TIMEOUT_S" in answer["error"]["details"]
         await blocking
+        await hurried.settle()
         assert len(await registry.get_conversations("c")) in (0, 2)
         assert (await patient.run(SAVE))["message_count"] == 2
         assert len(await registry.get_conversations("c")) == 2
@@ -151,12 +156,22 @@ async def test_a_bug_tells_the_caller_nothing_but_where_it_is_recorded(
     assert "secret of the inside" in caplog.text
 
 
+async def _settled() -> None:
+    """Whatever waits for no thread has gone on."""
+    for _ in range(100):
+        await asyncio.sleep(0)
+
+
 async def test_a_cancelled_run_is_recorded_and_leaves_nothing_half_written(orchestrator: Orchestrator) -> None:
     await orchestrator.run({**SAVE, "channel": "warm"})
-    blocking = asyncio.gather(*(orchestrator.registry.write(lambda tx: time.sleep(0.1)) for _ in range(8)))
+    freed = threading.Event()
+    blocking = asyncio.gather(*(orchestrator.registry.write(lambda tx: freed.wait(30)) for _ in range(8)))
     run = asyncio.create_task(orchestrator.run(SAVE))
-    await asyncio.sleep(0.05)
+    await _settled()
+    assert orchestrator.running()
     run.cancel()
+    await _settled()
+    freed.set()
     with pytest.raises(asyncio.CancelledError):
         await run
     await blocking
