@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -106,6 +108,13 @@ class Window:
         assert self._process.stdout is not None
         heard: dict[str, Any] = json.loads(self._process.stdout.readline())
         return heard
+
+    def pass_on(self) -> None:
+        """Wait until the program has read all it was sent, and sleeps again."""
+        assert self._process.stdin is not None
+        stat = Path(f"/proc/{self._process.pid}/stat")
+        while any(fcntl.ioctl(self._process.stdin, termios.FIONREAD, bytes(4))) or ") S " not in stat.read_text():
+            time.sleep(0.005)
 
     def _send(self, message: dict[str, Any]) -> None:
         assert self._process.stdin is not None
@@ -210,7 +219,7 @@ def test_a_killed_process_costs_no_answer_and_nothing_is_done_twice(home: Home) 
         window.call("conversation_log", channel="killed", messages=[*said("one"), *said("two")])
         window.call("export_session", session_id="#1", path="chat.md")
         window.call("list_sessions", project="all")
-        time.sleep(0.05)
+        window.pass_on()
         os.kill(home.process, signal.SIGKILL)
         answers = {answer["id"]: answer for answer in (window.hear() for _ in range(3))}
     logged = answers[3]["result"]["structuredContent"]["result"]
