@@ -18,13 +18,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from backoffice.dependencies import Stored
 from registry.errors import StorageError
 from registry.registry import Registry
+from registry.storage.exchange import arrivals
+from registry.storage.exchange.arrivals import Arrivals, arrivals_of
 from registry.storage.exchange.change_feed import Event, Listener, Place, newest_place
 from registry.storage.paging import Seal, seal_of
 
 logger = logging.getLogger(__name__)
 
-POLL_S = 0.4
-"""The tables are asked for news this often: it works across processes, and nobody sees the difference."""
 RETRY_S = 3.0
 """How long to wait when the registry could not be asked."""
 KEEP_ALIVE_S = 15.0
@@ -78,17 +78,19 @@ async def stream_events(registry: Stored, start: Annotated[Place, Depends(_start
 async def _stream(registry: Registry, place: Place) -> AsyncIterator[bytes]:
     """Everything that happens after a place, and a sign of life when nothing does; without end."""
     listener, seal = Listener(place), await registry.read(seal_of)
-    quiet_s = 0.0
-    while True:
-        wait_s, events = await _news(registry, listener, _newest_of(registry))
-        for event in events:
-            yield _written(event, seal)
-        quiet_s = 0.0 if events else quiet_s + wait_s
-        if quiet_s >= KEEP_ALIVE_S:
-            quiet_s = 0.0
-            yield KEEPALIVE_COMMENT
-        if not events:
-            await asyncio.sleep(wait_s)
+    written_at = time.monotonic()
+    with arrivals_of(registry).awaited(registry) as waiting:
+        while True:
+            wait_s, events = await _news(registry, listener, _newest_of(registry))
+            for event in events:
+                yield _written(event, seal)
+            if events:
+                written_at = time.monotonic()
+                continue
+            if time.monotonic() - written_at >= KEEP_ALIVE_S:
+                written_at = time.monotonic()
+                yield KEEPALIVE_COMMENT
+            await waiting.wait(wait_s)
 
 
 class _Newest:
@@ -97,16 +99,18 @@ class _Newest:
     However many there are, they never take more than one of the threads that read.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, told: Arrivals) -> None:
         self.turn = asyncio.Lock()
+        self._told = told
         self._place = Place()
         self._looked_at = float("-inf")
 
     async def newest(self, registry: Registry) -> Place:
         """The place where nothing has happened since, as of a moment ago."""
-        if time.monotonic() - self._looked_at >= POLL_S:
+        began = time.monotonic()
+        if began - self._looked_at >= arrivals.POLL_S or self._looked_at < self._told.at:
             self._place = await registry.read(newest_place)
-            self._looked_at = time.monotonic()
+            self._looked_at = began
         return self._place
 
 
@@ -114,16 +118,16 @@ _NEWEST: WeakKeyDictionary[Registry, _Newest] = WeakKeyDictionary()
 
 
 def _newest_of(registry: Registry) -> _Newest:
-    return _NEWEST.setdefault(registry, _Newest())
+    return _NEWEST.setdefault(registry, _Newest(arrivals_of(registry)))
 
 
-async def _news(registry: Registry, listener: Listener, shared: _Newest) -> tuple[float, list[Event]]:
-    """What has happened, and how long to wait if it was nothing."""
+async def _news(registry: Registry, listener: Listener, shared: _Newest) -> tuple[float | None, list[Event]]:
+    """What has happened, and how long to wait at most if it was nothing; None: as long as for whatever comes."""
     try:
         async with shared.turn:
             if listener.has_all_up_to(await shared.newest(registry)):
-                return POLL_S, []
-            return POLL_S, await registry.read(listener.news)
+                return None, []
+            return arrivals.POLL_S, await registry.read(listener.news)
     except StorageError as exc:
         logger.warning("The event stream could not read the registry: %s", exc.details)
         return RETRY_S, []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -11,19 +10,9 @@ from pathlib import Path
 
 from deploy.ha.cluster import Cluster
 from tests.databases import running_postgres
+from tests.pooler import running_pooler
 
-CONNECTIONS = 10
-"""What the pooler keeps open to PostgreSQL."""
 DURABLE = {"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on", "shared_buffers": "512MB"}
-POOLER = """[databases]
-* = host={folder} user=postgres
-[pgbouncer]
-listen_port = 6432
-unix_socket_dir = {folder}
-auth_type = any
-pool_mode = transaction
-default_pool_size = {connections}
-"""
 
 
 @contextmanager
@@ -42,16 +31,8 @@ def postgresql() -> Iterator[str]:
 @contextmanager
 def pooled() -> Iterator[str]:
     """The same behind pgbouncer in transaction mode."""
-    with postgresql() as url:
-        folder = folder_of(url)
-        settings = folder / "pgbouncer.ini"
-        settings.write_text(POOLER.format(folder=folder, connections=CONNECTIONS), encoding="utf-8")
-        pooler = subprocess.Popen(["pgbouncer", "-q", settings], user=server_user())
-        try:
-            yield f"{url}&port=6432"
-        finally:
-            pooler.terminate()
-            pooler.wait()
+    with postgresql() as url, running_pooler(url) as pooled_url:
+        yield pooled_url
 
 
 @contextmanager

@@ -9,12 +9,12 @@ from datetime import datetime
 
 from registry.errors import StorageError
 from registry.registry import Registry
+from registry.storage.exchange import arrivals
+from registry.storage.exchange.arrivals import arrivals_of
 from registry.storage.exchange.change_feed import UpdatedChannels
 
 logger = logging.getLogger(__name__)
 
-POLL_S = 0.5
-"""The registry is asked this often, while anybody listens."""
 RETRY_S = 3.0
 """How long to wait when it could not be asked."""
 
@@ -22,16 +22,17 @@ RETRY_S = 3.0
 async def grown_channels(registry: Registry, since: datetime) -> AsyncIterator[set[str]]:
     """The names of channels that gained messages since a moment, without end; of each channel all its names."""
     updated: UpdatedChannels | None = None
-    while True:
-        try:
-            if updated is None:
-                updated = await registry.read(lambda tx: UpdatedChannels(tx, since))
-            names = await registry.read(updated.names)
-        except StorageError as exc:
-            logger.warning("The registry could not be asked for news: %s", exc.details)
-            await asyncio.sleep(RETRY_S)
-            continue
-        if names:
-            yield names
-        else:
-            await asyncio.sleep(POLL_S)
+    with arrivals_of(registry).awaited(registry) as waiting:
+        while True:
+            try:
+                if updated is None:
+                    updated = await registry.read(lambda tx: UpdatedChannels(tx, since))
+                names = await registry.read(updated.names)
+            except StorageError as exc:
+                logger.warning("The registry could not be asked for news: %s", exc.details)
+                await asyncio.sleep(RETRY_S)
+                continue
+            if names:
+                yield names
+            else:
+                await waiting.wait(None if updated.is_whole else arrivals.POLL_S)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
+import anyio
 import httpx
 import pytest
 from fastapi import FastAPI
@@ -12,6 +14,7 @@ from fastapi import FastAPI
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
 from tests.backoffice.application import application
+from tests.backoffice.event_stream import Open, Stream
 
 Log = Callable[..., Awaitable[list[str]]]
 
@@ -51,6 +54,23 @@ def log(http: httpx.AsyncClient) -> Log:
         return ids
 
     return store
+
+
+@pytest.fixture
+def listening(app: FastAPI) -> Open:
+    """`async with listening() as stream`: connected at the begin, gone at the end."""
+
+    @asynccontextmanager
+    async def connected(last_event_id: str | None = None, query: str = "") -> AsyncIterator[Stream]:
+        stream = Stream(app, last_event_id, query=query)
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(stream.run)
+                assert await stream.opened() == 200
+                yield stream
+                stream.leave()
+
+    return connected
 
 
 def problem_of(answer: httpx.Response, status: int = 400) -> dict[str, str]:

@@ -19,7 +19,7 @@ from registry.domain import now
 from registry.storage.safety.tokens import create_token, list_tokens, revoke_token
 from tests.backoffice.application import application
 from tests.backoffice.conftest import Log, problem_of
-from tests.backoffice.test_events import Stream
+from tests.backoffice.event_stream import Stream
 
 pytestmark = pytest.mark.anyio
 

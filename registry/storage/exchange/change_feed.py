@@ -139,6 +139,11 @@ class UpdatedChannels:
         last = tx.execute(before.order_by(conversation.c.number.desc()).limit(1)).scalar() or 0
         self._messages = _Numbers(conversation, last, (conversation.c.number, conversation.c.channel_number))
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether no message is missing that may still come."""
+        return self._messages.is_whole
+
     def names(self, tx: ReadTransaction) -> set[str]:
         """What the channels that gained messages since the last call are called, each by all its names."""
         numbers = {row.channel_number for row in self._messages.news(tx)}

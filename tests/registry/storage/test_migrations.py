@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from alembic.config import Config
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Inspector, insert, inspect, select, text
+from sqlalchemy import Connection, Inspector, insert, inspect, select, text, update
 
 import registry.storage.migrations
 from registry.errors import StorageError
@@ -282,6 +282,14 @@ def what_is_indexed_from_here_on_is_noted(connection: Connection) -> None:
         assert connection.execute(noted).scalars().all() == [TAKEN_OUT, TAKEN_OUT]
 
 
+def what_is_stored_from_here_on_is_told(connection: Connection) -> None:
+    if connection.dialect.name == "postgresql":
+        connection.execute(update(tables.channel).values(seq_count=tables.channel.c.seq_count))
+        connection.exec_driver_sql("SET CONSTRAINTS ALL IMMEDIATE")  # what else is done at the end
+        telling = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()"
+        assert connection.exec_driver_sql(telling).scalar() == 1
+
+
 CHECKS: dict[str, Callable[[Connection], None]] = {
     "0002": durations_are_rounded,
     "0003": its_scope_is_not_taken_for_indexed,
@@ -300,6 +308,7 @@ CHECKS: dict[str, Callable[[Connection], None]] = {
     "0016": common_words_are_sampled,
     "0017": nobody_was_told_of_forgetting_yet,
     "0018": what_is_indexed_from_here_on_is_noted,
+    "0019": what_is_stored_from_here_on_is_told,
 }
 
 
