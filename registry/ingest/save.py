@@ -191,7 +191,7 @@ def _insert(
         for row in of_channel:
             number = next(numbers)
             rows.append(row | common | {"number": number})
-            entries.append(Entry(number, [scope, row["words"]] if row["words"] else []))
+            entries.append(Entry(number, [scope, row["words"]] if row["words"] else [], into.number))
     insert_many(tx, conversation, rows, {"payload"})
     index_of(tx).add(tx, entries)
 

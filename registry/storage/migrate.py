@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.engine import Engine
+from sqlalchemy.exc import OperationalError
 
 from registry.errors import StorageError
 from registry.storage.connections import begin_on_server, create_database_engine
@@ -14,6 +16,13 @@ from registry.storage.migrations import HEAD
 
 _LOCK = 0x63747872
 """Any number of ours, for PostgreSQL's advisory lock: several processes may start at once."""
+
+
+_QUEUE_S = 0.5
+"""On PostgreSQL a migration waits no longer for a table, and asks again: those who come after it wait as long."""
+_PAUSE_S = 0.2
+_IN_USE = ("55P03", "40P01")
+"""PostgreSQL's states for a lock that took too long, and for two that wait for each other."""
 
 
 def current_revision(connection: Connection) -> str | None:
@@ -35,7 +44,7 @@ def migrate(url: str, revision: str = HEAD) -> None:
 
 def migrate_engine(engine: Engine, revision: str = HEAD) -> str | None:
     """The same for an open engine. Returns the revision it was at before."""
-    begin = begin_on_server(idle_in_transaction_session_timeout=0, statement_timeout=0, lock_timeout=0)
+    begin = begin_on_server(idle_in_transaction_session_timeout=0, statement_timeout=0, lock_timeout=_QUEUE_S)
     with storage_errors("open"):
         with engine.execution_options(begin=begin).connect() as connection:
             before = current_revision(connection)
@@ -46,12 +55,24 @@ def migrate_engine(engine: Engine, revision: str = HEAD) -> str | None:
                 "The registry was written by a newer version of Context Registry.",
                 f"Its tables are at revision {before}, this version knows {HEAD}: update Context Registry",
             )
-        with engine.execution_options(write=True, begin=begin).begin() as connection:
+        while not _is_upgraded(engine.execution_options(write=True, begin=begin), revision):
+            time.sleep(_PAUSE_S)
+        return before
+
+
+def _is_upgraded(engine: Engine, revision: str) -> bool:
+    """Bring it there; False where somebody uses its tables, and nothing was changed."""
+    try:
+        with engine.begin() as connection:
             if connection.dialect.name == "postgresql":
                 connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
             if current_revision(connection) != revision:  # nobody else did it while we waited
                 _upgrade(connection, revision)
-        return before
+    except OperationalError as exc:
+        if getattr(exc.orig, "sqlstate", None) in _IN_USE:
+            return False
+        raise
+    return True
 
 
 def _upgrade(connection: Connection, revision: str) -> None:

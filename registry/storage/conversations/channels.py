@@ -244,7 +244,7 @@ def title_entry(row: ChannelRow, changes: Mapping[str, Any]) -> Entry:
     """What a channel is found by, beside its messages: title, nickname and project."""
     known = {**row._mapping, **changes}
     text = " ".join(known[key] for key in ("title", "nickname", "project_name") if known[key])
-    return Entry(-row.number, [TITLE, *analyze(text)])
+    return Entry(-row.number, [TITLE, *analyze(text)], row.number)
 
 
 def unindex_title(tx: WriteTransaction, row: ChannelRow) -> None:

@@ -120,7 +120,12 @@ def note_messages(tx: WriteTransaction, url: str, ids: Mapping[int, str | None])
         tx.execute(select(func.pg_advisory_xact_lock(_TURN)))
     known = select(remote_message.c.number).where(remote_message.c.url == url, remote_message.c.number.in_(ids))
     noted = set(tx.execute(known).scalars())
-    new = [{"url": url, "number": number, "id": ids[number]} for number in ids if number not in noted]
+    within = select(conversation.c.number, conversation.c.channel_number).where(conversation.c.number.in_(ids))
+    new = [
+        {"url": url, "number": number, "id": ids[number], "channel_number": channel_number}
+        for number, channel_number in (tx.execute(within) if ids.keys() > noted else ())
+        if number not in noted
+    ]
     if new:
         tx.execute(insert(remote_message), new)
 

@@ -28,21 +28,22 @@ MOST_MONTHS = 36
 class Entry(NamedTuple):
     """A message (or, under a negative number, a channel's title) as the index holds it.
 
-    `tokens`: one of them may be several, parted by spaces.
+    `tokens`: one of them may be several, parted by spaces. `channel_number` where a database keeps it.
     """
 
     number: int
     tokens: Sequence[str]
+    channel_number: int | None = None
 
 
 def message_entry(row: Mapping[str, Any], tokens: Sequence[str]) -> Entry:
     """The entry of a row of `conversation` with its `searched_tokens`, by the analyzer version named in it."""
     if UNINDEXED in row["payload"]:
-        return Entry(row["number"], [])
+        return Entry(row["number"], [], row["channel_number"])
     scope = [channel_token(row["channel_number"])]
     if row["analyzer_version"] >= SCOPED_SINCE:
         scope += scope_tokens(row["source"], row["role"], row["timestamp"])
-    return Entry(row["number"], [*scope, *tokens])
+    return Entry(row["number"], [*scope, *tokens], row["channel_number"])
 
 
 def scope_tokens(source: str, role: str, moment: datetime) -> list[str]:

@@ -6,6 +6,7 @@ a word, in a few rows. What was changed since it was made is noted, and asked of
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import reduce
 from itertools import chain
@@ -14,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from sqlalchemy import Engine
 
-from registry.storage.database import ReadTransaction, WriteTransaction, insert_records
+from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.index import message_index
 from registry.storage.index.index_entries import COMPLETE, Entry
 from registry.storage.index.kept_lists import KeptLists
@@ -28,6 +29,8 @@ class PostgresIndex(MessageIndex):
 
     name = "gin"
 
+    # Whichever columns the table has: a rebuild by the release before makes one without the channel.
+    _ADD = "INSERT INTO {0} SELECT * FROM json_populate_recordset(CAST(NULL AS {0}), CAST(%s AS json))"
     _REMOVE = "DELETE FROM {0} WHERE number = ANY(%s)"
     _COUNT = """
     SELECT token, (SELECT count(*) FROM message_index WHERE tokens @@ CAST(quote_literal(token) AS tsquery){seen})
@@ -61,8 +64,9 @@ class PostgresIndex(MessageIndex):
         return self if total < message_index.LARGE or access_of(tx) else PackedIndex()
 
     def add(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
-        if entries:
-            insert_records(tx, into, [{"number": one.number, "tokens": _tsvector(one.tokens)} for one in entries])
+        rows = [{**one._asdict(), "tokens": _tsvector(one.tokens)} for one in entries]
+        if rows:
+            tx.exec_driver_sql(self._ADD.format(into), (json.dumps(rows, ensure_ascii=False),))
 
     def remove(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
         tx.exec_driver_sql(self._REMOVE.format(into), ([entry.number for entry in entries],))

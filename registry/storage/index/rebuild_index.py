@@ -14,6 +14,7 @@ from sqlalchemy import Row, bindparam, func, inspect, select, text, update
 
 from registry.storage.conversations.channels import title_entry
 from registry.storage.database import Database, ReadTransaction, WriteTransaction, in_parts
+from registry.storage.index.channel_keys import complete_channels
 from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import COMPLETE, MARK, Entry, message_entry, searched_tokens
 from registry.storage.index.packing import pack_lists, unpack, watch
@@ -21,8 +22,8 @@ from registry.storage.tables import channel, conversation
 from registry.text.analysis.analyzer import ANALYZER_VERSION
 
 BATCH = 500
-BUILD = f"message_index_v{ANALYZER_VERSION}_build"
-"""A build belongs to one version of the analyzer: those of others are thrown away."""
+BUILD = f"message_index_v{ANALYZER_VERSION}_by_channel_build"
+"""A build belongs to one version of the analyzer and of the table: those of others are thrown away."""
 
 Progress = Callable[[int, int], None]
 """Told how many messages are done, of how many."""
@@ -54,8 +55,8 @@ _STATEMENTS = {
         ),
     ),
     "postgresql": _Statements(
-        create=f"CREATE TABLE {BUILD} (number bigint CONSTRAINT {BUILD}_pkey PRIMARY KEY, tokens tsvector NOT NULL)"
-        " WITH (toast_tuple_target = 128)",
+        create=f"CREATE TABLE {BUILD} (number bigint CONSTRAINT {BUILD}_pkey PRIMARY KEY, tokens tsvector NOT NULL,"
+        " channel_number bigint) WITH (toast_tuple_target = 128)",
         entries=f"SELECT number AS id FROM {BUILD}",  # noqa: S608, a name of ours
         complete=(
             f"CREATE INDEX IF NOT EXISTS ix_{BUILD} ON {BUILD} USING gin (tokens)",
@@ -78,6 +79,7 @@ async def reindex(database: Database, on_progress: Progress, *, everything: bool
 
     Returns how many messages were analysed in this run; StorageError if the registry cannot be written.
     """
+    await complete_channels(database)
     total = await database.write(lambda tx: _begin(tx, everything))
     if total is None:
         await pack_lists(database)

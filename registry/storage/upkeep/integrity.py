@@ -13,6 +13,7 @@ from registry.errors import StorageError
 from registry.storage.connections import create_database_engine
 from registry.storage.conversations.channels import title_entry
 from registry.storage.database import Database, ReadTransaction, storage_errors
+from registry.storage.index.channel_keys import wrong_channels
 from registry.storage.index.index_entries import COMPLETE, Entry, message_entry, searched_tokens
 from registry.storage.index.packing import wrong_blocks
 from registry.storage.tables import channel, conversation
@@ -54,7 +55,7 @@ def was_left_open(file: Path) -> bool:
 
 
 def _damage(connection: Connection) -> Iterator[str]:
-    checks = (_structure, _messages, _counts, _index)
+    checks = (_structure, _messages, _counts, _channels, _index)
     for check in checks if connection.dialect.name == "sqlite" else checks[1:]:
         try:
             with storage_errors("read"):
@@ -98,6 +99,11 @@ def _counts(connection: Connection) -> Iterator[str]:
     wrong = connection.execute(select(channel.c.name).where(channel.c.message_count != alive)).scalars().all()
     if wrong:
         yield f"counts: {len(wrong)} channels do not know how many messages they have: {', '.join(wrong[:SHOWN])}"
+
+
+def _channels(connection: Connection) -> Iterator[str]:
+    for table, count in wrong_channels(ReadTransaction(connection)):
+        yield f"channels: {count} rows of {table} name another than their message's; ctxr db reindex puts it right"
 
 
 def _index(connection: Connection) -> Iterator[str]:

@@ -290,6 +290,11 @@ def what_is_stored_from_here_on_is_told(connection: Connection) -> None:
         assert connection.exec_driver_sql(telling).scalar() == 1
 
 
+def what_names_a_message_has_no_channel_yet(connection: Connection) -> None:
+    for table in ("message_alias", "remote_message", "message_vector"):
+        assert set(connection.execute(text(f"SELECT channel_number FROM {table}")).scalars()) <= {None}  # noqa: S608
+
+
 CHECKS: dict[str, Callable[[Connection], None]] = {
     "0002": durations_are_rounded,
     "0003": its_scope_is_not_taken_for_indexed,
@@ -309,6 +314,7 @@ CHECKS: dict[str, Callable[[Connection], None]] = {
     "0017": nobody_was_told_of_forgetting_yet,
     "0018": what_is_indexed_from_here_on_is_noted,
     "0019": what_is_stored_from_here_on_is_told,
+    "0020": what_names_a_message_has_no_channel_yet,
 }
 
 

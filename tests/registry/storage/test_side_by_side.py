@@ -13,7 +13,7 @@ from sqlalchemy import Engine, LargeBinary, MetaData, Table, delete, insert, sel
 
 from registry.registry import Registry
 from registry.storage.connections import create_database_engine
-from registry.storage.migrate import migrate
+from registry.storage.migrate import current_revision, migrate
 from registry.storage.migrations import HEAD
 
 BEFORE = f"{int(HEAD) - 1:04}"
@@ -110,3 +110,21 @@ async def test_who_writes_while_the_tables_change_loses_nothing(empty_postgres_u
         stored = "SELECT count(*) FROM conversation WHERE id <> '' AND channel = 'x1'"
         assert await registry.read(lambda tx: tx.execute(text(stored)).scalar()) == len(written)
         registry.close()
+
+
+def test_who_reads_for_long_while_the_tables_change_keeps_nobody_else_waiting(empty_postgres_url: str) -> None:
+    migrate(empty_postgres_url, BEFORE)
+    with opened(empty_postgres_url) as engine:
+        upgrade = threading.Thread(target=migrate, args=(empty_postgres_url,))
+        with engine.begin() as reader:
+            reader.execute(text("SELECT count(*) FROM message_alias, message_vector, message_index, conversation"))
+            upgrade.start()
+            queued = "SELECT count(*) FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock'"
+            while not reader.execute(text(queued)).scalar():
+                assert upgrade.is_alive()
+            with engine.begin() as other:
+                other.execute(text("SET LOCAL statement_timeout = '20s'"))
+                other.execute(text("SELECT count(*) FROM message_alias"))
+        upgrade.join(60)
+        with engine.connect() as connection:
+            assert current_revision(connection) == HEAD
