@@ -6,7 +6,8 @@ So it is the same in every process that shares the registry, and a listener that
 from __future__ import annotations
 
 import time
-from bisect import bisect_left
+from bisect import bisect_left, insort
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -17,6 +18,7 @@ from sqlalchemy import Column, Row, Table, func, or_, select
 from registry.domain import now
 from registry.storage.conversations.messages import message_item
 from registry.storage.database import ReadTransaction
+from registry.storage.numbering import step_of
 from registry.storage.paging import Seal, seal_of
 from registry.storage.records.executions import execution_item
 from registry.storage.safety.visibility import ask_all
@@ -124,9 +126,12 @@ def _without_gap(tx: ReadTransaction, last: int, rows: Sequence[Row[Any]]) -> It
     settled = now() - timedelta(seconds=MISSED_S)
     young = [row for row in rows if row.received_at > settled]
     between = conversation.c.number > last, conversation.c.number <= (rows[-1].number if young else last)
-    there = sorted(ask_all(tx, select(conversation.c.number).where(*between)).scalars()) if young else []
+    there, step = defaultdict[int, list[int]](list), step_of(tx, conversation)
+    for number in ask_all(tx, select(conversation.c.number).where(*between)).scalars() if young else ():
+        insort(there[number % step], number)
     for row in rows:
-        if row.received_at > settled and bisect_left(there, row.number) < row.number - last - 1:
+        before = bisect_left(there[row.number % step], row.number)
+        if row.received_at > settled and before < (row.number - last - 1) // step:
             return
         yield row
 
@@ -172,9 +177,11 @@ class _Numbers:
         number = self._table.c.number
         self._missing = {gap: until for gap, until in self._missing.items() if until > time.monotonic()}
         query = select(*self._columns).where(or_(number > self.last, number.in_(self._missing)))
-        for row in tx.execute(query.order_by(number).limit(MOST)).all():
+        rows = tx.execute(query.order_by(number).limit(MOST)).all()
+        step = step_of(tx, self._table) if rows else 1
+        for row in rows:
             self._missing.pop(row.number, None)
-            for gap in range(max(self.last + 1, row.number - MOST), row.number):
+            for gap in range(row.number - step, max(self.last, row.number - MOST * step), -step):
                 self._missing[gap] = time.monotonic() + MISSED_S
             self.last = max(self.last, row.number)
             yield row

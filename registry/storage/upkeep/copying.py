@@ -22,9 +22,10 @@ from registry.storage.database import ReadTransaction, WriteTransaction, in_part
 from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import Entry, message_entry, searched_tokens
 from registry.storage.migrate import migrate_engine
+from registry.storage.numbering import set_next_number
 from registry.storage.safety.masking import find_key
 from registry.storage.tables import channel, conversation, metadata
-from registry.storage.upkeep.table_export import BATCH, row_line, set_next_number
+from registry.storage.upkeep.table_export import BATCH, row_line
 
 Key = tuple[Any, ...]
 Progress = Callable[[str, int], None]
@@ -220,8 +221,9 @@ def _sum(tx: ReadTransaction, table: Table) -> tuple[int, int]:
 def _compare_indexes(source: ReadTransaction, target: Engine) -> None:
     """Whether the words of some messages, spread over all, are found in the same messages."""
     last = source.execute(select(func.max(conversation.c.number))).scalar() or 0
-    spread = [1 + last * at // _SAMPLE for at in range(_SAMPLE)]
-    rows = source.execute(select(conversation).where(conversation.c.number.in_(spread))).all()
+    behind = [conversation.c.number > last * at // _SAMPLE for at in range(_SAMPLE)]
+    spread = {source.execute(select(func.min(conversation.c.number)).where(each)).scalar() for each in behind}
+    rows = source.execute(select(conversation).where(conversation.c.number.in_(spread - {None}))).all()
     tokens = list(dict.fromkeys(token for entry in _entries(conversation, rows) for token in entry.tokens))
     with _snapshot(target) as tx:
         wrong = [token for token in tokens if _holders(source, token) != _holders(tx, token)]

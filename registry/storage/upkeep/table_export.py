@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import DateTime, LargeBinary, MetaData, Table, delete, func, insert, select, text
+from sqlalchemy import DateTime, LargeBinary, MetaData, Table, delete, func, insert, select
 from sqlalchemy.types import TypeEngine
 
 from registry.storage.connections import create_database_engine
@@ -22,6 +22,7 @@ from registry.storage.conversations.channels import recount_channel
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_many, storage_errors
 from registry.storage.index.rebuild_index import reindex_at_once
 from registry.storage.migrate import migrate
+from registry.storage.numbering import set_next_number
 from registry.storage.tables import channel, conversation, metadata
 
 TABLES = tuple(table.name for table in metadata.sorted_tables)
@@ -177,14 +178,3 @@ def _copy(source: ReadTransaction, tx: WriteTransaction, table: Table) -> None:
     for rows in source.execute(query).mappings().partitions(BATCH):
         insert_many(tx, table, rows)  # type: ignore[arg-type]
     set_next_number(tx, table)
-
-
-def set_next_number(tx: WriteTransaction, table: Table) -> None:
-    """Let what is stored next get a number of its own, where numbers were given by hand."""
-    if tx.dialect.name == "postgresql" and "number" in table.columns and table.columns["number"].primary_key:
-        tx.execute(
-            text(
-                f"SELECT setval(pg_get_serial_sequence('{table.name}', 'number'),"  # noqa: S608, a name of ours
-                f" greatest((SELECT max(number) FROM {table.name}), 1))"
-            )
-        )
