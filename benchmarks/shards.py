@@ -8,6 +8,7 @@ The servers are Debian's: the tests' own has no `postgres_fdw`.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import random
 import shutil
@@ -27,12 +28,18 @@ import psycopg
 from benchmarks.setup.corpus import fill, vocabulary
 from deploy.ha.processes import Missing, programs_of_postgres, wait_until
 from registry.storage.database import Database
+from registry.storage.index.channel_keys import complete_channels
 from registry.storage.migrate import migrate
 
 QUESTIONS = 60
 ROUNDS = 5
 OPTIONS = ("shared_buffers=256MB", "listen_addresses=", "synchronous_commit=off", "enable_partitionwise_aggregate=on")
-KEYS: dict[str, str] = {"channel": "number", "conversation": "channel_number", "message_index": "channel_number"}
+NAMING = {"message_alias": "number", "remote_message": "number", "message_vector": "message_number"}
+"""What belongs to a message, and how it names the message."""
+KEYS: dict[str, str] = {
+    "channel": "number",
+    **dict.fromkeys(("conversation", "message_index", *NAMING), "channel_number"),
+}
 """By what each table is shared out."""
 INDEXES: dict[str, Sequence[LiteralString]] = {
     "channel": ("CREATE UNIQUE INDEX ON sharded.{0} (number)", "CREATE UNIQUE INDEX ON sharded.{0} (name)"),
@@ -46,8 +53,20 @@ INDEXES: dict[str, Sequence[LiteralString]] = {
         "CREATE INDEX ON sharded.{0} USING gin (tokens)",
         "CREATE INDEX ON sharded.{0} (channel_number)",
     ),
+    "message_alias": ("CREATE UNIQUE INDEX ON sharded.{0} (id)", "CREATE INDEX ON sharded.{0} (number)"),
+    "remote_message": ("CREATE UNIQUE INDEX ON sharded.{0} (url, number)",),
+    "message_vector": ("CREATE UNIQUE INDEX ON sharded.{0} (message_number, model_number)",),
 }
 """Of each partition: a table with partitions elsewhere can have no unique index of its own."""
+BELONGING: Sequence[LiteralString] = (
+    "INSERT INTO message_alias (id, number) SELECT 'was_' || number, number FROM conversation LIMIT 10000",
+    "INSERT INTO remote_message (url, number, id) SELECT 'elsewhere', number, id FROM conversation LIMIT 10000",
+    "INSERT INTO embedding_model (name, dimensions, calibration, background, spread) VALUES ('toy', 4, 1, 0, 1)",
+    "INSERT INTO message_vector (message_number, model_number, digest, vector)"
+    " SELECT conversation.number, embedding_model.number, digest, '\\x00112233' FROM conversation, embedding_model"
+    " LIMIT 10000",
+)
+"""What belongs to messages, as a release writes it that knows no channel there."""
 Connection = psycopg.Connection[Any]
 
 
@@ -94,6 +113,10 @@ def two_nodes(messages: int) -> Iterator[Connection]:
         migrate(url)
         database = Database(url)
         fill(database, messages)
+        with psycopg.connect(url) as connection:
+            for statement in BELONGING:
+                connection.execute(statement)
+        asyncio.run(complete_channels(database))
         database.close()
         here, there = (stack.enter_context(psycopg.connect(_address(one), autocommit=True)) for one in (first, second))
         share_out(here, there, second)
@@ -105,7 +128,7 @@ def _address(folder: Path) -> str:
 
 
 def share_out(here: Connection, there: Connection, other: Path) -> None:
-    """The tables of `public` once more in `sharded`, with the channel in each, one half on the other node."""
+    """The tables of `public` once more in `sharded`, one half on the other node."""
     here.execute("CREATE SCHEMA sharded")
     there.execute("CREATE SCHEMA sharded")
     here.execute("CREATE EXTENSION postgres_fdw")
@@ -124,14 +147,8 @@ def share_out(here: Connection, there: Connection, other: Path) -> None:
         for place, connection in enumerate((here, there)):
             for statement in INDEXES[table]:
                 _run(connection, statement.format(f"{table}_{place}"))
-    names = _names(here, "message_index")
-    _run(here, "INSERT INTO sharded.channel SELECT * FROM public.channel")
-    _run(here, "INSERT INTO sharded.conversation SELECT * FROM public.conversation")
-    _run(
-        here,
-        f"INSERT INTO sharded.message_index (channel_number, {names}) SELECT m.channel_number, i.number, i.tokens"
-        " FROM public.message_index AS i JOIN public.conversation AS m USING (number)",
-    )
+    for table in KEYS:
+        _run(here, f"INSERT INTO sharded.{table} SELECT * FROM public.{table} WHERE {KEYS[table]} IS NOT NULL")
     for connection in (here, there):
         connection.execute("VACUUM ANALYZE")
     for table in KEYS:
@@ -143,23 +160,14 @@ def _run(connection: Connection, statement: str) -> None:
     connection.execute(statement)
 
 
-def _names(connection: Connection, table: str) -> str:
-    found = connection.execute(
-        "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 ORDER BY attnum",
-        [f"public.{table}"],
-    )
-    return ", ".join(name for (name,) in found)
-
-
 def _columns(connection: Connection, table: str) -> str:
-    """A table's columns as they are, behind the key where it has none."""
+    """A table's columns as they are."""
     found = connection.execute(
         "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute"
         " WHERE attrelid = %s::regclass AND attnum > 0 ORDER BY attnum",
         [f"public.{table}"],
     ).fetchall()
-    own = [f'"{name}" {kind}' for name, kind in found]
-    return ", ".join(own if KEYS[table] in dict(found) else [f"{KEYS[table]} bigint", *own])
+    return ", ".join(f'"{name}" {kind}' for name, kind in found)
 
 
 @dataclass(frozen=True)

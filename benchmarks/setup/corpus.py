@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Table, bindparam, insert
 from registry.domain import Role, digest_of
 from registry.storage.database import Database, ReadTransaction, WriteTransaction
 from registry.storage.index.engines import index_of
-from registry.storage.index.index_entries import message_entry
+from registry.storage.index.index_entries import Entry, message_entry
 from registry.storage.index.message_index import TABLE
 from registry.storage.tables import channel, conversation
 from registry.text.analysis.analyzer import ANALYZER_VERSION, analyze
@@ -144,8 +144,8 @@ def _store(
     if tx.dialect.name == "sqlite":
         index_of(tx).add(tx, entries)
     else:
-        lines = ((entry.number, " ".join(f"'{token}'" for token in entry.tokens)) for entry in entries)
-        _copy(tx, TABLE, ("number", "tokens"), lines)
+        lines = ((one.number, " ".join(f"'{token}'" for token in one.tokens), one.channel_number) for one in entries)
+        _copy(tx, TABLE, Entry._fields, lines)
 
 
 def _insert(tx: WriteTransaction, table: Table, rows: list[dict[str, Any]]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from benchmarks.shards import Questions, on_other_node, two_nodes
+from benchmarks.shards import NAMING, Questions, on_other_node, two_nodes
 from deploy.ha.processes import Missing
 from registry.storage.tables import metadata
 
@@ -48,6 +48,23 @@ def test_two_nodes_find_what_one_finds(here: psycopg.Connection[object]) -> None
     everything = alone.anywhere(words[:1])
     assert everything
     assert shared.read(everything) == alone.read(everything)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("table", "message"), NAMING.items(), ids=NAMING)
+def test_what_belongs_to_a_message_is_on_its_node(
+    here: psycopg.Connection[tuple[int]], table: str, message: str
+) -> None:
+    def count(of: str) -> int:
+        row = here.execute(f"SELECT count(*) FROM {of}").fetchone()  # noqa: S608
+        return row[0] if row else 0
+
+    for node in (0, 1):
+        with_message = (
+            f"sharded.{table}_{node} AS one JOIN sharded.conversation_{node} AS m ON m.number = one.{message}"
+        )
+        assert count(with_message) == count(f"sharded.{table}_{node}") > 0
+    assert count(f"sharded.{table}") == count(f"public.{table}") == count("public.conversation")
 
 
 @pytest.mark.slow
