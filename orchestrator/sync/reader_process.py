@@ -1,7 +1,7 @@
 """The process that reads stores ahead: asked for some, it tells of one after the other what is in it.
 
 It does what needs no registry: it reads the sessions, looks for what is secret in them, and makes those that are kept
-as they are ready to be stored.
+as they are ready to be stored. While who stores them waits for more, it only reads, and leaves the rest to him.
 """
 
 from __future__ import annotations
@@ -12,14 +12,12 @@ import pickle
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from threading import Condition, Thread
 from typing import IO, Any
 
-from orchestrator.sync.reading_ahead import Chunk, End
+from orchestrator.sync.reading_ahead import Chunk, End, with_rows
 from registry.domain import IDENTITY, Message, texts_in
-from registry.ingest.message_rows import ready
 from registry.text.analysis.analyzer import ANALYZER_VERSION, tokens_of
 from registry.text.privacy.secrets import find_secrets, without_private
 from sources.base import FoundSession, Skipped
@@ -50,6 +48,11 @@ class _Outlet:
             self._held += len(said)
             self._changed.notify_all()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether all that was put has been taken."""
+        return not self._held
+
     def close(self) -> None:
         """Wait until all is said."""
         with self._changed:
@@ -72,56 +75,55 @@ class _Outlet:
 
 def main() -> None:
     """Read the stores that are asked for on the standard input, chunk by chunk onto the standard output."""
-    stores = pickle.load(sys.stdin.buffer)  # noqa: S301, our own process
+    stores, is_shared = pickle.load(sys.stdin.buffer)  # noqa: S301, our own process
     outlet, sys.stdout = _Outlet(sys.stdout.buffer), sys.stderr
     gc.set_threshold(OBJECTS)
     outlet.put(ANALYZER_VERSION)
     for name, store in stores:
-        outlet.put(End(is_complete=_read(outlet, name, store)))
+        outlet.put(End(is_complete=_read(outlet, name, store, is_shared=is_shared)))
     outlet.close()
 
 
-def _read(outlet: _Outlet, name: str, store: Path) -> bool:
+def _read(outlet: _Outlet, name: str, store: Path, *, is_shared: bool) -> bool:
     reader = next(reader for reader in READERS if reader.name == name)
     try:
-        for chunk in _chunks(reader.sessions(store, {}), name):
-            outlet.put(chunk)
+        for found in _parts(reader.sessions(store, {})):
+            is_awaited = is_shared and outlet.is_empty
+            outlet.put(Chunk(found, [], {}) if is_awaited else _looked_at([with_rows(one, name) for one in found]))
     except Exception:  # who reads it again says what is wrong with it
         return False
     return True
 
 
-def _chunks(findings: Iterable[FoundSession | Skipped], source: str) -> Iterator[Chunk]:
+def _parts(findings: Iterable[FoundSession | Skipped]) -> Iterator[list[FoundSession | Skipped]]:
     found: list[FoundSession | Skipped] = []
     messages = characters = 0
     for one in findings:
+        found.append(one)
         if isinstance(one, FoundSession):
-            made_ready = ready(one.session, source)
-            found.append(replace(one, ready=made_ready))
             messages += len(one.session.messages)
             characters += sum(len(message.text) for message in one.session.messages)
-        else:
-            found.append(one)
         if messages >= CHUNK_MESSAGES or characters >= CHUNK_CHARACTERS:
-            yield _known_of(found)
+            yield found
             found, messages, characters = [], 0, 0
-    yield _known_of(found)
+    yield found
 
 
-def _known_of(found: list[FoundSession | Skipped]) -> Chunk:
+def _looked_at(found: list[FoundSession | Skipped]) -> Chunk:
     sessions = [one.session for one in found if isinstance(one, FoundSession) and one.ready is None]
     messages = [message for session in sessions for message in session.messages]
     said = dict.fromkeys(without_private(message.text) for message in messages)
     carried = dict.fromkeys(text for message in messages for text in texts_in([_about(message), message.context]))
-    known = Chunk(found, [], {})
+    clean: list[str] = []
+    tokens: dict[str, str] = {}
     for text in {**said, **carried}:
         words = dict.fromkeys(text.split())
         if find_secrets(text, words):
             continue
-        known.clean.append(text)
+        clean.append(text)
         if text in said:
-            known.tokens[text] = " ".join(tokens_of(words))
-    return known
+            tokens[text] = " ".join(tokens_of(words))
+    return Chunk(found, clean, tokens, is_looked_at=True)
 
 
 def _about(message: Message) -> dict[str, Any]:

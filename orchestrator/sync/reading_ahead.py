@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -59,17 +60,25 @@ def begun(readers: Sequence[Source], places: Places) -> Iterator[ReadingAhead | 
     if not stores:
         yield None
         return
-    with ReadingAhead(stores) as ahead:
+    with ReadingAhead(stores, is_shared=True) as ahead:
         yield ahead
 
 
 class Chunk(NamedTuple):
     """Some sessions of a store; and of the texts of those that are not ready, those without a secret, and the tokens of
-    what was said."""
+    what was said. Unless `is_looked_at`, all is as it was read."""
 
     found: list[FoundSession | Skipped]
     clean: list[str]
     tokens: dict[str, str]
+    is_looked_at: bool = False
+
+
+def with_rows(found: FoundSession | Skipped, source: str) -> FoundSession | Skipped:
+    """A session as it was read, with its messages as rows if it is kept as it came."""
+    from registry.ingest.message_rows import ready
+
+    return found if isinstance(found, Skipped) else replace(found, ready=ready(found.session, source))
 
 
 class End(NamedTuple):
@@ -79,11 +88,15 @@ class End(NamedTuple):
 
 
 class ReadingAhead:
-    """A process that reads some stores, one after the other, while it is entered."""
+    """A process that reads some stores, one after the other, while it is entered.
 
-    def __init__(self, stores: Sequence[tuple[Source, Path]]) -> None:
+    `is_shared`: this one has nothing else to do than to store, and does a part of what else it would wait for.
+    """
+
+    def __init__(self, stores: Sequence[tuple[Source, Path]], *, is_shared: bool = False) -> None:
         self._stamps = {(reader.name, store): stamp_of(reader, store) for reader, store in stores}
         self._stores = list(self._stamps)
+        self._is_shared = is_shared
         self._ended = 0
         self._is_greeted = False
         self._process: subprocess.Popen[bytes] | None = None
@@ -94,7 +107,7 @@ class ReadingAhead:
             self._process = subprocess.Popen([sys.executable, "-c", _PROCESS], cwd=_ROOT, **pipes)  # noqa: S603, ours
             assert self._process.stdin  # noqa: S101, it is a pipe
             with self._process.stdin as asked:
-                pickle.dump(self._stores, asked)
+                pickle.dump((self._stores, self._is_shared), asked)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -122,7 +135,8 @@ class ReadingAhead:
                 note_clean(chunk.clean)
                 note_analyzed(chunk.tokens)
                 brought |= {one.key: one.fingerprint for one in chunk.found if isinstance(one, FoundSession)}
-                yield from chunk.found
+                for one in chunk.found:
+                    yield one if chunk.is_looked_at else with_rows(one, reader.name)
         except _Failed:
             yield from reader.sessions(store, brought)
 

@@ -24,6 +24,7 @@ from registry.domain import now
 from registry.errors import RegistryError
 from registry.ingest.message_rows import Ready
 from registry.storage.client_stores import StoreState, list_stores, save_store, seen_sessions, store_as_left
+from registry.storage.index.packing import look_after
 from registry.text.analysis.analyzer import forget_analyzed
 from sources.base import Counts, FoundSession, Places, Skipped, Source
 
@@ -96,7 +97,9 @@ async def sync(
                 report = StoreReport(reader.name, str(store))
                 reports.append(report)
                 await _sync_store(orchestrator, reader, store, report, progress, ahead)
-        return reports
+    if not orchestrator.registry.is_embedded and any(report.new_messages for report in reports):
+        await look_after(orchestrator.registry)  # there may be no server that does
+    return reports
 
 
 def stores_on(readers: Sequence[Source], places: Places) -> Iterator[tuple[str, str]]:

@@ -28,7 +28,8 @@ EVERY_S = 60.0
 PACKED = 500
 """Words that about so many entries hold, and more, are packed."""
 NOTES = 1_000
-"""With more notes than these a block is made anew."""
+"""With more notes than these a block is made anew. One that grows by as many between two looks is left until it is full:
+somebody is reading a history in."""
 AT_ONCE = 4
 """So many blocks are made anew while somebody waits for it."""
 GROWN = 1.25
@@ -63,14 +64,14 @@ WHERE number BETWEEN greatest(%(first)s, 1) AND %(last)s ORDER BY number
 """
 
 
-async def pack_lists(database: Database, *, everything: bool = False) -> None:
+async def pack_lists(database: Database, *, everything: bool = False, grown_from: int | None = None) -> None:
     """Bring the packed lists up to date, as far as it is worth it; `everything`: those there are, to the last note.
 
-    StorageError if the registry cannot be written.
+    `grown_from`: the newest number at the last look, if there was one. StorageError if the registry cannot be written.
     """
 
     def work(tx: WriteTransaction) -> bool:
-        return pack_some(tx, everything=everything)
+        return pack_some(tx, everything=everything, grown_from=grown_from)
 
     while database.dialect == "postgresql" and await database.write(work, is_awaited=False):
         pass
@@ -91,15 +92,24 @@ async def keeping_packed(database: Database) -> AsyncIterator[None]:
 
 
 async def _keep_packed(database: Database) -> None:
+    grown_from = None
     while True:
-        try:
-            await pack_lists(database)
-        except Exception:  # searches go on without; next time it may be possible
-            logger.exception("The lists of common words could not be packed")
+        grown_from = await look_after(database, grown_from)
         await asyncio.sleep(EVERY_S)
 
 
-def pack_some(tx: WriteTransaction, *, everything: bool = False) -> bool:
+async def look_after(database: Database, grown_from: int | None = None) -> int | None:
+    """Bring the packed lists up to date if that can be; the newest number there was, for the next look."""
+    try:
+        newest = await database.read(lambda tx: int(tx.exec_driver_sql(_NEWEST).scalar_one()))
+        await pack_lists(database, grown_from=grown_from)
+    except Exception:  # searches go on without; next time it may be possible
+        logger.exception("The lists of common words could not be packed")
+        return None
+    return newest
+
+
+def pack_some(tx: WriteTransaction, *, everything: bool = False, grown_from: int | None = None) -> bool:
     """The next step; whether there is another. Where somebody else is at it, there is none; `everything` waits."""
     if everything:
         tx.exec_driver_sql(_WAIT, (_LOCK,))
@@ -118,6 +128,8 @@ def pack_some(tx: WriteTransaction, *, everything: bool = False) -> bool:
             _run(tx, _PASSED, 0, packed_to)
             return True
     noted = tx.exec_driver_sql(_NOTED, (SPAN,)).all()
+    if grown_from is not None and newest - grown_from > NOTES:
+        noted = [one for one in noted if one[0] < newest // SPAN]
     if sum(count for _, count in noted) > (0 if everything else NOTES):
         _make_block(tx, noted[0][0])
         return True

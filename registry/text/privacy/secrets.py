@@ -9,10 +9,10 @@ HTML. What people mark as not to be kept is marked, too.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from functools import cache, lru_cache
 from hashlib import blake2b
-from itertools import islice
+from typing import NamedTuple
 
 from registry.text.privacy.formats import RULES, SHORTEST_KEY, Rule, Secret
 from registry.text.privacy.likeness import (
@@ -40,16 +40,16 @@ def find_secrets(text: str, words: Iterable[str] | None = None) -> list[Secret]:
 
     `words`: the text, parted by white space, where that is known.
     """
-    suspicious = _suspicious(text.split() if words is None else words)
-    if not suspicious:
+    told = _told_by(text.split() if words is None else words)
+    if not told:
         return []
     if MARK_BEGIN in text:
         text = MARK.sub(lambda mark: " " * len(mark[0]), text)  # else a mark were a name with a value
-        suspicious = _suspicious(text.split())
-    taken = _found_in(text, suspicious)
+        told = _told_by(text.split())
+    taken = _found_in(text, told)
     plain, places = unescaped(text)
     if plain:
-        for kind, start, end in _found_in(plain, _suspicious(plain.split())):
+        for kind, start, end in _found_in(plain, _told_by(plain.split())):
             found = Secret(kind, places[start], places[end])
             taken += [found] if _is_free(found, taken) else []
     return sorted(taken, key=lambda found: found.start)
@@ -76,55 +76,69 @@ def mask_secrets(text: str, key: bytes) -> str:
     return text
 
 
-def _suspicious(words: Iterable[str]) -> set[str]:
-    """The words but those of which it is known by now that they tell of nothing."""
+class _Told(NamedTuple):
+    """What some words tell of: the signs in them, the hints in the long ones, and whether a year stands there."""
+
+    signs: frozenset[str]
+    hints: frozenset[str]
+    has_year: bool
+
+
+def _told_by(words: Iterable[str]) -> list[_Told]:
+    """What the words tell of, but for those that tell of nothing."""
     suspicious = set(words) - _SILENT
-    if suspicious <= _KNOWN:
-        return suspicious
-    _know(suspicious - _KNOWN)
-    return suspicious - _SILENT
+    told = [_TOLD[word] for word in suspicious if word in _TOLD]
+    return told if len(told) == len(suspicious) else told + _looked_at(suspicious.difference(_TOLD))
 
 
-def _know(words: set[str]) -> None:
-    """Remember of each whether a sign stands in it, or a year; a very long one is looked at each time."""
-    if len(_KNOWN) >= _MOST_KNOWN:
-        _KNOWN.clear()
+def _looked_at(words: set[str]) -> list[_Told]:
+    """The same of words that nobody has seen yet; remembered but for very long ones, which are looked at each time."""
+    together = _tells(" ".join(words), _SIGNS, _BY_HINT)
+    found: list[_Told] = []
+    for word in words:
+        told = _tells(word, together.signs, together.hints) if any(together) else together
+        found += [told] if any(told) else []
+        if len(word) <= _LONGEST_KNOWN:
+            _remember(word, told)
+    return found
+
+
+def _remember(word: str, told: _Told) -> None:
+    if len(_TOLD) + len(_SILENT) >= _MOST_KNOWN:
+        _TOLD.clear()
         _SILENT.clear()
-    known = [word for word in islice(words, _MOST_KNOWN) if len(word) <= _LONGEST_KNOWN]
-    signs = _signs_in(known)
-    lowered = ((word, _lowered([word])) for word in known)
-    _SILENT.update(word for word, low in lowered if not (any(sign in low for sign in signs) or _YEAR.search(low)))
-    _KNOWN.update(known)
+        _ALIKE.clear()
+    if any(told):
+        _TOLD[word] = _ALIKE.setdefault(told, told)  # most tell of the same few
+    else:
+        _SILENT.add(word)
 
 
-def _signs_in(words: Sequence[str]) -> list[str]:
-    lowered = _lowered(words)
-    long = " ".join([word for word in words if len(word) >= SHORTEST_KEY])
-    hints = [hint.lower() for hint in _BY_HINT if hint in long] if long else []
-    return [*(sign for sign in _SIGNS if sign in lowered), *hints]
+def _tells(words: str, signs: Iterable[str], hints: Iterable[str]) -> _Told:
+    lowered = f"{words} ".lower()
+    made = " ".join([run for run in _LONG_WORD.findall(words) if _MADE.search(run)])
+    return _Told(
+        frozenset([sign for sign in signs if sign in lowered]),
+        frozenset([hint for hint in hints if hint in made] if made else ()),
+        _YEAR.search(lowered) is not None,
+    )
 
 
-def _lowered(words: Iterable[str]) -> str:
-    return f"{' '.join(words)} ".lower()
-
-
-def _found_in(text: str, words: set[str]) -> list[Secret]:
-    lowered = _lowered(words)
+def _found_in(text: str, told: Sequence[_Told]) -> list[Secret]:
+    signs = frozenset[str]().union(*[one.signs for one in told])
     taken: list[Secret] = []
-    for rule in _rules_for(text, words, lowered):
+    for rule in _rules_for(text, told, signs):
         if rule.needs and not any(sign in text for sign in rule.needs):
             continue
         taken += [found for found in _by_rule(rule, text) if _is_free(found, taken)]
-    return taken + [found for found in named(text, lowered) if _is_free(found, taken)]
+    return taken + [found for found in named(text, signs) if _is_free(found, taken)]
 
 
-def _rules_for(text: str, words: set[str], lowered: str) -> list[Rule]:
+def _rules_for(text: str, told: Sequence[_Told], signs: Iterable[str]) -> list[Rule]:
     """Those that may find something, in the order of the table."""
-    long = [run for word in words if len(word) >= SHORTEST_KEY for run in _LONG_WORD.findall(word) if _MADE.search(run)]
-    together = " ".join(long)
-    places = {at for hint in _BY_HINT if hint in together for at in _BY_HINT[hint]} if long else set()
-    places.update(at for word in _BY_WORD if word in lowered for at in _BY_WORD[word])
-    if _YEAR.search(lowered) and _DIGITS.search(text):
+    places = {at for sign in signs for at in _BY_WORD.get(sign, ())}
+    places.update(at for one in told for hint in one.hints for at in _BY_HINT[hint])
+    if any(one.has_year for one in told) and _DIGITS.search(text):
         places.update(_NUMBERS)
     return [RULES[at] for at in sorted(places)]
 
@@ -215,9 +229,9 @@ _PASSWORDS = frozenset(NAMES["password"])
 _CALLED = re.compile("|".join(map(re.escape, NAME_SIGNS)), re.IGNORECASE)
 
 
-def named(text: str, words: str) -> Iterator[Secret]:
-    """Values behind a name such as `SECRET_KEY =`; `words`: those of the text that may tell of one, in lower case."""
-    called = [(kind, name) for kind, names in NAMES.items() for name in names if NAME_SIGNS[name] in words]
+def named(text: str, signs: Set[str]) -> Iterator[Secret]:
+    """Values behind a name such as `SECRET_KEY =`; `signs`: those that stand in the text (`NAME_SIGNS`)."""
+    called = [(kind, name) for kind, names in NAMES.items() for name in names if NAME_SIGNS[name] in signs]
     lowered = text.lower() if called else ""
     if len(lowered) != len(text):  # a few letters grow when they are lowered: places would not agree
         lowered = text
@@ -323,5 +337,5 @@ _DIGITS = re.compile(r"[0-9]{4}(?:[ -][0-9]{4}|[0-9]{9}|[0-9]{2} ?- ?[0-9]{7}| [
 _BY_HINT, _BY_WORD = _places(lambda rule: rule.hints), _places(lambda rule: rule.beside)
 _NUMBERS = [at for at, rule in enumerate(RULES) if not rule.hints and not rule.beside]
 _SIGNS = [*_BY_WORD, *NAME_SIGNS.values(), *ESCAPING]
-_KNOWN, _SILENT = set[str](), set[str]()
+_TOLD, _SILENT, _ALIKE = dict[str, _Told](), set[str](), dict[_Told, _Told]()
 _MOST_KNOWN, _LONGEST_KNOWN = 50_000, 64

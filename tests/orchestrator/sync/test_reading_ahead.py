@@ -109,12 +109,13 @@ def test_only_big_stores_that_can_be_counted_are_worth_it(store: Path, monkeypat
     assert not reading_ahead.is_worth_it(reader, store / ".claude")
 
 
-def test_what_the_other_process_makes_ready_is_what_this_one_would(store: Path) -> None:
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_what_the_other_process_makes_ready_is_what_this_one_would(store: Path, is_shared: bool) -> None:
     reader = ClaudeCode()
     talk = Dialogue(session_id(7))
     talk.user("Why does the basket lose its items?")
     write(store / ".claude", talk)
-    with ReadingAhead([(reader, store / ".claude")]) as ahead:
+    with ReadingAhead([(reader, store / ".claude")], is_shared=is_shared) as ahead:
         found = [one for one in ahead.sessions(reader, store / ".claude") if isinstance(one, FoundSession)]
     assert len(found) == 4
     [one] = [one for one in found if one.ready]

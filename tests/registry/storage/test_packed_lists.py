@@ -6,11 +6,14 @@ import asyncio
 import random
 from collections.abc import AsyncIterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import select, text
 
+from orchestrator.service import Orchestrator
+from orchestrator.sync.sync import sync
 from registry.access import Access, Level
 from registry.errors import InternalError
 from registry.registry import Registry
@@ -20,13 +23,16 @@ from registry.storage.conversations.channels import find_channel
 from registry.storage.conversations.messages import delete_channel, delete_message, restore_channel, restore_message
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.index import kept_lists, message_index, packing, postgres_index, posting_blocks
-from registry.storage.index.packing import pack_lists, pack_some
+from registry.storage.index.packing import look_after, pack_lists, pack_some
 from registry.storage.index.postgres_index import PackedIndex, PostgresIndex
 from registry.storage.index.rebuild_index import reindex
 from registry.storage.safety.forgetting import wipe
 from registry.storage.tables import conversation
 from registry.storage.upkeep.integrity import damage_of
 from registry.text.analysis.analyzer import analyze
+from sources.base import Places
+from sources.claude_code.reader import ClaudeCode
+from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
 
 pytestmark = pytest.mark.anyio
 
@@ -403,3 +409,35 @@ async def test_a_block_that_is_missing_is_named_as_damage(registry: Registry) ->
     await registry.write(lambda tx: tx.execute(text("DELETE FROM message_index_block WHERE block = 1")))
     [damage] = damage_of(registry.engine.url.render_as_string(hide_password=False))
     assert "blocks of the packed lists" in damage
+
+
+async def test_a_block_that_grows_fast_is_made_when_it_is_full_or_when_it_grows_no_more(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packing, "NOTES", 3)
+    seen = await look_after(registry)
+    await save(registry, "x", *["redis kafka"] * 4)
+    seen = await look_after(registry, seen)
+    assert await registry.read(lambda tx: counted(tx, "noted")) == 4
+    await check_same(registry)
+    await save(registry, "x", *["redis nginx"] * posting_blocks.SPAN)
+    seen = await look_after(registry, seen)
+    assert 0 < await registry.read(lambda tx: counted(tx, "noted")) < posting_blocks.SPAN
+    await check_same(registry)
+    await look_after(registry, seen)
+    assert await registry.read(lambda tx: counted(tx, "noted")) == 0
+    await check_same(registry)
+
+
+async def test_who_brings_in_a_history_leaves_no_notes_behind_without_a_server(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(packing, "NOTES", 3)
+    talk = Dialogue(session_id(1))
+    for number in range(5):
+        talk.user(f"redis kafka {number}")
+    write(tmp_path / ".claude", talk)
+    [report] = await sync(Orchestrator(registry), [ClaudeCode()], Places(tmp_path, {}))
+    assert report.new_messages == 5
+    assert await registry.read(lambda tx: counted(tx, "noted")) == 0
+    await check_same(registry)
