@@ -18,6 +18,7 @@ from registry.storage.conversations.channels import edit_channel, get_channel
 from registry.storage.conversations.messages import delete_channel, seqs_of
 from registry.storage.database import ReadTransaction
 from registry.storage.index.engines import index_of
+from registry.storage.index.index_entries import role_token
 from registry.text.analysis.analyzer import analyze
 from registry.text.ranking.confidence import Confidence, confidence_of
 from registry.text.request.query import parse_query
@@ -130,6 +131,12 @@ def test_what_is_written_into_a_search_narrows_its_scope() -> None:
     )
     wider = Search(after=datetime(2025, 1, 1, tzinfo=UTC), before=datetime(2027, 1, 1, tzinfo=UTC))
     assert narrow(given, wider) == narrow(given, Search())
+
+
+async def test_what_begins_as_is_not_wanted_is_not_among_the_newest(registry: Registry) -> None:
+    by_users = [[role_token("user")]]
+    newest = await registry.read(lambda tx: index_of(tx).newest_holders(tx, by_users, ["kafk*"], 9))
+    assert sorted(newest) == [1, 3, 4]
 
 
 async def test_a_deleted_message_is_not_found_and_not_shown_around_one_that_is(registry: Registry) -> None:
