@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from itertools import accumulate, islice
 from typing import Any
 
@@ -29,6 +29,7 @@ from registry.storage.database import ReadTransaction
 from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import channel_token, month_tokens, role_token, source_token
 from registry.storage.index.message_index import COLUMNS, Groups, MessageIndex
+from registry.storage.safety.visibility import access_of
 from registry.storage.tables import channel, conversation
 from registry.text.ranking.scores import FARTHEST, SEQ_BITS, Candidate, Title
 from registry.text.ranking.term_weights import COMMON_TERMS, Term, best_first, sum_weights
@@ -136,9 +137,9 @@ class Place:
         return replace(self, without=without, holders={})
 
 
-def place_of(tx: ReadTransaction, index: MessageIndex, scope: Scope) -> Place:
-    """Where a scope lets look."""
-    groups, without, conditions = _narrowed(tx, index, scope)
+def place_of(tx: ReadTransaction, index: MessageIndex, scope: Scope, total: int) -> Place:
+    """Where a scope lets look, in an index of about so many entries."""
+    groups, without, conditions = _narrowed(tx, index, scope, total)
     return Place(tx, index, scope, groups, without, conditions, _few_messages(tx, scope) if conditions else None)
 
 
@@ -203,7 +204,7 @@ def candidate_of(row: Sequence[Any], weight: float = 0.0, held: int = 0) -> Cand
     return _candidate((number, channel_number, seq, role, length, weight, turn, held))
 
 
-_candidate = Candidate._make
+_candidate = partial(tuple.__new__, Candidate)
 """Quicker than by its fields; messages are many."""
 
 
@@ -350,7 +351,9 @@ def _weight_and_held(total: int, bits: int) -> tuple[float, int]:
 # -- a scope as the index understands it
 
 
-def _narrowed(tx: ReadTransaction, index: MessageIndex, scope: Scope) -> tuple[Groups, Sequence[str], Conditions]:
+def _narrowed(
+    tx: ReadTransaction, index: MessageIndex, scope: Scope, total: int
+) -> tuple[Groups, Sequence[str], Conditions]:
     """A scope as a condition on tokens, and what of it must be asked of the messages themselves."""
     groups, without = list(scope.carrying), [*scope.without, *map(channel_token, scope.exclude_numbers)]
     if scope.exclude_channel is not None:
@@ -358,8 +361,12 @@ def _narrowed(tx: ReadTransaction, index: MessageIndex, scope: Scope) -> tuple[G
         without += [] if number is None else [channel_token(number)]
     if scope.channel_number is not None:
         groups.append([channel_token(scope.channel_number)])
-    groups += _scope_groups(tx, index, scope)
-    conditions = message_conditions(scope)
+    if is_told := _is_told(tx, index, scope):
+        of_roles, of_others = _of_roles(tx, index, scope.roles or (), total)
+        sources = [source_token(source) for source in scope.sources]
+        groups += [group for group in (sources, of_roles, _months(tx, scope)) if group]
+        without += of_others
+    conditions = message_conditions(replace(scope, roles=None) if is_told and scope.roles else scope)
     if not channel_conditions(scope):
         return groups, without, conditions
     chosen = channels_in(scope)
@@ -371,13 +378,24 @@ def _narrowed(tx: ReadTransaction, index: MessageIndex, scope: Scope) -> tuple[G
     return groups, without, conditions
 
 
-def _scope_groups(tx: ReadTransaction, index: MessageIndex, scope: Scope) -> Groups:
-    """What the tokens of every message say of a scope; nothing where an older version indexed some of them."""
-    if not (scope.sources or scope.roles or scope.from_ or scope.to) or not index.is_scoped(tx):
-        return []
-    sources = [source_token(source) for source in scope.sources]
-    groups = (sources, [role_token(role) for role in scope.roles or ()], _months(tx, scope))
-    return [group for group in groups if group]
+def _is_told(tx: ReadTransaction, index: MessageIndex, scope: Scope) -> bool:
+    """Whether the tokens of every message say something of a scope; not where an older version indexed some of them."""
+    return bool(scope.sources or scope.roles or scope.from_ or scope.to) and index.is_scoped(tx)
+
+
+def _of_roles(
+    tx: ReadTransaction, index: MessageIndex, roles: Sequence[str], total: int
+) -> tuple[Sequence[str], Sequence[str]]:
+    """The tokens of which a message of these roles carries one, or those of which it carries none.
+
+    Each look-up may walk their lists: so those that fewer messages carry.
+    """
+    wanted = [role_token(role) for role in roles]
+    if not wanted or access_of(tx):  # to count what a token may see takes longer
+        return wanted, ()
+    if 2 * sum(index.frequencies(tx, wanted, total).values()) <= total:
+        return wanted, ()
+    return (), [role_token(role) for role in Role if role not in roles]
 
 
 def _months(tx: ReadTransaction, scope: Scope) -> list[str]:

@@ -236,7 +236,8 @@ def find_messages(
     else:
         corpus = corpus._replace(inside=_size_of(tx, scope.channel_number))
     scope = replace(scope, carrying=[*scope.carrying, *carried(search)], without=[*scope.without, *left_out(search)])
-    wordings = _worded(place_of(tx, index, scope), corpus, search, also, budget or BUDGETS[tx.dialect.name])
+    place = place_of(tx, index, scope, corpus.size)
+    wordings = _worded(place, corpus, search, also, budget or BUDGETS[tx.dialect.name])
     is_strict = bool(search.phrases or search.prefixes or search.excluded)
     found = SearchResult(wordings, (), (), index.name, idf(0, corpus.size), corpus.average_length, is_strict)
     found = replace(found, sittings=_sittings(tx, wordings, scope, corpus))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -88,7 +89,7 @@ def judge(found: SearchResult) -> list[Judged]:
     return verdicts
 
 
-_judged = Judged._make
+_judged = partial(tuple.__new__, Judged)
 """Quicker than by its fields; messages are many."""
 _NOTHING = 0.0, 0
 
@@ -187,7 +188,7 @@ class Found:
     listed: Scope | None = None
     """Where all that was said is meant, because a time or place is named and no words are."""
 
-    @property
+    @cached_property
     def kept(self) -> list[Judged]:
         """The messages that have to do with it themselves; those that only stand beside one are no hits."""
         matched = self.result.matched

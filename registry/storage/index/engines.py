@@ -89,7 +89,7 @@ def _numbers_of_each(
 
 def _fts5_expression(groups: Groups, without: Sequence[str]) -> str:
     wanted = " AND ".join("(" + " OR ".join(map(_fts5_token, group)) + ")" for group in groups)
-    return wanted if not without else f"({wanted})" + "".join(f' NOT "{token}"' for token in without)
+    return wanted if not without else f"({wanted})" + "".join(f" NOT {_fts5_token(token)}" for token in without)
 
 
 def _fts5_token(token: str) -> str:

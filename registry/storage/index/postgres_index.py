@@ -124,7 +124,7 @@ def _tsvector(tokens: Sequence[str]) -> str:
 
 def _tsquery(groups: Groups, without: Sequence[str]) -> str:
     wanted = ["(" + " | ".join(map(_tsquery_token, group)) + ")" for group in groups]
-    return " & ".join([*wanted, *(f"!'{token}'" for token in without)])
+    return " & ".join([*wanted, *(f"!{_tsquery_token(token)}" for token in without)])
 
 
 def _tsquery_token(token: str) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
-from registry.search import candidates
+from registry.search import candidates, retrieval
 from registry.search.retrieval import SearchResult, corpus_of, find_messages
 from registry.search.scope import Scope, latest_sessions, narrow, surroundings
 from registry.search.spelling import correct
@@ -18,6 +18,7 @@ from registry.storage.conversations.channels import edit_channel, get_channel
 from registry.storage.conversations.messages import delete_channel, seqs_of
 from registry.storage.database import ReadTransaction
 from registry.storage.index.engines import index_of
+from registry.storage.index.index_entries import role_token
 from registry.text.analysis.analyzer import analyze
 from registry.text.ranking.confidence import Confidence, confidence_of
 from registry.text.request.query import parse_query
@@ -130,6 +131,24 @@ def test_what_is_written_into_a_search_narrows_its_scope() -> None:
     )
     wider = Search(after=datetime(2025, 1, 1, tzinfo=UTC), before=datetime(2027, 1, 1, tzinfo=UTC))
     assert narrow(given, wider) == narrow(given, Search())
+
+
+async def test_a_search_holds_to_its_roles_whoever_says_most(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = [{"role": role, "text": f"gecko {role}"} for role in ("user", "assistant", "tool", "error")]
+    await registry.save_conversation("zoo", said, "cursor", {})
+    for assumed in (retrieval.ASSUMED, 0):  # few of all messages are of these roles, or most
+        monkeypatch.setattr(retrieval, "ASSUMED", assumed)
+        assert await found(registry, "gecko", roles=("user", "assistant")) == [7, 8]
+        assert await found(registry, "gecko", roles=("tool",)) == [9]
+        assert await found(registry, "gecko", roles=("user", "tool", "assistant")) == [7, 8, 9]
+
+
+async def test_what_begins_as_is_not_wanted_is_not_among_the_newest(registry: Registry) -> None:
+    by_users = [[role_token("user")]]
+    newest = await registry.read(lambda tx: index_of(tx).newest_holders(tx, by_users, ["kafk*"], 9))
+    assert sorted(newest) == [1, 3, 4]
 
 
 async def test_a_deleted_message_is_not_found_and_not_shown_around_one_that_is(registry: Registry) -> None:

@@ -20,6 +20,7 @@ from registry.text.ranking.scores import (
     own_scores,
     rank,
     rank_channels,
+    rounded,
     sittings_from,
     weighed_inside,
     whole_scores,
@@ -302,6 +303,15 @@ def test_a_channel_scores_at_most_one_and_the_best_message_half(candidates: list
     for one in channels(*candidates):
         assert 0 <= one.score <= 1
         assert one.score == pytest.approx(0.5 * one.best + 0.5 * one.whole, abs=1e-8)
+
+
+DIGITS = 9
+
+
+@given(st.lists(st.floats(0, 90_000)), st.lists(st.integers(0, 10**11)))
+def test_scores_are_rounded_as_python_rounds(scores: list[float], units: list[int]) -> None:
+    halves = [unit / 10**DIGITS + 0.5 / 10**DIGITS for unit in units]  # between two, as far as there are such numbers
+    assert rounded([*scores, *halves]) == [round(score, DIGITS) for score in [*scores, *halves]]
 
 
 def test_a_time_or_client_that_was_named_and_is_right_is_evidence_too() -> None:
