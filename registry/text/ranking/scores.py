@@ -7,8 +7,9 @@ each other wording half (`docs/decisions/0010-what-answers.md` has the measureme
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
-from operator import attrgetter, itemgetter
+from functools import partial
+from itertools import compress, pairwise, repeat
+from operator import add, attrgetter, itemgetter
 from typing import NamedTuple
 
 from registry.text.ranking.term_weights import Term, idf
@@ -83,10 +84,6 @@ class Sittings(NamedTuple):
     begins: Sequence[int]
     gains: Sequence[float]
 
-    def gain(self, seq: int) -> float:
-        """What a message at this place gains."""
-        return self.gains[bisect_right(self.begins, seq)]
-
 
 def own_scores(
     candidates: Iterable[Candidate], average_length: float, weighed: Mapping[int, float] | None = None
@@ -153,19 +150,19 @@ def rank(
     whose messages all of them are.
     """
     newest_first = sorted(messages, key=itemgetter(0), reverse=True)  # by number
-    scores = [own.get(one[0], 0.0) for one in newest_first]
+    scores = list(map(own.get, map(itemgetter(0), newest_first), repeat(0.0)))
     gains = _gains([one[1] << SEQ_BITS | one[2] for one in newest_first], scores) if dialogue else [0.0] * len(scores)
     if sittings:  # a sitting gives only to who has something
+        begins, given = sittings
         told = zip(newest_first, scores, gains, strict=True)
-        gains = [gain + sittings.gain(one[2]) if score + gain > 0 else gain for one, score, gain in told]
-    rated = zip(newest_first, scores, gains, strict=True)
-    ranked = [
-        _ranked((one, round(score + gain, _DIGITS), score, gain)) for one, score, gain in rated if score + gain > 0
-    ]
+        gains = [gain + given[bisect_right(begins, one[2])] if score + gain > 0 else gain for one, score, gain in told]
+    totals = list(map(add, scores, gains))
+    rated = zip(newest_first, map(round, totals, repeat(_DIGITS)), scores, gains, strict=True)
+    ranked = map(_ranked, compress(rated, [total > 0 for total in totals]))
     return sorted(ranked, key=itemgetter(1), reverse=True)  # by score; of equal ones the order stays
 
 
-_ranked = Ranked._make
+_ranked = partial(tuple.__new__, Ranked)
 """Quicker than by its fields; messages are many."""
 
 
