@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import chain, islice
+from itertools import chain, count
 from typing import Any, NamedTuple
 
 from orchestrator.answer.delivery import (
@@ -108,7 +108,7 @@ class _Known(NamedTuple):
 def _known_of(data: Extraction) -> _Known:
     queries = [wording.query for wording in data.result.wordings] if data.result else []
     held = cache(lambda text: [matching_tokens(query, text) for query in queries])
-    return _Known(held, {seq: place for place, seq in enumerate(data.seqs)}, sorted(data.seqs))
+    return _Known(held, dict(zip(data.seqs, count())), sorted(data.seqs))
 
 
 def _answer(query: ExtractQuery, data: Extraction, beside: Beside, tokens: int, known: _Known) -> dict[str, Any]:
@@ -192,9 +192,9 @@ def _best(data: Extraction, shown: Sequence[MessageDict], weigh: Weigh) -> list[
     In place of one that was taken back stands what took it back.
     """
     by_id = {message["id"]: message for message in shown}
-    by_number = {message["number"]: message for message in shown if message["number"] in data.hits}
-    ranked = (by_number[number] for one in data.verdicts if (number := one.ranked.candidate.number) in by_number)
-    ids = (message.get("superseded_by", message["id"]) for message in islice(ranked, len(by_number)))
+    found = [message for message in shown if message["number"] in data.hits] if data.verdicts else []
+    ranked = sorted(found, key=lambda message: data.hits[message["number"]])
+    ids = (message.get("superseded_by", message["id"]) for message in ranked)
     best = [by_id[one] for one in dict.fromkeys(ids) if one in by_id][:PASSAGES]
     if not best or sum(tokens_in(one["text"]) for one in shown[: shown.index(best[0])]) < AHEAD:
         return []

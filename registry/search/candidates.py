@@ -362,7 +362,7 @@ def _narrowed(
     if scope.channel_number is not None:
         groups.append([channel_token(scope.channel_number)])
     if is_told := _is_told(tx, index, scope):
-        of_roles, of_others = _of_roles(tx, index, scope.roles or (), total)
+        of_roles, of_others = _of_roles(tx, index, scope, total)
         sources = [source_token(source) for source in scope.sources]
         groups += [group for group in (sources, of_roles, _months(tx, scope)) if group]
         without += of_others
@@ -384,18 +384,21 @@ def _is_told(tx: ReadTransaction, index: MessageIndex, scope: Scope) -> bool:
 
 
 def _of_roles(
-    tx: ReadTransaction, index: MessageIndex, roles: Sequence[str], total: int
+    tx: ReadTransaction, index: MessageIndex, scope: Scope, total: int
 ) -> tuple[Sequence[str], Sequence[str]]:
-    """The tokens of which a message of these roles carries one, or those of which it carries none.
+    """The tokens of which a message of the roles asked for carries one, or those of which it carries none.
 
-    Each look-up may walk their lists: so those that fewer messages carry.
+    Each look-up may walk their lists: so those that fewer messages carry. In one channel more than one role is most.
     """
+    roles = scope.roles or ()
     wanted = [role_token(role) for role in roles]
+    others = [role_token(role) for role in Role if role not in roles]
+    if scope.channel_number is not None and len(wanted) > 1:
+        return (), others
     if not wanted or access_of(tx):  # to count what a token may see takes longer
         return wanted, ()
-    if 2 * sum(index.frequencies(tx, wanted, total).values()) <= total:
-        return wanted, ()
-    return (), [role_token(role) for role in Role if role not in roles]
+    is_most = 2 * sum(index.frequencies(tx, wanted, total).values()) > total
+    return ((), others) if is_most else (wanted, ())
 
 
 def _months(tx: ReadTransaction, scope: Scope) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
@@ -99,3 +100,22 @@ async def test_an_outside_system_that_is_away_for_a_moment_gets_the_briefing_all
         assert (failed["success"], dead.texts) == (True, [])
     finally:
         registry.close()
+
+
+async def test_a_way_through_more_nodes_begins_no_more_tasks(orchestrator: Orchestrator) -> None:
+    await orchestrator.run(SAVE)
+    loop, begun = asyncio.get_running_loop(), list[str]()
+
+    def begin(loop: asyncio.AbstractEventLoop, work: Any, **about: Any) -> asyncio.Task[Any]:
+        begun.append(work.__qualname__)
+        return asyncio.Task(work, loop=loop, **about)
+
+    loop.set_task_factory(begin)
+    try:
+        assert (await orchestrator.run({"operation": "list"}))["success"]
+    finally:
+        loop.set_task_factory(None)
+    assert len(way(await last_run(orchestrator))) == 3
+    assert len([name for name in begun if not name.startswith("Records")]) <= 2, (
+        "LangGraph begins two for the whole run"
+    )

@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from itertools import compress, pairwise
+from itertools import compress, pairwise, repeat
 from operator import add, attrgetter, itemgetter
 from typing import NamedTuple
 
@@ -98,10 +98,6 @@ class Sittings(NamedTuple):
     begins: Sequence[int]
     gains: Sequence[float]
 
-    def gain(self, seq: int) -> float:
-        """What a message at this place gains."""
-        return self.gains[bisect_right(self.begins, seq)]
-
 
 def own_scores(
     candidates: Iterable[Candidate], average_length: float, weighed: Mapping[int, float] | None = None
@@ -166,15 +162,16 @@ def rank(
     whose messages all of them are.
     """
     newest_first = sorted(messages, key=_number, reverse=True)
-    scores = [own.get(one[0], 0.0) for one in newest_first]
+    scores = list(map(own.get, map(_number, newest_first), repeat(0.0)))
     gains = _gains([one[1] << SEQ_BITS | one[2] for one in newest_first], scores) if dialogue else [0.0] * len(scores)
     if sittings:  # a sitting gives only to who has something
+        begins, given = sittings
         told = zip(newest_first, scores, gains, strict=True)
-        gains = [gain + sittings.gain(one[2]) if score + gain > 0 else gain for one, score, gain in told]
+        gains = [gain + given[bisect_right(begins, one[2])] if score + gain > 0 else gain for one, score, gain in told]
     totals = list(map(add, scores, gains))
-    ranked = map(_ranked, zip(newest_first, rounded(totals), scores, gains, strict=True))
-    found = compress(ranked, [total > 0 for total in totals])
-    return sorted(found, key=itemgetter(1), reverse=True)  # by score; of equal ones the order stays
+    rated = zip(newest_first, rounded(totals), scores, gains, strict=True)
+    ranked = map(_ranked, compress(rated, [total > 0 for total in totals]))
+    return sorted(ranked, key=itemgetter(1), reverse=True)  # by score; of equal ones the order stays
 
 
 _number = itemgetter(0)

@@ -99,6 +99,21 @@ async def test_a_scope_holds_and_leaves_out_nothing_else(
     assert await found(registry, "redis", **scope) == expected
 
 
+async def test_in_one_channel_a_role_that_is_not_asked_for_is_not_looked_through(registry: Registry) -> None:
+    told = [("tool", "redis seven"), ("user", "redis eight"), ("error", "redis nine"), ("assistant", "redis ten")]
+    said = [{"role": role, "text": text, "timestamp": "2026-04-01T10:00:00Z"} for role, text in told]
+    await registry.save_conversation("ops", said, "cursor", {})
+
+    def looked_through(tx: ReadTransaction, *roles: str) -> list[int]:
+        number = get_channel(tx, "ops").number
+        place = candidates.place_of(tx, index_of(tx), Scope(channel_number=number, roles=roles), 100)
+        return sorted(place.holding("redi", ()))
+
+    assert await registry.read(lambda tx: looked_through(tx, "user", "assistant")) == [8, 10]
+    assert await registry.read(lambda tx: looked_through(tx, "tool")) == [7]
+    assert await found(registry, "redis", channel_number=4, roles=("user", "assistant")) == [8, 10]
+
+
 @pytest.mark.parametrize("few", [0, 1])
 async def test_a_scope_of_many_channels_or_messages_holds_as_one_of_few(
     registry: Registry, monkeypatch: pytest.MonkeyPatch, few: int
