@@ -56,18 +56,19 @@ Seen = dict[str, None]
 
 
 class Tracer:
-    """Notes the files of ours whose functions run, in every thread, by first entry. Set up before any thread starts."""
+    """Notes the files of ours whose functions run, in every thread, by first entry. Set up before any thread starts.
+
+    Of the thread it belongs to only the road is traced: what comes before is the longer part.
+    """
 
     def __init__(self) -> None:
         self._names: dict[CodeType, str | None] = {}
         self._seen: Seen = {}
         threading.settrace(self._note)
-        sys.settrace(self._note)
 
     def stop(self) -> None:
         """Trace no more."""
         threading.settrace(None)
-        sys.settrace(None)
 
     def _note(self, frame: FrameType, _event: str, _: object) -> None:
         """Called at the start of every function; asks to be told of nothing in it."""
@@ -81,7 +82,9 @@ class Tracer:
     def on_the_road(self) -> Iterator[Seen]:
         """What is entered from here to there; what came before was only to have everything loaded."""
         self._seen.clear()
+        sys.settrace(self._note)
         yield self._seen
+        sys.settrace(None)
         self._seen = {}
 
 
