@@ -28,8 +28,8 @@ EVERY_S = 60.0
 PACKED = 500
 """Words that about so many entries hold, and more, are packed."""
 NOTES = 1_000
-"""With more notes than these a block is made anew. One that grows by as many between two looks is left until it is
-full: somebody is reading a history in."""
+"""With more notes than these a block is made anew. One that grows by as many between two looks waits until it is full:
+somebody is reading a history in."""
 AT_ONCE = 4
 """So many blocks are made anew while somebody waits for it."""
 GROWN = 1.25
