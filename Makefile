@@ -6,6 +6,8 @@ PYTHON ?= python3
 EXTRAS ?=
 VENV := .venv
 BIN := $(VENV)/bin
+# One worker more than there are cores: tests wait for processes, browsers and databases for a fifth of their time.
+WORKERS := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 INSTALL := @./.ci/install $(VENV)
 
 .PHONY: up quick test checks tests bench faults ha editor lock dist clean
@@ -17,7 +19,7 @@ up: $(VENV)/.runtime
 	@$(BIN)/ctxr up
 
 quick: $(VENV)/.dev
-	$(BIN)/pytest --numprocesses auto --dist worksteal -m "not slow" --hypothesis-profile quick
+	$(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal -m "not slow" --hypothesis-profile quick
 
 # The checks wait for nothing that the tests need, so both run at once.
 test: $(VENV)/.dev
@@ -30,7 +32,7 @@ checks:
 	$(BIN)/mypy
 
 tests:
-	$(BIN)/pytest --numprocesses auto --dist worksteal
+	$(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
