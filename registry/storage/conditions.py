@@ -109,19 +109,6 @@ def numbers_of(tx: ReadTransaction, statement: Select[Any], values: Mapping[str,
     return list(json.loads(found) if isinstance(found, str) else found or ())
 
 
-def as_columns(dialect: str, query: Select[Any]) -> Select[Any]:
-    """The rows that a query gives, in any order, for `rows_of`: where the driver makes each by itself, by columns."""
-    if dialect == "postgresql":
-        return query
-    return select(*map(func.json_group_array, query.subquery().c))
-
-
-def rows_of(tx: ReadTransaction, statement: Select[Any], values: Mapping[str, Any]) -> list[Sequence[Any]]:
-    """The rows of a statement."""
-    found = tx.execute(statement, values).all()
-    return list(found) if tx.dialect.name == "postgresql" else list(zip(*map(json.loads, found[0]), strict=True))
-
-
 def _written(numbers: Collection[int]) -> str:
     return "{" + ",".join(map(str, numbers)) + "}"  # the driver takes long for a list
 

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from sqlalchemy import ColumnElement, Engine, Select, select
 
-from registry.storage.conditions import as_columns, given, is_one_of, rows_of
+from registry.storage.conditions import given, is_one_of
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.index.index_entries import COMPLETE, Entry
 from registry.storage.safety.visibility import access_of
@@ -130,7 +130,7 @@ class MessageIndex(ABC):
         self, tx: ReadTransaction, numbers: Sequence[int], conditions: Sequence[ColumnElement[bool]]
     ) -> list[Sequence[Any]]:
         """Of these messages, those that are not deleted and meet the conditions: `COLUMNS`, in any order."""
-        return rows_of(tx, _numbered(tx.dialect.name, tuple(conditions)), given(tx, numbers))
+        return list(tx.execute(_numbered(tx.dialect.name, tuple(conditions)), given(tx, numbers)).all())
 
     def frequencies(self, tx: ReadTransaction, tokens: Collection[str], total: int) -> dict[str, int]:
         """As `count`; of hot tokens what it was when the index held about as many entries as `total`."""
@@ -157,7 +157,7 @@ class MessageIndex(ABC):
 @lru_cache(maxsize=64)
 def _numbered(dialect: str, conditions: tuple[ColumnElement[bool], ...]) -> Select[Any]:
     there = is_one_of(dialect, conversation.c.number), conversation.c.deleted.is_(False)
-    return as_columns(dialect, select(*COLUMNS).where(*there, *conditions))
+    return select(*COLUMNS).where(*there, *conditions)
 
 
 def _is_fresh(counted_at: int, total: int) -> bool:
