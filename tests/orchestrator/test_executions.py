@@ -12,6 +12,7 @@ from orchestrator.recording import recorder
 from orchestrator.service import Orchestrator
 from registry.errors import StorageError
 from registry.registry import Registry
+from registry.storage.connections import WRITERS
 from registry.storage.paging import Page
 from registry.storage.records.executions import ExecutionFilter, get_execution, list_executions
 
@@ -106,8 +107,10 @@ async def test_an_operation_past_its_limit_is_a_timeout_and_what_was_begun_is_wh
     patient = Orchestrator(registry)
     try:
         await patient.run({**SAVE, "channel": "warm"})
-        freed = threading.Event()
-        blocking = asyncio.gather(*(registry.write(lambda tx: freed.wait(30)) for _ in range(8)))
+        writers = WRITERS[registry.dialect]
+        begun, freed = threading.Barrier(writers + 1), threading.Event()
+        blocking = asyncio.gather(*(registry.write(lambda tx: (begun.wait(), freed.wait(30))) for _ in range(writers)))
+        await asyncio.to_thread(begun.wait)
         answer = await hurried.run(SAVE)
         freed.set()
         assert answer["error"]["code"] == "TIMEOUT"
