@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -98,6 +100,20 @@ async def test_what_was_not_found_and_what_failed_is_recorded_with_its_error(orc
     assert (dance["operation"], dance["error"]["code"]) == ("unknown", "INVALID_REQUEST")
 
 
+@asynccontextmanager
+async def stuck(registry: Registry) -> AsyncIterator[None]:
+    """Its storage takes nothing else in meanwhile."""
+    writers = WRITERS[registry.dialect]
+    begun, freed = threading.Barrier(writers + 1), threading.Event()
+    blocking = asyncio.gather(*(registry.write(lambda tx: (begun.wait(), freed.wait(30))) for _ in range(writers)))
+    await asyncio.to_thread(begun.wait)
+    try:
+        yield
+    finally:
+        freed.set()
+        await blocking
+
+
 async def test_an_operation_past_its_limit_is_a_timeout_and_what_was_begun_is_whole(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,15 +123,10 @@ async def test_an_operation_past_its_limit_is_a_timeout_and_what_was_begun_is_wh
     patient = Orchestrator(registry)
     try:
         await patient.run({**SAVE, "channel": "warm"})
-        writers = WRITERS[registry.dialect]
-        begun, freed = threading.Barrier(writers + 1), threading.Event()
-        blocking = asyncio.gather(*(registry.write(lambda tx: (begun.wait(), freed.wait(30))) for _ in range(writers)))
-        await asyncio.to_thread(begun.wait)
-        answer = await hurried.run(SAVE)
-        freed.set()
+        async with stuck(registry):
+            answer = await hurried.run(SAVE)
         assert answer["error"]["code"] == "TIMEOUT"
         assert "CTXR_TIMEOUT_S" in answer["error"]["details"]
-        await blocking
         await hurried.settle()
         assert len(await registry.get_conversations("c")) in (0, 2)
         assert (await patient.run(SAVE))["message_count"] == 2
@@ -167,17 +178,14 @@ async def _settled() -> None:
 
 async def test_a_cancelled_run_is_recorded_and_leaves_nothing_half_written(orchestrator: Orchestrator) -> None:
     await orchestrator.run({**SAVE, "channel": "warm"})
-    freed = threading.Event()
-    blocking = asyncio.gather(*(orchestrator.registry.write(lambda tx: freed.wait(30)) for _ in range(8)))
-    run = asyncio.create_task(orchestrator.run(SAVE))
-    await _settled()
-    assert orchestrator.running()
-    run.cancel()
-    await _settled()
-    freed.set()
+    async with stuck(orchestrator.registry):
+        run = asyncio.create_task(orchestrator.run(SAVE))
+        await _settled()
+        assert orchestrator.running()
+        run.cancel()
+        await _settled()
     with pytest.raises(asyncio.CancelledError):
         await run
-    await blocking
     assert await orchestrator.registry.get_conversations("c") == []
     await orchestrator.settle()
     cancelled = (await recorded(orchestrator))[-1]
@@ -229,13 +237,9 @@ async def test_an_answer_does_not_wait_for_its_record_where_storage_is_stuck(
     registry = Registry(database_url)
     hurried = Orchestrator(registry, timeout_s=0.1)
     try:
-        freed = threading.Event()
-        blocking = asyncio.gather(*(registry.write(lambda tx: freed.wait(30)) for _ in range(8)))
-        async with asyncio.timeout(20):  # and the storage is stuck for longer than that
+        async with stuck(registry), asyncio.timeout(20):  # and the storage is stuck for longer than that
             answers = await asyncio.gather(*(hurried.run({**SAVE, "channel": f"c{i}"}) for i in range(4)))
         assert {answer["error"]["code"] for answer in answers} == {"TIMEOUT"}
-        freed.set()
-        await blocking
         await hurried.settle()
         assert [run["error"]["code"] for run in await recorded(hurried)] == ["TIMEOUT"] * 4
     finally:
