@@ -271,6 +271,11 @@ document.addEventListener("htmx:error", (event) => {
   waitUntilReady();
 });
 
+// What was wrong with what was sent is no longer said when something is sent again.
+document.addEventListener("htmx:before:request", (event) => {
+  if (event.detail.ctx.sourceElement.matches("form")) document.getElementById("problem")?.remove();
+});
+
 document.addEventListener("htmx:after:swap", prepare);
 addEventListener("hashchange", openTarget);
 tellZone();

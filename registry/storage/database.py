@@ -188,8 +188,7 @@ class Database:
 
         def run() -> list[Any]:
             self._check_file()
-            is_server = self.dialect == "postgresql"
-            options = {"isolation_level": "AUTOCOMMIT", "begin": ""} if is_server else {"maintenance": True}
+            options = {"begin": ""} if self.dialect == "postgresql" else {"maintenance": True}
             with storage_errors("maintain"), self.engine.execution_options(**options).connect() as connection:
                 found = [connection.exec_driver_sql(statement) for statement in statements][-1]
                 return list(found.all()) if found.returns_rows else []

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import AsyncIterator
+from typing import Any
 
 import psycopg
 import pytest
+from sqlalchemy import event
 
 from orchestrator.service import Orchestrator
 from orchestrator.sync.grown_channels import grown_channels
@@ -101,6 +103,20 @@ async def test_a_listening_connection_that_is_cut_is_made_anew(
             cut = await (await connection.execute(ended + " AND query = 'LISTEN ctxr'")).fetchall()
         assert cut == [(True,)]
         await tell_and_hear(elsewhere, stream, ["five", "six", "seven", "eight"])
+
+
+async def test_the_server_is_warned_of_nothing_by_who_listens(orchestrator: Orchestrator, listening: Open) -> None:
+    warnings: list[str | None] = []
+
+    @event.listens_for(orchestrator.registry.engine, "checkout")
+    def hear(connection: psycopg.Connection[Any], *_: object) -> None:
+        connection.add_notice_handler(lambda notice: warnings.append(notice.message_primary))
+
+    async with listening() as stream:
+        await tell_and_hear(orchestrator.registry, stream, TEXTS)
+        await orchestrator.registry.maintain(["VACUUM (ANALYZE) channel"])
+        await tell_and_hear(orchestrator.registry, stream, ["five"])
+    assert not warnings
 
 
 async def test_what_is_stored_while_another_tells_is_found_by_looking_again(

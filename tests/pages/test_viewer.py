@@ -184,10 +184,13 @@ async def test_names_are_set_where_they_stand(server: str, page: Page) -> None:
     await page.fill("input[name=nickname]", "fib")
     await page.click("text=Save")
     await expect(page.locator("#notice")).to_contain_text("nickname")
+    await page.evaluate("scrollTo(0, document.body.scrollHeight)")
+    await page.click("text=HTTP API", trial=True)  # nothing lies on it
     await page.fill("input[name=nickname]", "cookies")
     await page.fill("input[name=tags]", "auth, web")
     await page.click("text=Save")
     await expect(page.locator("h1")).to_have_text("Cookies")
+    await expect(page.locator("#notice")).to_be_empty()
     await expect(page.locator("#head .chip")).to_have_text(["claude", "shop", "auth", "web"])
 
 

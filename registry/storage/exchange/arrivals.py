@@ -172,5 +172,5 @@ async def _is_heard(session: Session, engine: Engine) -> bool:
 
 
 def _say(engine: Engine, proof: str) -> None:
-    with engine.execution_options(isolation_level="AUTOCOMMIT", begin="").connect() as connection:
+    with engine.execution_options(begin="").connect() as connection:  # which commits each statement by itself
         connection.exec_driver_sql("SELECT pg_notify('ctxr', %s)", (proof,))

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from sqlalchemy import Column, ColumnElement, Table, func, inspect, select, text, update
 
 from registry.storage.database import Database, ReadTransaction, WriteTransaction
+from registry.storage.index.message_index import TABLE
 from registry.storage.tables import conversation, message_alias, message_vector, remote_message
 
 BATCH = 2_000
@@ -37,12 +38,15 @@ async def complete_channels(database: Database) -> int:
 
 
 def wrong_channels(tx: ReadTransaction) -> Iterator[tuple[str, int]]:
-    """The tables in which rows name another channel than their message's, and how many do; none is no wrong one."""
-    for table in NAMING:
+    """The tables in which rows name another channel than their message's, and how many do; none is no wrong one.
+
+    In a registry that is still of the release before, none do.
+    """
+    for table in NAMING if _has_channel(tx, message_alias.name) else ():
         is_wrong = table.c.channel_number.is_not(None) & _is_other(table)
         if count := tx.execute(select(func.count()).select_from(table).where(is_wrong)).scalar_one():
             yield table.name, count
-    if tx.dialect.name == "postgresql" and _has_channel(tx):
+    if tx.dialect.name == "postgresql" and _has_channel(tx, TABLE):
         query = text(_WRONG_ENTRIES)
         if count := tx.execute(query).scalar_one():
             yield "message_index", count
@@ -87,9 +91,9 @@ def _make_good(tx: WriteTransaction, numbers: tuple[int, ...]) -> int:
 
 def _complete_index(tx: WriteTransaction) -> None:
     """Give the index its column back, which a rebuild by the release before takes away."""
-    if tx.dialect.name == "postgresql" and not _has_channel(tx):
+    if tx.dialect.name == "postgresql" and not _has_channel(tx, TABLE):
         tx.execute(text("ALTER TABLE message_index ADD COLUMN channel_number bigint"))
 
 
-def _has_channel(tx: ReadTransaction) -> bool:
-    return "channel_number" in {column["name"] for column in inspect(tx).get_columns("message_index")}
+def _has_channel(tx: ReadTransaction, table: str) -> bool:
+    return "channel_number" in {column["name"] for column in inspect(tx).get_columns(table)}
