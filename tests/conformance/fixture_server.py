@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 
 import uvicorn
 
 from mcp_server.server import create_server
-from orchestrator.lazy import LazyOrchestrator
+from orchestrator.opening import open_orchestrator
 from registry.settings import read_settings
 from tests.conformance.suite_fixtures import add_suite_fixtures
 
 
-def main(transport: str, port: int) -> None:
-    """Serve until killed: `shipped` as the product does, `sessions` so that it may ask its client."""
-    server = create_server(LazyOrchestrator(read_settings()).run)
-    add_suite_fixtures(server)
-    one_shot = transport == "shipped"
-    app = server.streamable_http_app(stateless_http=one_shot, json_response=one_shot)
-    uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning", http="h11")
+async def main(transport: str, port: int) -> None:
+    """Serve until killed: `shipped` as the product does, `sessions` so that it may ask its client.
+
+    The registry is open before anybody is heard: the suite waits 10 s for an answer, however busy the machine is.
+    """
+    async with open_orchestrator(read_settings()) as orchestrator:
+        server = create_server(orchestrator.run)
+        add_suite_fixtures(server)
+        one_shot = transport == "shipped"
+        app = server.streamable_http_app(stateless_http=one_shot, json_response=one_shot)
+        await uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_level="warning", http="h11")).serve()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    asyncio.run(main(sys.argv[1], int(sys.argv[2])))
