@@ -80,7 +80,7 @@ class Arrivals:
     def interval_s(self) -> float:
         """How long to wait for a call before looking without one."""
         is_quiet = time.monotonic() - self.at > BUSY_S
-        return NET_S if self._is_told and is_quiet else POLL_S
+        return NET_S if self._is_told and self._is_hearing and is_quiet else POLL_S
 
     def _call(self) -> None:
         self.at = time.monotonic()
