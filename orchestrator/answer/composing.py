@@ -247,7 +247,7 @@ def _say_what_is_left(
         metadata["left_out"] = {"messages": left, "tokens": round(share * data.channel.token_count * TOKENS_PER_WORD)}
     if data.turns and selection.taken < len(data.turns):
         _keep_ranking(result, data, selection.taken)
-    elif data.seal and (data.has_older or left > 0) and shown[0]["seq"] != (data.seqs[0] if data.seqs else 0):
+    elif data.seal and (data.has_older or _place(shown[0]) > min(map(_place, chain(*data.end)))):
         metadata["next_cursor"] = cursor_of(parse_time(shown[0]["timestamp"]), shown[0]["number"], data.seal)
 
 
@@ -415,11 +415,12 @@ def whole(turns: Sequence[TurnMessages], budget: Budget) -> list[MessageDict] | 
 
 
 def _essence(turn: TurnMessages, hits: Mapping[int, int]) -> list[MessageDict]:
-    """A turn; a long one (an agent's many steps) without what is neither question, hit nor last answer."""
+    """A turn; a long one (an agent's many steps) without what is neither question, hit, last answer nor end: what is
+    left out stands between two that are shown, and is counted there."""
     if len(turn) <= LONG_TURN:
         return list(turn)
     answers = [message["number"] for message in turn if message["role"] == "assistant"]
-    ends = {turn[0]["number"], *answers[-1:]}
+    ends = {turn[0]["number"], *answers[-1:], turn[-1]["number"]}
     return [message for message in turn if message["number"] in hits or message["number"] in ends]
 
 

@@ -80,6 +80,36 @@ async def test_the_pages_of_an_answer_hold_each_message_once(
     assert (len(seen), len(set(seen))) == (2 * TURNS, 2 * TURNS)
 
 
+async def test_the_pages_of_a_time_end_with_its_first_message(orchestrator: Orchestrator, codex: Client) -> None:
+    await log(orchestrator, "long", turns(6))
+    query = {"from": (START + timedelta(minutes=4)).isoformat(), "limit": 5}
+    seen: list[str] = []
+    cursor: dict[str, str] | None = {}
+    while cursor is not None:
+        page = await result(codex, "extract", channel="long", query=query | cursor)
+        seen = [message["text"].split(":")[0] for message in page["messages"]] + seen
+        following = page["metadata"].get("next_cursor")
+        cursor = {"cursor": following} if following else None
+    assert seen == [f"{said} {number}" for number in range(2, 6) for said in ("question", "answer")]
+
+
+async def test_what_a_long_turn_leaves_out_at_the_end_of_a_page_is_counted(
+    orchestrator: Orchestrator, codex: Client
+) -> None:
+    steps = [("user", "build it"), *[("tool", f"part {number}") for number in range(16)], ("assistant", "built")]
+    messages = [
+        {"role": role, "text": text, "timestamp": (START + timedelta(seconds=place)).isoformat()}
+        for place, (role, text) in enumerate(steps)
+    ]
+    await log(orchestrator, "agent", messages)
+    query = {"roles": ["user", "assistant", "tool"], "limit": 10}
+    newest = await result(codex, "extract", channel="agent", query=query)
+    assert [message["text"] for message in newest["messages"]] == ["part 7", "built"]
+    older = await result(codex, "extract", channel="agent", query=query | {"cursor": newest["metadata"]["next_cursor"]})
+    told = [(message["text"], message.get("gap_before", 0)) for message in older["messages"]]
+    assert told == [("build it", 0), ("part 6", 6)]
+
+
 async def test_of_a_turn_that_does_not_fit_question_and_answer_are_both_there(
     orchestrator: Orchestrator, codex: Client
 ) -> None:
