@@ -257,7 +257,10 @@ def _keep_ranking(result: dict[str, Any], data: Extraction, taken: int) -> None:
         place = {"x": data.kept.result_id, "o": data.kept.offset + taken}
     else:
         shown = {message["turn"] for message in result["messages"]}
-        # Of the first of them a part may be shown already: the next page leaves that out.
+        numbers = {message["number"] for message in result["messages"]}
+        found = (one for one in chain(*data.ranked, *data.end) if one["number"] in data.hits)
+        shown -= {message["turn"] for message in found if message["number"] not in numbers}
+        # Of the first of them, and of the channel's last turn, a part may be shown: the next page leaves that out.
         rest = [turn for at, (_, turn) in enumerate(data.turns[taken:]) if at == 0 or turn not in shown]
         if not rest:
             return
@@ -357,12 +360,12 @@ def select(
         _take_end(room, tail, first, leaving=1 - END_SHARE)
     else:
         if ranked:
-            room.take(_essence(ranked[0], hits), first)
+            room.take(_found_first(_essence(ranked[0], hits), hits), first)
         if tail and not room.take(tail[-1], most):
             room.take(tail[-1][-1:], most)
     taken = 0
     for one in ranked:
-        if not room.take(_essence(one, hits), most):
+        if not room.take(_found_first(_essence(one, hits), hits), most):
             if is_first_page:  # it is remembered what that held, and not what later ones did
                 _take_hits(room, one, hits, most)
             break
@@ -422,6 +425,11 @@ def _essence(turn: TurnMessages, hits: Mapping[int, int]) -> list[MessageDict]:
     answers = [message["number"] for message in turn if message["role"] == "assistant"]
     ends = {turn[0]["number"], *answers[-1:], turn[-1]["number"]}
     return [message for message in turn if message["number"] in hits or message["number"] in ends]
+
+
+def _found_first(turn: TurnMessages, hits: Mapping[int, int]) -> TurnMessages:
+    """What was found in a turn before the rest of it: of one that is longer than the answer may be, the end is cut."""
+    return sorted(turn, key=lambda message: hits.get(message["number"], len(hits)))
 
 
 def _place(message: Mapping[str, Any]) -> tuple[str, int]:

@@ -110,6 +110,28 @@ async def test_what_a_long_turn_leaves_out_at_the_end_of_a_page_is_counted(
     assert told == [("build it", 0), ("part 6", 6)]
 
 
+async def test_what_was_found_in_the_last_turn_comes_where_only_its_end_had_room(
+    orchestrator: Orchestrator, codex: Client
+) -> None:
+    said = [("user", "kestrel kestrel"), ("assistant", "kestrel is a bird"), ("user", "thanks"), ("assistant", "hm")]
+    said += [("user", "and the mortar?"), *[("assistant", f"step {n}") for n in range(2)]]
+    said += [("assistant", "the mortar of the kestrel is dry, says the long report on walls"), ("assistant", "done")]
+    messages = [
+        {"role": role, "text": text, "timestamp": (START + timedelta(minutes=place)).isoformat()}
+        for place, (role, text) in enumerate(said)
+    ]
+    await log(orchestrator, "birds", messages)
+    seen: list[str] = []
+    cursor: dict[str, str] | None = {}
+    while cursor is not None:
+        page = await result(codex, "extract", channel="birds", query={"text": "kestrel", "limit": 3} | cursor)
+        seen += [message["text"] for message in page["messages"]]
+        following = page["metadata"].get("next_cursor")
+        cursor = {"cursor": following} if following else None
+    assert {text for _, text in said if "kestrel" in text} <= set(seen)
+    assert len(seen) == len(set(seen))
+
+
 async def test_of_a_turn_that_does_not_fit_question_and_answer_are_both_there(
     orchestrator: Orchestrator, codex: Client
 ) -> None:
