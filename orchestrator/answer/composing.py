@@ -360,12 +360,12 @@ def select(
         _take_end(room, tail, first, leaving=1 - END_SHARE)
     else:
         if ranked:
-            room.take(_found_first(_essence(ranked[0], hits), hits), first)
+            room.take(_found_first(_essence(ranked[0], hits), hits, budget), first)
         if tail and not room.take(tail[-1], most):
             room.take(tail[-1][-1:], most)
     taken = 0
     for one in ranked:
-        if not room.take(_found_first(_essence(one, hits), hits), most):
+        if not room.take(_found_first(_essence(one, hits), hits, budget), most):
             if is_first_page:  # it is remembered what that held, and not what later ones did
                 _take_hits(room, one, hits, most)
             break
@@ -427,8 +427,10 @@ def _essence(turn: TurnMessages, hits: Mapping[int, int]) -> list[MessageDict]:
     return [message for message in turn if message["number"] in hits or message["number"] in ends]
 
 
-def _found_first(turn: TurnMessages, hits: Mapping[int, int]) -> TurnMessages:
-    """What was found in a turn before the rest of it: of one that is longer than the answer may be, the end is cut."""
+def _found_first(turn: TurnMessages, hits: Mapping[int, int], budget: Budget) -> TurnMessages:
+    """Of a turn of more messages than the answer may have, whose end is cut, what was found before the rest."""
+    if len(turn) <= budget.messages:
+        return turn
     return sorted(turn, key=lambda message: hits.get(message["number"], len(hits)))
 
 
