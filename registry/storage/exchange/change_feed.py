@@ -6,7 +6,7 @@ So it is the same in every process that shares the registry, and a listener that
 from __future__ import annotations
 
 import time
-from bisect import bisect_left, insort
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -127,8 +127,8 @@ def _without_gap(tx: ReadTransaction, last: int, rows: Sequence[Row[Any]]) -> It
     young = [row for row in rows if row.received_at > settled]
     between = conversation.c.number > last, conversation.c.number <= (rows[-1].number if young else last)
     there, step = defaultdict[int, list[int]](list), step_of(tx, conversation)
-    for number in ask_all(tx, select(conversation.c.number).where(*between)).scalars() if young else ():
-        insort(there[number % step], number)
+    for number in sorted(ask_all(tx, select(conversation.c.number).where(*between)).scalars()) if young else ():
+        there[number % step].append(number)
     for row in rows:
         before = bisect_left(there[row.number % step], row.number)
         if row.received_at > settled and before < (row.number - last - 1) // step:
