@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import chain, count
+from itertools import chain
 from typing import Any, NamedTuple
 
 from orchestrator.answer.delivery import (
@@ -108,7 +108,7 @@ class _Known(NamedTuple):
 def _known_of(data: Extraction) -> _Known:
     queries = [wording.query for wording in data.result.wordings] if data.result else []
     held = cache(lambda text: [matching_tokens(query, text) for query in queries])
-    return _Known(held, dict(zip(data.seqs, count())), sorted(data.seqs))
+    return _Known(held, {seq: place for place, seq in enumerate(data.seqs)}, sorted(data.seqs))
 
 
 def _answer(query: ExtractQuery, data: Extraction, beside: Beside, tokens: int, known: _Known) -> dict[str, Any]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
-from itertools import repeat
-from operator import attrgetter, itemgetter
+from functools import cached_property
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from orchestrator.answer.delivery import Turn
@@ -16,7 +15,7 @@ from orchestrator.state import Run
 from registry.search.retrieval import SearchResult, Wording
 from registry.search.scope import Scope
 from registry.text.ranking.confidence import Confidence, confidence_of, lead_of
-from registry.text.ranking.scores import SEQ_BITS, Candidate, Ranked
+from registry.text.ranking.scores import SEQ_BITS, Ranked
 from registry.text.ranking.similar import SimilarMessages
 from registry.text.ranking.term_weights import coverage
 from registry.text.request.understanding import Understood
@@ -73,24 +72,24 @@ def judge(found: SearchResult) -> list[Judged]:
     similarities = found.similar.similarities if found.similar else {}
     matched = found.matched | found.by_meaning
     some = [one.candidate for one in found.ranked]
-    numbers = list(map(itemgetter(0), some))
     holding = {one[1] << SEQ_BITS | one[2] for one in some if one[0] in matched}
     spoken_of = {place >> SEQ_BITS for place in holding} if found.dated else set()
     most_covered = _most_covered(found.wordings)
+    verdicts = []
+    for one, message in zip(found.ranked, some, strict=True):
+        number = message[0]
+        covered, best = most_covered.get(number, _NOTHING)
+        reason = None
+        if number not in matched:
+            place = message[1] << SEQ_BITS | message[2]
+            is_beside = place - 1 in holding or place + 1 in holding
+            if not is_beside and not (number in found.dated and message[1] in spoken_of):
+                reason = REASONS["parts" if covered > 0 else "beside"]
+        verdicts.append(_judged((one, covered, best, reason, similarities.get(number))))
+    return verdicts
 
-    def reason(message: Candidate) -> str | None:
-        place = message.channel_id << SEQ_BITS | message.seq
-        is_beside = place - 1 in holding or place + 1 in holding
-        if is_beside or (message.number in found.dated and message.channel_id in spoken_of):
-            return None
-        return REASONS["parts" if message.number in most_covered else "beside"]
 
-    shares, wordings = zip(*map(most_covered.get, numbers, repeat(_NOTHING)), strict=True) if some else ((), ())
-    reasons = [None if one[0] in matched else reason(one) for one in some]
-    return list(map(_judged, zip(found.ranked, shares, wordings, reasons, map(similarities.get, numbers), strict=True)))
-
-
-_judged = partial(tuple.__new__, Judged)
+_judged = Judged._make
 """Quicker than by its fields; messages are many."""
 _NOTHING = 0.0, 0
 
