@@ -54,6 +54,16 @@ async def test_a_run_comes_in_while_one_watches_and_waits_while_paused(server: s
     await expect(rows.first).to_have_attribute("data-id", second)
 
 
+async def test_a_run_that_goes_on_shows_at_the_foot_of_the_window_and_moves_nothing(server: str, page: Page) -> None:
+    await page.goto(f"{server}/flow")
+    first = page.locator("#rows > li").first
+    before = await first.bounding_box()
+    run = '<section id="running"><h2>Running now</h2><ol class="runs"><li class="run">extract</li></ol></section>'
+    await page.route("**/flow/running", lambda route: route.fulfill(body=run, content_type="text/html"))
+    await expect(page.locator("#running")).to_be_in_viewport(ratio=1)
+    assert await first.bounding_box() == before
+
+
 async def test_a_filter_chosen_is_in_the_address_and_new_runs_obey_it(server: str, page: Page) -> None:
     await page.goto(f"{server}/flow")
     await page.select_option("[name=operation]", "extract")

@@ -88,7 +88,7 @@ async def test_a_run_that_goes_on_is_there_to_see(http: httpx.AsyncClient, orche
     held.set()
     await run
     assert (await http.get("/bo/ao/executions", params={"status": "running"})).json()["items"] == []
-    assert 'aria-label="Running now" hidden' in (await http.get("/flow")).text
+    assert 'aria-label="Running now" tabindex="0" hidden' in (await http.get("/flow")).text
 
 
 async def test_a_run_shows_the_state_before_and_after_each_node(http: httpx.AsyncClient) -> None:
