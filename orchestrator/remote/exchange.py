@@ -15,7 +15,7 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.remote.client import Refused, RemoteRegistry
+from orchestrator.remote.client import NotYours, Refused, RemoteRegistry
 from orchestrator.remote.replayed_edits import carry_out
 from orchestrator.requests.operation_names import Operation
 from orchestrator.requests.refusals import Refusal
@@ -112,11 +112,11 @@ async def _sent(remote: RemoteRegistry, unsent: Unsent, done: Exchanged) -> dict
     try:
         stored, answer = await _logged(remote, unsent)
     except Refused as exc:
-        if len(new) > 1:
+        if len(new) > 1 and not isinstance(exc, NotYours):
             return await _sent_one_by_one(remote, unsent, done)
         logger.warning("Not taken elsewhere: %s", exc)
-        done.refused, done.why = done.refused + 1, str(exc)
-        return {new[0].number: None}
+        done.refused, done.why = done.refused + len(new), str(exc)
+        return {row.number: None for row in new}
     if not stored:  # it is not kept there: private, forgotten, or by a rule
         done.refused, done.why = done.refused + len(new), answer.get("not_kept")
         return {row.number: None for row in new}

@@ -18,6 +18,7 @@ from sqlalchemy import Column, Row, Table, func, or_, select
 from registry.domain import now
 from registry.storage.conversations.messages import message_item
 from registry.storage.database import ReadTransaction
+from registry.storage.exchange.portions import SIZED, portion
 from registry.storage.numbering import step_of
 from registry.storage.paging import Seal, seal_of
 from registry.storage.records.executions import execution_item
@@ -113,12 +114,10 @@ def changes_after(tx: ReadTransaction, place: int) -> Changes:
     """
     seal = seal_of(tx)
     number = seal.open(place)
-    rows = tx.execute(
-        select(conversation).where(conversation.c.number > number).order_by(conversation.c.number).limit(MOST)
-    ).all()
+    rows, are_all = portion(tx, SIZED.where(conversation.c.number > number).order_by(conversation.c.number).limit(MOST))
     kept = list(rows if tx.dialect.name == "sqlite" else _without_gap(tx, number, rows))
     items = [message_item(row) for row in kept if not (row.deleted or row.forgotten)]
-    return Changes(items, seal.close(kept[-1].number) if kept else place, len(kept) < MOST)
+    return Changes(items, seal.close(kept[-1].number) if kept else place, are_all and len(kept) < MOST)
 
 
 def _without_gap(tx: ReadTransaction, last: int, rows: Sequence[Row[Any]]) -> Iterator[Row[Any]]:

@@ -7,13 +7,14 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, func, insert, select, update
+from sqlalchemy import ColumnElement, delete, func, insert, select, update
 
 from registry.domain import Message, digest_of, format_time, now
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import MessageRow
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.exchange.counterparts import client_id_of, digest_without_marks, masked_messages
+from registry.storage.exchange.portions import SIZED, portion
 from registry.storage.tables import channel, conversation, edit, remote, remote_edit, remote_message
 from registry.text.privacy.secrets import is_masked
 
@@ -80,10 +81,8 @@ def next_unsent(tx: ReadTransaction, url: str, most: int, after: int = 0) -> Uns
     if first is None:
         return None
     within = conversation.c.channel_number == first.channel_number
-    new = tx.execute(
-        select(conversation).where(within, _is_unsent(url)).order_by(conversation.c.number).limit(most)
-    ).all()
-    new = sorted(new, key=lambda row: (row.place, row.number))
+    some, _ = portion(tx, SIZED.where(within, _is_unsent(url)).order_by(conversation.c.number).limit(most))
+    new = sorted(some, key=lambda row: (row.place, row.number))
     before = _before(tx, first.channel_number, new[0].place, url)
     row = tx.execute(select(channel).where(channel.c.number == first.channel_number)).one()
     called = select(remote_message.c.number, remote_message.c.id).where(remote_message.c.url == url)
@@ -103,15 +102,15 @@ def _before(
     unwanted = select(remote_message.c.number).where(
         remote_message.c.url == url, remote_message.c.number == conversation.c.number, remote_message.c.id.is_(None)
     )
-    query = select(conversation).where(
+    query = SIZED.where(
         conversation.c.channel_number == channel_number,
         conversation.c.deleted.is_(False),
         conversation.c.forgotten.is_(False),
         *([] if place is None else [conversation.c.place < place]),
         *([] if url is None else [~unwanted.exists()]),
     )
-    rows = tx.execute(query.order_by(conversation.c.place.desc(), conversation.c.number.desc()).limit(CONTEXT)).all()
-    return list(reversed(rows))
+    rows, _ = portion(tx, query.order_by(conversation.c.place.desc(), conversation.c.number.desc()).limit(CONTEXT))
+    return sorted(rows, key=lambda row: (row.place, row.number))
 
 
 def note_messages(tx: WriteTransaction, url: str, ids: Mapping[int, str | None]) -> None:
@@ -128,6 +127,13 @@ def note_messages(tx: WriteTransaction, url: str, ids: Mapping[int, str | None])
     ]
     if new:
         tx.execute(insert(remote_message), new)
+
+
+def send_again(tx: WriteTransaction, url: str) -> None:
+    """What was not taken there is sent once more: its token, or a proxy on the way, may let more through by now."""
+    refused = delete(remote_message).where(remote_message.c.url == url, remote_message.c.id.is_(None))
+    if tx.execute(refused).rowcount:
+        tx.execute(update(remote).where(remote.c.url == url).values(sent=0))
 
 
 def ids_known(tx: ReadTransaction, url: str, ids: Sequence[str]) -> set[str]:
