@@ -142,6 +142,9 @@ class ChangesPage(BaseModel):
     items: list[MessageItem]
     place: int = Field(description="pass it as `after` to go on")
     is_all: bool = Field(description="nothing newer is there yet")
+    starts_over: bool = Field(
+        description="`after` is no place of this registry, as after the restore of a backup: this is the first page"
+    )
 
 
 class EditItem(BaseModel):

@@ -35,8 +35,6 @@ from benchmarks.setup.writers import Writer, audit
 from orchestrator.remote import background_exchange
 
 LAPTOPS = ("laptop1", "laptop2")
-CARRIED = 5_000
-"""Bytes after which a connection breaks, in the mean: most answers arrive, a long push only now and then."""
 MOST_BREAKS = 500
 """Then the line holds."""
 EVERY_S = 0.2
@@ -44,6 +42,8 @@ EVERY_S = 0.2
 TURN_S = 0.5
 PIECE = 500
 SENT, ANSWERED = "in what was sent", "in answers"
+CARRIED = {SENT: 1_500, ANSWERED: 5_000}
+"""Bytes after which a connection breaks, in the mean: most exchanges go through, a long push only now and then."""
 PATIENCE_S = 300.0
 HEADS = ("machine", "messages acknowledged", "lost", "doubled")
 
@@ -81,7 +81,7 @@ class Line:
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way: str) -> None:
         """Pass on what comes; the last bytes before a break arrive, so that the other side has half of it."""
-        left = round(random.expovariate(1 / CARRIED))
+        left = round(random.expovariate(1 / CARRIED[way]))
         while piece := await reader.read(PIECE):
             breaks = len(piece) > left and not self.holds and self.breaks.total() < MOST_BREAKS
             passed = piece[:left] if breaks else piece

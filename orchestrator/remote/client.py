@@ -49,11 +49,15 @@ class NotYours(Refused):
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What was stored there since a place; `place` is the next one, `is_all` says whether that is all for now."""
+    """What was stored there since a place; `place` is the next one, `is_all` says whether that is all for now.
+
+    `starts_over`: it does not know the place and tells from the beginning, as after the restore of a backup.
+    """
 
     items: list[dict[str, Any]]
     place: int
     is_all: bool
+    starts_over: bool
 
 
 class RemoteRegistry:
@@ -80,7 +84,7 @@ class RemoteRegistry:
     async def changes(self, after: int) -> Changes:
         """What was stored there behind a place."""
         found = await self._answer("GET", "/bo/changes", "is_all", after=after)
-        return Changes(found["items"], found["place"], found["is_all"])
+        return Changes(found["items"], found["place"], found["is_all"], found.get("starts_over", False))
 
     async def channel(self, name: str) -> dict[str, Any]:
         """What it knows of a channel."""

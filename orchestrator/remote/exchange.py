@@ -15,7 +15,7 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.remote.client import NotYours, Refused, RemoteRegistry
+from orchestrator.remote.client import Changes, NotYours, Refused, RemoteRegistry
 from orchestrator.remote.replayed_edits import carry_out
 from orchestrator.requests.operation_names import Operation
 from orchestrator.requests.refusals import Refusal
@@ -41,6 +41,7 @@ from registry.storage.exchange.remote import (
     note_all_sent,
     note_answer,
     note_messages,
+    note_only_there,
     reached,
 )
 
@@ -180,6 +181,8 @@ async def pull(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchang
     place = (await registry.read(lambda tx: reached(tx, remote.url))).place
     while True:
         changes = await remote.changes(place)
+        if changes.starts_over:
+            await _start_over(registry, remote, changes)
         for name, items in await _by_channel(orchestrator, remote, changes.items):
             await _received(orchestrator, remote, name, items, done)
         place = changes.place
@@ -187,6 +190,18 @@ async def pull(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchang
         if changes.is_all:
             break
     await _pull_edits(orchestrator, remote, done)
+
+
+async def _start_over(registry: Registry, remote: RemoteRegistry, first: Changes) -> None:
+    """It is an older state of itself, or another: what is not there any more is sent again, and all is read anew."""
+    logger.warning("The registry elsewhere is not what it was, so it is compared from the beginning: %s", remote.url)
+    ids, changes = set[str](), first
+    while True:
+        ids.update(item["id"] for item in changes.items)
+        if changes.is_all:
+            break
+        changes = await remote.changes(changes.place)
+    await registry.write(lambda tx: note_only_there(tx, remote.url, ids))
 
 
 async def _pull_edits(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchanged) -> None:

@@ -15,7 +15,7 @@ SELECT seqincrement FROM pg_sequence WHERE seqrelid = CAST(pg_get_serial_sequenc
 """
 _NEXT = """
 SELECT setval(CAST(seqrelid AS regclass), seqstart + seqincrement * CAST(greatest(0, ceil(
-    ((SELECT coalesce(max(number), 0) FROM {0}) + 1 - seqstart) / CAST(seqincrement AS numeric))) AS bigint), false)
+    (greatest((SELECT max(number) FROM {0}), pg_sequence_last_value(seqrelid), 0) + 1 - seqstart) / CAST(seqincrement AS numeric))) AS bigint), false)
 FROM pg_sequence WHERE seqrelid = CAST(pg_get_serial_sequence('{0}', 'number') AS regclass)
 """
 
@@ -28,6 +28,6 @@ def step_of(tx: ReadTransaction, table: Table) -> int:
 
 
 def set_next_number(tx: WriteTransaction, table: Table) -> None:
-    """Let what is stored next get a number of its own, where numbers were given by hand."""
+    """Let what is stored next get a number that nothing had before, where numbers were given by hand."""
     if tx.dialect.name == "postgresql" and "number" in table.columns and table.columns["number"].primary_key:
         tx.execute(text(_NEXT.format(table.name)))

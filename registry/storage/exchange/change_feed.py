@@ -100,24 +100,33 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Messages stored behind a place, in the order of arrival; `place` is where to go on."""
+    """Messages stored behind a place, in the order of arrival; `place` is where to go on.
+
+    `starts_over`: the place is none of this registry, so it is told from the beginning.
+    """
 
     items: list[dict[str, Any]]
     place: int
     is_all: bool
+    starts_over: bool = False
 
 
 def changes_after(tx: ReadTransaction, place: int) -> Changes:
     """What was stored behind a place, for who asks from time to time; 0 is the beginning.
 
     On PostgreSQL a missing number may still be written: what lies behind it waits until it cannot any more.
+    What was read last is missing where a backup was restored, or another registry took the place of this one.
     """
     seal = seal_of(tx)
     number = seal.open(place)
+    is_there = number == 0 or ask_all(tx, select(conversation.c.id).where(conversation.c.number == number)).first()
+    if not is_there:
+        number = 0
     rows, are_all = portion(tx, SIZED.where(conversation.c.number > number).order_by(conversation.c.number).limit(MOST))
     kept = list(rows if tx.dialect.name == "sqlite" else _without_gap(tx, number, rows))
     items = [message_item(row) for row in kept if not (row.deleted or row.forgotten)]
-    return Changes(items, seal.close(kept[-1].number) if kept else place, are_all and len(kept) < MOST)
+    goes_on = seal.close(kept[-1].number if kept else number)
+    return Changes(items, goes_on, are_all and len(kept) < MOST, not is_there)
 
 
 def _without_gap(tx: ReadTransaction, last: int, rows: Sequence[Row[Any]]) -> Iterator[Row[Any]]:

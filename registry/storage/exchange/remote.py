@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, delete, func, insert, select, update
 from registry.domain import Message, digest_of, format_time, now
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import MessageRow
-from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.database import ReadTransaction, WriteTransaction, in_parts
 from registry.storage.exchange.counterparts import client_id_of, digest_without_marks, masked_messages
 from registry.storage.exchange.portions import SIZED, portion
 from registry.storage.tables import channel, conversation, edit, remote, remote_edit, remote_message
@@ -134,6 +134,16 @@ def send_again(tx: WriteTransaction, url: str) -> None:
     refused = delete(remote_message).where(remote_message.c.url == url, remote_message.c.id.is_(None))
     if tx.execute(refused).rowcount:
         tx.execute(update(remote).where(remote.c.url == url).values(sent=0))
+
+
+def note_only_there(tx: WriteTransaction, url: str, ids: Collection[str]) -> None:
+    """Note that of all messages only these are there, and that nothing was read and told there so far."""
+    noted = select(remote_message.c.number, remote_message.c.id).where(remote_message.c.url == url)
+    gone = [number for number, there in tx.execute(noted).all() if there not in ids]
+    for some in in_parts(gone):
+        tx.execute(delete(remote_message).where(remote_message.c.url == url, remote_message.c.number.in_(some)))
+    tx.execute(delete(remote_edit).where(remote_edit.c.url == url))
+    tx.execute(update(remote).where(remote.c.url == url).values(place=0, sent=0, edit_place=0))
 
 
 def ids_known(tx: ReadTransaction, url: str, ids: Sequence[str]) -> set[str]:
