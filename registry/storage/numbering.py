@@ -15,9 +15,20 @@ SELECT seqincrement FROM pg_sequence WHERE seqrelid = CAST(pg_get_serial_sequenc
 """
 _NEXT = """
 SELECT setval(CAST(seqrelid AS regclass), seqstart + seqincrement * CAST(greatest(0, ceil(
-    (greatest((SELECT max(number) FROM {0}), pg_sequence_last_value(seqrelid), 0) + 1 - seqstart) / CAST(seqincrement AS numeric))) AS bigint), false)
+    ((SELECT coalesce(max(number), 0) FROM {0}) + 1 - seqstart) / CAST(seqincrement AS numeric))) AS bigint), false)
 FROM pg_sequence WHERE seqrelid = CAST(pg_get_serial_sequence('{0}', 'number') AS regclass)
 """
+
+_LAST = {
+    "sqlite": "SELECT seq FROM sqlite_sequence WHERE name = '{0}'",
+    "postgresql": "SELECT greatest((SELECT max(number) FROM {0}),"
+    " pg_sequence_last_value(CAST(pg_get_serial_sequence('{0}', 'number') AS regclass)))",
+}
+
+
+def last_number(tx: ReadTransaction, table: Table) -> int:
+    """The last number that was given in a table, also to a row that is gone by now."""
+    return int(ask_all(tx, text(_LAST[tx.dialect.name].format(table.name))).scalar() or 0)
 
 
 def step_of(tx: ReadTransaction, table: Table) -> int:
@@ -28,6 +39,6 @@ def step_of(tx: ReadTransaction, table: Table) -> int:
 
 
 def set_next_number(tx: WriteTransaction, table: Table) -> None:
-    """Let what is stored next get a number that nothing had before, where numbers were given by hand."""
+    """Let what is stored next get a number of its own, where numbers were given by hand."""
     if tx.dialect.name == "postgresql" and "number" in table.columns and table.columns["number"].primary_key:
         tx.execute(text(_NEXT.format(table.name)))

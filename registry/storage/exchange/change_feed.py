@@ -19,8 +19,8 @@ from registry.domain import now
 from registry.storage.conversations.messages import message_item
 from registry.storage.database import ReadTransaction
 from registry.storage.exchange.portions import SIZED, portion
-from registry.storage.numbering import step_of
-from registry.storage.paging import Seal, seal_of
+from registry.storage.numbering import last_number, step_of
+from registry.storage.paging import Seal, seal_of, seal_of_state
 from registry.storage.records.executions import execution_item
 from registry.storage.safety.visibility import ask_all
 from registry.storage.tables import channel, channel_alias, conversation, execution
@@ -115,18 +115,17 @@ def changes_after(tx: ReadTransaction, place: int) -> Changes:
     """What was stored behind a place, for who asks from time to time; 0 is the beginning.
 
     On PostgreSQL a missing number may still be written: what lies behind it waits until it cannot any more.
-    What was read last is missing where a backup was restored, or another registry took the place of this one.
     """
-    seal = seal_of(tx)
+    seal = seal_of_state(tx)
     number = seal.open(place)
-    is_there = number == 0 or ask_all(tx, select(conversation.c.id).where(conversation.c.number == number)).first()
-    if not is_there:
+    starts_over = number > last_number(tx, conversation)
+    if starts_over:
         number = 0
     rows, are_all = portion(tx, SIZED.where(conversation.c.number > number).order_by(conversation.c.number).limit(MOST))
     kept = list(rows if tx.dialect.name == "sqlite" else _without_gap(tx, number, rows))
     items = [message_item(row) for row in kept if not (row.deleted or row.forgotten)]
     goes_on = seal.close(kept[-1].number if kept else number)
-    return Changes(items, goes_on, are_all and len(kept) < MOST, not is_there)
+    return Changes(items, goes_on, are_all and len(kept) < MOST, starts_over)
 
 
 def _without_gap(tx: ReadTransaction, last: int, rows: Sequence[Row[Any]]) -> Iterator[Row[Any]]:

@@ -15,7 +15,8 @@ MOST_CHARACTERS = 500_000
 """Or one message. Packed, it is less than the 1 MB that proxies take."""
 
 SIZED: Select[Any] = select(
-    conversation.c.number, (func.length(conversation.c.text) + func.length(cast(conversation.c.payload, Text)))
+    conversation.c.number,
+    (func.length(conversation.c.text) + func.length(cast(conversation.c.payload, Text))).label("size"),
 )
 """The numbers of messages with their sizes, for `portion`."""
 
@@ -30,8 +31,8 @@ def portion(tx: ReadTransaction, sized: Select[Any]) -> tuple[list[MessageRow], 
 
 def _fitting(rows: Sequence[Row[Any]]) -> Iterable[int]:
     left = MOST_CHARACTERS
-    for at, (number, size) in enumerate(rows):
-        left -= size
+    for at, row in enumerate(rows):
+        left -= row.size
         if at and left < 0:
             return
-        yield number
+        yield row.number

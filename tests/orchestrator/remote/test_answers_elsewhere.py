@@ -127,15 +127,25 @@ async def test_a_machine_that_may_only_read_reads_as_often_as_ever(
         return httpx.Response(401, json={"error": error})
 
     answer_instead(line, monkeypatch, read_only, lambda request: b"phone" in body_of(request))
+    answering, often, come = line.handle_async_request, anyio.Event(), anyio.Event()
+
+    async def watched(request: httpx.Request) -> httpx.Response:
+        answer = await answering(request)
+        if line.requests.count("GET /bo/changes") == 15:
+            often.set()
+        if "GET /bo/channels/basket" in line.requests and request.url.path == "/bo/edits":
+            come.set()
+        return answer
+
+    monkeypatch.setattr(line, "handle_async_request", watched)
     monkeypatch.setattr(background_exchange, "RemoteRegistry", partial(RemoteRegistry, transport=line))
     monkeypatch.setattr(background_exchange, "EVERY_S", 0.01)
     async with exchanging(two.orchestrator, Settings(remote_url=URL)):
         with anyio.fail_after(20):
-            while line.requests.count("GET /bo/changes") < 15:  # from one pause to the next twice as long: minutes
-                await anyio.sleep(0.01)
+            await often.wait()  # pauses that grow each time would make it minutes
             await one.push()
-            while "basket" not in await said(two.orchestrator):
-                await anyio.sleep(0.01)
+            await come.wait()
+    assert "basket" in await said(two.orchestrator)
 
 
 async def test_what_is_huge_goes_piece_by_piece(laptops: Laptops, elsewhere: Orchestrator, line: Line) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ async def test_what_was_said_since_the_backup_is_there_again_and_once(
     laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(change_feed, "MISSED_S", 0.0)  # else the numbers since the backup are looked for at first
-    shelf = Shelf(tmp_path / "backups", {}, Places(tmp_path, {}), tmp_path / "resume")
+    shelf = Shelf(tmp_path / "backups", [], Places(tmp_path, {}), tmp_path / "resume")
     keeper = Orchestrator(elsewhere.registry, shelf=shelf)
     one, two = laptops
     await one.log("basket", *TEXTS[:4])
@@ -62,8 +63,7 @@ async def test_a_new_registry_at_the_same_address_gets_all(
     one, two = laptops
     await one.log("basket", *TEXTS)
     await exchange(*laptops)
-    file = tmp_path / "new.db"
-    file.write_bytes(sqlite_template.read_bytes())
+    file = shutil.copy(sqlite_template, tmp_path / "new.db")
     new = Orchestrator(Registry(f"sqlite:///{file}"))
     try:
         one.line = two.line = Line(new)
