@@ -129,8 +129,8 @@ async def _push_grown(registry: Registry, remote: RemoteRegistry, number: int, s
     unsent = await registry.read(lambda tx: grown_message(tx, number, said.message_id or ""))
     if unsent:
         try:
-            await remote.log(await _conversation(replace(unsent, key=key)))
-        except Refused as exc:
+            await remote.log({**await _conversation(replace(unsent, key=key)), "grows": said.message_id})
+        except Refused as exc:  # it has other words by now, or an older release there knows nothing of it
             logger.warning("What was added to a message is not taken elsewhere: %s", exc)
 
 
@@ -284,7 +284,7 @@ async def _pull_grown(orchestrator: Orchestrator, remote: RemoteRegistry, there:
     except Refused:  # it was deleted there meanwhile
         return
     row = await orchestrator.registry.read(lambda tx: grown_to(tx, here, str(item["text"])))
-    if row:
+    if row and row.text != item["text"]:
         given = {"operation": "conversation_log", "channel": row.channel, "source": row.source}
         answer = await orchestrator.run({**given, "messages": [{**_as_sent(item), STORED_ID: here}]}, client=CLIENT)
         _raise_passing(answer.get("error"))

@@ -50,15 +50,14 @@ def _is_it(tx: ReadTransaction, row: MessageRow, message: Message, digest: bytes
 
 
 def grown_to(tx: ReadTransaction, message_id: str, text: str) -> MessageRow | None:
-    """The message with that id if these are its words and more: its client was still writing when it was sent.
+    """The message with that id if these are its words, or more: its client was still writing when it was sent.
 
     Only what came from another machine, never what a client of this one has told itself.
     """
     row = tx.execute(select(conversation).where(conversation.c.id == message_id)).first()
     if row is None or row.actor != FROM_ELSEWHERE or row.forgotten or not row.text.strip():
         return None
-    begun, whole = row.text.rstrip(), storable(text)
-    return row if len(whole) > len(begun) and whole.startswith(begun) else None
+    return row if storable(text).startswith(row.text.rstrip()) else None
 
 
 def digests_here(tx: ReadTransaction, channel_number: int, sent: Sequence[Given]) -> list[bytes]:

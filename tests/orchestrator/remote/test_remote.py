@@ -373,6 +373,9 @@ async def test_only_more_words_of_a_message_from_elsewhere_are_taken(
     await elsewhere.run(given)
     texts = (await said(elsewhere))["basket"]
     assert texts == ["Why does the basket lose items?", "The session expires.", "Nothing is lost."]
+    refused = await elsewhere.run({**given, "messages": [{**message, "text": "So?"}], "grows": stored["id"]})
+    assert refused["error"]["code"] == "INVALID_REQUEST"
+    assert (await said(elsewhere))["basket"] == texts
 
 
 async def test_what_two_laptops_masked_each_with_its_own_mark_is_there_once(
