@@ -128,6 +128,8 @@ async def _exchanged(settings: Settings, way: str) -> Exchanged:
             for once_more in (tell_again, send_again):
                 await orchestrator.registry.write(partial(once_more, url=settings.remote_url))
         try:
+            if way == "push":
+                await exchange.check_place(orchestrator.registry, remote)
             await go(orchestrator, remote, done)
         except Unreachable as exc:
             does = "does not let this machine in" if isinstance(exc, Closed) else "does not answer"

@@ -222,6 +222,14 @@ async def pull(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchang
     await _pull_edits(orchestrator, remote, done)
 
 
+async def check_place(registry: Registry, remote: RemoteRegistry) -> None:
+    """Before a push that no pull precedes: what is not there any more is sent again."""
+    place = (await registry.read(lambda tx: reached(tx, remote.url))).place
+    changes = await remote.changes(place)
+    if changes.starts_over:
+        await _start_over(registry, remote, changes)
+
+
 async def _start_over(registry: Registry, remote: RemoteRegistry, first: Changes) -> None:
     """It is an older state of itself, or another: what is not there any more is sent again, and all is read anew."""
     logger.warning("The registry elsewhere is not what it was, so it is compared from the beginning: %s", remote.url)
