@@ -34,6 +34,11 @@ class LogBody(BaseModel):
         description="id of the message that these come right behind: then none before it need be sent again. Refused"
         " where the channel does not end with it",
     )
+    grows: str | None = Field(
+        None,
+        description="id of the stored message of which the one that is sent has all words and more: its client was"
+        " still writing it. Refused where it is none that a machine has sent, or has other words",
+    )
 
 
 class RunBody(BaseModel):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import NoneType
 from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
@@ -142,6 +143,9 @@ class ChangesPage(BaseModel):
     items: list[MessageItem]
     place: int = Field(description="pass it as `after` to go on")
     is_all: bool = Field(description="nothing newer is there yet")
+    starts_over: bool = Field(
+        description="`after` is no place of this registry, as after the restore of a backup: this is the first page"
+    )
 
 
 class EditItem(BaseModel):
@@ -150,8 +154,9 @@ class EditItem(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     field: str = Field(
-        pattern="^(title|nickname|tag:.{1,64}|pinned|deleted|forgotten)$",
-        description="`title`, `nickname`, `tag:NAME`, `pinned`, `deleted` or `forgotten`",
+        pattern="^(title|nickname|tag:.{1,64}|pinned|deleted|forgotten|text)$",
+        description="`title`, `nickname`, `tag:NAME`, `pinned`, `deleted`, `forgotten`, or `text`: of a message that"
+        " has more words by now",
         examples=["nickname"],
     )
     value: JsonValue = Field(description="the name; whether it has the tag, is pinned or deleted; forgotten ids")
@@ -163,7 +168,7 @@ class EditItem(BaseModel):
 
     @model_validator(mode="after")
     def _fitting(self) -> EditItem:
-        kinds = {"deleted": bool, "forgotten": dict, "title": str | None, "nickname": str | None}
+        kinds = {"deleted": bool, "forgotten": dict, "title": str | None, "nickname": str | None, "text": NoneType}
         if not isinstance(self.value, kinds.get(self.field, bool)):
             raise ValueError(f"a value that {self.field} may have")
         if self.field == "forgotten":

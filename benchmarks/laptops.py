@@ -1,9 +1,10 @@
 """Two laptops and a registry elsewhere, over a line that breaks: python -m benchmarks.laptops [--rounds N] [--on NAME]
 
 Three real servers. A client on each laptop logs turn by turn, in a conversation of its own and in one that both share,
-while connections to the registry elsewhere break after any number of bytes. In each round each laptop and the registry
-elsewhere are killed once (-9). Then the line holds, and what was acknowledged is looked for on all three machines:
-`lost` and `doubled` should be 0.
+while every connection to the registry elsewhere breaks after any number of bytes, in what is sent or in an answer. The
+laptops exchange several times a second, so that dozens of breaks meet the exchange at work. In each round each laptop
+and the registry elsewhere are killed once (-9). Then the line holds, and what was acknowledged is looked for on all
+three machines: `lost` and `doubled` should be 0.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import random
 import shutil
 import subprocess
 import tempfile
+from collections import Counter
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from types import TracebackType
@@ -26,15 +28,22 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from benchmarks.costs.load import two_conversations, write_on
-from benchmarks.faults.service import Service, service
+from benchmarks.faults.service import Service, serve, service
 from benchmarks.setup import servers
 from benchmarks.setup.registries import REGISTRIES
 from benchmarks.setup.writers import Writer, audit
+from orchestrator.remote import background_exchange
 
 LAPTOPS = ("laptop1", "laptop2")
-CARRIED = 5_000
-"""Bytes after which a connection breaks, in the mean: most answers arrive, a long push only now and then."""
+MOST_BREAKS = 500
+"""Then the line holds."""
+EVERY_S = 0.2
+"""A laptop exchanges, or tries again, this often."""
+TURN_S = 0.5
 PIECE = 500
+SENT, ANSWERED = "in what was sent", "in answers"
+CARRIED = {SENT: 1_500, ANSWERED: 5_000}
+"""Bytes after which a connection breaks, in the mean: most exchanges go through, a long push only now and then."""
 PATIENCE_S = 300.0
 HEADS = ("machine", "messages acknowledged", "lost", "doubled")
 
@@ -45,7 +54,8 @@ class Line:
     def __init__(self, to: int) -> None:
         self._to, self.port = to, servers.free_port()
         self.holds = False
-        self.carried = self.breaks = 0
+        self.carried = 0
+        self.breaks = Counter[str]()
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._carry, "127.0.0.1", self.port)
@@ -62,23 +72,35 @@ class Line:
         except OSError:  # it was killed
             back.transport.abort()
             return
-        breaks_at = self.carried + round(random.expovariate(1 / CARRIED))
         with suppress(OSError, ExceptionGroup, asyncio.CancelledError):  # cancelled when all is over
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._pass_on(near, forth, breaks_at))
-                group.create_task(self._pass_on(far, back, breaks_at))
+                group.create_task(self._pass_on(near, forth, SENT))
+                group.create_task(self._pass_on(far, back, ANSWERED))
         for writer in (forth, back):
             writer.transport.abort()
 
-    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, breaks_at: int) -> None:
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way: str) -> None:
+        """Pass on what comes; the last bytes before a break arrive, so that the other side has half of it."""
+        left = round(random.expovariate(1 / CARRIED[way]))
         while piece := await reader.read(PIECE):
-            if not self.holds and self.carried + len(piece) > breaks_at:
-                self.breaks += 1
-                raise ConnectionResetError
-            self.carried += len(piece)
-            writer.write(piece)
+            breaks = len(piece) > left and not self.holds and self.breaks.total() < MOST_BREAKS
+            passed = piece[:left] if breaks else piece
+            left -= len(passed)
+            self.carried += len(passed)
+            writer.write(passed)
             await writer.drain()
+            if breaks:
+                self.breaks[way] += 1
+                await asyncio.sleep(0)  # it leaves before the connection does
+                break
         raise ConnectionResetError  # one side has gone: so does the other
+
+
+def _serve_often(home: Path, port: int, env: dict[str, str]) -> None:
+    """`ctxr serve` on a laptop that does not wait long for the line, nor for the turn of one that was killed."""
+    background_exchange.EVERY_S = background_exchange.MOST_S = EVERY_S
+    background_exchange.TURN_S = TURN_S
+    serve(home, port, env)
 
 
 class Laptop:
@@ -88,6 +110,7 @@ class Laptop:
         remote = {"CTXR_REMOTE_URL": elsewhere, "CTXR_TOKEN": token}
         self.name, self.writers = name, two_conversations(name)
         self.service = Service(home, **remote)
+        self.service.forked = _serve_often
 
     async def exchange(self) -> None:
         """Push and pull until nothing waits."""
@@ -124,11 +147,13 @@ async def apart(database: str, rounds: int) -> None:
             stack.callback(shutil.rmtree, home, ignore_errors=True)
             laptops.append(await asyncio.to_thread(Laptop, name, home, f"http://127.0.0.1:{line.port}", token))
             stack.callback(laptops[-1].service.kill)
+            await laptops[-1].service.soon_again()
         errors = await _go_on(laptops, elsewhere, rounds)
         line.holds = True
         for laptop in (*laptops, *laptops):  # the first pulls what the second pushes
             await laptop.exchange()
-        print(f"line broken {line.breaks} times, {line.carried >> 10} kB carried, {3 * rounds} kills, {errors} errors")
+        broken = ", ".join(f"{times} {way}" for way, times in sorted(line.breaks.items()))
+        print(f"{line.breaks.total()} breaks ({broken}), {line.carried >> 10} kB, {3 * rounds} kills, {errors} errors")
         print(*HEADS, sep=" | ")
         told = list(itertools.chain(*(laptop.writers for laptop in laptops)))
         print("elsewhere", *await _found(elsewhere, told, token), sep=" | ", flush=True)

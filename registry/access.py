@@ -21,6 +21,8 @@ class Level(StrEnum):
 
 
 _LEVELS = list(Level)
+NOT_YOURS = "This token may not touch that channel."
+"""By this another machine knows that its token is good, but for other channels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ class Access:
 
     def not_yours(self) -> Unauthorized:
         """The refusal of a channel, the same whether there is such a channel or not."""
-        return Unauthorized("This token may not touch that channel.", f"token {self.name!r} is for {self.extent}")
+        return Unauthorized(NOT_YOURS, f"token {self.name!r} is for {self.extent}")
 
 
 ASKING: ContextVar[Access | None] = ContextVar("ASKING", default=None)

@@ -22,7 +22,7 @@ FORKED = multiprocessing.get_context("forkserver")
 FORKED.set_forkserver_preload(["cli.main", "cli.running.serve"])
 
 
-def _serve(home: Path, port: int, env: dict[str, str]) -> None:
+def serve(home: Path, port: int, env: dict[str, str]) -> None:
     """`ctxr serve` in a process that was forked."""
     os.environ.clear()
     os.environ.update(env)
@@ -40,6 +40,8 @@ class Service:
         self.url = f"http://127.0.0.1:{self.port}/mcp"
         self.turns: Callable[[], int] = int
         """How many turns those who log were told are stored."""
+        self.forked = serve
+        """What a fork of this process does to serve."""
         self.at_end = at_end or ExitStack()
         """Ends what a fault leaves running, when the registry is gone."""
         given = {"CTXR_DATABASE_URL": database_url} if database_url else {}
@@ -68,7 +70,7 @@ class Service:
     async def soon_again(self) -> None:
         """The same, in a process that has the program in it already: a hundred starts would take too long."""
         self.kill()
-        self.process = FORKED.Process(target=_serve, args=(self.home, self.port, self.env))
+        self.process = FORKED.Process(target=self.forked, args=(self.home, self.port, self.env))
         self.process.start()
         await asyncio.to_thread(servers.until_accepted, self.port)
         await asked(self.port, "GET /health", "Connection: close\r\n\r\n")  # it listens before it answers

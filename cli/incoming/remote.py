@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -36,7 +37,7 @@ def push(as_json: bool) -> None:
     """Send what is new here to the registry of CTXR_REMOTE_URL.
 
     A running server and every chat window do this by themselves, every few seconds.
-    What cannot be sent now waits; what is sent twice is stored once.
+    What cannot be sent now waits; what is sent twice is stored once. What was not taken there is tried again.
     """
     _exchange("push", as_json=as_json)
 
@@ -64,8 +65,10 @@ def status(as_json: bool) -> None:
         return
     answered = f"last answered at {found['answered_at']}" if found["answered_at"] else "never answered so far"
     click.echo(f"{settings.remote_url}: {answered}.")
+    again = " (ctxr push tries it again, and says why)" if found["refused"] else ""
     click.echo(
-        f"{found['sent']} messages are there too, {found['waiting']} wait, {found['refused']} are not taken there."
+        f"{found['sent']} messages are there too, {found['waiting']} wait,"
+        f" {found['refused']} are not taken there{again}."
     )
     if found["edits"]:
         click.echo(f"{found['edits']} names, tags and deletions wait.")
@@ -115,14 +118,18 @@ async def _exchanged(settings: Settings, way: str) -> Exchanged:
     from orchestrator.remote import exchange
     from orchestrator.remote.client import Closed, RemoteRegistry, Unreachable
     from registry.storage.exchange.edits import tell_again
+    from registry.storage.exchange.remote import send_again
 
     done = exchange.Exchanged()
     go: Exchange = exchange.push if way == "push" else exchange.pull
     token = settings.token.get_secret_value()
     async with open_orchestrator(settings) as orchestrator, RemoteRegistry(settings.remote_url, token) as remote:
         if way == "push":
-            await orchestrator.registry.write(lambda tx: tell_again(tx, settings.remote_url))
+            for once_more in (tell_again, send_again):
+                await orchestrator.registry.write(partial(once_more, url=settings.remote_url))
         try:
+            if way == "push":
+                await exchange.check_place(orchestrator.registry, remote)
             await go(orchestrator, remote, done)
         except Unreachable as exc:
             does = "does not let this machine in" if isinstance(exc, Closed) else "does not answer"

@@ -25,6 +25,7 @@ from registry.domain import format_time, now
 from registry.errors import InvalidRequest, NotFound, StorageError
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.migrations import HEAD
+from registry.storage.paging import change_state
 from registry.storage.safety.forgetting import wipe
 from registry.storage.safety.staying_forgotten import forget_again, tombstones_of
 from registry.storage.upkeep.table_export import TABLES, count_kept, rehearse, replace_everything, table_lines
@@ -316,6 +317,7 @@ def put_back(tx: WriteTransaction, run: Run, request: RestoreBackupRequest, stat
         if not request.query.dry_run:
             tombstones = tombstones_of(tx)
             replace_everything(tx, data.file)
+            change_state(tx)
             run.recorder.explain(forgotten_again=forget_again(tx, tombstones))
     return state["result"]
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from orchestrator.remote.client import RemoteRegistry, Unreachable
+from orchestrator.remote.client import Closed, RemoteRegistry, Unreachable
 from orchestrator.remote.exchange import Exchanged, pull, push
 from orchestrator.state import LocalCopy
 from registry.domain import format_time, now
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 EVERY_S = 5.0
-MOST_S = 300.0
+MOST_S = 60.0
 """Where nobody answers it is tried ever more seldom, up to this."""
 TURN_S = 60.0
 """So long one process has the exchange to itself; before that is over it takes it again."""
@@ -79,14 +80,15 @@ class _Turn:
 
 
 async def _exchange(orchestrator: Orchestrator, settings: Settings, turn: _Turn) -> None:
-    pause = EVERY_S
+    pause, pushes_at = EVERY_S, time.monotonic()
     async with RemoteRegistry(settings.remote_url, settings.token.get_secret_value()) as remote:
         while True:
             try:
                 if await turn.is_mine():
                     done = Exchanged()
                     await pull(orchestrator, remote, done)
-                    await push(orchestrator, remote, done)
+                    if time.monotonic() >= pushes_at and not await _may_push(orchestrator, remote, done):
+                        pushes_at = time.monotonic() + MOST_S
                 pause = EVERY_S
             except Unreachable as exc:
                 logger.warning("The registry elsewhere does not answer: %s", exc)
@@ -95,3 +97,13 @@ async def _exchange(orchestrator: Orchestrator, settings: Settings, turn: _Turn)
                 logger.exception("The exchange with the registry elsewhere failed")
                 pause = min(2 * pause, MOST_S)
             await asyncio.sleep(pause)
+
+
+async def _may_push(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchanged) -> bool:
+    """Push, and say whether the token lets this machine: one that may only read goes on reading as often as ever."""
+    try:
+        await push(orchestrator, remote, done)
+    except Closed as exc:
+        logger.warning("The registry elsewhere takes nothing from here: %s", exc)
+        return False
+    return True

@@ -12,16 +12,23 @@ from urllib.parse import quote
 
 import httpx
 
+from registry.access import NOT_YOURS
 from registry.domain import parse_time
+from registry.errors import ErrorCode
 from registry.storage.exchange.edits import Edit, Edits
 
 REQUEST_S = 30.0
 COMPRESSED_FROM = 500
 """Bytes; less is not made smaller."""
 PAGE = 200
-_REFUSED = frozenset({400, 404, 413, 422})
+_MISSING, _TOO_LARGE = 404, 413
+_REFUSED = frozenset({400, _MISSING, _TOO_LARGE, 422})
 """What was sent is wrong: sent again it would be refused again."""
 _CLOSED = frozenset({401, 403})
+_ALWAYS_THERE = frozenset({("POST", "/bo/conversations"), ("GET", "/bo/changes")})
+"""Where a registry never says NOT_FOUND."""
+_BUSY = frozenset({429, 502, 503, 504})
+"""What a proxy says while the registry behind it is away."""
 
 
 class Unreachable(Exception):
@@ -36,13 +43,21 @@ class Refused(Exception):
     """It does not take what was sent."""
 
 
+class NotYours(Refused):
+    """The token does not let this machine touch that channel."""
+
+
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What was stored there since a place; `place` is the next one, `is_all` says whether that is all for now."""
+    """What was stored there since a place; `place` is the next one, `is_all` says whether that is all for now.
+
+    `starts_over`: it does not know the place and tells from the beginning, as after the restore of a backup.
+    """
 
     items: list[dict[str, Any]]
     place: int
     is_all: bool
+    starts_over: bool
 
 
 class RemoteRegistry:
@@ -64,27 +79,27 @@ class RemoteRegistry:
 
     async def log(self, conversation: Mapping[str, Any]) -> dict[str, Any]:
         """Store a conversation there: `conversation_log`'s arguments and result. Refused, Unreachable."""
-        return await self._answer("POST", "/bo/conversations", conversation)
+        return await self._answer("POST", "/bo/conversations", "stored_ids", conversation)
 
     async def changes(self, after: int) -> Changes:
         """What was stored there behind a place."""
-        found = await self._answer("GET", "/bo/changes", after=after)
-        return Changes(found["items"], found["place"], found["is_all"])
+        found = await self._answer("GET", "/bo/changes", "is_all", after=after)
+        return Changes(found["items"], found["place"], found["is_all"], found.get("starts_over", False))
 
     async def channel(self, name: str) -> dict[str, Any]:
         """What it knows of a channel."""
-        return await self._answer("GET", f"/bo/channels/{quote(name, safe='')}")
+        return await self._answer("GET", f"/bo/channels/{quote(name, safe='')}", "session_id")
 
     async def message(self, message_id: str) -> dict[str, Any]:
         """One message."""
-        return await self._answer("GET", f"/bo/conversations/{quote(message_id, safe='')}")
+        return await self._answer("GET", f"/bo/conversations/{quote(message_id, safe='')}", "id")
 
     async def messages(self, channel: str) -> list[dict[str, Any]]:
         """All messages of a channel, oldest first."""
         found: list[dict[str, Any]] = []
         asked: dict[str, Any] = {"channel": channel, "order": "asc", "limit": PAGE}
         while True:
-            page = await self._answer("GET", "/bo/conversations", **asked)
+            page = await self._answer("GET", "/bo/conversations", "items", **asked)
             found += page["items"]
             if not page["next_cursor"]:
                 return found
@@ -92,31 +107,47 @@ class RemoteRegistry:
 
     async def edits(self, after: int) -> Edits:
         """What was named, tagged, deleted and forgotten there behind a place."""
-        found = await self._answer("GET", "/bo/edits", after=after)
+        found = await self._answer("GET", "/bo/edits", "is_all", after=after)
         return Edits([_edit(item) for item in found["items"]], found["place"], found["is_all"])
 
     async def carry_out(self, edits: Sequence[Edit]) -> list[str | None]:
         """Have it do the same; of each why it is not done there."""
-        answer = await self._answer("POST", "/bo/edits", {"items": [said.as_dict() for said in edits]})
+        answer = await self._answer("POST", "/bo/edits", "items", {"items": [said.as_dict() for said in edits]})
         return [item["why"] for item in answer["items"]]
 
     async def _answer(
-        self, method: str, path: str, body: Mapping[str, Any] | None = None, **asked: Any
+        self, method: str, path: str, holding: str, body: Mapping[str, Any] | None = None, **asked: Any
     ) -> dict[str, Any]:
+        """The answer, which holds a field of that name if it is a registry's."""
         try:
             headers, content = ({}, None) if body is None else await self._packed(body)
             answer = await self._client.request(method, path, params=asked, headers=headers, content=content)
-            found: dict[str, Any] = answer.json()
-        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as exc:
+        except (httpx.HTTPError, httpx.InvalidURL) as exc:
             raise Unreachable(f"{self.url}: {str(exc) or type(exc).__name__}") from exc
         self._note_encodings(answer)
-        if answer.is_success:
+        found = _object_in(answer)
+        if answer.is_success and holding in found:
             return found
-        error = found.get("error") or {}
-        why = f"{self.url}: {answer.status_code} {error.get('message', '')} {error.get('details', '')}".strip()
-        if answer.status_code in _REFUSED:
-            raise Refused(why)
-        raise Closed(why) if answer.status_code in _CLOSED else Unreachable(why)
+        is_there = answer.status_code != _MISSING or (method, path) not in _ALWAYS_THERE
+        raise self._failure(answer, found.get("error") if is_there else None)
+
+    def _failure(self, answer: httpx.Response, error: object) -> Exception:
+        """What an answer that is none says. Who is no registry refuses nothing for good, but for its size."""
+        said = f"{self.url}: {answer.status_code}"
+        if isinstance(error, Mapping) and error.get("code") in set(ErrorCode):
+            why = f"{said} {error.get('message', '')} {error.get('details', '')}".strip()
+            if error.get("message") == NOT_YOURS:
+                return NotYours(why)
+            if answer.status_code in _REFUSED:
+                return Refused(why)
+            return Closed(why) if answer.status_code in _CLOSED else Unreachable(why)
+        why = f"{said} {answer.reason_phrase}"
+        if answer.status_code == _TOO_LARGE:  # a proxy takes less than the registry behind it
+            return Refused(why)
+        if answer.status_code in _BUSY:
+            return Unreachable(why)
+        sent_on = f", sent on to {answer.headers['location']}" if answer.has_redirect_location else ""
+        return Unreachable(f"{why}{sent_on}; no registry answers like this: is CTXR_REMOTE_URL right?")
 
     async def _packed(self, body: Mapping[str, Any]) -> tuple[dict[str, str], bytes]:
         """The body, compressed where it is worth it and the server takes it so."""
@@ -132,6 +163,15 @@ class RemoteRegistry:
 
     def _note_encodings(self, answer: httpx.Response) -> None:
         self._takes_gzip = "gzip" in answer.headers.get("accept-encoding", "")
+
+
+def _object_in(answer: httpx.Response) -> dict[str, Any]:
+    """The object that was answered; an empty one for what is none, such as a proxy's page."""
+    try:
+        found = answer.json()
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _edit(item: Mapping[str, Any]) -> Edit:

@@ -7,6 +7,7 @@ remote`) only spares sending it again.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -15,18 +16,21 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.remote.client import Refused, RemoteRegistry
+from orchestrator.remote.client import Changes, NotYours, Refused, RemoteRegistry
 from orchestrator.remote.replayed_edits import carry_out
 from orchestrator.requests.operation_names import Operation
 from orchestrator.requests.refusals import Refusal
 from orchestrator.requests.shapes import PulledRequest, Request, parse_request
 from registry.domain import storable
 from registry.errors import InvalidRequest, OperationTimeout, StorageError
+from registry.ingest.dedup import STORED_ID
 from registry.storage.conversations.messages import MessageRow, message_item
 from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.exchange.counterparts import grown_to
 from registry.storage.exchange.edits import (
     DELETED,
     FORGOTTEN,
+    GROWN,
     Edit,
     is_anything_restored,
     note_edits_sent,
@@ -35,14 +39,18 @@ from registry.storage.exchange.edits import (
 from registry.storage.exchange.remote import (
     CONTEXT,
     Unsent,
+    grown_message,
     ids_here,
     ids_known,
     next_unsent,
     note_all_sent,
     note_answer,
     note_messages,
+    note_only_there,
     reached,
 )
+from registry.storage.safety.masking import find_key, key_of
+from registry.text.privacy.masking import mask_value
 
 if TYPE_CHECKING:
     from orchestrator.service import Orchestrator
@@ -72,18 +80,21 @@ class Exchanged:
 async def push(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchanged) -> None:
     """Send what is not there yet, oldest first; Unreachable ends it, and the rest waits."""
     registry = orchestrator.registry
+    known = await registry.read(find_key)
+    key = known if known else await registry.write(key_of)
     sent = await registry.read(lambda tx: _all_sent(tx, remote.url))
     while unsent := await registry.read(lambda tx: next_unsent(tx, remote.url, MOST, sent)):
-        ids = await _sent(remote, unsent, done)
+        ids = await _sent(remote, replace(unsent, key=key), done)
         noted = dict(ids)
 
-        def note(tx: WriteTransaction, noted: Mapping[int, str | None] = noted) -> None:
+        def note(tx: WriteTransaction, noted: Mapping[int, str | None] = noted, sent: Unsent = unsent) -> None:
             note_messages(tx, remote.url, noted)
+            note_edits_sent(tx, remote.url, dict.fromkeys(sent.grown))
             note_answer(tx, remote.url)
 
         await registry.write(note)
     await registry.write(lambda tx: note_all_sent(tx, remote.url))
-    await _push_edits(orchestrator.registry, remote, done)
+    await _push_edits(registry, remote, key, done)
 
 
 def _all_sent(tx: ReadTransaction, url: str) -> int:
@@ -91,10 +102,13 @@ def _all_sent(tx: ReadTransaction, url: str) -> int:
     return 0 if is_anything_restored(tx, url) else reached(tx, url).sent
 
 
-async def _push_edits(registry: Registry, remote: RemoteRegistry, done: Exchanged) -> None:
+async def _push_edits(registry: Registry, remote: RemoteRegistry, key: bytes, done: Exchanged) -> None:
     """What was named, tagged, deleted and forgotten here, when all it may speak of is there."""
     while unsent := await registry.read(lambda tx: unsent_edits(tx, remote.url)):
-        told = {number: said for number, said in unsent.items() if said}
+        told = {number: _named_masked(said, key) for number, said in unsent.items() if said}
+        grown = [number for number, said in told.items() if said.field == GROWN]
+        for number in grown:
+            await _push_grown(registry, remote, number, told.pop(number), key)
         try:
             answers = await remote.carry_out(list(told.values())) if told else []
         except Refused as exc:  # an older release there knows nothing of edits
@@ -106,17 +120,31 @@ async def _push_edits(registry: Registry, remote: RemoteRegistry, done: Exchange
         done.why = next(filter(None, answers), done.why)
 
 
+def _named_masked(said: Edit, key: bytes) -> Edit:
+    return replace(said, value=mask_value(said.value, key)) if isinstance(said.value, str) else said
+
+
+async def _push_grown(registry: Registry, remote: RemoteRegistry, number: int, said: Edit, key: bytes) -> None:
+    """Send a message once more that its client went on writing after it was sent."""
+    unsent = await registry.read(lambda tx: grown_message(tx, number, said.message_id or ""))
+    if unsent:
+        try:
+            await remote.log({**await _conversation(replace(unsent, key=key)), "grows": said.message_id})
+        except Refused as exc:  # it has other words by now, or an older release there knows nothing of it
+            logger.warning("What was added to a message is not taken elsewhere: %s", exc)
+
+
 async def _sent(remote: RemoteRegistry, unsent: Unsent, done: Exchanged) -> dict[int, str | None]:
     """What the new messages are called there; one that it does not take goes by itself, and holds up no other."""
     new = unsent.messages[unsent.known :]
     try:
         stored, answer = await _logged(remote, unsent)
     except Refused as exc:
-        if len(new) > 1:
+        if len(new) > 1 and not isinstance(exc, NotYours):
             return await _sent_one_by_one(remote, unsent, done)
         logger.warning("Not taken elsewhere: %s", exc)
-        done.refused, done.why = done.refused + 1, str(exc)
-        return {new[0].number: None}
+        done.refused, done.why = done.refused + len(new), str(exc)
+        return {row.number: None for row in new}
     if not stored:  # it is not kept there: private, forgotten, or by a rule
         done.refused, done.why = done.refused + len(new), answer.get("not_kept")
         return {row.number: None for row in new}
@@ -129,9 +157,9 @@ async def _logged(remote: RemoteRegistry, unsent: Unsent) -> tuple[list[str], di
     if unsent.follows:
         alone = replace(unsent, messages=unsent.messages[unsent.known :], known=0)
         with suppress(Refused):
-            answer = await remote.log({**_conversation(alone), "follows": unsent.follows})
+            answer = await remote.log({**await _conversation(alone), "follows": unsent.follows})
             return answer["stored_ids"], answer
-    answer = await remote.log(_conversation(unsent))
+    answer = await remote.log(await _conversation(unsent))
     return answer["stored_ids"][unsent.known :], answer
 
 
@@ -142,18 +170,21 @@ async def _sent_one_by_one(remote: RemoteRegistry, unsent: Unsent, done: Exchang
     for row in unsent.messages[unsent.known :]:
         before = taken[-CONTEXT:]
         known = {**unsent.ids, **ids}
-        ids |= await _sent(remote, Unsent(unsent.channel, [*before, row], len(before), known), done)
+        ids |= await _sent(remote, replace(unsent, messages=[*before, row], known=len(before), ids=known), done)
         taken += [row] if ids[row.number] else []
     return ids
 
 
-def _conversation(unsent: Unsent) -> dict[str, Any]:
+async def _conversation(unsent: Unsent) -> dict[str, Any]:
+    """What is sent of it: without secrets, which stay on this machine in a project that is not masked."""
+    messages = [_message(one, unsent.ids.get(one.number)) for one in unsent.messages]
     row = unsent.channel
-    about = {"session_id": row.session_id, "title": row.title, "project": row.meta.get("project") or row.project_path}
+    title = mask_value(row.title, unsent.key)
+    about = {"session_id": row.session_id, "title": title, "project": row.meta.get("project") or row.project_path}
     return {
         "channel": row.name,
         "source": row.source,
-        "messages": [_message(one, unsent.ids.get(one.number)) for one in unsent.messages],
+        "messages": await asyncio.to_thread(mask_value, messages, unsent.key),
         "meta": {name: value for name, value in about.items() if value},
     }
 
@@ -180,6 +211,8 @@ async def pull(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchang
     place = (await registry.read(lambda tx: reached(tx, remote.url))).place
     while True:
         changes = await remote.changes(place)
+        if changes.starts_over:
+            await _start_over(registry, remote, changes)
         for name, items in await _by_channel(orchestrator, remote, changes.items):
             await _received(orchestrator, remote, name, items, done)
         place = changes.place
@@ -187,6 +220,26 @@ async def pull(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchang
         if changes.is_all:
             break
     await _pull_edits(orchestrator, remote, done)
+
+
+async def check_place(registry: Registry, remote: RemoteRegistry) -> None:
+    """Before a push that no pull precedes: what is not there any more is sent again."""
+    place = (await registry.read(lambda tx: reached(tx, remote.url))).place
+    changes = await remote.changes(place)
+    if changes.starts_over:
+        await _start_over(registry, remote, changes)
+
+
+async def _start_over(registry: Registry, remote: RemoteRegistry, first: Changes) -> None:
+    """It is an older state of itself, or another: what is not there any more is sent again, and all is read anew."""
+    logger.warning("The registry elsewhere is not what it was, so it is compared from the beginning: %s", remote.url)
+    ids, changes = set[str](), first
+    while True:
+        ids.update(item["id"] for item in changes.items)
+        if changes.is_all:
+            break
+        changes = await remote.changes(changes.place)
+    await registry.write(lambda tx: note_only_there(tx, remote.url, ids))
 
 
 async def _pull_edits(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchanged) -> None:
@@ -210,6 +263,9 @@ async def _pull_edits(orchestrator: Orchestrator, remote: RemoteRegistry, done: 
 
 async def _done_here(orchestrator: Orchestrator, remote: RemoteRegistry, said: Edit, done: Exchanged) -> None:
     """Do here what was done there; what is restored there and never came here comes now."""
+    if said.field == GROWN:
+        await _pull_grown(orchestrator, remote, str(said.message_id))
+        return
     theirs = said.value["ids"] if said.field == FORGOTTEN else [said.message_id] if said.message_id else []
     here = await orchestrator.registry.read(lambda tx: ids_here(tx, remote.url, theirs))
     if said.field == FORGOTTEN:
@@ -218,13 +274,28 @@ async def _done_here(orchestrator: Orchestrator, remote: RemoteRegistry, said: E
         told = replace(said, message_id=here.get(said.message_id) if said.message_id else None)
     if not said.message_id or told.message_id:
         error = await carry_out(partial(orchestrator.run, client=CLIENT), orchestrator.registry, told)
-        if error and error["code"] in _PASSING:
-            raise _PASSING[error["code"]](error["message"], error["details"])
+        _raise_passing(error)
         if error:
             logger.warning("Not done here: %s %s", error["message"], error["details"])
         done.edits += error is None
     if said.field == DELETED and not said.value:
         await _restored(orchestrator, remote, said, done)
+
+
+async def _pull_grown(orchestrator: Orchestrator, remote: RemoteRegistry, there: str) -> None:
+    """Bring in what its client has added there to a message that came from there before."""
+    here = (await orchestrator.registry.read(lambda tx: ids_here(tx, remote.url, [there]))).get(there)
+    if here is None:
+        return
+    try:
+        item = await remote.message(there)
+    except Refused:  # it was deleted there meanwhile
+        return
+    row = await orchestrator.registry.read(lambda tx: grown_to(tx, here, str(item["text"])))
+    if row and row.text != item["text"]:
+        given = {"operation": "conversation_log", "channel": row.channel, "source": row.source}
+        answer = await orchestrator.run({**given, "messages": [{**_as_sent(item), STORED_ID: here}]}, client=CLIENT)
+        _raise_passing(answer.get("error"))
 
 
 async def _restored(orchestrator: Orchestrator, remote: RemoteRegistry, said: Edit, done: Exchanged) -> None:
@@ -269,9 +340,13 @@ async def _received(
         done.received += len(answer["stored_ids"])
         return
     error = answer["error"]
-    if error["code"] in _PASSING:
-        raise _PASSING[error["code"]](error["message"], error["details"])
+    _raise_passing(error)
     done.refused, done.why = done.refused + len(items), error["message"]
+
+
+def _raise_passing(error: Mapping[str, Any] | None) -> None:
+    if error and error["code"] in _PASSING:
+        raise _PASSING[error["code"]](error["message"], error["details"])
 
 
 def _pulled(url: str, ids: list[str], given: Mapping[str, Any]) -> Request | Refusal:

@@ -11,6 +11,7 @@ from registry.storage.database import Database, ReadTransaction
 from registry.storage.exchange.edits import (
     DELETED,
     FORGOTTEN,
+    GROWN,
     TAGGED,
     Edit,
     channel_meant,
@@ -37,6 +38,8 @@ def _requests(tx: ReadTransaction, said: Edit) -> list[dict[str, Any]]:
     """The operations; none where it is done already, or what it speaks of is not here."""
     if said.field == FORGOTTEN:
         return _forgetting(tx, said)
+    if said.field == GROWN:  # the message itself is sent
+        return []
     if said.message_id:
         found = place_of_message(tx, said.message_id)
         if found is None or is_known(tx, *found, said):

@@ -107,6 +107,7 @@ class LogRequest(Request):
     channel: ChannelName
     messages: Annotated[list[MessageIn], Field(min_length=1, max_length=MOST_MESSAGES)]
     follows: str | None = Field(None, description="id of the message that these come right behind")
+    grows: str | None = Field(None, description="id of the message of which this one has all words and more")
     _known: Sequence[str] = PrivateAttr(())
     _whole: Callable[[], Request] | None = PrivateAttr(None)
 

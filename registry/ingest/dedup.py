@@ -151,7 +151,7 @@ def recognise_stored(tx: ReadTransaction, into: ChannelRow, sent: Sequence[Sent]
         sent = [one._replace(digest=digest) for one, digest in zip(sent, digests, strict=True)]
     found = next(found for step in STEPS if (found := step(stored, sent)))
     if any(one.stored_id for one in sent):
-        old = with_named(found.old, stored.rows, sent)
+        old = with_named(tx, found.old, stored.rows, sent)
         found = replace(found, old=old) if found.is_reordered else Recognised(old, stored.rows)
     return replace(found, old=_with_forgotten(found, sent))
 

@@ -26,6 +26,8 @@ from registry.ingest.message_rows import (
 from registry.storage.conversations.channels import ChannelRow, describe_channel, recount_channel
 from registry.storage.conversations.messages import LATEST_FIRST, MessageRow, revise
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_many
+from registry.storage.exchange.counterparts import grown_to
+from registry.storage.exchange.edits import note_grown
 from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import UNINDEXED, Entry, channel_token
 from registry.storage.tables import channel, conversation
@@ -117,11 +119,15 @@ def _reorder(tx: WriteTransaction, recognised: Recognised) -> None:
 
 
 def _correct(tx: WriteTransaction, sent: Sequence[Sent], old: Known) -> None:
-    """Clients write while an answer is still streaming: a message of theirs whose text has changed is corrected."""
+    """Clients write while an answer is still streaming: a message of theirs whose text has changed is corrected.
+
+    Whether their own words come from their store here or by another machine, which registries that keep up are told.
+    """
+    known = [(row, one) for row, one in zip(old, sent, strict=True) if row is not None]
     touched = {
-        row.number: (row, one)
-        for one, row in zip(sent, old, strict=True)
-        if row is not None and one.native_id and (row.native_id is None or bytes(row.digest) != one.digest)
+        row.number: one
+        for row, one in known
+        if (one.native_id and (row.native_id is None or bytes(row.digest) != one.digest)) or _is_grown(tx, row, one)
     }
     if not touched:
         return
@@ -129,13 +135,22 @@ def _correct(tx: WriteTransaction, sent: Sequence[Sent], old: Known) -> None:
     held = tx.execute(select(conversation).where(*alive)).all()
     if not held:
         return
-    revise(tx, [(row, _correction(row, touched[row.number][1])) for row in held])
+    changes = [(row, _correction(row, touched[row.number])) for row in held]
+    revise(tx, changes)
     recount_channel(tx, held[0].channel_number)
+    if in_other_words := [row for row, news in changes if "text" in news]:
+        note_grown(tx, in_other_words)
+
+
+def _is_grown(tx: ReadTransaction, row: MessageRow, one: Sent) -> bool:
+    is_other = one.stored_id == row.id and bytes(row.digest) != one.digest
+    return is_other and grown_to(tx, row.id, one.message.text) is not None
 
 
 def _correction(held: MessageRow, news: Sent) -> dict[str, Any]:
     """What changes in a message that its client has in other words, or that was stored without its client's id."""
-    changes: dict[str, Any] = {"native_id": news.native_id, "payload": {**held.payload, **storable(news.message.more)}}
+    native_id = news.native_id or held.native_id
+    changes: dict[str, Any] = {"native_id": native_id, "payload": {**held.payload, **storable(news.message.more)}}
     if held.native_id is None and news.message.timestamp and held.timestamp == held.received_at:  # nobody had said when
         changes["timestamp"] = news.message.timestamp
     if held.text != storable(news.message.text):  # shortened, or its white space changed

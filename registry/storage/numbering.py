@@ -19,6 +19,17 @@ SELECT setval(CAST(seqrelid AS regclass), seqstart + seqincrement * CAST(greates
 FROM pg_sequence WHERE seqrelid = CAST(pg_get_serial_sequence('{0}', 'number') AS regclass)
 """
 
+_LAST = {
+    "sqlite": "SELECT seq FROM sqlite_sequence WHERE name = '{0}'",
+    "postgresql": "SELECT greatest((SELECT max(number) FROM {0}),"
+    " pg_sequence_last_value(CAST(pg_get_serial_sequence('{0}', 'number') AS regclass)))",
+}
+
+
+def last_number(tx: ReadTransaction, table: Table) -> int:
+    """The last number that was given in a table, also to a row that is gone by now."""
+    return int(ask_all(tx, text(_LAST[tx.dialect.name].format(table.name))).scalar() or 0)
+
 
 def step_of(tx: ReadTransaction, table: Table) -> int:
     """How far from a table's number the next one is that the same node gives."""

@@ -14,14 +14,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
+from secrets import token_bytes
 from typing import Any, Literal
 
 from sqlalchemy import Column, ColumnElement, Row, Table, and_, func, or_, select
 
 from registry.domain import format_time, parse_time
 from registry.errors import InvalidRequest
-from registry.storage.database import ReadTransaction
+from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
 from registry.storage.safety.masking import find_key
+from registry.storage.tables import registry_key
 
 Order = Literal["asc", "desc"]
 
@@ -129,6 +131,8 @@ _HALF = 26
 """Bits. Programs that know only floating point numbers can count to twice as many; no table has that many rows."""
 _LOW = (1 << _HALF) - 1
 _ROUNDS = range(6)
+_STATE = 2
+"""The number of the second key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,3 +163,16 @@ class Seal:
 def seal_of(tx: ReadTransaction) -> Seal:
     """The registry's own; one that was never written to has nothing to hide."""
     return Seal(find_key(tx) or b"")
+
+
+def seal_of_state(tx: ReadTransaction) -> Seal:
+    """The one of places from which other machines read on: with the restore of a backup it is another one."""
+    state = tx.execute(select(registry_key.c.key).where(registry_key.c.number == _STATE)).scalar()
+    return Seal((find_key(tx) or b"") + bytes(state or b""))
+
+
+def change_state(tx: WriteTransaction) -> None:
+    """From now on no place that was told before is one of this registry: it does not hold any more what was read."""
+    state = {"number": _STATE, "key": token_bytes(32)}
+    new = insert_into(tx.dialect.name, registry_key).values(state)
+    tx.execute(new.on_conflict_do_update(index_elements=["number"], set_=state))

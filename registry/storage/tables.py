@@ -198,7 +198,7 @@ edit_token = Table(  # which restricted tokens are told of what was forgotten: t
     Column("token", Text, primary_key=True),
 )
 
-registry_key = Table(  # what marks of secrets and digests of what was forgotten are made with
+registry_key = Table(  # what marks of secrets and digests of what was forgotten are made with; 2: what places are, too
     "registry_key",
     metadata,
     Column("number", Integer, primary_key=True),

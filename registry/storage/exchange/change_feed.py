@@ -18,8 +18,9 @@ from sqlalchemy import Column, Row, Table, func, or_, select
 from registry.domain import now
 from registry.storage.conversations.messages import message_item
 from registry.storage.database import ReadTransaction
-from registry.storage.numbering import step_of
-from registry.storage.paging import Seal, seal_of
+from registry.storage.exchange.portions import SIZED, portion
+from registry.storage.numbering import last_number, step_of
+from registry.storage.paging import Seal, seal_of, seal_of_state
 from registry.storage.records.executions import execution_item
 from registry.storage.safety.visibility import ask_all
 from registry.storage.tables import channel, channel_alias, conversation, execution
@@ -99,11 +100,15 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Messages stored behind a place, in the order of arrival; `place` is where to go on."""
+    """Messages stored behind a place, in the order of arrival; `place` is where to go on.
+
+    `starts_over`: the place is none of this registry, so it is told from the beginning.
+    """
 
     items: list[dict[str, Any]]
     place: int
     is_all: bool
+    starts_over: bool = False
 
 
 def changes_after(tx: ReadTransaction, place: int) -> Changes:
@@ -111,14 +116,16 @@ def changes_after(tx: ReadTransaction, place: int) -> Changes:
 
     On PostgreSQL a missing number may still be written: what lies behind it waits until it cannot any more.
     """
-    seal = seal_of(tx)
+    seal = seal_of_state(tx)
     number = seal.open(place)
-    rows = tx.execute(
-        select(conversation).where(conversation.c.number > number).order_by(conversation.c.number).limit(MOST)
-    ).all()
+    starts_over = number > last_number(tx, conversation)
+    if starts_over:
+        number = 0
+    rows, are_all = portion(tx, SIZED.where(conversation.c.number > number).order_by(conversation.c.number).limit(MOST))
     kept = list(rows if tx.dialect.name == "sqlite" else _without_gap(tx, number, rows))
     items = [message_item(row) for row in kept if not (row.deleted or row.forgotten)]
-    return Changes(items, seal.close(kept[-1].number) if kept else place, len(kept) < MOST)
+    goes_on = seal.close(kept[-1].number if kept else number)
+    return Changes(items, goes_on, are_all and len(kept) < MOST, starts_over)
 
 
 def _without_gap(tx: ReadTransaction, last: int, rows: Sequence[Row[Any]]) -> Iterator[Row[Any]]:

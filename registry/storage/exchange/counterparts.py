@@ -15,12 +15,14 @@ from registry.storage.database import ReadTransaction
 from registry.storage.tables import conversation
 from registry.text.privacy.secrets import MARK, MARK_BEGIN, is_masked
 
+FROM_ELSEWHERE = "ao"
+"""Who has stored what a tool or another machine sent (`registry.ingest.save.TOOL`)."""
 Given = tuple[Message, bytes, str | None]
 """A message as it came, with the digest of its words and what its sender was told it is called here."""
 
 
 def with_named(
-    old: Sequence[MessageRow | None], rows: Sequence[MessageRow], sent: Sequence[Given]
+    tx: ReadTransaction, old: Sequence[MessageRow | None], rows: Sequence[MessageRow], sent: Sequence[Given]
 ) -> list[MessageRow | None]:
     """What a machine names by the id it has here is that message, and what has the words and time of one is that one.
 
@@ -29,7 +31,9 @@ def with_named(
     """
     by_id = {row.id: row for row in rows}
     named = {
-        at: row for at, (_, digest, there) in enumerate(sent) if (row := by_id.get(there or "")) and _is_it(row, digest)
+        at: row
+        for at, (message, digest, there) in enumerate(sent)
+        if (row := by_id.get(there or "")) and _is_it(tx, row, message, digest)
     }
     taken = {row.number for row in named.values()}
     known = [named.get(at) or (row if row and row.number not in taken else None) for at, row in enumerate(old)]
@@ -41,8 +45,19 @@ def with_named(
     return known
 
 
-def _is_it(row: MessageRow, digest: bytes) -> bool:
-    return row.forgotten or bytes(row.digest) == digest
+def _is_it(tx: ReadTransaction, row: MessageRow, message: Message, digest: bytes) -> bool:
+    return row.forgotten or bytes(row.digest) == digest or grown_to(tx, row.id, message.text) is not None
+
+
+def grown_to(tx: ReadTransaction, message_id: str, text: str) -> MessageRow | None:
+    """The message with that id if these are its words, or more: its client was still writing when it was sent.
+
+    Only what came from another machine, never what a client of this one has told itself.
+    """
+    row = tx.execute(select(conversation).where(conversation.c.id == message_id)).first()
+    if row is None or row.actor != FROM_ELSEWHERE or row.forgotten or not row.text.strip():
+        return None
+    return row if storable(text).startswith(row.text.rstrip()) else None
 
 
 def digests_here(tx: ReadTransaction, channel_number: int, sent: Sequence[Given]) -> list[bytes]:

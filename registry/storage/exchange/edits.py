@@ -18,12 +18,16 @@ from sqlalchemy import ColumnElement, Row, delete, func, insert, select, update
 from registry.domain import format_time, now
 from registry.storage.conversations.aliases import aliases_by_channel
 from registry.storage.conversations.channels import ChannelRow, find_channel
-from registry.storage.database import ReadTransaction, WriteTransaction, in_parts
-from registry.storage.paging import seal_of
+from registry.storage.conversations.messages import MessageRow
+from registry.storage.database import ReadTransaction, WriteTransaction, in_parts, insert_into
+from registry.storage.numbering import last_number
+from registry.storage.paging import seal_of_state
 from registry.storage.safety.tokens import tokens_seeing
 from registry.storage.tables import channel, conversation, edit, edit_token, remote_edit, remote_message
 
 DELETED, FORGOTTEN, TITLE, NICKNAME, PINNED, TAGGED = "deleted", "forgotten", "title", "nickname", "pinned", "tag:"
+GROWN = "text"
+"""A message was stored while its client still wrote it, and has more words by now. Which ones, it says itself."""
 MOST = 200
 """Edits told at a time."""
 MOST_IDS = 1000
@@ -54,6 +58,17 @@ def standing(
     if new:
         tx.execute(insert(edit), [{**said, "field": name, "value": value} for name, value in new.items()])
     return new
+
+
+def note_grown(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
+    """Note that these messages have other words than before."""
+    take_turns(tx)
+    for some in in_parts(rows):
+        numbers = [row.number for row in some]
+        tx.execute(delete(edit).where(edit.c.message_number.in_(numbers), edit.c.field == GROWN))
+        said = {"field": GROWN, "value": None, "done_at": now()}
+        within = [{"channel_number": row.channel_number, "message_number": row.number} for row in some]
+        tx.execute(insert(edit), [said | of for of in within])
 
 
 def take_turns(tx: WriteTransaction) -> None:
@@ -159,14 +174,16 @@ class Edits:
 
 def edits_after(tx: ReadTransaction, place: int) -> Edits:
     """What was said here behind a place, for who asks from time to time; 0 is the beginning."""
-    seal = seal_of(tx)
+    seal = seal_of_state(tx)
     number = seal.open(place)
+    if number > last_number(tx, edit):  # no place of this registry: whoever asks is told by the messages
+        number = 0
     query = select(edit).where(edit.c.number > number).order_by(edit.c.number).limit(MOST)
     rows = tx.execute(query).all()
     ids = _ids(tx, [row.message_number for row in rows if row.message_number is not None])
     named = _named(tx, rows)
     items = [_told(row, named, ids.get(row.message_number), "ids") for row in rows]
-    return Edits(items, seal.close(rows[-1].number) if rows else place, len(rows) < MOST)
+    return Edits(items, seal.close(rows[-1].number if rows else number), len(rows) < MOST)
 
 
 def _ids(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, str]:
@@ -222,8 +239,8 @@ def note_edits_sent(tx: WriteTransaction, url: str, whys: Mapping[int, str | Non
     """Note that these were told, and why not all of them are done there."""
     known = select(edit.c.number).where(edit.c.number.in_(whys))  # one may have been replaced by a later word
     rows = [{"url": url, "number": number, "why": whys[number]} for number in tx.execute(known).scalars()]
-    if rows:
-        tx.execute(insert(remote_edit), rows)
+    if rows:  # another process may have told them meanwhile
+        tx.execute(insert_into(tx.dialect.name, remote_edit).on_conflict_do_nothing(), rows)
 
 
 def tell_again(tx: WriteTransaction, url: str) -> None:

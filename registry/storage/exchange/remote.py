@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, func, insert, select, update
+from sqlalchemy import ColumnElement, delete, func, insert, select, update
 
-from registry.domain import Message, digest_of, format_time, now
+from registry.domain import Message, Role, digest_of, format_time, now, parse_time
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import MessageRow
-from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.database import ReadTransaction, WriteTransaction, in_parts
 from registry.storage.exchange.counterparts import client_id_of, digest_without_marks, masked_messages
+from registry.storage.exchange.edits import GROWN
+from registry.storage.exchange.portions import SIZED, portion
+from registry.storage.safety.masking import masked
 from registry.storage.tables import channel, conversation, edit, remote, remote_edit, remote_message
 from registry.text.privacy.secrets import is_masked
 
@@ -29,12 +32,18 @@ CONTEXT = 30
 
 @dataclass(frozen=True, slots=True)
 class Unsent:
-    """What of one channel is not there yet; `known` of the messages, in front, are; `ids`: by number, as what."""
+    """What of one channel is not there yet; `known` of the messages, in front, are; `ids`: by number, as what.
+
+    `grown`: the numbers of the edits that these messages, as they are here, need not be told any more.
+    `key`: of the marks that secrets become before they leave.
+    """
 
     channel: ChannelRow
     messages: Sequence[MessageRow]
     known: int
     ids: Mapping[int, str | None]
+    grown: Sequence[int] = ()
+    key: bytes = b""
 
     @property
     def follows(self) -> str | None:
@@ -80,15 +89,25 @@ def next_unsent(tx: ReadTransaction, url: str, most: int, after: int = 0) -> Uns
     if first is None:
         return None
     within = conversation.c.channel_number == first.channel_number
-    new = tx.execute(
-        select(conversation).where(within, _is_unsent(url)).order_by(conversation.c.number).limit(most)
-    ).all()
-    new = sorted(new, key=lambda row: (row.place, row.number))
+    some, _ = portion(tx, SIZED.where(within, _is_unsent(url)).order_by(conversation.c.number).limit(most))
+    new = sorted(some, key=lambda row: (row.place, row.number))
     before = _before(tx, first.channel_number, new[0].place, url)
     row = tx.execute(select(channel).where(channel.c.number == first.channel_number)).one()
     called = select(remote_message.c.number, remote_message.c.id).where(remote_message.c.url == url)
     ids = tx.execute(called.where(remote_message.c.number.in_([one.number for one in before])))
-    return Unsent(row, [*before, *new], len(before), dict(ids.all()))
+    grown = select(edit.c.number).where(edit.c.field == GROWN, edit.c.message_number.in_([one.number for one in new]))
+    return Unsent(row, [*before, *new], len(before), dict(ids.all()), tx.execute(grown).scalars().all())
+
+
+def grown_message(tx: ReadTransaction, edit_number: int, there: str) -> Unsent | None:
+    """The message that an edit says has more words by now, as it is sent again; None if it is gone."""
+    of_edit = select(edit.c.message_number).where(edit.c.number == edit_number).scalar_subquery()
+    alive = conversation.c.deleted.is_(False), conversation.c.forgotten.is_(False)
+    row = tx.execute(select(conversation).where(conversation.c.number == of_edit, *alive)).first()
+    if row is None:
+        return None
+    within = tx.execute(select(channel).where(channel.c.number == row.channel_number)).one()
+    return Unsent(within, [row], 0, {row.number: there})
 
 
 def last_messages(tx: ReadTransaction, channel_number: int) -> list[MessageRow]:
@@ -103,15 +122,15 @@ def _before(
     unwanted = select(remote_message.c.number).where(
         remote_message.c.url == url, remote_message.c.number == conversation.c.number, remote_message.c.id.is_(None)
     )
-    query = select(conversation).where(
+    query = SIZED.where(
         conversation.c.channel_number == channel_number,
         conversation.c.deleted.is_(False),
         conversation.c.forgotten.is_(False),
         *([] if place is None else [conversation.c.place < place]),
         *([] if url is None else [~unwanted.exists()]),
     )
-    rows = tx.execute(query.order_by(conversation.c.place.desc(), conversation.c.number.desc()).limit(CONTEXT)).all()
-    return list(reversed(rows))
+    rows, _ = portion(tx, query.order_by(conversation.c.place.desc(), conversation.c.number.desc()).limit(CONTEXT))
+    return sorted(rows, key=lambda row: (row.place, row.number))
 
 
 def note_messages(tx: WriteTransaction, url: str, ids: Mapping[int, str | None]) -> None:
@@ -128,6 +147,23 @@ def note_messages(tx: WriteTransaction, url: str, ids: Mapping[int, str | None])
     ]
     if new:
         tx.execute(insert(remote_message), new)
+
+
+def send_again(tx: WriteTransaction, url: str) -> None:
+    """What was not taken there is sent once more: its token, or a proxy on the way, may let more through by now."""
+    refused = delete(remote_message).where(remote_message.c.url == url, remote_message.c.id.is_(None))
+    if tx.execute(refused).rowcount:
+        tx.execute(update(remote).where(remote.c.url == url).values(sent=0))
+
+
+def note_only_there(tx: WriteTransaction, url: str, ids: Collection[str]) -> None:
+    """Note that of all messages only these are there, and that nothing was read and told there so far."""
+    noted = select(remote_message.c.number, remote_message.c.id).where(remote_message.c.url == url)
+    gone = [number for number, there in tx.execute(noted).all() if there not in ids]
+    for some in in_parts(gone):
+        tx.execute(delete(remote_message).where(remote_message.c.url == url, remote_message.c.number.in_(some)))
+    tx.execute(delete(remote_edit).where(remote_edit.c.url == url))
+    tx.execute(update(remote).where(remote.c.url == url).values(place=0, sent=0, edit_place=0))
 
 
 def ids_known(tx: ReadTransaction, url: str, ids: Sequence[str]) -> set[str]:
@@ -157,13 +193,13 @@ def note_here(tx: WriteTransaction, url: str, into: ChannelRow | None, messages:
     return [there for there in new if there not in twins.values()]
 
 
-def _twins(tx: ReadTransaction, url: str, channel_number: int, messages: Mapping[str, Message]) -> dict[int, str]:
+def _twins(tx: WriteTransaction, url: str, channel_number: int, messages: Mapping[str, Message]) -> dict[int, str]:
     """Messages of a channel that are among these of the registry there, by their numbers; what they are called there.
 
     They were said here and have arrived there, and the line broke before the answer; or both have them from a client.
     Where another machine has masked a secret in it, it is the same message by the client's own id alone.
     """
-    wanted = {
+    wanted: dict[tuple[bytes, str | None], str] = {
         (digest_of(one.role, one.text), format_time(one.timestamp)): there
         for there, one in messages.items()
         if one.timestamp
@@ -178,16 +214,32 @@ def _twins(tx: ReadTransaction, url: str, channel_number: int, messages: Mapping
     )
     rows = ((row.number, (bytes(row.digest), format_time(row.timestamp))) for row in tx.execute(query))
     twins = {number: wanted.pop(said) for number, said in rows if said in wanted}
-    masked: dict[tuple[bytes, str | None], str] = {
+    twins |= _unmasked_twins(tx, channel_number, ~noted.exists() & conversation.c.number.not_in(twins), wanted)
+    masked_there: dict[tuple[bytes, str | None], str] = {
         (digest_without_marks(one.role, one.text), client_id): there
         for there, one in messages.items()
         if is_masked(one.text) and (client_id := client_id_of(None, one.more))
     }
-    for row in masked_messages(tx, channel_number, ~noted.exists()) if masked else ():
+    for row in masked_messages(tx, channel_number, ~noted.exists()) if masked_there else ():
         named = digest_without_marks(row.role, row.text), client_id_of(row.native_id, row.payload)
-        if row.number not in twins and named in masked and masked[named] in wanted.values():
-            twins[row.number] = masked.pop(named)
+        if row.number not in twins and named in masked_there and masked_there[named] in wanted.values():
+            twins[row.number] = masked_there.pop(named)
     return twins
+
+
+def _unmasked_twins(
+    tx: WriteTransaction, channel_number: int, is_free: ColumnElement[bool], wanted: dict[tuple[bytes, str | None], str]
+) -> dict[int, str]:
+    """Those that have a secret here and left without it, of a project that is not masked; they are taken out."""
+    then = [parse_time(moment) for _, moment in wanted if moment]
+    holding = conversation.c.channel_number == channel_number, conversation.c.timestamp.in_(then), is_free
+    columns = conversation.c.number, conversation.c.role, conversation.c.text, conversation.c.timestamp
+    found: dict[int, str] = {}
+    for row in tx.execute(select(*columns).where(*holding)).all() if then else ():
+        said = digest_of(Role(row.role), masked(tx, row.text)), format_time(row.timestamp)
+        if said in wanted:
+            found[row.number] = wanted.pop(said)
+    return found
 
 
 def numbers_of_ids(tx: ReadTransaction, ids: Iterable[str]) -> dict[str, int]:

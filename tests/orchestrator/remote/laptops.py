@@ -12,6 +12,7 @@ import httpx
 from orchestrator.remote.client import RemoteRegistry
 from orchestrator.remote.exchange import Exchanged, pull, push
 from orchestrator.service import Orchestrator
+from registry.ingest.intake import Keeping
 from registry.registry import Registry
 from tests.backoffice.application import application
 
@@ -53,10 +54,10 @@ class Laptop:
         self.orchestrator = Orchestrator(Registry(self._url))
         self.line = line
 
-    def crash(self) -> None:
-        """Lose all that is only remembered, and start again."""
+    def crash(self, keeping: Keeping | None = None) -> None:
+        """Lose all that is only remembered, and start again, maybe with other rules of what is kept."""
         self.orchestrator.registry.close()
-        self.orchestrator = Orchestrator(Registry(self._url))
+        self.orchestrator = Orchestrator(Registry(self._url, keeping=keeping))
 
     async def log(self, channel: str, *texts: str, start: int = 0, **meta: Any) -> None:
         messages = [

@@ -1,0 +1,160 @@
+"""What is no answer of a registry, or one to this message alone: nothing is lost by it, and nothing else held up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import anyio
+import httpx
+import pytest
+
+from orchestrator.remote import background_exchange
+from orchestrator.remote.background_exchange import exchanging
+from orchestrator.remote.client import RemoteRegistry, Unreachable
+from orchestrator.service import Orchestrator
+from registry.access import NOT_YOURS
+from registry.settings import Settings
+from registry.storage.exchange.remote import send_again, waiting_for
+from tests.orchestrator.remote.laptops import URL, Laptop, Line, body_of, said
+
+pytestmark = pytest.mark.anyio
+
+Laptops = tuple[Laptop, Laptop]
+
+
+def answer_instead(
+    line: Line,
+    monkeypatch: pytest.MonkeyPatch,
+    answer: Callable[[], httpx.Response],
+    when: Callable[[httpx.Request], bool] = lambda _: True,
+) -> None:
+    answering = line.handle_async_request
+
+    async def instead(request: httpx.Request) -> httpx.Response:
+        return answer() if when(request) else await answering(request)
+
+    monkeypatch.setattr(line, "handle_async_request", instead)
+
+
+def not_yours() -> httpx.Response:
+    error = {"code": "UNAUTHORIZED", "message": NOT_YOURS, "details": "token 'laptop' is for channels 'cursor_*'"}
+    return httpx.Response(401, json={"ok": False, "error": error})
+
+
+def of_a_proxy() -> httpx.Response:
+    return httpx.Response(413, html="<html><h1>413 Request Entity Too Large</h1></html>")
+
+
+@pytest.mark.parametrize(("answer", "why"), [(not_yours, NOT_YOURS), (of_a_proxy, "413 Request Entity Too Large")])
+async def test_what_is_not_taken_there_holds_up_nothing_else_and_can_be_sent_again(
+    laptops: Laptops,
+    elsewhere: Orchestrator,
+    line: Line,
+    answer: Callable[[], httpx.Response],
+    why: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one, _ = laptops
+    await one.log("diary", "Where is the key?", "Under the mat.")
+    await one.log("basket", "Why does the basket lose items?")
+    with monkeypatch.context() as patch:
+        answer_instead(line, patch, answer, lambda request: b'"diary"' in body_of(request))
+        done = await one.push()
+    assert (done.sent, done.refused) == (1, 2)
+    assert why in str(done.why)
+    assert await said(elsewhere) == {"basket": ["Why does the basket lose items?"]}
+    await one.orchestrator.registry.write(lambda tx: send_again(tx, URL))
+    assert (await one.push()).sent == 2
+    assert (await said(elsewhere))["diary"] == ["Where is the key?", "Under the mat."]
+
+
+async def test_what_was_sent_again_late_stands_where_it_was_said(
+    laptops: Laptops, elsewhere: Orchestrator, line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, _ = laptops
+    texts = ["Why does the basket lose items?", "continue", "x" * 500, "continue", "It is kept."]
+    await one.log("basket", *texts)
+    with monkeypatch.context() as patch:
+        answer_instead(line, patch, of_a_proxy, lambda request: b"xxxxx" in body_of(request))
+        assert (await one.push()).refused == 1
+    await one.orchestrator.registry.write(lambda tx: send_again(tx, URL))
+    assert (await one.push()).sent == 1
+    assert await said(elsewhere) == {"basket": texts}
+
+
+STRANGERS = {
+    "another service": lambda: httpx.Response(404, json={"detail": "Not Found"}),
+    "another service's envelope": lambda: httpx.Response(400, json={"error": {"code": "bad_request", "message": ""}}),
+    "a longer address": lambda: httpx.Response(404, json={"error": {"code": "NOT_FOUND", "message": "No such page"}}),
+    "a page to sign in": lambda: httpx.Response(200, html="<html>Welcome to the hotel</html>"),
+    "another answer": lambda: httpx.Response(200, json=[1]),
+    "a new address": lambda: httpx.Response(301, headers={"Location": "https://memory.example.org"}),
+}
+
+
+@pytest.mark.parametrize("stranger", STRANGERS.values(), ids=STRANGERS)
+@pytest.mark.parametrize("way", ["push", "pull"])
+async def test_who_is_no_registry_refuses_nothing_for_good(
+    laptops: Laptops,
+    elsewhere: Orchestrator,
+    line: Line,
+    way: str,
+    stranger: Callable[[], httpx.Response],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one, _ = laptops
+    await one.log("basket", "Why does the basket lose items?")
+    with monkeypatch.context() as patch:
+        answer_instead(line, patch, stranger)
+        with pytest.raises(Unreachable, match="is CTXR_REMOTE_URL right"):
+            await getattr(one, way)()
+    standing = await one.orchestrator.registry.read(lambda tx: waiting_for(tx, URL))
+    assert (standing.refused, standing.waiting, standing.answered_at) == (0, 1, None)
+    assert (await one.push()).sent == 1
+    assert await said(elsewhere) == {"basket": ["Why does the basket lose items?"]}
+
+
+async def test_a_machine_that_may_only_read_reads_as_often_as_ever(
+    laptops: Laptops, line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = laptops
+    await one.log("basket", "Why does the basket lose items?")
+    await two.log("phone", "And on the phone?")
+
+    def read_only() -> httpx.Response:
+        error = {"code": "UNAUTHORIZED", "message": "This token may not do that.", "details": "given scope read"}
+        return httpx.Response(401, json={"error": error})
+
+    answer_instead(line, monkeypatch, read_only, lambda request: b"phone" in body_of(request))
+    answering, often, come = line.handle_async_request, anyio.Event(), anyio.Event()
+
+    async def watched(request: httpx.Request) -> httpx.Response:
+        answer = await answering(request)
+        if line.requests.count("GET /bo/changes") == 15:
+            often.set()
+        if "GET /bo/channels/basket" in line.requests and request.url.path == "/bo/edits":
+            come.set()
+        return answer
+
+    monkeypatch.setattr(line, "handle_async_request", watched)
+    monkeypatch.setattr(background_exchange, "RemoteRegistry", partial(RemoteRegistry, transport=line))
+    monkeypatch.setattr(background_exchange, "EVERY_S", 0.01)
+    async with exchanging(two.orchestrator, Settings(remote_url=URL)):
+        with anyio.fail_after(20):
+            await often.wait()  # pauses that grow each time would make it minutes
+            await one.push()
+            await come.wait()
+    assert "basket" in await said(two.orchestrator)
+
+
+async def test_what_is_huge_goes_piece_by_piece(laptops: Laptops, elsewhere: Orchestrator, line: Line) -> None:
+    one, two = laptops
+    texts = [f"Log {at}: " + "line " * 60_000 for at in range(4)]
+    await one.log("basket", *texts)
+    await one.push()
+    assert [path for path in line.requests if path.startswith("POST")] == ["POST /bo/conversations"] * 4
+    line.requests.clear()
+    assert (await two.pull()).received == 4
+    assert line.requests.count("GET /bo/changes") == 4
+    assert [await said(each) for each in (elsewhere, two.orchestrator)] == 2 * [{"basket": texts}]

@@ -1,0 +1,75 @@
+"""A registry elsewhere that is not what it was: restored from a backup, or made anew at the same address."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.service import Orchestrator
+from orchestrator.state import Shelf
+from registry.registry import Registry
+from registry.storage.exchange import change_feed
+from sources.base import Places
+from tests.orchestrator.remote.laptops import Laptop, Line, said
+
+pytestmark = pytest.mark.anyio
+
+Laptops = tuple[Laptop, Laptop]
+TEXTS = [f"{'Is' if at % 2 else 'Why is'} item {at} in the basket?" for at in range(10)]
+
+
+async def exchange(*laptops: Laptop) -> None:
+    for laptop in (*laptops, *laptops):
+        await laptop.pull()
+        await laptop.push()
+
+
+async def ask(keeper: Orchestrator, operation: str, **query: Any) -> dict[str, Any]:
+    answer = await keeper.run({"operation": operation, "query": query})
+    assert answer["success"], answer
+    return answer
+
+
+async def test_what_was_said_since_the_backup_is_there_again_and_once(
+    laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(change_feed, "MISSED_S", 0.0)  # else the numbers since the backup are looked for at first
+    shelf = Shelf(tmp_path / "backups", [], Places(tmp_path, {}), tmp_path / "resume")
+    keeper = Orchestrator(elsewhere.registry, shelf=shelf)
+    one, two = laptops
+    await one.log("basket", *TEXTS[:4])
+    await exchange(*laptops)
+    backup = await ask(keeper, "create_backup")
+    await one.log("basket", *TEXTS[:8])
+    await two.log("phone", "And on the phone?")
+    await exchange(*laptops)
+    await ask(keeper, "restore_backup", path=backup["path"])
+    assert await said(elsewhere) == {"basket": TEXTS[:4]}
+    await one.log("basket", *TEXTS)
+    await exchange(*laptops)
+    for machine in (elsewhere, *(laptop.orchestrator for laptop in laptops)):
+        assert await said(machine) == {"basket": TEXTS, "phone": ["And on the phone?"]}
+    one.line.requests.clear()
+    await exchange(one)
+    assert not [path for path in one.line.requests if path.startswith("POST")]
+
+
+async def test_a_new_registry_at_the_same_address_gets_all(
+    laptops: Laptops, tmp_path: Path, sqlite_template: Path
+) -> None:
+    one, two = laptops
+    await one.log("basket", *TEXTS)
+    await exchange(*laptops)
+    file = shutil.copy(sqlite_template, tmp_path / "new.db")
+    new = Orchestrator(Registry(f"sqlite:///{file}"))
+    try:
+        one.line = two.line = Line(new)
+        await two.log("phone", "And on the phone?")
+        await exchange(*laptops)
+        for machine in (new, *(laptop.orchestrator for laptop in laptops)):
+            assert await said(machine) == {"basket": TEXTS, "phone": ["And on the phone?"]}
+    finally:
+        new.registry.close()
