@@ -12,7 +12,10 @@ import pytest
 from psycopg.sql import SQL, Identifier
 
 from backoffice import events
+from orchestrator.service import Orchestrator
+from registry.access import Level
 from registry.storage.exchange import arrivals
+from registry.storage.safety.tokens import create_token
 from tests.backoffice.conftest import Log, problem_of
 from tests.backoffice.event_stream import Open
 
@@ -63,6 +66,23 @@ async def test_who_may_come_without_a_token_does_not_hear_where_the_database_is(
         problem = problem_of(await http.get("/ready"), 503)
     place = database_url.partition("host=")[2] or database_url.removeprefix("sqlite:///")
     assert place not in " ".join(problem.values())
+
+
+async def test_who_watches_the_server_goes_on_watching_and_sees_what_fails(
+    http: httpx.AsyncClient, orchestrator: Orchestrator, database_url: str
+) -> None:
+    shown = {}
+    for name in ("watching", "new"):
+        made = await orchestrator.registry.write(lambda tx, name=name: create_token(tx, name, Level.READ))  # type: ignore[misc]
+        shown[name] = {"Authorization": f"Bearer {made.secret}"}
+    assert (await http.get("/metrics", headers=shown["watching"])).status_code == 200
+    with away(database_url):
+        assert (await http.get("/ready")).status_code == 503
+        assert (await http.get("/bo/channels", headers=shown["watching"])).status_code == 500
+        assert (await http.get("/metrics", headers=shown["new"])).status_code == 500
+        assert (await http.get("/metrics")).status_code == 500
+        figures = (await http.get("/metrics", headers=shown["watching"])).text
+    assert 'ctxr_http_requests_total{route="/ready",status="503"} 1.0' in figures
 
 
 async def test_the_log_says_once_that_it_is_away_and_once_that_it_is_back(
