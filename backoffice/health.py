@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from backoffice.dependencies import SOURCE, Stored, for_everything
 from backoffice.errors import failure
 from backoffice.schemas import Failure, State
-from registry.errors import RegistryError
+from registry.errors import OperationTimeout, RegistryError
 from registry.storage.exchange.change_feed import newest_place
 from registry.storage.records.executions import Execution
 from sources.clients import CLIENTS
@@ -122,7 +122,8 @@ async def ready(registry: Stored) -> State | Response:
         await registry.read(newest_place)
     except RegistryError as exc:
         # Everybody may ask this, so where the database is, and as whom it is asked, stays in the log.
-        return failure({**exc.as_dict(), "details": "The server's log says why."}, 503)
+        details = exc.details if isinstance(exc, OperationTimeout) else "The server's log says why."
+        return failure({**exc.as_dict(), "details": details}, 503)
     return State(status="ready")
 
 
