@@ -38,6 +38,8 @@ RECHECK_S = 5.0
 OPEN = ("/health", "/ready", "/login", "/static/", "/.well-known/")
 """These tell nothing of what is kept."""
 
+FIGURES = "/metrics"
+
 THIS_USER = Access("(this user)", Level.ADMIN)
 """Whoever shows the secret that only this machine's user can read. No token can be called so."""
 
@@ -170,6 +172,7 @@ class Admission:
 
     def __init__(self, app: ASGIApp, gate: Gate) -> None:
         self._app, self._gate = app, gate
+        self._watching: dict[bytes, Access | None] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on with what its token allows, or refuse it."""
@@ -177,7 +180,7 @@ class Admission:
             await self._app(scope, receive, send)
             return
         try:
-            scope["access"] = access = await self._admitted(scope)
+            scope["access"] = access = await self._admitted_to_watch(scope)
         except Unauthorized as exc:
             await self._refusal(scope, exc)(scope, receive, send)
             return
@@ -190,6 +193,25 @@ class Admission:
             await self._app(scope, self._while_admitted(scope, receive) if access else receive, send)
         finally:
             ASKING.reset(asking)
+
+    async def _admitted_to_watch(self, scope: Scope) -> Access | None:
+        """The same; to the figures also who had them before, while the registry cannot be asked: they are for then."""
+        if scope["path"] != FIGURES:
+            return await self._admitted(scope)
+        given = Headers(scope=scope).get("authorization", "")
+        shown = _digest(given)
+        try:
+            access = await self._admitted(scope)
+        except Unauthorized:
+            self._watching.pop(shown, None)
+            raise
+        except RegistryError:
+            if shown not in self._watching:
+                raise
+            return self._watching[shown]
+        if given or access is None:  # never for who came by a cookie, which others would not have to show
+            self._watching[shown] = access
+        return access
 
     async def _admitted(self, scope: Scope) -> Access | None:
         registry: Registry = scope["app"].state.orchestrator.registry

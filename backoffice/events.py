@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import time
 from collections.abc import AsyncIterator
 from typing import Annotated
@@ -22,8 +21,6 @@ from registry.storage.exchange import arrivals
 from registry.storage.exchange.arrivals import Arrivals, arrivals_of
 from registry.storage.exchange.change_feed import Event, Listener, Place, newest_place
 from registry.storage.paging import Seal, seal_of
-
-logger = logging.getLogger(__name__)
 
 RETRY_S = 3.0
 """How long to wait when the registry could not be asked."""
@@ -128,8 +125,7 @@ async def _news(registry: Registry, listener: Listener, shared: _Newest) -> tupl
             if listener.has_all_up_to(await shared.newest(registry)):
                 return None, []
             return arrivals.POLL_S, await registry.read(listener.news)
-    except StorageError as exc:
-        logger.warning("The event stream could not read the registry: %s", exc.details)
+    except StorageError:  # who reads has told the log
         return RETRY_S, []
 
 

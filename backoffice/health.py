@@ -19,7 +19,9 @@ from prometheus_client import (
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from backoffice.dependencies import SOURCE, Stored, for_everything
-from backoffice.schemas import State
+from backoffice.errors import failure
+from backoffice.schemas import Failure, State
+from registry.errors import OperationTimeout, RegistryError
 from registry.storage.exchange.change_feed import newest_place
 from registry.storage.records.executions import Execution
 from sources.clients import CLIENTS
@@ -109,10 +111,19 @@ async def health() -> State:
     return State(status="ok")
 
 
-@router.get("/ready")
-async def ready(registry: Stored) -> State:
-    """The registry can be read; STORAGE_ERROR if not."""
-    await registry.read(newest_place)
+@router.get(
+    "/ready",
+    response_model=State,
+    responses={503: {"model": Failure, "description": "the registry cannot be read now"}},
+)
+async def ready(registry: Stored) -> State | Response:
+    """The registry can be read; 503 if not: nobody should be sent here until it can."""
+    try:
+        await registry.read(newest_place)
+    except RegistryError as exc:
+        # Everybody may ask this, so where the database is, and as whom it is asked, stays in the log.
+        details = exc.details if isinstance(exc, OperationTimeout) else "The server's log says why."
+        return failure({**exc.as_dict(), "details": details}, 503)
     return State(status="ready")
 
 

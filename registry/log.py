@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import threading
 import traceback
 from collections.abc import Iterator
 from contextvars import ContextVar
@@ -29,6 +30,30 @@ def set_up_logging(log_format: LogFormat = "text") -> None:
 
 RUNS = "runs"
 """The logger of what was run; a record's `run` are the figures of one."""
+
+
+class Outage:
+    """Something that others ask and that may be away: said when that begins and when it is over, however many ask."""
+
+    def __init__(self, logger: logging.Logger, *, begun: str, over: str) -> None:
+        self._logger, self._begun, self._over = logger, begun, over
+        self._is_on = False
+        self._turn = threading.Lock()
+
+    def begins(self, why: str) -> None:
+        """It did not answer; said unless it has been said."""
+        with self._turn:
+            if not self._is_on:
+                self._is_on = True
+                self._logger.warning("%s: %s", self._begun, why)
+
+    def is_over(self) -> None:
+        """It answered; said if it did not before."""
+        if self._is_on:  # most often it is not: nobody queues for that
+            with self._turn:
+                if self._is_on:
+                    self._is_on = False
+                    self._logger.warning("%s", self._over)
 
 
 class WithoutTexts(logging.Formatter):

@@ -69,7 +69,8 @@ class Cluster:
         wait_until(lambda: accepts(self.leader_port), "HAProxy", UP_S)
 
     def down(self) -> None:
-        """End everything that this started."""
+        """End everything that this started, a restored server too."""
+        self.end("restored", signal.SIGINT)
         for name in NODES:
             self.kill_node(name, signal.SIGTERM)
         for name in ("haproxy", *(f"etcd-{node}" for node in NODES)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator
 from datetime import datetime
 
@@ -12,8 +11,6 @@ from registry.registry import Registry
 from registry.storage.exchange import arrivals
 from registry.storage.exchange.arrivals import arrivals_of
 from registry.storage.exchange.change_feed import UpdatedChannels
-
-logger = logging.getLogger(__name__)
 
 RETRY_S = 3.0
 """How long to wait when it could not be asked."""
@@ -28,8 +25,7 @@ async def grown_channels(registry: Registry, since: datetime) -> AsyncIterator[s
                 if updated is None:
                     updated = await registry.read(lambda tx: UpdatedChannels(tx, since))
                 names = await registry.read(updated.names)
-            except StorageError as exc:
-                logger.warning("The registry could not be asked for news: %s", exc.details)
+            except StorageError:  # who reads has told the log
                 await asyncio.sleep(RETRY_S)
                 continue
             if names:

@@ -26,6 +26,9 @@ from registry.tracing import span
 
 BUSY_TIMEOUT_MS = 10_000
 CONNECT_TIMEOUT_S = 5
+LIVELY = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 20_000}
+"""A machine that goes without a word is found out in half a minute: the system would wait for it a quarter of an hour,
+and a thread with it. What the address says of these holds instead."""
 IDLE_S = 60.0
 """On PostgreSQL a transaction may be idle so long: a process that stands still must not hold its locks for ever."""
 READERS = 4
@@ -72,7 +75,12 @@ def _server_engine(address: URL) -> Engine:
         hide_parameters=True,
         pool_size=READERS + WRITERS["postgresql"],
         pool_pre_ping=True,
-        connect_args={"connect_timeout": CONNECT_TIMEOUT_S, "prepare_threshold": None, "autocommit": True},
+        connect_args={
+            **{name: value for name, value in LIVELY.items() if name not in address.query},
+            "connect_timeout": CONNECT_TIMEOUT_S,
+            "prepare_threshold": None,
+            "autocommit": True,
+        },
     )
 
     @event.listens_for(engine, "begin")

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import logging
+import sqlite3
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -22,11 +24,12 @@ from typing import TYPE_CHECKING, Any, NewType, Self, TypeVar
 from weakref import WeakValueDictionary
 
 from sqlalchemy import JSON, Column, Connection, Engine, Table
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
 
 from registry.access import Access
 from registry.domain import as_json
 from registry.errors import OperationTimeout, StorageError
+from registry.log import Outage
 from registry.storage.connections import (
     READERS,
     WRITERS,
@@ -48,6 +51,8 @@ WriteTransaction = NewType("WriteTransaction", ReadTransaction)
 """May do all a reader may; functions that store take this one."""
 
 T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
 
 MOST_SEEN = 256
 """What was counted for so many tokens is remembered."""
@@ -88,6 +93,28 @@ def storage_errors(doing: str) -> Iterator[None]:
 _RAN_OUT_OF_TIME = ("55P03", "57014")
 """PostgreSQL's states for a lock, and for a statement, that took too long."""
 _BUSY = "The registry's database took too long, or somebody else is writing there."
+
+_AWAY = ("08", "53", "57", "58")
+"""PostgreSQL's classes of states for a connection that is lost, a server without room, one that ends, and its disk."""
+
+
+def _is_away(exc: DatabaseError) -> bool:
+    """Whether the database could not be asked, whatever was asked: such an error quotes nothing that is stored."""
+    if isinstance(exc.orig, sqlite3.Error):
+        return getattr(exc.orig, "sqlite_errorcode", 0) & 0xFF in _FILE_AWAY
+    state = getattr(exc.orig, "sqlstate", None)
+    if state is None:  # what the driver says by itself: there is no connection, or the values are none
+        return isinstance(exc, OperationalError)
+    return state.startswith(_AWAY) and state not in _RAN_OUT_OF_TIME
+
+
+_FILE_AWAY = (
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_NOTADB,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +159,9 @@ class Database:
         self._reading = self.engine.execution_options(begin=begin("REPEATABLE READ"))
         self._replica = Replica.opened(read_url, self.engine, begin("REPEATABLE READ")) if read_url else None
         self._asks_replica = False
+        self._outage = Outage(
+            logger, begun="The registry's database does not answer", over="The registry's database answers again"
+        )
         self._turns: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="registry-read")
         self._writers = ThreadPoolExecutor(WRITERS[self.dialect], thread_name_prefix="registry-write")
@@ -145,10 +175,21 @@ class Database:
                 access = self._reading.get_execution_options().get(OPTION)
                 with storage_errors("read"), suppress(NotThere):
                     return self._replica.read(lambda connection: work(ReadTransaction(connection)), access)
-            with storage_errors("read"), self._reading.begin() as connection:
+            with storage_errors("read"), self._noting_outage(), self._reading.begin() as connection:
                 return work(ReadTransaction(connection))
 
         return await asyncio.get_running_loop().run_in_executor(self._readers, _from_here(run))
+
+    @contextmanager
+    def _noting_outage(self) -> Iterator[None]:
+        """A database that is away is told of once, and once more when it is back."""
+        try:
+            yield
+        except DatabaseError as exc:
+            if _is_away(exc):
+                self._outage.begins(str(exc.orig).strip())
+            raise
+        self._outage.is_over()
 
     async def write(self, work: Callable[[WriteTransaction], T], of: Hashable = None, *, is_awaited: bool = True) -> T:
         """Run `work` in one write transaction: all of it is stored, or nothing; StorageError if it cannot.
@@ -203,6 +244,7 @@ class Database:
         if self._identity is None:
             self._identity = identity
         if identity != self._identity:
+            self._outage.begins(f"{self._file} was removed or replaced")
             raise StorageError("The registry's file was removed or replaced.", f"{self._file}; start again")
         if self.is_read_only:
             self._read_anew()

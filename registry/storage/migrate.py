@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.engine import Engine
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError, OperationalError
 
 from registry.errors import StorageError
 from registry.storage.connections import begin_on_server, create_database_engine
 from registry.storage.database import storage_errors
 from registry.storage.migrations import HEAD
 
+logger = logging.getLogger(__name__)
+
 _LOCK = 0x63747872
 """Any number of ours, for PostgreSQL's advisory lock: several processes may start at once."""
-
+_TAKE_TURN = "SELECT pg_advisory_xact_lock(:key)"
 
 _QUEUE_S = 0.5
 """On PostgreSQL a migration waits no longer for a table, and asks again: those who come after it wait as long."""
@@ -55,24 +59,45 @@ def migrate_engine(engine: Engine, revision: str = HEAD) -> str | None:
                 "The registry was written by a newer version of Context Registry.",
                 f"Its tables are at revision {before}, this version knows {HEAD}: update Context Registry",
             )
-        while not _is_upgraded(engine.execution_options(write=True, begin=begin), revision):
+        is_said = False
+        while waits_for := _hindrance(engine.execution_options(write=True, begin=begin), revision):
+            if not is_said:
+                logger.warning("The tables are not up to date yet: %s%s", waits_for, _longest_transaction(engine))
+                is_said = True
             time.sleep(_PAUSE_S)
         return before
 
 
-def _is_upgraded(engine: Engine, revision: str) -> bool:
-    """Bring it there; False where somebody uses its tables, and nothing was changed."""
+_OLDEST = """
+SELECT pid, usename, coalesce(host(client_addr), 'a socket'), extract(epoch FROM now() - xact_start)::int
+FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start IS NOT NULL
+ORDER BY xact_start LIMIT 1
+"""
+
+
+def _longest_transaction(engine: Engine) -> str:
+    """Who it may be that an upgrade waits for, as far as the server tells."""
+    with suppress(DBAPIError), engine.connect() as connection:
+        if row := connection.exec_driver_sql(_OLDEST).first():
+            return f"; longest in a transaction is process {row[0]} of {row[1]} at {row[2]}, for {row[3]} s"
+    return ""
+
+
+def _hindrance(engine: Engine, revision: str) -> str:
+    """Bring it there, and nothing is returned; or, where somebody uses its tables, what it waits for."""
     try:
         with engine.begin() as connection:
             if connection.dialect.name == "postgresql":
-                connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+                connection.execute(text(_TAKE_TURN), {"key": _LOCK})
             if current_revision(connection) != revision:  # nobody else did it while we waited
                 _upgrade(connection, revision)
     except OperationalError as exc:
         if getattr(exc.orig, "sqlstate", None) in _IN_USE:
-            return False
+            if "advisory" in (exc.statement or ""):
+                return "another process upgrades them"
+            return f"somebody uses what is to be changed ({' '.join((exc.statement or '').split())[:100]})"
         raise
-    return True
+    return ""
 
 
 def _upgrade(connection: Connection, revision: str) -> None:

@@ -16,6 +16,7 @@ from sqlalchemy.exc import DBAPIError
 
 from registry.access import Access
 from registry.errors import InvalidRequest
+from registry.log import Outage
 from registry.storage.connections import create_database_engine
 from registry.storage.safety.visibility import OPTION, restrict_statements
 
@@ -45,6 +46,11 @@ class Replica:
         self._wanted: str | None = None
         self._finding = threading.Lock()
         self._away_until = 0.0
+        self._outage = Outage(
+            logger,
+            begun="The replica does not answer, the original does instead",
+            over="The replica answers again",
+        )
 
     @classmethod
     def opened(cls, url: str, original: Engine, begin: str) -> Self:
@@ -73,13 +79,15 @@ class Replica:
                     raise NotThere
                 if wanted == self._wanted:
                     self._wanted = None
-                return work(connection)
+                answer = work(connection)
         except DBAPIError as exc:
             if getattr(exc.orig, "sqlstate", None) in _TOO_LONG:
                 raise
-            logger.warning("The replica does not answer, the original does instead: %s", str(exc.orig).strip())
+            self._outage.begins(str(exc.orig).strip())
             self._away_until = time.monotonic() + RETRY_S
             raise NotThere from exc
+        self._outage.is_over()
+        return answer
 
     def _place_wanted(self) -> str | None:
         """How far the copy must have come: to where the original was behind this process's last write."""

@@ -141,7 +141,6 @@ async def test_a_registry_out_of_reach_is_a_storage_error(
     body = {"channel": "c", "messages": [{"role": "user", "text": "x"}]}
     answers = [
         *[await http.get(f"/bo/{address}") for address in ("channels", "channels/c", "search?q=x", "events")],
-        await http.get("/ready"),
         await http.post("/bo/conversations", json=body),
     ]
     for answer in answers:

@@ -110,6 +110,13 @@ def test_the_server_is_reached_and_asked_at_the_port_it_listens_on(named: dict[s
     assert {rule["host"] for rule in named["Ingress server"]["spec"]["rules"]} == {address.removeprefix("https://")}
 
 
+def test_a_server_that_goes_still_answers_while_requests_are_on_their_way(named: dict[str, Manifest]) -> None:
+    pod = named["Deployment server"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    program, seconds = container["lifecycle"]["preStop"]["exec"]["command"]
+    assert (program, 0 < int(seconds) <= pod["terminationGracePeriodSeconds"] - 15) == ("sleep", True)
+
+
 def test_the_server_reads_the_databases_address_from_the_operators_secret(named: dict[str, Manifest]) -> None:
     (container,) = named["Deployment server"]["spec"]["template"]["spec"]["containers"]
     (given,) = [one["valueFrom"] for one in container["env"] if one["name"] == "CTXR_DATABASE_URL"]

@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from registry.storage.connections import CONNECT_TIMEOUT_S
+from registry.storage.connections import CONNECT_TIMEOUT_S, LIVELY
 from registry.storage.database import Database
 
 if TYPE_CHECKING:
@@ -42,9 +42,6 @@ BEAT_S = 30.0
 """A silent connection is tried this often."""
 RETRY_S = 30.0
 """A new one is tried this often where none is to be had, or where it hears nothing."""
-
-_LIVELY = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 20_000}
-"""A connection that is cut without a word is found in half a minute."""
 
 
 class Arrivals:
@@ -150,7 +147,7 @@ async def _session(engine: Engine) -> Session:
     from psycopg import AsyncConnection
 
     where, how = engine.dialect.create_connect_args(engine.url)
-    given = {**_LIVELY, **how, "connect_timeout": CONNECT_TIMEOUT_S, "autocommit": True, "prepare_threshold": None}
+    given = {**LIVELY, **how, "connect_timeout": CONNECT_TIMEOUT_S, "autocommit": True, "prepare_threshold": None}
     return await AsyncConnection.connect(*where, **given)
 
 

@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from registry.errors import StorageError
 from registry.storage.database import Database, ReadTransaction, WriteTransaction, insert_records
 from registry.storage.index import message_index
 from registry.storage.index.engines import index_of
@@ -102,6 +103,9 @@ async def look_after(database: Database, grown_from: int | None = None) -> int |
     """Bring the packed lists up to date if that can be; the newest number there was, for the next look."""
     try:
         newest = await database.read(lambda tx: int(tx.exec_driver_sql(_NEWEST).scalar_one()))
+    except StorageError:  # who reads has told the log
+        return None
+    try:
         await pack_lists(database, grown_from=grown_from)
     except Exception:  # searches go on without; next time it may be possible
         logger.exception("The lists of common words could not be packed")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -125,6 +128,72 @@ async def test_a_rebuild_by_the_release_before_stops_nobody(registry: Registry) 
     await registry.save_conversation("newer", [{"role": "user", "text": "Stored with its channel"}], "cursor")
     newest = text("SELECT channel_number FROM message_index ORDER BY number DESC LIMIT 1")
     assert await registry.read(lambda tx: tx.execute(newest).scalar()) == len(await rows(registry, "channel", "number"))
+
+
+@pytest.fixture
+def several_writers(registry: Registry) -> Registry:
+    if registry.is_embedded:
+        pytest.skip("SQLite has one writer at a time")
+    return registry
+
+
+@asynccontextmanager
+async def not_ended(registry: Registry, work: Callable[[Any], object]) -> AsyncIterator[None]:
+    """A transaction in which something was done, and which ends behind this."""
+    is_done, goes_on = threading.Event(), threading.Event()
+
+    def done_and_held(tx: Any) -> None:
+        work(tx)
+        is_done.set()
+        assert goes_on.wait(60)
+
+    holding = asyncio.create_task(registry.write(done_and_held))
+    assert await asyncio.to_thread(is_done.wait, 60)
+    try:
+        yield
+    finally:
+        goes_on.set()
+        await holding
+
+
+async def done_or_waiting(registry: Registry, task: asyncio.Task[None]) -> None:
+    """Come back when it has ended, or waits for what somebody holds."""
+    waits = text(
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    )
+    while not task.done() and not await registry.read(lambda tx: tx.execute(waits).scalar()):
+        pass
+
+
+@pytest.mark.parametrize("first", ["merge", "note"])
+@pytest.mark.parametrize("table", ["message_vector", "remote_message"])
+async def test_what_is_noted_of_a_message_while_it_goes_to_another_channel_names_that_one(
+    several_writers: Registry, database_url: str, table: str, first: str
+) -> None:
+    registry = several_writers
+    numbers = dict(await rows(registry, "channel", "name, number"))
+    model = await registry.write(lambda tx: keep_model(tx, "toy", 4, 1, 0.0, 0.2))
+    moved = text("SELECT max(number) FROM conversation")
+    await registry.write(lambda tx: tx.execute(text(f"DELETE FROM {table}")))  # noqa: S608
+
+    def note(tx: Any) -> None:
+        number = tx.execute(moved).scalar()
+        if table == "message_vector":
+            lacking = unembedded(tx, model, number - 1, 1)
+            keep_vectors(tx, model, [Vector(one.number, one.digest, b"1234") for one in lacking])
+        else:
+            note_messages(tx, ELSEWHERE, {number: "there"})
+
+    def merge(tx: Any) -> None:
+        merge_channels(tx, numbers["named"], numbers["session"])
+
+    work = {"merge": merge, "note": note}
+    async with not_ended(registry, work.pop(first)):
+        other = asyncio.create_task(registry.write(*work.values()))
+        await done_or_waiting(registry, other)
+    await other
+    assert damage_of(database_url) == []
+    assert len(await rows(registry, table, "channel_number")) == 1
 
 
 async def test_a_copy_brings_the_channels_along(registry: Registry, database_url: str, tmp_path: Any) -> None:

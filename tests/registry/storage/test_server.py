@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 import pytest
@@ -22,6 +22,10 @@ pytestmark = pytest.mark.anyio
 
 WRITERS = 12
 """More than there are threads that write."""
+OWNED: dict[str, LiteralString] = {
+    "database": "ALTER DATABASE {name} OWNER TO ctxr",
+    "schema": "CREATE SCHEMA ctxr AUTHORIZATION ctxr",
+}
 
 
 @pytest.fixture
@@ -113,12 +117,12 @@ def test_a_migration_takes_its_time_however_short_the_server_lets_a_transaction_
 
 
 @contextmanager
-def owner_of(url: str) -> Iterator[str]:
-    """The database's address as somebody who owns it, and may do nothing else on the server."""
+def owner_of(url: str, owned: str) -> Iterator[str]:
+    """The database's address as somebody who owns it, or a schema in it, and may do nothing else on the server."""
     with psycopg.connect(url, autocommit=True) as connection:
         name = connection.info.dbname
         connection.execute("CREATE ROLE ctxr LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE")
-        connection.execute(f"ALTER DATABASE {name} OWNER TO ctxr")
+        connection.execute(OWNED[owned].format(name=name))
         try:
             yield url.replace("postgres@", "ctxr@", 1)
         finally:
@@ -127,8 +131,9 @@ def owner_of(url: str) -> Iterator[str]:
             connection.execute("DROP ROLE ctxr")
 
 
-async def test_who_owns_the_database_needs_no_other_right(empty_postgres_url: str) -> None:
-    with owner_of(empty_postgres_url) as url:
+@pytest.mark.parametrize("owned", OWNED)
+async def test_who_owns_the_database_or_a_schema_needs_no_other_right(empty_postgres_url: str, owned: str) -> None:
+    with owner_of(empty_postgres_url, owned) as url:
         registry = Registry(url)  # makes the tables
         assert await registry.read(lambda tx: tx.exec_driver_sql("SHOW is_superuser").scalar()) == "off"
         orchestrator = Orchestrator(registry)

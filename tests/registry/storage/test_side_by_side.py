@@ -12,6 +12,7 @@ import pytest
 from sqlalchemy import Engine, LargeBinary, MetaData, Table, delete, insert, select, text, update
 
 from registry.registry import Registry
+from registry.storage import migrate as migrate_module
 from registry.storage.connections import create_database_engine
 from registry.storage.migrate import current_revision, migrate
 from registry.storage.migrations import HEAD
@@ -128,3 +129,30 @@ def test_who_reads_for_long_while_the_tables_change_keeps_nobody_else_waiting(em
         upgrade.join(60)
         with engine.connect() as connection:
             assert current_revision(connection) == HEAD
+
+
+def test_an_upgrade_that_waits_says_once_for_what(
+    empty_postgres_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    migrate(empty_postgres_url, BEFORE)
+    tried, attempt = threading.Semaphore(0), migrate_module._hindrance
+
+    def counted(engine: Engine, revision: str) -> str:
+        waits_for = attempt(engine, revision)
+        tried.release()
+        return waits_for
+
+    monkeypatch.setattr(migrate_module, "_hindrance", counted)
+    monkeypatch.setattr(migrate_module, "_QUEUE_S", 0.01)
+    with opened(empty_postgres_url) as engine:
+        upgrade = threading.Thread(target=migrate, args=(empty_postgres_url,))
+        with engine.begin() as reader:
+            reader.execute(text("SELECT count(*) FROM message_alias, message_vector, message_index, conversation"))
+            pid = reader.execute(text("SELECT pg_backend_pid()")).scalar()
+            upgrade.start()
+            for _ in range(3):
+                assert tried.acquire(timeout=60)
+        upgrade.join(60)
+    [said] = [record.message for record in caplog.records if record.name == migrate_module.__name__]
+    assert said.startswith("The tables are not up to date yet: somebody uses what is to be changed (ALTER TABLE ")
+    assert f"process {pid} of postgres" in said

@@ -1,14 +1,17 @@
-"""TLS to PostgreSQL: who it is must be proved where `sslmode=verify-full` asks for it."""
+"""Over the network to PostgreSQL: who it is must be proved where `sslmode=verify-full` asks for it, and a machine that
+goes without a word is found out."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import anyio
 import psycopg
@@ -131,3 +134,16 @@ async def test_one_that_does_not_is_not(
     with pytest.raises(StorageError) as refused:
         await stored(f"{server.format(host=host)}/{authority_file}")
     assert why in str(refused.value.details)
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="this system has no such limit")
+@pytest.mark.parametrize(("address", "limit_ms"), [("", 20_000), ("&tcp_user_timeout=5000", 5_000)])
+async def test_a_line_that_falls_silent_is_given_up_in_half_a_minute(server: str, address: str, limit_ms: int) -> None:
+    def limits(tx: Any) -> tuple[int, int]:
+        with socket.socket(fileno=os.dup(tx.connection.driver_connection.fileno())) as line:
+            idle_s = line.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE)
+            return idle_s, line.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
+
+    registry = await asyncio.to_thread(Registry, f"{server.format(host='localhost')}/authority.pem{address}")
+    assert await registry.read(limits) == (10, limit_ms)
+    await asyncio.to_thread(registry.close)

@@ -1,0 +1,106 @@
+"""A database that is away for a while: what probes are told, and what the server's log says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
+from pathlib import Path
+
+import httpx
+import psycopg
+import pytest
+from psycopg.sql import SQL, Identifier
+
+from backoffice import events
+from orchestrator.service import Orchestrator
+from registry.access import Level
+from registry.storage.exchange import arrivals
+from registry.storage.safety.tokens import create_token
+from tests.backoffice.conftest import Log, problem_of
+from tests.backoffice.event_stream import Open
+
+pytestmark = pytest.mark.anyio
+
+LISTENERS = 3
+
+
+@contextmanager
+def away(url: str) -> Iterator[None]:
+    """Meanwhile nobody reaches the database."""
+    if url.startswith("sqlite"):
+        file = Path(url.removeprefix("sqlite:///"))
+        elsewhere = file.rename(file.with_suffix(".away"))
+        yield
+        elsewhere.rename(file)
+        return
+    name = psycopg.conninfo.conninfo_to_dict(url)["dbname"]
+    allow = SQL("ALTER DATABASE {} ALLOW_CONNECTIONS {}")
+    ended = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = %s"
+    with psycopg.connect(url, dbname="postgres", autocommit=True) as connection:
+        connection.execute(allow.format(Identifier(str(name)), SQL("false")))
+        connection.execute(ended, [name])
+        yield
+        connection.execute(allow.format(Identifier(str(name)), SQL("true")))
+
+
+def said_of_it(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.message.partition(":")[0] for record in caplog.records]
+
+
+async def test_who_asks_whether_it_is_ready_is_told_503_and_the_process_stays_alive(
+    http: httpx.AsyncClient, database_url: str
+) -> None:
+    assert (await http.get("/ready")).json() == {"status": "ready"}
+    with away(database_url):
+        problem = problem_of(await http.get("/ready"), 503)
+        assert (await http.get("/health")).json() == {"status": "ok"}
+    assert (await http.get("/ready")).json() == {"status": "ready"}
+    assert problem["code"] == "STORAGE_ERROR"
+
+
+async def test_who_may_come_without_a_token_does_not_hear_where_the_database_is(
+    http: httpx.AsyncClient, database_url: str
+) -> None:
+    await http.get("/ready")
+    with away(database_url):
+        problem = problem_of(await http.get("/ready"), 503)
+    place = database_url.partition("host=")[2] or database_url.removeprefix("sqlite:///")
+    assert place not in " ".join(problem.values())
+
+
+async def test_who_watches_the_server_goes_on_watching_and_sees_what_fails(
+    http: httpx.AsyncClient, orchestrator: Orchestrator, database_url: str
+) -> None:
+    shown = {}
+    for name in ("watching", "new"):
+        made = await orchestrator.registry.write(lambda tx, name=name: create_token(tx, name, Level.READ))  # type: ignore[misc]
+        shown[name] = {"Authorization": f"Bearer {made.secret}"}
+    assert (await http.get("/metrics", headers=shown["watching"])).status_code == 200
+    with away(database_url):
+        assert (await http.get("/ready")).status_code == 503
+        assert (await http.get("/bo/channels", headers=shown["watching"])).status_code == 500
+        assert (await http.get("/metrics", headers=shown["new"])).status_code == 500
+        assert (await http.get("/metrics")).status_code == 500
+        figures = (await http.get("/metrics", headers=shown["watching"])).text
+    assert 'ctxr_http_requests_total{route="/ready",status="503"} 1.0' in figures
+
+
+async def test_the_log_says_once_that_it_is_away_and_once_that_it_is_back(
+    log: Log,
+    http: httpx.AsyncClient,
+    listening: Open,
+    database_url: str,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for module, name in ((events, "RETRY_S"), (arrivals, "POLL_S"), (arrivals, "NET_S")):
+        monkeypatch.setattr(module, name, 0.01)
+    async with AsyncExitStack() as stack:
+        streams = [await stack.enter_async_context(listening()) for _ in range(LISTENERS)]
+        with away(database_url):
+            for _ in range(LISTENERS):
+                assert (await http.get("/ready")).status_code == 503
+        await log("c", "after the outage")
+        for stream in streams:
+            assert (await stream.next())[2]["text"] == "after the outage"
+    assert said_of_it(caplog) == ["The registry's database does not answer", "The registry's database answers again"]
