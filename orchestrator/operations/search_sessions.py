@@ -41,7 +41,8 @@ from orchestrator.state import Run, Steps
 from registry.domain import format_time
 from registry.errors import NotFound
 from registry.search.retrieval import SearchResult, Wording
-from registry.search.scope import Scope, latest_sessions, surroundings
+from registry.search.scope import Scope
+from registry.search.sessions import latest_sessions, surroundings
 from registry.storage.conversations.channels import channel_item, channels_by_number, tags_of
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction

@@ -25,7 +25,8 @@ from orchestrator.requests.queries import ExtractQuery
 from registry.domain import Role, format_time, is_within, preview_of
 from registry.search.candidates import CANDIDATES
 from registry.search.retrieval import LOOKED_AT, SearchResult
-from registry.search.scope import Scope, latest_sessions
+from registry.search.scope import Scope
+from registry.search.sessions import latest_sessions
 from registry.storage.conversations.channels import ChannelRow, channels_by_number, recent_channels
 from registry.storage.conversations.messages import MessageRow, by_numbers, messages_of
 from registry.storage.database import ReadTransaction
