@@ -60,6 +60,8 @@ class Choice:
     @cached_property
     def inside(self) -> list[Judged]:
         """The verdicts on the messages of this conversation."""
+        if not self.candidates:  # it was named, and nowhere else was looked
+            return list(self.verdicts)
         number = self.channel.number
         return [one for one in self.verdicts if one.ranked.candidate.channel_id == number]
 
