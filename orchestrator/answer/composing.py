@@ -251,6 +251,8 @@ def _keep_ranking(result: dict[str, Any], data: Extraction, taken: int) -> None:
     """The first page's record keeps the rest of the ranking; later pages go on where the one before ended."""
     if data.kept:
         place = {"x": data.kept.result_id, "o": data.kept.offset + taken}
+        if not taken:  # of a turn with more of what was found than a page may hold the best is shown first
+            place["h"] = 1 + max(data.hits.get(message["number"], -1) for message in result["messages"])
     else:
         shown = {message["turn"] for message in result["messages"]}
         numbers = {message["number"] for message in result["messages"]}

@@ -36,7 +36,8 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The messages in the order of the talk; how many of the ranked turns were looked at."""
+    """The messages in the order of the talk; how many of the ranked turns the next page need not look at: of the one
+    behind them something that was found may be left."""
 
     messages: list[MessageDict]
     taken: int
@@ -110,14 +111,18 @@ def select(
             room.take(tail[-1][-1:], most)
     taken = 0
     for one in ranked:
-        if not room.take(_found_first(_essence(one, hits), hits, budget), most):
-            if is_first_page:  # it is remembered what that held, and not what later ones did
-                _take_hits(room, one, hits, most)
+        is_whole = room.take(_found_first(_essence(one, hits), hits, budget), most)
+        if not is_whole and is_first_page:  # it is remembered what that held, and not what later ones did
+            _take_hits(room, one, hits, most)
+        is_told = all(message["number"] in room.chosen for message in one if message["number"] in hits)
+        if not (is_told and (is_whole or not taken)):
             break
         taken += 1
+        if not is_whole:
+            break
     if goes_on and taken == len(ranked):
         _take_end(room, tail, most)
-    return Selection(sorted(room.chosen.values(), key=place_in_time), max(taken, min(len(ranked), 1)))
+    return Selection(sorted(room.chosen.values(), key=place_in_time), taken)
 
 
 def _take_hits(room: _Room, turn: TurnMessages, hits: Mapping[int, int], most: int) -> None:
