@@ -143,7 +143,7 @@ def _found(asked: Lookup[SessionsQuery], relaxed: str = "") -> SessionsFound:
     result = asked.find()
     found = Found(asked.said, result, judge(result), least_of(asked.run, asked.query))
     scores = best_channels(result, found.verdicts)
-    best = [*most_likely_first(asked.tx, scores[:HEAD], result, asked.said), *scores[HEAD:]]
+    best = [*most_likely_first(asked.tx, scores[:HEAD], result, asked.said, asked.scope.roles), *scores[HEAD:]]
     return SessionsFound(found, best, relaxed)
 
 
