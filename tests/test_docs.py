@@ -59,12 +59,12 @@ def test_a_document_shows_what_the_program_prints(document: str) -> None:
 
 LONGEST_ROADS = {
     "conversation_log": (32, 7),
-    "extract": (49, 12),
-    "search_sessions": (47, 11),
+    "extract": (50, 13),
+    "search_sessions": (48, 12),
     "sync": (46, 11),
     "hook": (44, 12),
     "a page": (24, 0),
-    "a page with words": (53, 11),
+    "a page with words": (54, 12),
 }
 """The files that each road enters, and of these the operation's own. Who makes one shorter lowers its figures."""
 

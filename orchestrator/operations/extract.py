@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -157,10 +158,10 @@ def _is_sure(data: Extraction) -> bool:
 
 def _ranking_place(cursor: str | None) -> dict[str, Any] | None:
     """The place in a ranking that was kept, if that is what the cursor names."""
-    try:
-        return decode_cursor(cursor, x=str, o=int) if cursor else None
-    except InvalidRequest:
-        return None  # it names a place in time, or nothing: who reads that says so
+    for shape in ({"x": str, "o": int}, {"x": str, "o": int, "h": int}):
+        with suppress(InvalidRequest):  # it names a place in time, or nothing: who reads that says so
+            return decode_cursor(cursor, **shape) if cursor else None
+    return None
 
 
 def _continued(tx: ReadTransaction, run: Run, request: ExtractRequest, place: dict[str, Any]) -> Extraction:
@@ -172,12 +173,16 @@ def _continued(tx: ReadTransaction, run: Run, request: ExtractRequest, place: di
     turns = [(row.number, turn) for turn in kept.metadata["turns"]][place["o"] :]
     run.recorder.explain(channel=row.name, by=f"the ranking kept with {kept.id}", candidates=len(turns))
     said, _ = ask(tx, request.query.text or "", request.query.utc_offset_minutes, Scope())
+    hits = {number: at for at, number in enumerate(kept.metadata["hits"])}
+    ranked = messages_in(tx, turns[: 2 * request.query.limit], request.query)
+    given = {number for number, at in hits.items() if at < place.get("h", 0)}
+    ranked[:1] = [[message for message in turn if message["number"] not in given] for turn in ranked[:1]]
     return Extraction(
         channel=row,
         read=said,
-        ranked=_not_given(messages_in(tx, turns[: 2 * request.query.limit], request.query), kept.items),
+        ranked=_not_given(ranked, kept.items),
         turns=turns,
-        hits={number: place for place, number in enumerate(kept.metadata["hits"])},
+        hits=hits,
         seqs=seqs_of(tx, row.number, request.query.roles),
         kept=KeptRanking(kept.id, place["o"]),
     )

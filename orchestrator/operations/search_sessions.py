@@ -10,6 +10,7 @@ from typing import Any
 
 from orchestrator.answer.delivery import fits, tokens_for, tokens_of
 from orchestrator.answer.digests.summaries import FOUND, add_summaries
+from orchestrator.answer.digests.summary import WRITER
 from orchestrator.answer.finding.choosing import most_likely_first
 from orchestrator.answer.finding.elsewhere import About, nearest_about
 from orchestrator.answer.finding.looking_up import (
@@ -34,14 +35,15 @@ from orchestrator.answer.finding.relevance import (
     least_of,
     outcome,
 )
-from orchestrator.answer.fitting import Write, as_many_as_fit, fitted
+from orchestrator.answer.fitting import as_many_as_fit, fitted
 from orchestrator.requests.queries import SessionsQuery
 from orchestrator.requests.shapes import SessionsRequest
 from orchestrator.state import Run, Steps
-from registry.domain import format_time
+from registry.domain import format_time, preview_of
 from registry.errors import NotFound
 from registry.search.retrieval import SearchResult, Wording
-from registry.search.scope import Scope, latest_sessions, surroundings
+from registry.search.scope import Scope
+from registry.search.sessions import latest_sessions, surroundings
 from registry.storage.conversations.channels import channel_item, channels_by_number, tags_of
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction
@@ -141,7 +143,7 @@ def _found(asked: Lookup[SessionsQuery], relaxed: str = "") -> SessionsFound:
     result = asked.find()
     found = Found(asked.said, result, judge(result), least_of(asked.run, asked.query))
     scores = best_channels(result, found.verdicts)
-    best = [*most_likely_first(asked.tx, scores[:HEAD], result, asked.said), *scores[HEAD:]]
+    best = [*most_likely_first(asked.tx, scores[:HEAD], result, asked.said, asked.scope.roles), *scores[HEAD:]]
     return SessionsFound(found, best, relaxed)
 
 
@@ -160,14 +162,12 @@ def _name_of(tx: ReadTransaction, session_id: str | None) -> str | None:
 
 async def keep_sessions(run: Run, request: SessionsRequest, data: SessionsFound) -> dict[str, Any]:
     """A page of sessions, best first, each with its best matches."""
-    shown, total, said = await run.registry.read(
-        lambda tx: _latest(tx, run, data) if data.latest else _best_sessions(tx, run, request.query, data)
-    )
     told: dict[str, Any] = {"understood": _understood(data), **_trust(run, data)}
     if data.about:
         told["elsewhere"] = {"about_it": _told(data.about)}
-    tokens = tokens_for(run.recorder.client, request.query.max_tokens, run.answer_characters)
-    shown = within_client(run, fitted(shown, tokens - tokens_of(told), _writer(data.found, said)))
+    tokens = tokens_for(run.recorder.client, request.query.max_tokens, run.answer_characters) - tokens_of(told)
+    shown, total = await run.registry.read(lambda tx: _shown(tx, run, request.query, data, tokens))
+    shown = within_client(run, shown)
     place = pagination(total, request.query.limit, request.query.offset, len(shown))
     return {"sessions": shown, "pagination": place, **told}
 
@@ -198,6 +198,32 @@ def _confidence(data: SessionsFound, *, is_narrowed: bool = False, goes_on: bool
 GUESS = "These are guesses: little of what was asked stands in any session. Say so, or ask with other wordings (also)."
 
 
+def _shown(
+    tx: ReadTransaction, run: Run, query: SessionsQuery, data: SessionsFound, tokens: int
+) -> tuple[list[dict[str, Any]], int]:
+    """As many sessions, and as much of them, as fits; and how many there are."""
+    found, total, said = _latest(tx, run, data) if data.latest else _best_sessions(tx, run, query, data)
+    lacking = {place: {**one} for place, one in enumerate(found) if not one["summary"] and one["message_count"]}
+    for place in lacking:
+        found[place] |= ROOM_FOR_SUMMARY
+
+    def written(place: int, kind: str, held: Mapping[str, Any]) -> Mapping[str, Any]:
+        if kind != "summary":
+            return _with_text(data.found, said[place], kind, held)
+        return _with_summary(tx, run, lacking[place]) if place in lacking else held
+
+    return fitted(found, tokens, written), total
+
+
+ROOM_FOR_SUMMARY = {"summary": "." * FOUND, "summary_by": WRITER}
+"""It takes long to make one: only where there is room for a line."""
+
+
+def _with_summary(tx: ReadTransaction, run: Run, session: dict[str, Any]) -> Mapping[str, Any]:
+    add_summaries(tx, run, [session], FOUND)
+    return {name: session[name] for name in ROOM_FOR_SUMMARY if session[name]}
+
+
 Sessions = tuple[list[dict[str, Any]], int, Sequence["Said"]]
 """Some sessions, without the texts of their messages; how many there are; and of each what was said in it."""
 Said = Mapping[int, Any]
@@ -206,7 +232,7 @@ Said = Mapping[int, Any]
 
 def _latest(tx: ReadTransaction, run: Run, data: SessionsFound) -> Sessions:
     run.recorder.explain(by="the latest activity in scope", sessions=data.latest_total, **outcome(data.found.verdicts))
-    items = _session_items(tx, run, list(data.latest))
+    items = _session_items(tx, list(data.latest))
     shown = [
         {**items[number], "score": None, "match_count": count, "matches": []}
         for number, count in data.latest.items()
@@ -218,7 +244,7 @@ def _latest(tx: ReadTransaction, run: Run, data: SessionsFound) -> Sessions:
 def _best_sessions(tx: ReadTransaction, run: Run, query: SessionsQuery, data: SessionsFound) -> Sessions:
     found, scores = data.found, data.best
     page = scores[query.offset : query.offset + query.limit]
-    items = _session_items(tx, run, [number for number, _ in page])
+    items = _session_items(tx, [number for number, _ in page])
     run.recorder.explain(
         sessions=len(scores),
         channels=[{"channel": items[n]["channel"], "score": round(score, 3)} for n, score in page if n in items],
@@ -253,10 +279,11 @@ def _by_channel(verdicts: Iterable[Judged], most: int | None = None) -> dict[int
     return {number: some[:most] for number, some in groups.items()}
 
 
-def _session_items(tx: ReadTransaction, run: Run, numbers: Sequence[int]) -> dict[int, dict[str, Any]]:
+def _session_items(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, dict[str, Any]]:
     rows, tags = channels_by_number(tx, numbers), tags_of(tx, numbers)
     items = {number: channel_item(row, tags[number]) for number, row in rows.items()}
-    add_summaries(tx, run, list(items.values()), FOUND, rows.values())
+    for one in items.values():
+        one["summary"] = one["summary"] and preview_of(one["summary"], FOUND)
     return items
 
 
@@ -268,18 +295,14 @@ def _matches(places: Sequence[int], rows: Sequence[Any], window: int) -> list[di
     return [{**_line(row), "id": row.id, "context": [] if nth else around} for nth, row in enumerate(best)]
 
 
-def _writer(found: Found, said: Sequence[Said]) -> Write:
-    """Gives each match and each line of these sessions its text."""
+def _with_text(found: Found, said: Said, kind: str, held: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A match or a line with its text."""
+    row = said[held["sequence"]]
     phrases = [*found.read.search.phrases, *found.read.search.prefixes]
-
-    def written(place: int, kind: str, held: Mapping[str, Any]) -> Mapping[str, Any]:
-        row = said[place][held["sequence"]]
-        query = _best_wording(found.result, row.number)
-        if kind == "match":
-            return {**held, "snippet": snippet(row.text, query, phrases)}
-        return {**held, "text": passage(row.text, query, phrases, AROUND)}
-
-    return written
+    query = _best_wording(found.result, row.number)
+    if kind == "match":
+        return {**held, "snippet": snippet(row.text, query, phrases)}
+    return {**held, "text": passage(row.text, query, phrases, AROUND)}
 
 
 def _line(row: Any) -> dict[str, Any]:

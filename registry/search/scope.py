@@ -1,25 +1,23 @@
 """Where a search looks: a scope and its conditions; and what is read there without the index: the chat in which it is
-asked, sessions by their last activity, messages by time, and those around a match."""
+asked, and messages by time."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import cache, lru_cache
-from operator import eq, ge, le
+from functools import lru_cache
+from operator import ge, le
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, bindparam, func, select
+from sqlalchemy import ColumnElement, Select, bindparam, func, select
 
 from registry.storage.conditions import (
     given_conditions,
-    given_pairs,
     is_in,
     is_none_of,
     is_of_project,
-    is_pair_of,
     is_tagged,
 )
 from registry.storage.database import ReadTransaction
@@ -27,7 +25,6 @@ from registry.storage.index.index_entries import RECALL, UNINDEXED
 from registry.storage.index.message_index import Groups
 from registry.storage.paging import Page, Paged, read_page
 from registry.storage.tables import channel, conversation
-from registry.text.ranking.scores import SEQ_BITS
 from registry.text.request.syntax import Search
 from registry.text.request.understanding import asks_for_another
 
@@ -156,67 +153,6 @@ def _waits(latest_first: Sequence[Any], request: str) -> bool:
 
 def _folded(text: str) -> str:
     return " ".join(text.casefold().split()).strip(" .?!~")
-
-
-_SHOWN = (
-    conversation.c.number,
-    conversation.c.channel_number,
-    conversation.c.id,
-    conversation.c.seq,
-    conversation.c.role,
-    conversation.c.text,
-    conversation.c.timestamp,
-    conversation.c.payload["time"].as_string().label("time"),
-)
-
-
-def surroundings(tx: ReadTransaction, places: Mapping[int, Sequence[int]], window: int) -> dict[int, list[Row[Any]]]:
-    """By channel, the messages at these places (seq), and up to `window` before and after the first of them, in order
-    of place."""
-    rows: dict[int, list[Any]] = {number: [] for number in places}
-    around = [range(max(some[0] - window, 0), some[0] + window + 1) for some in places.values()]
-    wanted = zip(places.items(), around, strict=True)
-    pairs = {number << SEQ_BITS | seq for (number, some), near in wanted for seq in (*some, *near)}
-    for row in tx.execute(_standing(tx.dialect.name), given_pairs(tx, sorted(pairs), SEQ_BITS)) if pairs else ():
-        rows[row.channel_number].append(row)
-    return {number: sorted(of_channel, key=lambda row: row.seq) for number, of_channel in rows.items()}
-
-
-@cache
-def _standing(dialect: str) -> Select[Any]:
-    here = is_pair_of(dialect, conversation.c.channel_number, conversation.c.seq, SEQ_BITS)
-    return select(*_SHOWN).where(here, conversation.c.deleted.is_(False))
-
-
-def latest_sessions(tx: ReadTransaction, scope: Scope, limit: int, offset: int) -> tuple[list[tuple[int, int]], int]:
-    """Channels in scope with how many of their messages are, the latest first; and how many channels there are."""
-    of_channel = given_conditions((eq, channel.c.deleted, False), (eq, channel.c.number, scope.channel_number))
-    of_channel += channel_conditions(scope)
-    if scope.exclude_channel is not None:
-        of_channel.append(channel.c.name != scope.exclude_channel)
-    of_message = message_conditions(scope)
-    if not of_message:
-        return _by_activity(tx, of_channel, limit, offset)
-    inside = (
-        select(
-            conversation.c.channel_number, func.count().label("count"), func.max(conversation.c.timestamp).label("at")
-        )
-        .join_from(conversation, channel, channel.c.number == conversation.c.channel_number)
-        .where(conversation.c.deleted.is_(False), *of_message, *of_channel)
-        .group_by(conversation.c.channel_number)
-    ).subquery()
-    total = tx.execute(select(func.count()).select_from(inside)).scalar_one()
-    page = select(inside.c.channel_number, inside.c.count).order_by(inside.c.at.desc(), inside.c.channel_number.desc())
-    return [(row[0], row[1]) for row in tx.execute(page.limit(limit).offset(offset))], total
-
-
-def _by_activity(
-    tx: ReadTransaction, conditions: Sequence[ColumnElement[bool]], limit: int, offset: int
-) -> tuple[list[tuple[int, int]], int]:
-    total = tx.execute(select(func.count()).select_from(channel).where(*conditions)).scalar_one()
-    page = select(channel.c.number, channel.c.message_count).where(*conditions)
-    page = page.order_by(channel.c.updated_at.desc(), channel.c.number.desc()).limit(limit).offset(offset)
-    return [(row[0], row[1]) for row in tx.execute(page)], total
 
 
 def messages_in(tx: ReadTransaction, scope: Scope, page: Page) -> Paged:

@@ -132,6 +132,30 @@ async def test_what_was_found_in_the_last_turn_comes_where_only_its_end_had_room
     assert len(seen) == len(set(seen))
 
 
+@pytest.mark.parametrize("asked", ["kestrel", "continue the kestrel conversation"])
+@pytest.mark.parametrize("limit", [2, 5])
+async def test_a_turn_with_more_of_what_was_found_than_a_page_may_have_goes_on_with_the_next_page(
+    orchestrator: Orchestrator, codex: Client, limit: int, asked: str
+) -> None:
+    said = [("user", "hello"), ("assistant", "good morning"), ("user", "count the birds of prey")]
+    said += [("assistant", f"kestrel number {place} sits on the mast") for place in range(13)]
+    said += [("user", "and then?"), ("assistant", "one kestrel flew away"), ("user", "thanks"), ("assistant", "bye")]
+    messages = [
+        {"role": role, "text": text, "timestamp": (START + timedelta(minutes=place)).isoformat()}
+        for place, (role, text) in enumerate(said)
+    ]
+    await log(orchestrator, "birds", messages)
+    seen: list[str] = []
+    cursor: dict[str, str] | None = {}
+    while cursor is not None:
+        page = await result(codex, "extract", channel="birds", query={"text": asked, "limit": limit} | cursor)
+        seen += [message["text"] for message in page["messages"]]
+        following = page["metadata"].get("next_cursor")
+        cursor = {"cursor": following} if following else None
+    assert {text for _, text in said if "kestrel" in text} <= set(seen)
+    assert len(seen) == len(set(seen))
+
+
 async def test_of_a_turn_that_does_not_fit_question_and_answer_are_both_there(
     orchestrator: Orchestrator, codex: Client
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from orchestrator.answer.delivery import within
@@ -42,29 +42,23 @@ def add_summaries(
     run: Run,
     sessions: Sequence[dict[str, Any]],
     width: int = 0,
-    read: Iterable[ChannelRow] | None = None,
 ) -> None:
     """Fill in the summaries that are missing; they are kept with the record of this run.
 
-    `width`: at most so many characters of each are shown, on one line; 0: all of it. `read`: the sessions' rows,
-    where the caller has read them.
+    `width`: at most so many characters of each are shown, on one line; 0: all of it.
     """
-    _fill_in(tx, run, sessions, read)
+    _fill_in(tx, run, sessions)
     for one in sessions:
         if width and one["summary"]:
             one["summary"] = preview_of(one["summary"], width)
 
 
-def _fill_in(
-    tx: ReadTransaction, run: Run, sessions: Sequence[dict[str, Any]], read: Iterable[ChannelRow] | None
-) -> None:
+def _fill_in(tx: ReadTransaction, run: Run, sessions: Sequence[dict[str, Any]]) -> None:
     lacking = [one for one in sessions if not one["summary"] and one["message_count"]][:AT_ONCE]
     if not lacking:
         return
     names = [one["channel"] for one in lacking]
-    if read is None:
-        read = channels_by_number(tx, list(numbers_of(tx, names).values())).values()
-    rows = {row.name: row for row in read if row.name in names}
+    rows = {row.name: row for row in channels_by_number(tx, list(numbers_of(tx, names).values())).values()}
     messages = both_ends(tx, [row.number for row in rows.values()], BEGINNING, END)
     for one in lacking:
         row = rows.get(one["channel"])

@@ -25,7 +25,8 @@ from orchestrator.requests.queries import ExtractQuery
 from registry.domain import Role, format_time, is_within, preview_of
 from registry.search.candidates import CANDIDATES
 from registry.search.retrieval import LOOKED_AT, SearchResult
-from registry.search.scope import Scope, latest_sessions
+from registry.search.scope import Scope
+from registry.search.sessions import latest_sessions, lengths_of_roles
 from registry.storage.conversations.channels import ChannelRow, channels_by_number, recent_channels
 from registry.storage.conversations.messages import MessageRow, by_numbers, messages_of
 from registry.storage.database import ReadTransaction
@@ -59,6 +60,8 @@ class Choice:
     @cached_property
     def inside(self) -> list[Judged]:
         """The verdicts on the messages of this conversation."""
+        if not self.candidates:  # it was named, and nowhere else was looked
+            return list(self.verdicts)
         number = self.channel.number
         return [one for one in self.verdicts if one.ranked.candidate.channel_id == number]
 
@@ -143,7 +146,8 @@ def _best(
     """The channels that fit the request, best first, with their scores."""
     tx, said = asked.tx, asked.said
     scores = best_channels(found, verdicts)[: OTHER_CHANNELS + 1]
-    scores = most_likely_first(tx, scores, found, said, None if said.in_other_project else folder)
+    folder = None if said.in_other_project else folder
+    scores = most_likely_first(tx, scores, found, said, asked.scope.roles, folder)
     known = channels_by_number(tx, [number for number, _ in scores])
     best = [(known[number], score) for number, score in scores if number in known]
     asked.run.recorder.explain(channels=[{"channel": row.name, "score": round(score, 3)} for row, score in best])
@@ -169,15 +173,16 @@ def most_likely_first(
     scores: Sequence[tuple[int, float]],
     found: SearchResult,
     read: Understood,
+    roles: Sequence[str] | None,
     folder: str | None = None,
 ) -> list[tuple[int, float]]:
     """Channels with their scores; of close ones those that hold most words of the request come first, of a date in it,
     and of the asking folder.
 
     Who asks what holds in the end gets the latest of close ones. For who goes on, one that was found only because
-    another was asked for in it stands behind the first that speaks of it itself.
+    another was asked for in it stands behind the first that speaks of it itself. `roles`: whose messages were searched.
     """
-    best = _holding_most_first(scores, found)
+    best = _holding_most_first(tx, scores, found, roles)
     needs_rows = read.dates or folder or read.in_the_end
     known = channels_by_number(tx, [number for number, _ in scores]) if needs_rows else {}
     if read.in_the_end:
@@ -189,24 +194,34 @@ def most_likely_first(
     return _asking_ones_behind(tx, best, found) if read.goes_on else best
 
 
-def _holding_most_first(scores: Sequence[tuple[int, float]], found: SearchResult) -> list[tuple[int, float]]:
+def _holding_most_first(
+    tx: ReadTransaction, scores: Sequence[tuple[int, float]], found: SearchResult, roles: Sequence[str] | None
+) -> list[tuple[int, float]]:
     """One word that a conversation repeats may count for more than two that another holds, and should not.
 
     Where other wordings were given it is they that tell conversations apart.
     """
     if len(scores) < 2 or len(found.wordings) > 1:
         return list(scores)
-    best = scores[0][1]
-    longest = MUCH_LONGER * found.size(scores[0][0])
+    first, best = scores[0]
     near = found.similar.channels if found.similar else {}
-    least = AS_NEAR * near.get(scores[0][0], 0.0)
-    close = [
-        (number, score)
-        for number, score in scores
-        if score >= NEARLY * best and found.size(number) <= longest and near.get(number, 0.0) >= least
-    ]
-    most = max(close, key=lambda one: found.words_in(one[0]))
-    return [(most[0], best), *(one for one in scores if one[0] != most[0])]
+    least = AS_NEAR * near.get(first, 0.0)
+    close = [number for number, score in scores if score >= NEARLY * best and near.get(number, 0.0) >= least]
+    held = {number: found.words_in(number) for number in close}
+    if max(held.values(), default=0) <= found.words_in(first):
+        return list(scores)
+    sizes = _sizes(tx, [first, *close], found, roles)
+    most = max((number for number in close if sizes[number] <= MUCH_LONGER * sizes[first]), key=held.__getitem__)
+    return [(most, best), *(one for one in scores if one[0] != most)]
+
+
+def _sizes(
+    tx: ReadTransaction, numbers: Sequence[int], found: SearchResult, roles: Sequence[str] | None
+) -> Mapping[int, float]:
+    """How long channels are: of one in which a tool said most, what the user said alone is short."""
+    if roles is not None and not {Role.USER, Role.ASSISTANT}.issubset(roles):
+        return lengths_of_roles(tx, numbers, roles)
+    return {number: found.size(number) for number in numbers}
 
 
 def _preferred(

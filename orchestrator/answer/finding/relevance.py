@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -89,7 +89,7 @@ def judge(found: SearchResult) -> list[Judged]:
     return verdicts
 
 
-_judged = Judged._make
+_judged = partial(tuple.__new__, Judged)
 """Quicker than by its fields; messages are many."""
 _NOTHING = 0.0, 0
 

@@ -8,6 +8,8 @@ from typing import Any
 _CLEAN: set[int] = set()
 """The hashes of texts in which nothing was found: a chat that is sent again is not looked through again."""
 _MOST_CLEAN = 200_000
+_HOLDS_NONE = frozenset((bool, int, float, type(None)))
+"""Most of what a record says."""
 
 
 def mask_value(value: Any, key: bytes) -> Any:
@@ -21,7 +23,10 @@ def mask_value(value: Any, key: bytes) -> Any:
         case None | int() | float():  # most of a record; to ask whether they are mappings takes longest
             return value
         case dict() | Mapping():  # whether it is a dict is told at once
-            return {mask_value(name, key): _mask_item(name, held, key) for name, held in value.items()}
+            return {
+                mask_value(name, key): held if type(held) in _HOLDS_NONE else _mask_item(name, held, key)
+                for name, held in value.items()
+            }
         case list() if {*map(type, value)} == {int}:  # of which there may be thousands
             return value
         case list() | tuple():

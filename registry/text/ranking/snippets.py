@@ -66,18 +66,22 @@ def _phrase_hits(line: str, phrases: Iterable[str]) -> Iterator[Range]:
 def _word_hits(line: str, query: ParsedQuery) -> Iterator[Range]:
     if tokens := matching_tokens(query, line):
         for chunk in _CHUNK.finditer(line):
+            if tokens.isdisjoint(_tokens_in_chunk(chunk[0])):  # of nearly all
+                continue
             for start, end in _chunk_hits(chunk[0], tokens):
                 yield chunk.start() + start, chunk.start() + end
 
 
 @lru_cache(10_000)
-def _chunk_hits(chunk: str, tokens: frozenset[str]) -> tuple[Range, ...]:
+def _tokens_in_chunk(chunk: str) -> frozenset[str]:
     """Most of the chunks that one search looks at stand in several messages."""
-    return tuple(
-        (piece.start() + start, piece.start() + end)
-        for piece in _PIECE.finditer(chunk)
-        for start, end in _piece_hits(piece[0], tokens)
-    )
+    return frozenset[str]().union(*map(_tokens_of, _PIECE.findall(chunk)))
+
+
+def _chunk_hits(chunk: str, tokens: frozenset[str]) -> Iterator[Range]:
+    for piece in _PIECE.finditer(chunk):
+        for start, end in _piece_hits(piece[0], tokens):
+            yield piece.start() + start, piece.start() + end
 
 
 def _piece_hits(piece: str, tokens: frozenset[str]) -> Iterator[Range]:

@@ -12,7 +12,8 @@ from orchestrator.service import Orchestrator
 from registry.registry import Registry
 from registry.search import candidates, retrieval
 from registry.search.retrieval import SearchResult, corpus_of, find_messages
-from registry.search.scope import Scope, latest_sessions, narrow, surroundings
+from registry.search.scope import Scope, narrow
+from registry.search.sessions import latest_sessions, surroundings
 from registry.search.spelling import correct
 from registry.storage.conversations.channels import edit_channel, get_channel
 from registry.storage.conversations.messages import delete_channel, seqs_of

@@ -1,0 +1,90 @@
+"""Sessions as a list of them is read: the latest in scope, and what stands around the matches of each."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import cache
+from operator import eq
+from typing import Any
+
+from sqlalchemy import ColumnElement, Row, Select, func, select
+
+from registry.search.scope import Scope, channel_conditions, message_conditions
+from registry.storage.conditions import given_conditions, given_pairs, is_pair_of
+from registry.storage.database import ReadTransaction
+from registry.storage.tables import channel, conversation
+from registry.text.ranking.scores import SEQ_BITS
+
+_SHOWN = (
+    conversation.c.number,
+    conversation.c.channel_number,
+    conversation.c.id,
+    conversation.c.seq,
+    conversation.c.role,
+    conversation.c.text,
+    conversation.c.timestamp,
+    conversation.c.payload["time"].as_string().label("time"),
+)
+
+
+def surroundings(tx: ReadTransaction, places: Mapping[int, Sequence[int]], window: int) -> dict[int, list[Row[Any]]]:
+    """By channel, the messages at these places (seq), and up to `window` before and after the first of them, in order
+    of place."""
+    rows: dict[int, list[Any]] = {number: [] for number in places}
+    around = [range(max(some[0] - window, 0), some[0] + window + 1) for some in places.values()]
+    wanted = zip(places.items(), around, strict=True)
+    pairs = {number << SEQ_BITS | seq for (number, some), near in wanted for seq in (*some, *near)}
+    for row in tx.execute(_standing(tx.dialect.name), given_pairs(tx, sorted(pairs), SEQ_BITS)) if pairs else ():
+        rows[row.channel_number].append(row)
+    return {number: sorted(of_channel, key=lambda row: row.seq) for number, of_channel in rows.items()}
+
+
+@cache
+def _standing(dialect: str) -> Select[Any]:
+    here = is_pair_of(dialect, conversation.c.channel_number, conversation.c.seq, SEQ_BITS)
+    return select(*_SHOWN).where(here, conversation.c.deleted.is_(False))
+
+
+def lengths_of_roles(tx: ReadTransaction, numbers: Collection[int], roles: Sequence[str]) -> dict[int, int]:
+    """How many tokens the messages of some roles have in some channels, by the channel's number."""
+    conditions = (
+        conversation.c.channel_number.in_(numbers),
+        conversation.c.role.in_(roles),
+        conversation.c.deleted.is_(False),
+    )
+    length = func.sum(conversation.c.length)
+    found = tx.execute(
+        select(conversation.c.channel_number, length).where(*conditions).group_by(conversation.c.channel_number)
+    )
+    return dict.fromkeys(numbers, 0) | {number: int(tokens) for number, tokens in found}
+
+
+def latest_sessions(tx: ReadTransaction, scope: Scope, limit: int, offset: int) -> tuple[list[tuple[int, int]], int]:
+    """Channels in scope with how many of their messages are, the latest first; and how many channels there are."""
+    of_channel = given_conditions((eq, channel.c.deleted, False), (eq, channel.c.number, scope.channel_number))
+    of_channel += channel_conditions(scope)
+    if scope.exclude_channel is not None:
+        of_channel.append(channel.c.name != scope.exclude_channel)
+    of_message = message_conditions(scope)
+    if not of_message:
+        return _by_activity(tx, of_channel, limit, offset)
+    inside = (
+        select(
+            conversation.c.channel_number, func.count().label("count"), func.max(conversation.c.timestamp).label("at")
+        )
+        .join_from(conversation, channel, channel.c.number == conversation.c.channel_number)
+        .where(conversation.c.deleted.is_(False), *of_message, *of_channel)
+        .group_by(conversation.c.channel_number)
+    ).subquery()
+    total = tx.execute(select(func.count()).select_from(inside)).scalar_one()
+    page = select(inside.c.channel_number, inside.c.count).order_by(inside.c.at.desc(), inside.c.channel_number.desc())
+    return [(row[0], row[1]) for row in tx.execute(page.limit(limit).offset(offset))], total
+
+
+def _by_activity(
+    tx: ReadTransaction, conditions: Sequence[ColumnElement[bool]], limit: int, offset: int
+) -> tuple[list[tuple[int, int]], int]:
+    total = tx.execute(select(func.count()).select_from(channel).where(*conditions)).scalar_one()
+    page = select(channel.c.number, channel.c.message_count).where(*conditions)
+    page = page.order_by(channel.c.updated_at.desc(), channel.c.number.desc()).limit(limit).offset(offset)
+    return [(row[0], row[1]) for row in tx.execute(page)], total
