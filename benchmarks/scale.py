@@ -7,6 +7,7 @@ With --cpu they are processor time, PostgreSQL's on this machine too, of each se
 from __future__ import annotations
 
 import argparse
+import gc
 import random
 import tempfile
 import time
@@ -69,6 +70,8 @@ def processor_time(tx: ReadTransaction) -> Clock:
 def measure(database: Database, *, is_cpu: bool = False) -> list[str]:
     """A line of the table: our own search on this database."""
     dice = random.Random(4)
+    gc.collect()
+    gc.freeze()  # as a server does when it has warmed up
     with database.engine.begin() as connection:
         tx = ReadTransaction(connection)
         channels = tx.execute(text("SELECT max(number) FROM channel")).scalar_one()
