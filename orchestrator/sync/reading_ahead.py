@@ -78,7 +78,10 @@ def with_rows(found: FoundSession | Skipped, source: str) -> FoundSession | Skip
     """A session as it was read, with its messages as rows if it is kept as it came."""
     from registry.ingest.message_rows import ready
 
-    return found if isinstance(found, Skipped) else replace(found, ready=ready(found.session, source))
+    if isinstance(found, FoundSession):
+        with suppress(Exception):  # storing it says what is wrong with it, and goes on with the next
+            return replace(found, ready=ready(found.session, source))
+    return found
 
 
 class End(NamedTuple):

@@ -96,7 +96,14 @@ async def sync(
             for store in await asyncio.to_thread(_found, reader, places):
                 report = StoreReport(reader.name, str(store))
                 reports.append(report)
-                await _sync_store(orchestrator, reader, store, report, progress, ahead)
+                try:
+                    await _sync_store(orchestrator, reader, store, report, progress, ahead)
+                except RegistryError:
+                    raise  # the registry itself: no store can be brought in
+                except Exception as exc:  # a mistake of ours must not hide the other stores
+                    logger.exception("Bringing in %s failed", report.path)
+                    report.is_complete = False
+                    report.skip([Skipped(report.path, f"bringing it in failed: {type(exc).__name__}: {exc}")])
     if not orchestrator.registry.is_embedded and any(report.new_messages for report in reports):
         await look_after(orchestrator.registry)  # there may be no server that does
     return reports

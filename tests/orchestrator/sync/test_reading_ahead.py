@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,7 @@ from orchestrator.service import Orchestrator
 from orchestrator.sync import reading_ahead
 from orchestrator.sync.reading_ahead import Chunk, End, ReadingAhead, begun
 from orchestrator.sync.sync import sync
-from registry.ingest.message_rows import Ready, ready
+from registry.ingest.message_rows import Ready, Row, add_words, ready
 from registry.storage.conversations.channels import ChannelFilter, list_channels
 from registry.storage.database import ReadTransaction
 from registry.storage.index.engines import index_of
@@ -24,6 +24,7 @@ from sources.base import FoundSession, Places, Skipped
 from sources.claude_code.reader import ClaudeCode
 from sources.readers import READERS
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
+from tests.sources.gemini import gemini_files
 
 pytestmark = pytest.mark.anyio
 
@@ -160,3 +161,77 @@ def test_a_first_sync_starts_no_process_that_would_only_leave_it_to_the_command(
     monkeypatch.setattr(Place, "reach", lambda *_: pytest.fail("the local process is asked"))
     assert this_place()  # a local process could be reached
     assert run_shared(["sync"]) is None
+
+
+NUTS = "The basket eats nuts."
+
+
+@pytest.fixture
+def poison(monkeypatch: pytest.MonkeyPatch, store: Path) -> Iterator[pytest.MonkeyPatch]:
+    """One session of a store cannot be made into rows where they are stored, until this is undone."""
+    talk = Dialogue(session_id(1))
+    talk.user(NUTS)
+    write(store / ".claude", talk)
+    gemini_files.write(store / ".gemini", gemini_files.working_chat())
+
+    def fails(row: Row, words: Sequence[str] | None = None) -> None:
+        if row["text"] == NUTS:
+            raise ArithmeticError("too many nuts")
+        add_words(row, words)
+
+    with monkeypatch.context() as patch:
+        for where in ("registry.ingest.message_rows", "registry.ingest.save"):
+            patch.setattr(f"{where}.add_words", fails)
+        yield patch
+
+
+async def all_else_comes_in(
+    orchestrator: Orchestrator, home: Path, poison: pytest.MonkeyPatch, ahead: ReadingAhead | None = None
+) -> None:
+    """All but one session of the first of two stores, which is named, and comes in as soon as it can."""
+    places = Places(home, {})
+    first, second = await sync(orchestrator, READERS, places, ahead=ahead)
+    assert (first.new_messages, first.is_complete) == (4, False)
+    assert [Path(one.what).stem for one in first.skipped] == [session_id(1)]
+    assert (second.new_messages, second.is_complete) == (10, True)
+    poison.undo()
+    again, _ = await sync(orchestrator, READERS, places)
+    assert (again.new_messages, again.is_complete, again.skipped) == (1, True, [])
+
+
+async def test_a_session_that_cannot_be_stored_hinders_no_other(
+    orchestrator: Orchestrator, store: Path, poison: pytest.MonkeyPatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    await all_else_comes_in(orchestrator, store, poison)
+
+
+async def test_a_session_of_which_this_process_can_make_no_rows_hinders_no_other(
+    orchestrator: Orchestrator, store: Path, poison: pytest.MonkeyPatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading_ahead, "_PROCESS", _ONLY_READS + reading_ahead._PROCESS)
+    reader = next(reader for reader in READERS if isinstance(reader, ClaudeCode))
+    with ReadingAhead([(reader, store / ".claude")], is_shared=True) as ahead:
+        await all_else_comes_in(orchestrator, store, poison, ahead)
+
+
+_ONLY_READS = """
+from orchestrator.sync import reader_process
+reader_process._Outlet.is_empty = True
+"""
+
+
+async def test_a_mistake_over_one_store_hinders_no_other(
+    orchestrator: Orchestrator, store: Path, poison: pytest.MonkeyPatch
+) -> None:
+    def fails(_: FoundSession) -> int:
+        raise ArithmeticError("too many nuts")
+
+    poison.setattr("orchestrator.sync.sync.BATCH_MESSAGES", 1)
+    poison.setattr("orchestrator.sync.sync._characters", lambda found: fails(found) if NUTS in str(found) else 1)
+    first, second = await sync(orchestrator, READERS, Places(store, {}))
+    assert (first.is_complete, first.skipped[0].why) == (False, "bringing it in failed: ArithmeticError: too many nuts")
+    assert (second.new_messages, second.is_complete) == (10, True)
+    poison.undo()
+    again, _ = await sync(orchestrator, READERS, Places(store, {}))
+    assert (first.new_messages + again.new_messages, again.is_complete) == (5, True)
