@@ -69,12 +69,13 @@ async def _start(
 async def stream_events(registry: Stored, start: Annotated[Place, Depends(_start)]) -> StreamingResponse:
     """Events `message` and `execution`; `data` is the item as the lists show it, `id` resumes the stream."""
     # Not FastAPI's own event streams: they fail when a client leaves while events are on their way.
-    return StreamingResponse(_stream(registry, start), headers=HEADERS, media_type="text/event-stream")
+    seal = await registry.read(seal_of)
+    return StreamingResponse(_stream(registry, start, seal), headers=HEADERS, media_type="text/event-stream")
 
 
-async def _stream(registry: Registry, place: Place) -> AsyncIterator[bytes]:
+async def _stream(registry: Registry, place: Place, seal: Seal) -> AsyncIterator[bytes]:
     """Everything that happens after a place, and a sign of life when nothing does; without end."""
-    listener, seal = Listener(place), await registry.read(seal_of)
+    listener = Listener(place)
     written_at = time.monotonic()
     with arrivals_of(registry).awaited(registry) as waiting:
         while True:

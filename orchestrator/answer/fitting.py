@@ -67,13 +67,12 @@ _WORTH = {"match": (1.0, 0.55, 0.4), "line": (0.6, 0.45, 0.3), "about": (0.5,), 
 """What the best match of a session is worth, the second, the third; the nearest line around the best one; and so on.
 Of a session that scores half of the first, half of that."""
 _SAID = ("match", "line")
-_WRITTEN = (*_SAID, "summary")
 _LEAST_SHARE = 0.05
 """A session that is only near in meaning may score next to nothing; its first match still comes before its second."""
 
 
 Write = Callable[[int, str, Mapping[str, Any]], Mapping[str, Any]]
-"""A match, a line or the summary of the session at a place, with its text."""
+"""A match or a line of the session at a place, with its text."""
 
 
 def _as_it_is(_place: int, _kind: str, held: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -84,8 +83,8 @@ def fitted(sessions: Sequence[SessionDict], max_tokens: int, written: Write = _a
     """The sessions with as much of their matches and descriptions as fits; no message twice, nothing empty.
 
     Each has its description and `matches`, best first, the first with its `context`. The first match of the first
-    session is there whatever its size. `written` gives the texts of matches, lines and summaries, where these come
-    without them: of most there is no room.
+    session is there whatever its size. `written` gives the texts of matches and lines, where these come without them:
+    of most there is no room.
     """
     shown = [{**_filled(session, _ALWAYS), "matches": []} for session in sessions]
     left = max_tokens - sum(map(tokens_of, shown))
@@ -96,7 +95,7 @@ def fitted(sessions: Sequence[SessionDict], max_tokens: int, written: Write = _a
         is_first = piece.place == 0 and not session["matches"]
         if not is_first and tokens_of(piece.held) > left:  # nor has it room with its text
             continue
-        held = written(piece.place, piece.kind, piece.held) if piece.kind in _WRITTEN else piece.held
+        held = written(piece.place, piece.kind, piece.held) if piece.kind in _SAID else piece.held
         cost = tokens_of(held)
         if cost <= left or is_first:
             piece.join(session, held)

@@ -35,7 +35,7 @@ from orchestrator.answer.finding.relevance import (
     least_of,
     outcome,
 )
-from orchestrator.answer.fitting import as_many_as_fit, fitted
+from orchestrator.answer.fitting import Write, as_many_as_fit, fitted
 from orchestrator.requests.queries import SessionsQuery
 from orchestrator.requests.shapes import SessionsRequest
 from orchestrator.state import Run, Steps
@@ -203,25 +203,15 @@ def _shown(
 ) -> tuple[list[dict[str, Any]], int]:
     """As many sessions, and as much of them, as fits; and how many there are."""
     found, total, said = _latest(tx, run, data) if data.latest else _best_sessions(tx, run, query, data)
-    lacking = {place: {**one} for place, one in enumerate(found) if not one["summary"] and one["message_count"]}
-    for place in lacking:
-        found[place] |= ROOM_FOR_SUMMARY
-
-    def written(place: int, kind: str, held: Mapping[str, Any]) -> Mapping[str, Any]:
-        if kind != "summary":
-            return _with_text(data.found, said[place], kind, held)
-        return _with_summary(tx, run, lacking[place]) if place in lacking else held
-
+    written = _writer(data.found, said)
+    if lacking := [place for place, one in enumerate(found) if not one["summary"] and one["message_count"]]:
+        # To make one takes long, so it is first seen which have room for a line.
+        with_room = fitted([one if one["summary"] else one | LINE for one in found], tokens, written)
+        add_summaries(tx, run, [found[place] for place in lacking if with_room[place].get("summary")], FOUND)
     return fitted(found, tokens, written), total
 
 
-ROOM_FOR_SUMMARY = {"summary": "." * FOUND, "summary_by": WRITER}
-"""It takes long to make one: only where there is room for a line."""
-
-
-def _with_summary(tx: ReadTransaction, run: Run, session: dict[str, Any]) -> Mapping[str, Any]:
-    add_summaries(tx, run, [session], FOUND)
-    return {name: session[name] for name in ROOM_FOR_SUMMARY if session[name]}
+LINE = {"summary": "." * FOUND, "summary_by": WRITER}
 
 
 Sessions = tuple[list[dict[str, Any]], int, Sequence["Said"]]
@@ -295,14 +285,18 @@ def _matches(places: Sequence[int], rows: Sequence[Any], window: int) -> list[di
     return [{**_line(row), "id": row.id, "context": [] if nth else around} for nth, row in enumerate(best)]
 
 
-def _with_text(found: Found, said: Said, kind: str, held: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A match or a line with its text."""
-    row = said[held["sequence"]]
+def _writer(found: Found, said: Sequence[Said]) -> Write:
+    """Gives each match and each line of these sessions its text."""
     phrases = [*found.read.search.phrases, *found.read.search.prefixes]
-    query = _best_wording(found.result, row.number)
-    if kind == "match":
-        return {**held, "snippet": snippet(row.text, query, phrases)}
-    return {**held, "text": passage(row.text, query, phrases, AROUND)}
+
+    def written(place: int, kind: str, held: Mapping[str, Any]) -> Mapping[str, Any]:
+        row = said[place][held["sequence"]]
+        query = _best_wording(found.result, row.number)
+        if kind == "match":
+            return {**held, "snippet": snippet(row.text, query, phrases)}
+        return {**held, "text": passage(row.text, query, phrases, AROUND)}
+
+    return written
 
 
 def _line(row: Any) -> dict[str, Any]:

@@ -47,7 +47,10 @@ async def log(orchestrator: Orchestrator, number: int) -> None:
 
 
 MOST = {
-    "search_sessions": ({"text": "memoize fibonacci", "limit": 100}, 18),
+    "search_sessions": (
+        {"text": "memoize fibonacci", "limit": 100},
+        19,
+    ),  # four of them only until the summaries are kept
     "search": ({"text": "memoize fibonacci", "limit": 100}, 14),
     "extract": ({"text": "memoize fibonacci"}, 24),
     "list": ({"limit": 100}, 11),  # four of them only until the summaries are kept, two for what is suggested

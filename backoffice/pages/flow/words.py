@@ -61,6 +61,7 @@ FIELDS = {
     "found": "found",
     "found_by": "found by",
     "from": "from",
+    "grows": "has more words than",
     "guess": "note",
     "has_more": "more follows",
     "has_older": "older ones follow",

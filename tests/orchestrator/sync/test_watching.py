@@ -23,6 +23,8 @@ from tests.sources.cursor.cursor_files import CursorFiles, answered, asked
 pytestmark = pytest.mark.anyio
 
 PATIENCE_S = 20
+QUIET_S = 2.0
+"""A busy machine may stand still between two writes."""
 SELDOM = 3600.0
 
 
@@ -103,6 +105,7 @@ async def test_a_burst_of_writes_is_one_sync(
     orchestrator: Orchestrator, empty_home: Path, only_notices: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orchestrator.sync.notices.BURST_S", PATIENCE_S)
+    monkeypatch.setattr("orchestrator.sync.notices.QUIET_S", QUIET_S)
     watcher, questions = Watcher(), [f"Basket {number}?" for number in range(40)]
     write(empty_home / ".claude", talk("Basket?"))
     async with watching(orchestrator, empty_home / "ctxr", READERS, Places(empty_home, {}), watcher.told):
