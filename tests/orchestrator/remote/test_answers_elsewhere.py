@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from datetime import timedelta
 from functools import partial
 
@@ -15,6 +16,7 @@ from orchestrator.remote.background_exchange import exchanging
 from orchestrator.remote.client import RemoteRegistry, Unreachable
 from orchestrator.service import Orchestrator
 from registry.access import NOT_YOURS
+from registry.registry import Registry
 from registry.settings import Settings
 from registry.storage.exchange import remote
 from registry.storage.exchange.remote import send_again, waiting_for
@@ -184,3 +186,15 @@ async def test_what_is_huge_goes_piece_by_piece(laptops: Laptops, elsewhere: Orc
     assert (await two.pull()).received == 4
     assert line.requests.count("GET /bo/changes") == 4
     assert [await said(each) for each in (elsewhere, two.orchestrator)] == 2 * [{"basket": texts}]
+
+
+async def test_what_lies_behind_a_number_that_may_still_come_is_asked_for_later(postgres_url: str) -> None:
+    with closing(Registry(postgres_url)) as registry:
+        keeper = Orchestrator(registry)
+        await registry.write(lambda tx: tx.exec_driver_sql("SELECT nextval('conversation_number_seq')"))
+        messages = [{"role": "user", "text": f"Log {at}: " + "line " * 60_000} for at in range(4)]
+        given = {"operation": "conversation_log", "channel": "basket", "messages": messages}
+        assert (await keeper.run(given))["success"]
+        async with RemoteRegistry(URL, transport=Line(keeper)) as remote:
+            changes = await remote.changes(0)
+    assert (changes.items, changes.is_all) == ([], True)
