@@ -48,6 +48,21 @@ async def test_an_answer_that_was_sent_half_written_is_whole_everywhere(
     assert [path for path in one.line.requests[before:] if path.startswith("POST")] == []
 
 
+async def test_an_answer_that_was_sent_in_the_middle_of_a_secret_is_whole_everywhere(
+    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, tmp_path: Path
+) -> None:
+    one, two = laptops
+    for answer in ("Set password: hunter2-bas", "Set password: hunter2-basket-9 and start again."):
+        await read_so_far(one, tmp_path, answer)
+        await one.push()
+        await two.pull()
+    texts = await said(one.orchestrator)
+    [[_, answer]] = texts.values()
+    assert answer.startswith("Set password: [secret:password:")
+    assert answer.endswith("] and start again.")
+    assert await said(elsewhere) == await said(two.orchestrator) == texts
+
+
 async def test_what_has_grown_waits_by_itself_only_where_it_was_sent_before(
     laptops: tuple[Laptop, Laptop], tmp_path: Path
 ) -> None:
