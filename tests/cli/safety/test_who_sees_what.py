@@ -358,4 +358,4 @@ async def test_no_number_that_is_shown_tells_how_much_others_store(two_urls: tup
         shown = [changes["place"], cursor["n"], *events[0].place.shown(seal).split(".")[:1]]
         assert all(int(number) > 10**6 for number in shown)
         again = await here.http.get("/bo/changes", params={"after": changes["place"]}, headers=here.headers)
-        assert again.json() == {"items": [], "place": changes["place"], "is_all": True}
+        assert again.json() == {"items": [], "place": changes["place"], "is_all": True, "starts_over": False}
