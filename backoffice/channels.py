@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Query
 
-from backoffice.dependencies import SOURCE, Asked, Asking, without_parameters
+from backoffice.dependencies import SOURCE, Asked, Asking, Stored, without_parameters
 from backoffice.queries import ChannelsQuery, DeletionQuery
 from backoffice.schemas import CHANNEL, ChannelItem, DeletedChannel, ItemPage, ShownChannel
 from orchestrator.operations.history import other_names
@@ -47,7 +47,7 @@ def page_of_channels(found: Mapping[str, Any]) -> dict[str, Any]:
     response_model_exclude_unset=True,
     dependencies=[without_parameters],
 )
-async def show_channel(registry: Asked, channel: Name) -> dict[str, Any]:
+async def show_channel(registry: Stored, channel: Name) -> dict[str, Any]:
     """One channel."""
 
     def work(tx: ReadTransaction) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def _checked(given: dict[str, Any]) -> dict[str, Any]:
 
 
 @router.get("/conversations/{id}", response_model=MessageItem)
-async def show_message(registry: Asked, message_id: Id, query: Annotated[MessageQuery, Query()]) -> dict[str, Any]:
+async def show_message(registry: Stored, message_id: Id, query: Annotated[MessageQuery, Query()]) -> dict[str, Any]:
     """One message."""
     return await registry.read(
         lambda tx: message_item(get_message(tx, message_id, include_deleted=query.include_deleted))

@@ -116,7 +116,7 @@ async def _no_parameters(_given: Annotated[NoParameters, Query()]) -> None:
 Asking = Annotated[Client, Depends(_client)]
 Stored = Annotated[Registry, Depends(_registry)]
 Asked = Annotated[Registry, Depends(_asked)]
-"""The same for what people look at: a replica may answer it."""
+"""The same for what people look at: a replica may answer it. Of news that a machine asks after it may know nothing."""
 Writable = Annotated[Registry, Depends(_writable)]
 """For what is kept beside conversations and is no operation: a read-only token changes none of it."""
 Local = Annotated[Machine, Depends(_machine)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import NoneType
 from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
@@ -155,11 +154,13 @@ class EditItem(BaseModel):
 
     field: str = Field(
         pattern="^(title|nickname|tag:.{1,64}|pinned|deleted|forgotten|text)$",
-        description="`title`, `nickname`, `tag:NAME`, `pinned`, `deleted`, `forgotten`, or `text`: of a message that"
-        " has more words by now",
+        description="`title`, `nickname`, `tag:NAME`, `pinned`, `deleted`, `forgotten`, or `text`: a message has"
+        " more words by now",
         examples=["nickname"],
     )
-    value: JsonValue = Field(description="the name; whether it has the tag, is pinned or deleted; forgotten ids")
+    value: JsonValue = Field(
+        description="the name; whether it has the tag, is pinned or deleted; forgotten ids; the message's id"
+    )
     done_at: Timestamp = Field(description="by the clock where it was done", examples=[TIME])
     names: list[str] = Field([], description="what the channel is called there", max_length=1000)
     source: str = ""
@@ -168,7 +169,7 @@ class EditItem(BaseModel):
 
     @model_validator(mode="after")
     def _fitting(self) -> EditItem:
-        kinds = {"deleted": bool, "forgotten": dict, "title": str | None, "nickname": str | None, "text": NoneType}
+        kinds = {"deleted": bool, "forgotten": dict, "title": str | None, "nickname": str | None, "text": str | None}
         if not isinstance(self.value, kinds.get(self.field, bool)):
             raise ValueError(f"a value that {self.field} may have")
         if self.field == "forgotten":

@@ -71,7 +71,7 @@ def status(as_json: bool) -> None:
         f" {found['refused']} are not taken there{again}."
     )
     if found["edits"]:
-        click.echo(f"{found['edits']} names, tags and deletions wait.")
+        click.echo(f"{found['edits']} names, tags, deletions and longer texts wait.")
     if found["edit_refused"]:
         click.echo(f"Not done there: {found['edit_refused']} (ctxr push tries it again)")
     if found["local_copy"]:

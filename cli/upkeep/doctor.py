@@ -205,7 +205,7 @@ def check_remote(settings: Settings) -> Iterator[Finding]:
     except RegistryError:
         yield Finding("note", "elsewhere", f"{settings.remote_url}: nothing is known of it yet", "ctxr pull")
         return
-    waiting = f"{seen['waiting']} messages and {seen['edits']} names, tags and deletions wait"
+    waiting = f"{seen['waiting']} messages and {seen['edits']} names, tags, deletions and longer texts wait"
     if seen["local_copy"]:
         found = f"{settings.remote_url} has not answered since {seen['answered_at'] or 'ever'}; {waiting}"
         yield Finding("note", "elsewhere", found, "ctxr push says what is wrong; until then this copy answers")

@@ -93,7 +93,7 @@ async def push(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchang
             note_answer(tx, remote.url)
 
         await registry.write(note)
-    await registry.write(lambda tx: note_all_sent(tx, remote.url))
+    await registry.write(lambda tx: note_all_sent(tx, remote.url, sent))
     await _push_edits(registry, remote, key, done)
 
 
@@ -121,15 +121,16 @@ async def _push_edits(registry: Registry, remote: RemoteRegistry, key: bytes, do
 
 
 def _named_masked(said: Edit, key: bytes) -> Edit:
-    return replace(said, value=mask_value(said.value, key)) if isinstance(said.value, str) else said
+    is_name = isinstance(said.value, str) and said.field != GROWN
+    return replace(said, value=mask_value(said.value, key)) if is_name else said
 
 
 async def _push_grown(registry: Registry, remote: RemoteRegistry, number: int, said: Edit, key: bytes) -> None:
     """Send a message once more that its client went on writing after it was sent."""
-    unsent = await registry.read(lambda tx: grown_message(tx, number, said.message_id or ""))
+    unsent = await registry.read(lambda tx: grown_message(tx, number, said.value))
     if unsent:
         try:
-            await remote.log({**await _conversation(replace(unsent, key=key)), "grows": said.message_id})
+            await remote.log({**await _conversation(replace(unsent, key=key)), "grows": said.value})
         except Refused as exc:  # it has other words by now, or an older release there knows nothing of it
             logger.warning("What was added to a message is not taken elsewhere: %s", exc)
 
@@ -264,7 +265,7 @@ async def _pull_edits(orchestrator: Orchestrator, remote: RemoteRegistry, done: 
 async def _done_here(orchestrator: Orchestrator, remote: RemoteRegistry, said: Edit, done: Exchanged) -> None:
     """Do here what was done there; what is restored there and never came here comes now."""
     if said.field == GROWN:
-        await _pull_grown(orchestrator, remote, str(said.message_id))
+        await _pull_grown(orchestrator, remote, str(said.value))
         return
     theirs = said.value["ids"] if said.field == FORGOTTEN else [said.message_id] if said.message_id else []
     here = await orchestrator.registry.read(lambda tx: ids_here(tx, remote.url, theirs))

@@ -54,6 +54,8 @@ T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
+TRIES = 3
+"""So often a write is begun that another one stands in the way of, and the other way round."""
 MOST_SEEN = 256
 """What was counted for so many tokens is remembered."""
 
@@ -92,6 +94,7 @@ def storage_errors(doing: str) -> Iterator[None]:
 
 _RAN_OUT_OF_TIME = ("55P03", "57014")
 """PostgreSQL's states for a lock, and for a statement, that took too long."""
+_DEADLOCK = "40P01"
 _BUSY = "The registry's database took too long, or somebody else is writing there."
 
 _AWAY = ("08", "53", "57", "58")
@@ -203,8 +206,8 @@ class Database:
 
         def run() -> T:
             self._check_file()
-            with storage_errors("write"), self._writing.begin() as connection:
-                done = work(WriteTransaction(ReadTransaction(connection)))
+            with storage_errors("write"):
+                done = self._written(work)
             if self._replica and is_awaited:
                 self._replica.note_write()
             return done
@@ -212,6 +215,18 @@ class Database:
         if of is None or self.is_embedded:  # one thread is a queue already
             return await asyncio.get_running_loop().run_in_executor(self._writers, _from_here(run))
         return await self._in_turn(run, of)
+
+    def _written(self, work: Callable[[WriteTransaction], T]) -> T:
+        """Run it, and anew where PostgreSQL has ended it because it and another waited for each other."""
+        left = TRIES
+        while True:
+            left -= 1
+            try:
+                with self._writing.begin() as connection:
+                    return work(WriteTransaction(ReadTransaction(connection)))
+            except OperationalError as exc:
+                if not left or getattr(exc.orig, "sqlstate", None) != _DEADLOCK:
+                    raise
 
     async def _in_turn(self, run: Callable[[], T], of: Hashable) -> T:
         """Run it when all who came before have ended, also those whose callers have gone."""

@@ -125,7 +125,8 @@ def changes_after(tx: ReadTransaction, place: int) -> Changes:
     kept = list(rows if tx.dialect.name == "sqlite" else _without_gap(tx, number, rows))
     items = [message_item(row) for row in kept if not (row.deleted or row.forgotten)]
     goes_on = seal.close(kept[-1].number if kept else number)
-    return Changes(items, goes_on, are_all and len(kept) < MOST, starts_over)
+    is_all = len(kept) < len(rows) or (are_all and len(kept) < MOST)  # what waits is no more for now
+    return Changes(items, goes_on, is_all, starts_over)
 
 
 def _without_gap(tx: ReadTransaction, last: int, rows: Sequence[Row[Any]]) -> Iterator[Row[Any]]:

@@ -55,9 +55,16 @@ def grown_to(tx: ReadTransaction, message_id: str, text: str) -> MessageRow | No
     Only what came from another machine, never what a client of this one has told itself.
     """
     row = tx.execute(select(conversation).where(conversation.c.id == message_id)).first()
-    if row is None or row.actor != FROM_ELSEWHERE or row.forgotten or not row.text.strip():
+    if row is None or row.actor != FROM_ELSEWHERE or row.forgotten:
         return None
-    return row if storable(text).startswith(row.text.rstrip()) else None
+    begun = _without_last_mark(row.text.rstrip())
+    return row if begun and storable(text).startswith(begun) else None
+
+
+def _without_last_mark(text: str) -> str:
+    """The text up to a mark at its end: of a secret that was not written to its end it is another one."""
+    last = next((mark for mark in MARK.finditer(text) if mark.end() == len(text)), None)
+    return text[: last.start()] if last else text
 
 
 def digests_here(tx: ReadTransaction, channel_number: int, sent: Sequence[Given]) -> list[bytes]:

@@ -27,7 +27,10 @@ from registry.storage.tables import channel, conversation, edit, edit_token, rem
 
 DELETED, FORGOTTEN, TITLE, NICKNAME, PINNED, TAGGED = "deleted", "forgotten", "title", "nickname", "pinned", "tag:"
 GROWN = "text"
-"""A message was stored while its client still wrote it, and has more words by now. Which ones, it says itself."""
+"""A message was stored while its client still wrote it, and has more words by now. Which ones, it says itself.
+
+Told, its id is the value: a release that knows nothing of it takes it for a word on a channel that it lacks.
+"""
 MOST = 200
 """Edits told at a time."""
 MOST_IDS = 1000
@@ -206,6 +209,8 @@ def _told(row: Row[Any], named: _Named, message_id: str | None, ids: str, url: s
     if row.field == FORGOTTEN:
         held = row.value[ids].get(url, []) if url else row.value[ids]
         return Edit(row.field, {"is_channel": row.value["is_channel"], "ids": held}, row.done_at)
+    if row.field == GROWN:
+        return Edit(row.field, message_id, row.done_at)
     about, names = named[row.channel_number]
     return Edit(row.field, row.value, row.done_at, names, about.source, about.session_id, message_id)
 
@@ -223,7 +228,8 @@ def unsent_edits(tx: ReadTransaction, url: str) -> dict[int, Edit | None]:
     found: dict[int, Edit | None] = {}
     for row in rows:
         told = _told(row, named, there.get(row.message_number), "there", url)
-        is_there = told.value["ids"] if row.field == FORGOTTEN else row.message_number is None or told.message_id
+        is_of_one_there = row.message_number is None or there.get(row.message_number)
+        is_there = told.value["ids"] if row.field == FORGOTTEN else is_of_one_there
         found[row.number] = told if is_there else None
     return found
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, delete, func, insert, or_, select, update
 
 from registry.domain import Message, Role, digest_of, format_time, now, parse_time
 from registry.storage.conversations.channels import ChannelRow
@@ -55,7 +55,7 @@ class Unsent:
 class Waiting:
     """How much was sent, refused, and waits; and when the registry elsewhere last answered.
 
-    `edits` of names, tags and deletions wait; `edit_refused` says why one is not done there.
+    `edits` of names, tags, deletions and longer texts wait; `edit_refused` says why one is not done there.
     """
 
     sent: int
@@ -281,10 +281,14 @@ def note_answer(tx: WriteTransaction, url: str, **further: int) -> None:
         tx.execute(insert(remote), {"url": url, **values})
 
 
-def note_all_sent(tx: WriteTransaction, url: str) -> None:
-    """Note that all is there but what was stored just now: a number may still become visible behind a larger one."""
+def note_all_sent(tx: WriteTransaction, url: str, after: int) -> None:
+    """Note that all is there but what was stored just now: a number may still become visible behind a larger one.
+
+    `after`: where sending began. Another process may want what lies before that sent again by now.
+    """
     settled = select(func.max(conversation.c.number)).where(conversation.c.received_at < now() - SETTLED)
-    note_answer(tx, url, sent=tx.execute(settled).scalar() or 0)
+    if reached(tx, url).sent >= after:
+        note_answer(tx, url, sent=tx.execute(settled).scalar() or 0)
 
 
 def waiting_for(tx: ReadTransaction, url: str) -> Waiting:
@@ -294,7 +298,11 @@ def waiting_for(tx: ReadTransaction, url: str) -> Waiting:
     refused = tx.execute(noted.where(remote_message.c.id.is_(None))).scalar_one()
     waiting = tx.execute(select(func.count()).select_from(conversation).where(_is_unsent(url))).scalar_one()
     told = select(remote_edit.c.number).where(remote_edit.c.url == url, remote_edit.c.number == edit.c.number)
-    edits = tx.execute(select(func.count()).select_from(edit).where(~told.exists())).scalar_one()
+    of_one_there = select(remote_message.c.number).where(
+        remote_message.c.url == url, remote_message.c.number == edit.c.message_number, remote_message.c.id.is_not(None)
+    )
+    is_said = or_(edit.c.field != GROWN, of_one_there.exists())  # what was not sent yet goes as it is by now
+    edits = tx.execute(select(func.count()).select_from(edit).where(~told.exists(), is_said)).scalar_one()
     whys = select(remote_edit.c.why).where(remote_edit.c.url == url, remote_edit.c.why.is_not(None))
     why = tx.execute(whys.order_by(remote_edit.c.number.desc()).limit(1)).scalar()
     return Waiting(sent, refused, waiting, answered_at(tx, url), edits, why)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
+from datetime import timedelta
 from functools import partial
 
 import anyio
@@ -14,7 +16,9 @@ from orchestrator.remote.background_exchange import exchanging
 from orchestrator.remote.client import RemoteRegistry, Unreachable
 from orchestrator.service import Orchestrator
 from registry.access import NOT_YOURS
+from registry.registry import Registry
 from registry.settings import Settings
+from registry.storage.exchange import remote
 from registry.storage.exchange.remote import send_again, waiting_for
 from tests.orchestrator.remote.laptops import URL, Laptop, Line, body_of, said
 
@@ -67,6 +71,30 @@ async def test_what_is_not_taken_there_holds_up_nothing_else_and_can_be_sent_aga
     await one.orchestrator.registry.write(lambda tx: send_again(tx, URL))
     assert (await one.push()).sent == 2
     assert (await said(elsewhere))["diary"] == ["Where is the key?", "Under the mat."]
+
+
+async def test_what_shall_be_sent_again_while_another_process_sends_is_not_passed_over(
+    laptops: Laptops, elsewhere: Orchestrator, line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "SETTLED", timedelta(0))
+    one, _ = laptops
+    await one.log("diary", "Where is the key?")
+    with monkeypatch.context() as patch:
+        answer_instead(line, patch, of_a_proxy, lambda request: b'"diary"' in body_of(request))
+        assert (await one.push()).refused == 1
+    await one.log("basket", "Why does the basket lose items?")
+    answering = line.handle_async_request
+
+    async def meanwhile(request: httpx.Request) -> httpx.Response:
+        if request.method == "POST":
+            await one.orchestrator.registry.write(lambda tx: send_again(tx, URL))
+        return await answering(request)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(line, "handle_async_request", meanwhile)
+        assert (await one.push()).sent == 1
+    assert (await one.push()).sent == 1
+    assert (await said(elsewhere))["diary"] == ["Where is the key?"]
 
 
 async def test_what_was_sent_again_late_stands_where_it_was_said(
@@ -158,3 +186,15 @@ async def test_what_is_huge_goes_piece_by_piece(laptops: Laptops, elsewhere: Orc
     assert (await two.pull()).received == 4
     assert line.requests.count("GET /bo/changes") == 4
     assert [await said(each) for each in (elsewhere, two.orchestrator)] == 2 * [{"basket": texts}]
+
+
+async def test_what_lies_behind_a_number_that_may_still_come_is_asked_for_later(postgres_url: str) -> None:
+    with closing(Registry(postgres_url)) as registry:
+        keeper = Orchestrator(registry)
+        await registry.write(lambda tx: tx.exec_driver_sql("SELECT nextval('conversation_number_seq')"))
+        messages = [{"role": "user", "text": f"Log {at}: " + "line " * 60_000} for at in range(4)]
+        given = {"operation": "conversation_log", "channel": "basket", "messages": messages}
+        assert (await keeper.run(given))["success"]
+        async with RemoteRegistry(URL, transport=Line(keeper)) as remote:
+            changes = await remote.changes(0)
+    assert (changes.items, changes.is_all) == ([], True)

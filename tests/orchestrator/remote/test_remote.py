@@ -335,49 +335,6 @@ async def test_two_laptops_that_read_the_same_client_account_end_with_one_channe
         assert list((await said(laptop.orchestrator)).values()) == [texts]
 
 
-async def test_an_answer_that_was_sent_half_written_is_whole_everywhere(
-    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, tmp_path: Path
-) -> None:
-    one, two = laptops
-    for answer in ("It is kept", "It is kept for a week, and then", "It is kept for a week, and then it goes."):
-        dialogue = Dialogue(session_id(1))
-        dialogue.user("What about the basket?")
-        dialogue.says(answer, "m1")
-        write(tmp_path / "account" / ".claude", dialogue)
-        await sync(one.orchestrator, READERS, Places(tmp_path / "account", {}))
-        await one.push()
-        await two.pull()
-    whole = ["What about the basket?", "It is kept for a week, and then it goes."]
-    for machine in (elsewhere, *(laptop.orchestrator for laptop in laptops)):
-        assert list((await said(machine)).values()) == [whole]
-    one.line.requests.clear()
-    for laptop in (*laptops, *laptops, *laptops):
-        await laptop.pull()
-        await laptop.push()
-    before = len(one.line.requests)
-    for laptop in laptops:
-        await laptop.pull()
-        await laptop.push()
-    assert [path for path in one.line.requests[before:] if path.startswith("POST")] == []
-
-
-async def test_only_more_words_of_a_message_from_elsewhere_are_taken(
-    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator
-) -> None:
-    one, _ = laptops
-    await one.log("basket", "Why does the basket lose items?", "The session expires.")
-    await one.push()
-    [_, stored] = await elsewhere.registry.get_conversations("basket")
-    message = {"role": "assistant", "text": "Nothing is lost.", "stored_id": stored["id"]}
-    given = {"operation": "conversation_log", "channel": "basket", "messages": [message], "source": "cursor"}
-    await elsewhere.run(given)
-    texts = (await said(elsewhere))["basket"]
-    assert texts == ["Why does the basket lose items?", "The session expires.", "Nothing is lost."]
-    refused = await elsewhere.run({**given, "messages": [{**message, "text": "So?"}], "grows": stored["id"]})
-    assert refused["error"]["code"] == "INVALID_REQUEST"
-    assert (await said(elsewhere))["basket"] == texts
-
-
 async def test_what_two_laptops_masked_each_with_its_own_mark_is_there_once(
     laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, tmp_path: Path
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from registry.settings import Settings
 from registry.storage import replica
 from registry.storage.migrate import migrate
 from tests.databases import PostgresServer, running_postgres, running_replica
+from tests.orchestrator.remote.laptops import Laptop, Line, said
 
 pytestmark = pytest.mark.anyio
 
@@ -51,8 +52,8 @@ async def orchestrator(original: PostgresServer, copy: PostgresServer) -> AsyncI
     registry.close()
 
 
-async def log(orchestrator: Orchestrator, channel: str, text: str) -> None:
-    given = {"operation": "conversation_log", "channel": channel, "messages": [{"role": "user", "text": text}]}
+async def log(orchestrator: Orchestrator, channel: str, text: str, **more: str) -> None:
+    given = {"operation": "conversation_log", "channel": channel, "messages": [{"role": "user", "text": text, **more}]}
     assert (await orchestrator.run(given))["success"]
 
 
@@ -92,6 +93,27 @@ async def test_who_has_written_reads_it_however_far_the_replica_is(
     ask(copy, "SELECT pg_wal_replay_resume()")
     await until(orchestrator, "replica")
     assert len(await found(orchestrator, "quokka phone")) == 1
+
+
+async def test_a_machine_that_is_told_of_news_gets_them_however_far_the_replica_is(
+    orchestrator: Orchestrator, original: PostgresServer, copy: PostgresServer, tmp_path: Path
+) -> None:
+    migrate(f"sqlite:///{tmp_path / 'laptop.db'}")
+    laptop = Laptop(tmp_path / "laptop.db", Line(orchestrator))
+    await log(orchestrator, "nest", "Where is")
+    await until(orchestrator, "replica")
+    await laptop.pull()
+    [begun] = await orchestrator.registry.get_conversations("nest")
+    ask(copy, "SELECT pg_wal_replay_pause()")
+    with closing(Registry(original.url("postgres"))) as another:
+        await log(Orchestrator(another), "aviary", "Where is the kakapo?")
+        await log(Orchestrator(another), "nest", "Where is the egg?", stored_id=begun["id"])
+    assert await answers(orchestrator) == "replica"
+    await laptop.pull()
+    ask(copy, "SELECT pg_wal_replay_resume()")
+    texts = await said(laptop.orchestrator)
+    assert (texts.get("aviary"), texts["nest"]) == (["Where is the kakapo?"], ["Where is the egg?"])
+    laptop.orchestrator.registry.close()
 
 
 def test_doctor_says_how_far_it_is(original: PostgresServer, copy: PostgresServer, tmp_path: Path) -> None:

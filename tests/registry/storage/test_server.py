@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any, LiteralString
 
 import psycopg
@@ -16,6 +16,7 @@ from registry.errors import InvalidRequest
 from registry.registry import Registry
 from registry.storage.connections import create_database_engine
 from registry.storage.database import Limits
+from registry.storage.exchange import edits
 from registry.storage.migrate import migrate
 
 pytestmark = pytest.mark.anyio
@@ -63,6 +64,35 @@ async def test_a_channel_that_somebody_holds_keeps_no_other_channel_waiting(
         assert not any(task.done() for task in waiting)
         assert [answer["new_count"] for answer in answers] == [1] * (WRITERS + 1)
     assert all(answer["success"] for answer in await asyncio.gather(*waiting))
+
+
+async def test_two_that_wait_for_each_other_are_both_stored(orchestrator: Orchestrator, postgres_url: str) -> None:
+    await log(orchestrator, "basket", "The session")
+    [stored] = await orchestrator.registry.get_conversations("basket")
+    message = {"role": "user", "text": "The session expires.", "stored_id": stored["id"]}
+    more = {"operation": "conversation_log", "channel": "basket", "source": "cursor", "messages": [message]}
+    named = {"operation": "tag", "channel": "basket", "query": {"add_tags": ["shop"]}}
+    with closing(Registry(postgres_url, Limits(lock_s=60.0))) as another:
+        async with await psycopg.AsyncConnection.connect(postgres_url) as holding:
+            await holding.execute("SELECT pg_advisory_xact_lock(%s)", [edits._TURN])
+            naming = asyncio.create_task(Orchestrator(another).run(named))  # has its turn first, then wants the channel
+            await until_waiting(postgres_url, 1)
+            adding = asyncio.create_task(orchestrator.run({**more, "grows": stored["id"]}))  # has the channel
+            await until_waiting(postgres_url, 2)
+        answers = await asyncio.gather(naming, adding)
+    assert [answer.get("error") for answer in answers] == [None, None]
+    [stored] = await orchestrator.registry.get_conversations("basket")
+    assert stored["text"] == "The session expires."
+
+
+async def until_waiting(url: str, count: int) -> None:
+    """So many wait for a lock."""
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as looking:
+        while True:
+            found = await looking.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
+            if await found.fetchone() == (count,):
+                return
+            await asyncio.sleep(0.02)
 
 
 async def test_who_waits_too_long_for_a_channel_is_told_that_nothing_was_stored(
