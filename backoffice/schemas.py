@@ -159,7 +159,7 @@ class EditItem(BaseModel):
         examples=["nickname"],
     )
     value: JsonValue = Field(
-        description="the name; whether it has the tag, is pinned or deleted; forgotten ids; the message's id"
+        description="the name; whether it has the tag, is pinned or deleted; forgotten ids; the message's id and digest"
     )
     done_at: Timestamp = Field(description="by the clock where it was done", examples=[TIME])
     names: list[str] = Field([], description="what the channel is called there", max_length=1000)
@@ -169,7 +169,7 @@ class EditItem(BaseModel):
 
     @model_validator(mode="after")
     def _fitting(self) -> EditItem:
-        kinds = {"deleted": bool, "forgotten": dict, "title": str | None, "nickname": str | None, "text": str | None}
+        kinds = {"deleted": bool, "forgotten": dict, "title": str | None, "nickname": str | None, "text": dict}
         if not isinstance(self.value, kinds.get(self.field, bool)):
             raise ValueError(f"a value that {self.field} may have")
         if self.field == "forgotten":

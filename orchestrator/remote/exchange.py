@@ -41,6 +41,7 @@ from registry.storage.exchange.remote import (
     Unsent,
     grown_message,
     ids_here,
+    ids_in_other_words,
     ids_known,
     next_unsent,
     note_all_sent,
@@ -121,16 +122,15 @@ async def _push_edits(registry: Registry, remote: RemoteRegistry, key: bytes, do
 
 
 def _named_masked(said: Edit, key: bytes) -> Edit:
-    is_name = isinstance(said.value, str) and said.field != GROWN
-    return replace(said, value=mask_value(said.value, key)) if is_name else said
+    return replace(said, value=mask_value(said.value, key)) if isinstance(said.value, str) else said
 
 
 async def _push_grown(registry: Registry, remote: RemoteRegistry, number: int, said: Edit, key: bytes) -> None:
     """Send a message once more that its client went on writing after it was sent."""
-    unsent = await registry.read(lambda tx: grown_message(tx, number, said.value))
+    unsent = await registry.read(lambda tx: grown_message(tx, number, said.value["id"]))
     if unsent:
         try:
-            await remote.log({**await _conversation(replace(unsent, key=key)), "grows": said.value})
+            await remote.log({**await _conversation(replace(unsent, key=key)), "grows": said.value["id"]})
         except Refused as exc:  # it has other words by now, or an older release there knows nothing of it
             logger.warning("What was added to a message is not taken elsewhere: %s", exc)
 
@@ -265,7 +265,7 @@ async def _pull_edits(orchestrator: Orchestrator, remote: RemoteRegistry, done: 
 async def _done_here(orchestrator: Orchestrator, remote: RemoteRegistry, said: Edit, done: Exchanged) -> None:
     """Do here what was done there; what is restored there and never came here comes now."""
     if said.field == GROWN:
-        await _pull_grown(orchestrator, remote, str(said.value))
+        await _pull_grown(orchestrator, remote, said.value["id"], said.value["digest"])
         return
     theirs = said.value["ids"] if said.field == FORGOTTEN else [said.message_id] if said.message_id else []
     here = await orchestrator.registry.read(lambda tx: ids_here(tx, remote.url, theirs))
@@ -283,9 +283,9 @@ async def _done_here(orchestrator: Orchestrator, remote: RemoteRegistry, said: E
         await _restored(orchestrator, remote, said, done)
 
 
-async def _pull_grown(orchestrator: Orchestrator, remote: RemoteRegistry, there: str) -> None:
+async def _pull_grown(orchestrator: Orchestrator, remote: RemoteRegistry, there: str, digest: str) -> None:
     """Bring in what its client has added there to a message that came from there before."""
-    here = (await orchestrator.registry.read(lambda tx: ids_here(tx, remote.url, [there]))).get(there)
+    here = (await orchestrator.registry.read(lambda tx: ids_in_other_words(tx, remote.url, there, digest))).get(there)
     if here is None:
         return
     try:

@@ -29,7 +29,8 @@ DELETED, FORGOTTEN, TITLE, NICKNAME, PINNED, TAGGED = "deleted", "forgotten", "t
 GROWN = "text"
 """A message was stored while its client still wrote it, and has more words by now. Which ones, it says itself.
 
-Told, its id is the value: a release that knows nothing of it takes it for a word on a channel that it lacks.
+Told, its id and the digest of its words are the value: a release that knows nothing of it takes it for a word on a
+channel that it lacks, and who has those words already need not ask for them.
 """
 MOST = 200
 """Edits told at a time."""
@@ -183,15 +184,22 @@ def edits_after(tx: ReadTransaction, place: int) -> Edits:
         number = 0
     query = select(edit).where(edit.c.number > number).order_by(edit.c.number).limit(MOST)
     rows = tx.execute(query).all()
-    ids = _ids(tx, [row.message_number for row in rows if row.message_number is not None])
+    messages = _messages(tx, [row.message_number for row in rows if row.message_number is not None])
     named = _named(tx, rows)
-    items = [_told(row, named, ids.get(row.message_number), "ids") for row in rows]
+    items = [_told(row, named, messages.get(row.message_number, _NONE), "ids") for row in rows]
     return Edits(items, seal.close(rows[-1].number if rows else number), len(rows) < MOST)
 
 
-def _ids(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, str]:
-    query = select(conversation.c.number, conversation.c.id).where(conversation.c.number.in_(numbers))
-    return dict(tx.execute(query).all())
+_Message = tuple[str | None, str]
+"""Its id, and the digest of its words in hexadecimal digits."""
+_NONE: _Message = None, ""
+
+
+def _messages(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, _Message]:
+    """Messages by their numbers; of what was deleted no digest."""
+    query = select(conversation.c.number, conversation.c.id, conversation.c.digest, conversation.c.deleted)
+    rows = tx.execute(query.where(conversation.c.number.in_(numbers))).all()
+    return {row.number: (row.id, "" if row.deleted else bytes(row.digest).hex()) for row in rows}
 
 
 _Named = Mapping[int, tuple[ChannelRow, list[str]]]
@@ -205,14 +213,14 @@ def _named(tx: ReadTransaction, rows: Sequence[Row[Any]]) -> _Named:
     return {row.number: (row, [row.name, *others.get(row.number, ())]) for row in found}
 
 
-def _told(row: Row[Any], named: _Named, message_id: str | None, ids: str, url: str = "") -> Edit:
+def _told(row: Row[Any], named: _Named, message: _Message, ids: str, url: str = "") -> Edit:
     if row.field == FORGOTTEN:
         held = row.value[ids].get(url, []) if url else row.value[ids]
         return Edit(row.field, {"is_channel": row.value["is_channel"], "ids": held}, row.done_at)
     if row.field == GROWN:
-        return Edit(row.field, message_id, row.done_at)
+        return Edit(row.field, {"id": message[0], "digest": message[1]}, row.done_at)
     about, names = named[row.channel_number]
-    return Edit(row.field, row.value, row.done_at, names, about.source, about.session_id, message_id)
+    return Edit(row.field, row.value, row.done_at, names, about.source, about.session_id, message[0])
 
 
 def unsent_edits(tx: ReadTransaction, url: str) -> dict[int, Edit | None]:
@@ -227,7 +235,7 @@ def unsent_edits(tx: ReadTransaction, url: str) -> dict[int, Edit | None]:
     named = _named(tx, rows)
     found: dict[int, Edit | None] = {}
     for row in rows:
-        told = _told(row, named, there.get(row.message_number), "there", url)
+        told = _told(row, named, (there.get(row.message_number), ""), "there", url)
         is_of_one_there = row.message_number is None or there.get(row.message_number)
         is_there = told.value["ids"] if row.field == FORGOTTEN else is_of_one_there
         found[row.number] = told if is_there else None

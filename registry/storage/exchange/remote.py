@@ -185,6 +185,13 @@ def ids_here(tx: ReadTransaction, url: str, ids: Sequence[str]) -> dict[str, str
     return dict(tx.execute(query.where(remote_message.c.url == url, remote_message.c.id.in_(ids))).all())
 
 
+def ids_in_other_words(tx: ReadTransaction, url: str, there: str, digest: str) -> dict[str, str]:
+    """The same of one message, if it does not have the words of that digest (in hexadecimal digits) here."""
+    here = ids_here(tx, url, [there])
+    query = select(conversation.c.id).where(conversation.c.id.in_(here.values()))
+    return {} if tx.execute(query.where(conversation.c.digest == bytes.fromhex(digest))).first() else here
+
+
 def note_here(tx: WriteTransaction, url: str, into: ChannelRow | None, messages: Mapping[str, Message]) -> list[str]:
     """Of messages by their ids there, those that are not here. What is here in the same words and time is noted."""
     note_messages(tx, url, {})

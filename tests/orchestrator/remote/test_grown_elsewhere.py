@@ -63,6 +63,19 @@ async def test_an_answer_that_was_sent_in_the_middle_of_a_secret_is_whole_everyw
     assert await said(elsewhere) == await said(two.orchestrator) == texts
 
 
+async def test_who_reads_a_message_only_when_it_is_whole_asks_for_nothing_more(
+    laptops: tuple[Laptop, Laptop], line: Line, tmp_path: Path
+) -> None:
+    one, two = laptops
+    for answer in ("It is kept", "It is kept for a week"):
+        await read_so_far(one, tmp_path, answer)
+        await one.push()
+    line.requests.clear()
+    await two.pull()
+    assert list((await said(two.orchestrator)).values()) == [["What about the basket?", "It is kept for a week"]]
+    assert [path for path in line.requests if "/bo/conversations/" in path] == []
+
+
 async def test_what_has_grown_waits_by_itself_only_where_it_was_sent_before(
     laptops: tuple[Laptop, Laptop], tmp_path: Path
 ) -> None:
@@ -94,7 +107,7 @@ async def test_an_older_release_takes_a_grown_message_for_a_word_on_a_channel_th
     assert (await elsewhere.run({**given, "grows": stored["id"]}))["success"]
     async with RemoteRegistry(URL, transport=line) as remote:
         [told] = (await remote.edits(0)).items
-    assert (told.field, told.value) == ("text", stored["id"])
+    assert (told.field, told.value["id"]) == ("text", stored["id"])
     assert not any((told.message_id, told.names, told.session_id))  # by these it would look for something to do
 
 
