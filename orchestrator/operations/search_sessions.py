@@ -212,6 +212,7 @@ def _shown(
 
 
 LINE = {"summary": "." * FOUND, "summary_by": WRITER}
+"""A summary as long as any that is shown."""
 
 
 Sessions = tuple[list[dict[str, Any]], int, Sequence["Said"]]

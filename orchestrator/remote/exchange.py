@@ -40,8 +40,8 @@ from registry.storage.exchange.remote import (
     CONTEXT,
     Unsent,
     grown_message,
+    id_in_other_words,
     ids_here,
-    ids_in_other_words,
     ids_known,
     next_unsent,
     note_all_sent,
@@ -285,7 +285,7 @@ async def _done_here(orchestrator: Orchestrator, remote: RemoteRegistry, said: E
 
 async def _pull_grown(orchestrator: Orchestrator, remote: RemoteRegistry, there: str, digest: str) -> None:
     """Bring in what its client has added there to a message that came from there before."""
-    here = (await orchestrator.registry.read(lambda tx: ids_in_other_words(tx, remote.url, there, digest))).get(there)
+    here = await orchestrator.registry.read(lambda tx: id_in_other_words(tx, remote.url, there, digest))
     if here is None:
         return
     try:

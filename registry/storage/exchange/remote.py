@@ -16,8 +16,9 @@ from registry.storage.database import ReadTransaction, WriteTransaction, in_part
 from registry.storage.exchange.counterparts import client_id_of, digest_without_marks, masked_messages
 from registry.storage.exchange.edits import GROWN
 from registry.storage.exchange.portions import SIZED, portion
-from registry.storage.safety.masking import masked
+from registry.storage.safety.masking import key_of
 from registry.storage.tables import channel, conversation, edit, remote, remote_edit, remote_message
+from registry.text.privacy.masking import mask_value
 from registry.text.privacy.secrets import is_masked
 
 SETTLED = timedelta(minutes=1)
@@ -185,11 +186,12 @@ def ids_here(tx: ReadTransaction, url: str, ids: Sequence[str]) -> dict[str, str
     return dict(tx.execute(query.where(remote_message.c.url == url, remote_message.c.id.in_(ids))).all())
 
 
-def ids_in_other_words(tx: ReadTransaction, url: str, there: str, digest: str) -> dict[str, str]:
-    """The same of one message, if it does not have the words of that digest (in hexadecimal digits) here."""
-    here = ids_here(tx, url, [there])
-    query = select(conversation.c.id).where(conversation.c.id.in_(here.values()))
-    return {} if tx.execute(query.where(conversation.c.digest == bytes.fromhex(digest))).first() else here
+def id_in_other_words(tx: ReadTransaction, url: str, there: str, digest: str) -> str | None:
+    """What a message with that id there is called here, if its words are others here than those of that digest (in
+    hexadecimal digits)."""
+    query = select(conversation.c.id).join(remote_message, remote_message.c.number == conversation.c.number)
+    is_it = remote_message.c.url == url, remote_message.c.id == there
+    return tx.execute(query.where(*is_it, conversation.c.digest != bytes.fromhex(digest))).scalar()
 
 
 def note_here(tx: WriteTransaction, url: str, into: ChannelRow | None, messages: Mapping[str, Message]) -> list[str]:
@@ -243,9 +245,9 @@ def _unmasked_twins(
     then = [parse_time(moment) for _, moment in wanted if moment]
     holding = conversation.c.channel_number == channel_number, conversation.c.timestamp.in_(then), is_free
     columns = conversation.c.number, conversation.c.role, conversation.c.text, conversation.c.timestamp
-    found: dict[int, str] = {}
+    key, found = key_of(tx), dict[int, str]()
     for row in tx.execute(select(*columns).where(*holding)).all() if then else ():
-        said = digest_of(Role(row.role), masked(tx, row.text)), format_time(row.timestamp)
+        said = digest_of(Role(row.role), mask_value(row.text, key)), format_time(row.timestamp)
         if said in wanted:
             found[row.number] = wanted.pop(said)
     return found

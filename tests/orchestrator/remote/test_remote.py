@@ -358,7 +358,7 @@ async def test_what_is_kept_unmasked_here_leaves_masked_and_is_there_once(
     laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, two = laptops
-    one.crash(Keeping(unmasked=("/work/open",)))
+    one.crash(Keeping(unmasked=("/home/ann/open",)))
     answering = line.handle_async_request
     left: list[bytes] = []
 
@@ -367,7 +367,7 @@ async def test_what_is_kept_unmasked_here_leaves_masked_and_is_there_once(
         return await answering(request)
 
     monkeypatch.setattr(line, "handle_async_request", listening)
-    await one.log("login", "Log in. password: hunter2-a-basket", "Done.", project="/work/open")
+    await one.log("login", "Log in. password: hunter2-a-basket", "Done.", project="/home/ann/open")
     cuts = iter(("after",))
     line.cuts = lambda: next(cuts, "")
     with pytest.raises(Unreachable):
