@@ -6,6 +6,7 @@ import json
 import logging
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Iterator
 from contextvars import ContextVar
@@ -38,12 +39,13 @@ class Outage:
     def __init__(self, logger: logging.Logger, *, begun: str, over: str) -> None:
         self._logger, self._begun, self._over = logger, begun, over
         self._is_on = False
+        self._over_at = float("-inf")
         self._turn = threading.Lock()
 
-    def begins(self, why: str) -> None:
-        """It did not answer; said unless it has been said."""
+    def begins(self, why: str, asked_at: float) -> None:
+        """It did not answer; said unless it has been said, or it has answered since it was asked (a monotonic time)."""
         with self._turn:
-            if not self._is_on:
+            if not self._is_on and asked_at >= self._over_at:
                 self._is_on = True
                 self._logger.warning("%s: %s", self._begun, why)
 
@@ -52,7 +54,7 @@ class Outage:
         if self._is_on:  # most often it is not: nobody queues for that
             with self._turn:
                 if self._is_on:
-                    self._is_on = False
+                    self._is_on, self._over_at = False, time.monotonic()
                     self._logger.warning("%s", self._over)
 
 

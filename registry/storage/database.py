@@ -10,6 +10,7 @@ import asyncio
 import copy
 import logging
 import sqlite3
+import time
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -186,11 +187,12 @@ class Database:
     @contextmanager
     def _noting_outage(self) -> Iterator[None]:
         """A database that is away is told of once, and once more when it is back."""
+        asked_at = time.monotonic()
         try:
             yield
         except DatabaseError as exc:
             if _is_away(exc):
-                self._outage.begins(str(exc.orig).strip())
+                self._outage.begins(str(exc.orig).strip(), asked_at)
             raise
         self._outage.is_over()
 
@@ -259,7 +261,7 @@ class Database:
         if self._identity is None:
             self._identity = identity
         if identity != self._identity:
-            self._outage.begins(f"{self._file} was removed or replaced")
+            self._outage.begins(f"{self._file} was removed or replaced", time.monotonic())
             raise StorageError("The registry's file was removed or replaced.", f"{self._file}; start again")
         if self.is_read_only:
             self._read_anew()

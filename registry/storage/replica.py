@@ -70,7 +70,8 @@ class Replica:
 
     def read(self, work: Callable[[Connection], T], access: Access | None) -> T:
         """What the copy answers; NotThere where the original must be asked instead."""
-        if time.monotonic() < self._away_until:
+        asked_at = time.monotonic()
+        if asked_at < self._away_until:
             raise NotThere
         wanted = self._place_wanted()
         try:
@@ -83,7 +84,7 @@ class Replica:
         except DBAPIError as exc:
             if getattr(exc.orig, "sqlstate", None) in _TOO_LONG:
                 raise
-            self._outage.begins(str(exc.orig).strip())
+            self._outage.begins(str(exc.orig).strip(), asked_at)
             self._away_until = time.monotonic() + RETRY_S
             raise NotThere from exc
         self._outage.is_over()
