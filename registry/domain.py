@@ -36,6 +36,16 @@ class Role(StrEnum):
     ERROR = "error"
 
 
+class Actor(StrEnum):
+    """Who stored a message: a model through a tool, or another machine (by the name of the orchestrator, which they
+    call); a client's hook; the reader of a client's own store, and that of a shortened copy beside it."""
+
+    TOOL = "ao"
+    HOOK = "hook"
+    READER = "reader"
+    COPY = "copy"
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     """One message as it arrives. `timestamp` None means: take the time of receipt."""

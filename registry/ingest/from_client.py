@@ -19,12 +19,12 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, and_, not_, or_, select, union_all, update
 
-from registry.domain import Message, Role, Session, digest_of, now, storable
+from registry.domain import Actor, Message, Role, Session, digest_of, now, storable
 from registry.ingest.from_hook import PREFIX as HOOK_PREFIX
 from registry.ingest.from_hook import take_store_ids
 from registry.ingest.intake import FORGOTTEN, is_forgotten, is_sound, keeping_of, let_in_session, with_sound_times
 from registry.ingest.message_rows import NOTE, Ready, Row, Said, as_kept, is_recall, of_the_moment, rows_of
-from registry.ingest.save import COPY, READER, Saved, save_messages, save_new
+from registry.ingest.save import Saved, save_messages, save_new
 from registry.ingest.session_channel import (
     Circumstances,
     bring_together,
@@ -86,7 +86,7 @@ def ingest_from_client(tx: WriteTransaction, source: str, session: Session) -> S
         take_store_ids(tx, known.number, messages)
     into = open_for(tx, source, session, known)
     metadata = describing(session) | whose_times(session, known)
-    saved = save_messages(tx, into, messages, source=source, metadata=metadata, actor=READER, received_at=now())
+    saved = save_messages(tx, into, messages, source=source, metadata=metadata, actor=Actor.READER, received_at=now())
     bring_together(tx, Circumstances.of(source, into, session), saved, found)
     return saved
 
@@ -94,7 +94,7 @@ def ingest_from_client(tx: WriteTransaction, source: str, session: Session) -> S
 def _ingest_end(tx: WriteTransaction, source: str, session: Session, known: ChannelRow) -> Saved:
     """Store what was said in a session that we wrote since it went on there; of the channel it changes nothing."""
     into = open_for(tx, source, session, known)
-    return save_messages(tx, into, session.messages, source=source, metadata={}, actor=READER, received_at=now())
+    return save_messages(tx, into, session.messages, source=source, metadata={}, actor=Actor.READER, received_at=now())
 
 
 def _ingest_copy(tx: WriteTransaction, source: str, session: Session, known: ChannelRow | None) -> Saved:
@@ -108,7 +108,7 @@ def _ingest_copy(tx: WriteTransaction, source: str, session: Session, known: Cha
     into = open_for(tx, source, session, known)
     metadata = describing(session)
     named = [_as_copied(message) for message in messages]
-    return save_messages(tx, into, named, source=source, metadata=metadata, actor=COPY, received_at=now())
+    return save_messages(tx, into, named, source=source, metadata=metadata, actor=Actor.COPY, received_at=now())
 
 
 def _as_copied(message: Message) -> Message:
@@ -165,7 +165,7 @@ def _replace_copies(tx: WriteTransaction, into: ChannelRow, messages: Sequence[M
 
 def _change_source(tx: WriteTransaction, number: int, source: str) -> None:
     tx.execute(update(channel).where(channel.c.number == number).values(source=source))
-    revise(tx, [(row, {"source": source}) for row in _rows(tx, number, conversation.c.actor == COPY)])
+    revise(tx, [(row, {"source": source}) for row in _rows(tx, number, conversation.c.actor == Actor.COPY)])
 
 
 def _turns_kept(copied: Iterable[MessageRow], of_hooks: Iterable[MessageRow]) -> set[int]:
@@ -201,7 +201,7 @@ def _rows(tx: ReadTransaction, channel_number: int, condition: ColumnElement[boo
 
 
 def _is_read_by_others(source: str) -> ColumnElement[bool]:
-    return (conversation.c.actor == READER) & (conversation.c.source != source)
+    return (conversation.c.actor == Actor.READER) & (conversation.c.source != source)
 
 
 def _questions(tx: ReadTransaction, channel_number: int, condition: ColumnElement[bool]) -> Counter[bytes]:
@@ -275,7 +275,7 @@ def ingest_new(
     made = make_channels(tx, {one.name: one.meta for one in new.values()}, source, received_at)
     new = {at: one for at, one in new.items() if one.name in made}
     rows = [(made[one.name], one.rows) for one in new.values()]
-    saved = save_new(tx, rows, actor=READER, received_at=received_at)
+    saved = save_new(tx, rows, actor=Actor.READER, received_at=received_at)
     return done | dict(zip(new, saved, strict=True))
 
 

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, bindparam, select, update
 
-from registry.domain import Message, Session, digest_of, now, storable
+from registry.domain import Actor, Message, Session, digest_of, now, storable
 from registry.ingest.intake import FORGOTTEN, is_forgotten, let_in_session, with_sound_times
-from registry.ingest.save import HOOK, Saved, save_messages
+from registry.ingest.save import Saved, save_messages
 from registry.ingest.session_channel import Circumstances, bring_together, channel_for, describing, open_for
 from registry.storage.conversations.channels import recount_channel
 from registry.storage.conversations.messages import MessageRow, replace_messages, revise
@@ -47,7 +47,7 @@ def ingest_from_hook(tx: WriteTransaction, source: str, session: Session) -> tup
         metadata.pop("project", None)  # a hook knows the folder of the moment, the store that of the session
     into = open_for(tx, source, session, found.known)
     new = _not_stored(tx, into.number, session.messages)
-    saved = save_messages(tx, into, new, source=source, metadata=metadata, actor=HOOK, received_at=now())
+    saved = save_messages(tx, into, new, source=source, metadata=metadata, actor=Actor.HOOK, received_at=now())
     bring_together(tx, Circumstances.of(source, into, session), saved, found)
     return into.name, saved
 
@@ -103,7 +103,7 @@ def _as_in_store(row: MessageRow, message: Message) -> dict[str, Any]:
 
     Who had it first, a tool maybe, stays its actor; in which request the hook sent it is kept then.
     """
-    request = row.payload.get("request_id") if row.actor != HOOK else None
+    request = row.payload.get("request_id") if row.actor != Actor.HOOK else None
     noted = {ALSO_IN: request} if request else {}
     return {
         "native_id": _id(message),
@@ -137,7 +137,7 @@ def _may_be(message: Message, row: MessageRow, stored: MessageRow | None) -> boo
     if stored is None:
         return True
     requests = stored.payload.get(ALSO_IN), row.payload.get("request_id")
-    return stored.actor != HOOK and (None in requests or requests[0] == requests[1])
+    return stored.actor != Actor.HOOK and (None in requests or requests[0] == requests[1])
 
 
 class _Event(NamedTuple):
@@ -181,7 +181,7 @@ def _events(tx: ReadTransaction, channel_number: int, digests: Iterable[bytes]) 
     """What hooks sent or the store has of these words; what a tool has sent is recognised when it is saved."""
     events: dict[bytes, list[_Event]] = defaultdict(list)
     for row in _rows(tx, channel_number, conversation.c.digest.in_(digests) & conversation.c.native_id.is_not(None)):
-        is_of_hook = row.actor == HOOK or row.native_id.startswith(PREFIX)
+        is_of_hook = row.actor == Actor.HOOK or row.native_id.startswith(PREFIX)
         request = row.payload.get("request_id" if is_of_hook else ALSO_IN)
         events[bytes(row.digest)].append(_Event(row.timestamp, request, is_of_hook, row))
     return events
@@ -192,7 +192,7 @@ def _note_requests(tx: WriteTransaction, requests: Iterable[tuple[MessageRow | N
     noted = [
         {"of": row.number, "noted": {**row.payload, ALSO_IN: request}}
         for row, request in requests
-        if request and row is not None and row.actor != HOOK and ALSO_IN not in row.payload
+        if request and row is not None and row.actor != Actor.HOOK and ALSO_IN not in row.payload
     ]
     if noted:
         statement = update(conversation).where(conversation.c.number == bindparam("of"))

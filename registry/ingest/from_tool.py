@@ -12,11 +12,11 @@ from typing import Any
 
 from sqlalchemy import select
 
-from registry.domain import CLAIMED, Message
+from registry.domain import CLAIMED, Actor, Message
 from registry.ingest.intake import FORGOTTEN, LetIn, is_forgotten, let_in, with_sound_times
 from registry.ingest.merge_channels import merge_channels
 from registry.ingest.same_conversation import Verdict
-from registry.ingest.save import TOOL, Saved, save_messages
+from registry.ingest.save import Saved, save_messages
 from registry.ingest.session_channel import (
     Circumstances,
     Matches,
@@ -113,7 +113,7 @@ def _save(tx: WriteTransaction, into: ChannelRow, call: _Call) -> Saved:
         _of_source(call, into),
         source=into.source,
         metadata=_describing(into, call.metadata),
-        actor=TOOL,
+        actor=Actor.TOOL,
         received_at=call.received_at,
         is_end=call.is_end,
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, select, text, update
 
-from registry.domain import Message, Role, preview_of, storable
+from registry.domain import Actor, Message, Role, preview_of, storable
 from registry.ingest.dedup import Known, Recognised, Sent, all_new, recognise_stored
 from registry.ingest.message_rows import (
     LONGEST_QUESTION,
@@ -47,11 +47,6 @@ class Saved:
     kept_out: str | None = None
 
 
-TOOL, HOOK, READER, COPY = "ao", "hook", "reader", "copy"
-"""The actors: who stored a message. A model through a tool (by the name of the orchestrator, for it is its caller), a
-client's hook, the reader of a client's own store, and that of a shortened copy beside it."""
-
-
 def save_messages(
     tx: WriteTransaction,
     into: ChannelRow,
@@ -59,7 +54,7 @@ def save_messages(
     *,
     source: str,
     metadata: Mapping[str, Any],
-    actor: str,
+    actor: Actor,
     received_at: datetime,
     is_end: bool = False,
 ) -> Saved:
@@ -85,7 +80,7 @@ def save_messages(
 
 
 def save_new(
-    tx: WriteTransaction, new: Sequence[tuple[ChannelRow, Sequence[Row]]], *, actor: str, received_at: datetime
+    tx: WriteTransaction, new: Sequence[tuple[ChannelRow, Sequence[Row]]], *, actor: Actor, received_at: datetime
 ) -> list[Saved]:
     """Store all messages of channels that were just made, none of them a mark of a recall."""
     if new:
@@ -195,7 +190,7 @@ def _last_turn(tx: ReadTransaction, into: ChannelRow) -> int | None:
 
 
 def _insert(
-    tx: WriteTransaction, new: Sequence[tuple[ChannelRow, Sequence[Row]]], actor: str, received_at: datetime
+    tx: WriteTransaction, new: Sequence[tuple[ChannelRow, Sequence[Row]]], actor: Actor, received_at: datetime
 ) -> None:
     rows: list[Row] = []
     entries: list[Entry] = []

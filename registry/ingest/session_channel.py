@@ -17,12 +17,12 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, case, select, text
 
-from registry.domain import Message, Project, Role, Session, now, parse_time
+from registry.domain import Actor, Message, Project, Role, Session, now, parse_time
 from registry.ingest.alignment import Utterance
 from registry.ingest.dedup import Sent, stored_texts
 from registry.ingest.merge_channels import merge_channels, merge_shortened
 from registry.ingest.same_conversation import Evidence, Verdict, compare
-from registry.ingest.save import TOOL, Saved
+from registry.ingest.save import Saved
 from registry.ingest.turn_alignment import Transcript
 from registry.storage.conversations.aliases import aliases_of, set_links
 from registry.storage.conversations.channels import (
@@ -304,7 +304,7 @@ def _verdict(tx: ReadTransaction, claimed: int | None, evidence: Evidence) -> Ve
 
 def _is_logged(tx: ReadTransaction, number: int) -> bool:
     """Whether a tool has sent something of a channel."""
-    sent = conversation.c.channel_number == number, conversation.c.actor == TOOL
+    sent = conversation.c.channel_number == number, conversation.c.actor == Actor.TOOL
     return bool(aliases_of(tx, number) or tx.execute(select(conversation.c.number).where(*sent).limit(1)).first())
 
 

@@ -9,14 +9,12 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, select
 
-from registry.domain import CLAIMED, Message, Role, digest_of, instant_of, storable
+from registry.domain import CLAIMED, Actor, Message, Role, digest_of, instant_of, storable
 from registry.storage.conversations.messages import MessageRow
 from registry.storage.database import ReadTransaction
 from registry.storage.tables import conversation
 from registry.text.privacy.secrets import MARK, MARK_BEGIN, is_masked
 
-FROM_ELSEWHERE = "ao"
-"""Who has stored what a tool or another machine sent (`registry.ingest.save.TOOL`)."""
 Given = tuple[Message, bytes, str | None]
 """A message as it came, with the digest of its words and what its sender was told it is called here."""
 
@@ -55,7 +53,7 @@ def grown_to(tx: ReadTransaction, message_id: str, text: str) -> MessageRow | No
     Only what came from another machine, never what a client of this one has told itself.
     """
     row = tx.execute(select(conversation).where(conversation.c.id == message_id)).first()
-    if row is None or row.actor != FROM_ELSEWHERE or row.forgotten:
+    if row is None or row.actor != Actor.TOOL or row.forgotten:
         return None
     begun = _without_last_mark(row.text.rstrip())
     return row if begun and storable(text).startswith(begun) else None
