@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from orchestrator.service import Orchestrator
-from registry.domain import Message, Role
+from registry.domain import Actor, Message, Role
 from registry.ingest.save import save_messages
 from registry.storage.conversations.channels import open_channel
 
@@ -135,7 +135,7 @@ async def seed(orchestrator: Orchestrator) -> None:
             open_channel(tx, AGENT, "claude-code", LATER),
             AGENT_MESSAGES,
             source="claude-code",
-            actor="claude-code",
+            actor=Actor.READER,
             metadata={"title": "Check the user before a login", "project": "/home/me/shop"},
             received_at=LATER,
         )

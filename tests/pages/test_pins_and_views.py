@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from orchestrator.service import Orchestrator
-from registry.domain import Message, Role, now
+from registry.domain import Actor, Message, Role, now
 from registry.ingest.save import save_messages
 from registry.storage.conversations.channels import open_channel
 from registry.storage.conversations.pins_and_views import list_views
@@ -113,7 +113,7 @@ async def test_tokens_are_summed_up_by_client_project_model_and_day(
             open_channel(tx, "used", "claude-code", now()),
             said,
             source="claude-code",
-            actor="claude-code",
+            actor=Actor.READER,
             metadata=about,
             received_at=now(),
         )

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine, select
 
-from registry.domain import Message, Role, now
+from registry.domain import Actor, Message, Role, now
 from registry.ingest.save import save_messages
 from registry.storage.connections import create_database_engine
 from registry.storage.conversations.channels import open_channel
@@ -34,7 +34,7 @@ def send(engine: Engine, channel: str, letters: str) -> int:
     with engine.begin() as connection:
         tx = WriteTransaction(ReadTransaction(connection))
         into = open_channel(tx, channel, "cursor", now())
-        return save_messages(tx, into, messages, source="cursor", metadata={}, actor="ao", received_at=now()).new
+        return save_messages(tx, into, messages, source="cursor", metadata={}, actor=Actor.TOOL, received_at=now()).new
 
 
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])

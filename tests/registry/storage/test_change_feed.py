@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from registry.domain import Message, Role, now
+from registry.domain import Actor, Message, Role, now
 from registry.ingest.save import save_messages
 from registry.storage.connections import create_database_engine
 from registry.storage.conversations.channels import open_channel
@@ -27,7 +27,7 @@ def transactions(postgres_url: str) -> Iterator[list[WriteTransaction]]:
 def save(tx: WriteTransaction, channel: str) -> None:
     into = open_channel(tx, channel, "cursor", now())
     said = [Message(Role.USER, channel)]
-    save_messages(tx, into, said, source="cursor", metadata={}, actor="ao", received_at=now())
+    save_messages(tx, into, said, source="cursor", metadata={}, actor=Actor.TOOL, received_at=now())
 
 
 def test_a_message_committed_after_a_later_one_is_told_all_the_same(transactions: list[WriteTransaction]) -> None:
