@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from orchestrator.service import Orchestrator
-from registry.errors import InvalidRequest
+from registry.errors import InvalidRequest, StorageError
 from registry.registry import Registry
 from registry.storage.connections import create_database_engine
 from registry.storage.database import Limits
@@ -23,9 +23,10 @@ pytestmark = pytest.mark.anyio
 
 WRITERS = 12
 """More than there are threads that write."""
-OWNED: dict[str, LiteralString] = {
-    "database": "ALTER DATABASE {name} OWNER TO ctxr",
-    "schema": "CREATE SCHEMA ctxr AUTHORIZATION ctxr",
+RIGHTS: dict[str, LiteralString] = {
+    "owns the database": "ALTER DATABASE {name} OWNER TO ctxr",
+    "owns a schema": "CREATE SCHEMA ctxr AUTHORIZATION ctxr",
+    "owns nothing": "GRANT CREATE ON DATABASE {name} TO ctxr",
 }
 
 
@@ -147,12 +148,12 @@ def test_a_migration_takes_its_time_however_short_the_server_lets_a_transaction_
 
 
 @contextmanager
-def owner_of(url: str, owned: str) -> Iterator[str]:
-    """The database's address as somebody who owns it, or a schema in it, and may do nothing else on the server."""
+def role_that(right: str, url: str) -> Iterator[str]:
+    """The database's address as somebody who has this right, and may do nothing else on the server."""
     with psycopg.connect(url, autocommit=True) as connection:
         name = connection.info.dbname
         connection.execute("CREATE ROLE ctxr LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE")
-        connection.execute(OWNED[owned].format(name=name))
+        connection.execute(RIGHTS[right].format(name=name))
         try:
             yield url.replace("postgres@", "ctxr@", 1)
         finally:
@@ -161,9 +162,9 @@ def owner_of(url: str, owned: str) -> Iterator[str]:
             connection.execute("DROP ROLE ctxr")
 
 
-@pytest.mark.parametrize("owned", OWNED)
-async def test_who_owns_the_database_or_a_schema_needs_no_other_right(empty_postgres_url: str, owned: str) -> None:
-    with owner_of(empty_postgres_url, owned) as url:
+@pytest.mark.parametrize("right", ["owns the database", "owns a schema"])
+async def test_who_owns_the_database_or_a_schema_needs_no_other_right(empty_postgres_url: str, right: str) -> None:
+    with role_that(right, empty_postgres_url) as url:
         registry = Registry(url)  # makes the tables
         assert await registry.read(lambda tx: tx.exec_driver_sql("SHOW is_superuser").scalar()) == "off"
         orchestrator = Orchestrator(registry)
@@ -171,6 +172,13 @@ async def test_who_owns_the_database_or_a_schema_needs_no_other_right(empty_post
         answer = await orchestrator.run({"operation": "search", "query": {"text": "wombat"}})
         assert [message["text"] for message in answer["messages"]] == ["Where is the wombat?"]
         registry.close()
+
+
+def test_who_owns_nothing_of_the_database_is_told_what_to_own(empty_postgres_url: str) -> None:
+    with role_that("owns nothing", empty_postgres_url) as url, pytest.raises(StorageError) as raised:
+        Registry(url)
+    assert "permission denied" in str(raised.value.details)
+    assert "ALTER DATABASE … OWNER TO …" in str(raised.value.details)
 
 
 def test_an_address_may_name_several_hosts(postgres_url: str) -> None:
