@@ -15,6 +15,7 @@ from pydantic_settings import (
     NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
+    SettingsError,
     TomlConfigSettingsSource,
 )
 
@@ -291,6 +292,8 @@ def read_settings(**given: Any) -> Settings:
     except ValidationError as exc:
         problems = map(_problem, exc.errors())
         raise InvalidRequest("The configuration is not usable.", "; ".join(problems)) from exc
+    except SettingsError as exc:  # such as the actions, in the environment
+        raise InvalidRequest("The configuration is not usable.", f"{exc}: it has to be JSON") from exc
     except (OSError, ValueError) as exc:
         raise InvalidRequest("config.toml could not be read.", str(exc)) from exc
 

@@ -216,12 +216,12 @@ def test_the_installed_program_connects_a_client(installed: Path, empty_home: Pa
 
 
 def test_the_installed_program_says_how_to_add_an_extra_to_itself(
-    installed: Path, monkeypatch: pytest.MonkeyPatch
+    installed: Path, wheel: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CTXR_EMBED_MODEL", "minishlab/potion-base-2M")
     doctor: list[str | Path] = [installed / "ctxr", "doctor", "--json"]
     told = subprocess.run(doctor, cwd="/", stdout=subprocess.PIPE, text=True, check=False).stdout
-    assert f"uv pip install --python {installed / 'python'} 'context-registry[embed]'" in told
+    assert f"uv pip install --python {installed / 'python'} 'context-registry[embed] @ {wheel.as_uri()}'" in told
 
 
 def test_the_image_runs_the_program_and_finds_it_well(installed: Path, tmp_path: Path) -> None:

@@ -68,7 +68,10 @@ def origins(settings: Settings) -> dict[str, dict[str, Any]]:
 
 def _shown(settings: Settings, name: str) -> str | int | float:
     value = getattr(settings, name)
-    return value if isinstance(value, int | float) else shown_address(str(value))
+    if isinstance(value, int | float):
+        return value
+    several = value if isinstance(value, tuple) else () if value is None else (value,)
+    return ", ".join(shown_address(str(one)) for one in several)
 
 
 def _origin(settings: Settings, name: str) -> str:
@@ -79,16 +82,16 @@ def _origin(settings: Settings, name: str) -> str:
 
 
 def show(settings: dict[str, dict[str, Any]], findings: list[Finding]) -> None:
-    """The same for a reader: settings first, then what was found."""
+    """The same for a reader: what somebody has set, then what was found. A remedy stays in one line, to be copied."""
     for name, setting in settings.items():
-        value = "-" if setting["value"] == "" else setting["value"]
-        click.echo(f"{pad('', STATE_WIDTH)}{pad(name, NAME_WIDTH)}{value}  {_dim('(' + setting['from'] + ')')}")
+        if setting["from"] != "default":
+            click.echo(f"{pad('set', STATE_WIDTH)}{name} = {setting['value']}  {_dim('(' + setting['from'] + ')')}")
     width = line_width() - STATE_WIDTH - NAME_WIDTH
     for finding in findings:
         state = click.style(pad(finding.state, STATE_WIDTH), fg=COLOURS[finding.state])
         first, *more = wrap(finding.found, width)
         click.echo(f"{state}{pad(finding.what, NAME_WIDTH)}{first}")
-        to_do = wrap(f"to do: {finding.remedy}", width) if finding.remedy else ()
+        to_do = [f"to do: {finding.remedy}"] if finding.remedy else []
         for line in [*more, *map(_dim, to_do)]:
             click.echo(" " * (STATE_WIDTH + NAME_WIDTH) + line)
 

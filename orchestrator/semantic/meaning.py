@@ -32,7 +32,6 @@ CATCHING_UP_S = 0.3
 """A search that comes when something was just logged waits so long for its vectors."""
 FEW = 64
 """For more new messages than these no search waits: histories are being read."""
-NO_NUMPY = f"numpy is not installed: {install_command('meaning')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +114,7 @@ class Meaning:
         if not parse_query(text).words:
             return None
         if not find_spec("numpy"):
-            return Meant(note=NO_NUMPY)
+            return Meant(note=f"numpy is not installed: {install_command('meaning')}")
         model = await self.registry.read(lambda tx: find_model(tx, self.embedder.name))
         if model is None:
             return Meant(note=f"nothing is embedded by {self.embedder.name} yet: ctxr db embed, or a running server")

@@ -17,8 +17,8 @@ else:
     HAS_ZST = True
     DAMAGED = (zstandard.ZstdError,)
 
-MISSING = f"compressed; to read it: {install_command('zst')}"
 _LARGEST_WINDOW = 2**27
+_MISSING = "compressed; to read it: {}"
 
 
 def open_plain(path: str) -> BinaryIO:
@@ -29,7 +29,7 @@ def open_plain(path: str) -> BinaryIO:
     if not path.endswith(".zst"):
         return open(path, "rb")
     if not HAS_ZST:
-        raise OSError(0, MISSING)
+        raise OSError(0, _MISSING.format(install_command("zst")))
     file = open(path, "rb")  # noqa: SIM115 - the reader closes it
     decompressor = zstandard.ZstdDecompressor(max_window_size=_LARGEST_WINDOW)
     reader = decompressor.stream_reader(file, read_across_frames=True, closefd=True)
@@ -39,7 +39,7 @@ def open_plain(path: str) -> BinaryIO:
 def unpacked(content: bytes, most: int) -> bytes:
     """What was compressed. Raises OSError where it is longer than `most` bytes, or without the library; or DAMAGED."""
     if not HAS_ZST:
-        raise OSError(0, MISSING)
+        raise OSError(0, _MISSING.format(install_command("zst")))
     decompressor = zstandard.ZstdDecompressor(max_window_size=_LARGEST_WINDOW)
     with decompressor.stream_reader(content) as reader:
         found = reader.read(most + 1)

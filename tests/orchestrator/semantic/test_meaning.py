@@ -302,7 +302,7 @@ async def test_without_numpy_search_goes_by_words(orchestrator: Orchestrator, mo
     monkeypatch.setattr("orchestrator.semantic.meaning.find_spec", lambda _: None)
     assert await found(orchestrator, "feline") == ["pet"]
     note = (await explained(orchestrator, "cat food"))["cr_query"]["meaning"]["not_asked"]
-    assert note == f"numpy is not installed: {sys.executable} -m pip install 'context-registry[meaning]'"
+    assert note.startswith(f"numpy is not installed: {sys.executable} -m pip install ")
 
 
 async def test_vectors_of_another_length_are_not_compared_until_all_is_embedded_anew(

@@ -13,6 +13,7 @@ import pytest
 import zstandard
 
 from registry.domain import Role, Session
+from registry.extras import install_command
 from sources.base import FoundSession, Places, Skipped, Source
 from sources.claude_code.reader import ClaudeCode
 from sources.codex import rollout as codex_rollout
@@ -354,7 +355,7 @@ def test_without_the_library_a_compressed_thread_is_told_and_the_others_are_read
     file.unlink()
 
     results = list(Codex().sessions(root, {}))
-    assert Skipped(str(compressed), zst.MISSING) in results
+    assert Skipped(str(compressed), f"compressed; to read it: {install_command('zst')}") in results
     assert [each.key for each in results if isinstance(each, FoundSession)] == [thread_id(2)]
 
 
