@@ -18,6 +18,7 @@ from orchestrator.semantic.embedders import Embedder, Refused, Unavailable, Vect
 from orchestrator.semantic.meaning import Beat, Pause
 from orchestrator.semantic.passages import passages
 from registry.domain import new_id, now
+from registry.errors import RegistryError
 from registry.registry import Registry
 from registry.search.meaning import pack
 from registry.search.vectors import (
@@ -210,7 +211,7 @@ async def keep_embedding(registry: Registry, embedder: Embedder, beat: Beat) -> 
                 pause.end()
             if not await registry.read(partial(unembedded, model=model, above=above, limit=1)):
                 above = beat.embedded_to = newest
-        except Unavailable as exc:
+        except (Unavailable, RegistryError) as exc:
             wait_s = pause.begin()
             logger.warning("Messages are not embedded for %.0f s: %s", wait_s, exc)
         except Exception:  # the server goes on, whatever is wrong here
