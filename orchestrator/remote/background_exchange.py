@@ -41,7 +41,7 @@ FRESH_S = 60.0
 async def copy_of(registry: Database, url: str) -> LocalCopy | None:
     """What to say with an answer out of this machine's registry; None while the one elsewhere answers."""
     moment = await registry.read(lambda tx: answered_at(tx, url))
-    if moment and now() - moment < timedelta(seconds=FRESH_S):
+    if moment and abs(now() - moment) < timedelta(seconds=FRESH_S):  # a clock that was ahead has been put right
         return None
     return {"of": url, "as_of": format_time(moment) if moment else None}
 
@@ -68,7 +68,8 @@ class _Turn:
         self._until: datetime | None = None
 
     async def is_mine(self) -> bool:
-        if self._until and self._until - now() > timedelta(seconds=TURN_S / 2):
+        left = self._until - now() if self._until else timedelta()
+        if timedelta(seconds=TURN_S / 2) < left <= timedelta(seconds=TURN_S):
             return True
         until, held = now() + timedelta(seconds=TURN_S), self._until
         self._until = until if await self._registry.write(lambda tx: hold(tx, self._job, until, held)) else None
