@@ -24,7 +24,7 @@ from orchestrator.requests.calls import TOLD, Tell
 from orchestrator.requests.operation_names import READING, Operation
 from orchestrator.requests.shapes import HookRequest, ImportRequest, Request
 from orchestrator.state import OUTSIDE_ATTEMPTS, Answered, PartDone, Run, State, Steps
-from registry.errors import NotFound, OperationTimeout
+from registry.errors import NotFound, OperationTimeout, StorageError
 from registry.storage.database import WriteTransaction
 from registry.storage.records.executions import save_execution
 from registry.storage.safety.visibility import admit, check_seen
@@ -272,27 +272,30 @@ async def cr_write(state: State, run: Run) -> State:
     steps = steps_of(state["query"].operation)
     write = _work(steps.write)
 
-    def work(tx: WriteTransaction) -> dict[str, Any]:
+    def work(tx: WriteTransaction, run: Run = run) -> dict[str, Any]:
         request: Request = state["query"]
         if request.channel and request.operation in NAMING:
             admit(tx, request.channel)
         result = write(tx, run, request, state)
         if request.operation == Operation.CONVERSATION_LOG and run.recorder.channel:
             check_seen(tx, run.recorder.channel)
-        if not run.registry.is_read_only:
+        if run.is_kept:
             save_execution(tx, run.recorder.finished(result_summary(result)))
         return result
 
-    if run.registry.is_read_only and _also_read_only(state["query"]):
-        result = await run.registry.read(lambda tx: work(WriteTransaction(tx)))
-    else:
+    try:
         result = await run.registry.write(work, of=_written_to(state["query"]))
+        run.recorder.is_stored = True
+    except StorageError:
+        if not _needs_no_note(state["query"]):
+            raise
+        result = await run.registry.read(lambda tx: work(WriteTransaction(tx), replace(run, is_kept=False)))
     if steps.afterwards:
         await steps.afterwards(run, state["query"])
     return {"result": result}
 
 
-def _also_read_only(request: Request) -> bool:
+def _needs_no_note(request: Request) -> bool:
     """Whether it is answered where nothing can be stored: an extract without its note, a trial without its record."""
     is_tried = getattr(getattr(request, "query", None), "dry_run", False)
     return request.operation == Operation.EXTRACT or is_tried

@@ -81,7 +81,9 @@ class LazyOrchestrator:
 
     async def _open(self) -> Orchestrator:
         async with self._lock:
-            if self._opened is None:  # what works in the background is no part of the call that came first
+            # Who is still at work on one that was read only until now ends there: it is closed with this one.
+            if self._opened is None or self._opened.registry.can_be_written_by_now:
+                # What works in the background is no part of the call that came first.
                 self._opened = await asyncio.create_task(self._open_first(), context=Context())
             return self._opened
 

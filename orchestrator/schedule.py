@@ -16,7 +16,7 @@ from orchestrator.sync.sync import sync
 from registry.domain import now
 from registry.errors import InvalidRequest
 from registry.settings import McpServerSettings, Settings
-from registry.storage.records.schedule import claim, last_claimed
+from registry.storage.records.schedule import claim, last_claimed, put_back
 from sources.base import Places
 
 if TYPE_CHECKING:
@@ -26,6 +26,10 @@ logger = logging.getLogger(__name__)
 
 LOOKING_BACK = timedelta(days=32)
 """What came due longer ago is not done any more."""
+AHEAD = timedelta(hours=1)
+"""What was done at a time so far ahead was done by a clock that was wrong: else nothing would be done until then."""
+A_MINUTE = timedelta(minutes=1)
+"""Of the time before that it is not known whether something was done; what is due just now is."""
 BY = "schedule"
 """Who asks, for the record."""
 
@@ -103,6 +107,9 @@ async def run_due(orchestrator: Orchestrator, job: Job, since: datetime, at: dat
     moment = at or now()
     try:
         before = await orchestrator.registry.read(lambda tx: last_claimed(tx, job.name)) or since
+        if before > moment + AHEAD:
+            before = moment - A_MINUTE
+            await orchestrator.registry.write(lambda tx: put_back(tx, job.name, before))
         due = max(_times(trigger_of(job.at), max(before, moment - LOOKING_BACK), moment), default=None)
         if due is None or not await orchestrator.registry.write(lambda tx: claim(tx, job.name, due)):
             return False

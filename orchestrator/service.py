@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import langsmith
 
-from orchestrator.graph import build_graph, load_operations, run_reporting, run_to_the_end, steps_of
+from orchestrator.graph import build_graph, load_operations, run_reporting, run_to_the_end
 from orchestrator.recording.recorder import Recorder, Records, request_summary, result_summary
 from orchestrator.requests.calls import TOLD
 from orchestrator.requests.operation_names import ALIASES, READING, Operation
@@ -277,7 +277,7 @@ class Orchestrator:
             result.get("metadata", result)["syncing"] = syncing
         if copy:
             result.get("metadata", result)["local_copy"] = copy
-        if not steps_of(request.operation).write:
+        if not recorder.is_stored:
             await self._records.store(recorder.finished(result_summary(result)), recorder.summaries)
         return result
 

@@ -127,6 +127,8 @@ class Run:
     """Tells how far a node is; from any thread."""
     meant: Meant | None = None
     """What the request means to the model of `meaning`, asked before the registry is read."""
+    is_kept: bool = True
+    """Whether what is delivered is noted, and this run; not where the registry takes nothing more."""
 
 
 Asked = TypeVar("Asked", bound=Request)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import platform
 import sys
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 COLOURS = {"ok": "green", "note": "yellow", "broken": "red"}
 STATE_WIDTH, NAME_WIDTH = 8, 16
+PROBE = 65_536
+"""So many bytes are written for trial: about as much as a turn takes."""
 LIBRARIES = ("mcp", "langgraph", "sqlalchemy", "fastapi", "uvicorn")
 
 
@@ -143,10 +146,11 @@ def check_folder(folder: Path) -> Finding:
     """Whether the registry's folder, or the one it will be made in, can be written."""
     existing = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     try:
-        with tempfile.TemporaryFile(dir=existing):
-            pass
+        with tempfile.TemporaryFile(dir=existing) as probe:
+            probe.write(bytes(PROBE))  # on a full disk a file can be made
     except OSError as exc:
-        remedy = "change its permissions, or set CTXR_HOME to another folder"
+        remedy = "make room" if exc.errno in (errno.ENOSPC, errno.EDQUOT) else "change its permissions"
+        remedy += ", or set CTXR_HOME to another folder"
         return Finding("broken", "folder", f"{folder} cannot be written: {exc.strerror}", remedy)
     if existing != folder:
         return Finding("note", "folder", f"{folder} is not made yet", "ctxr up makes it")

@@ -235,10 +235,10 @@ def write(tx: WriteTransaction, run: Run, request: ExtractRequest, state: State)
         "source": request.source,
         "client": run.recorder.client,
         "query": request.query.model_dump(mode="json", by_alias=True, exclude_none=True),
-        **found.pop("ranking", {}),
+        **found.get("ranking", {}),
     }
-    result_id = found.pop("extract_id")
-    if not run.registry.is_read_only:
+    result_id = found["extract_id"]
+    if run.is_kept:
         save_result(
             tx,
             result_id,
@@ -254,7 +254,11 @@ def write(tx: WriteTransaction, run: Run, request: ExtractRequest, state: State)
     shown = [] if "summary" in found else [delivered(message) for message in found["messages"]]
     texts = [str(found["summary"])] if "summary" in found else [message["text"] for message in shown]
     run.recorder.explain(extract_result=result_id, delivered=ids, tokens=sum(map(tokens_in, texts)))
-    return {**found, "messages": shown}
+    return {name: part for name, part in found.items() if name not in _NOTED} | {"messages": shown}
+
+
+_NOTED = ("ranking", "extract_id")
+"""What is kept of the answer and not told."""
 
 
 def _subject(request: ExtractRequest) -> str:

@@ -18,8 +18,8 @@ from registry.ingest.save import Saved
 from registry.storage.client_stores import SeenSession, save_seen_sessions
 from registry.storage.conversations.channels import find_channel
 from registry.storage.database import WriteTransaction
-from registry.storage.exchange.counterparts import grown_to
-from registry.storage.exchange.edits import Edit, channel_meant
+from registry.storage.exchange.counterparts import NOT_GROWN, grown_to
+from registry.storage.exchange.edits import Edit, channels_meant
 from registry.storage.exchange.remote import last_messages, note_here, note_messages, numbers_of_ids
 
 
@@ -39,7 +39,7 @@ def conversation_log(
         )
     if request.grows and grown_to(tx, request.grows, request.messages[0].text) is None:
         raise InvalidRequest(
-            "No stored message is the beginning of this one.",
+            NOT_GROWN,
             f"grows: given {request.grows!r}; allowed: the id of one that was sent, with these words or fewer",
         )
     stored = _store_rest(tx, request) if request.known else None
@@ -52,7 +52,7 @@ def _pulled(tx: WriteTransaction, run: Run, request: PulledRequest) -> dict[str,
     said = request.said
     named = Edit("", None, now(), (said.channel,), said.source, said.metadata.model_dump().get("session_id"))
     messages = dict(zip(request.ids, map(_message, said.messages), strict=True))
-    new = note_here(tx, request.url, channel_meant(tx, named), messages)
+    new = note_here(tx, request.url, next(iter(channels_meant(tx, named)), None), messages)
     if not new:
         return _logged(run, said.channel, Saved([], 0, now(), 0), 0)
     found = find_channel(tx, said.channel)

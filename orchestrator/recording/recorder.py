@@ -69,6 +69,8 @@ class Recorder:
         self.steps: list[Step] = []
         self.summaries: list[MadeSummary] = []
         """Made on the way, and worth keeping: stored together with the record."""
+        self.is_stored = False
+        """The record stands together with what was stored."""
         self.started_at = now()
         self._started = time.perf_counter()
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
+from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from registry.errors import RegistryError
 from registry.registry import Registry
 from registry.settings import Settings
 from registry.storage.database import Database
+from registry.storage.exchange.edits import tell_again
 from registry.storage.exchange.remote import answered_at
 from registry.storage.records.schedule import hold, let_go
 
@@ -39,7 +41,7 @@ FRESH_S = 60.0
 async def copy_of(registry: Database, url: str) -> LocalCopy | None:
     """What to say with an answer out of this machine's registry; None while the one elsewhere answers."""
     moment = await registry.read(lambda tx: answered_at(tx, url))
-    if moment and now() - moment < timedelta(seconds=FRESH_S):
+    if moment and abs(now() - moment) < timedelta(seconds=FRESH_S):  # a clock that was ahead has been put right
         return None
     return {"of": url, "as_of": format_time(moment) if moment else None}
 
@@ -66,7 +68,8 @@ class _Turn:
         self._until: datetime | None = None
 
     async def is_mine(self) -> bool:
-        if self._until and self._until - now() > timedelta(seconds=TURN_S / 2):
+        left = self._until - now() if self._until else timedelta()
+        if timedelta(seconds=TURN_S / 2) < left <= timedelta(seconds=TURN_S):
             return True
         until, held = now() + timedelta(seconds=TURN_S), self._until
         self._until = until if await self._registry.write(lambda tx: hold(tx, self._job, until, held)) else None
@@ -80,19 +83,22 @@ class _Turn:
 
 
 async def _exchange(orchestrator: Orchestrator, settings: Settings, turn: _Turn) -> None:
-    pause, pushes_at = EVERY_S, time.monotonic()
+    pause, pushes_at, is_new = EVERY_S, time.monotonic(), True
     async with RemoteRegistry(settings.remote_url, settings.token.get_secret_value()) as remote:
         while True:
             try:
                 if await turn.is_mine():
                     done = Exchanged()
                     await pull(orchestrator, remote, done)
+                    if is_new:  # what an older release there did not do, a newer one may
+                        await orchestrator.registry.write(partial(tell_again, url=remote.url))
+                        is_new = False
                     if time.monotonic() >= pushes_at and not await _may_push(orchestrator, remote, done):
                         pushes_at = time.monotonic() + MOST_S
                 pause = EVERY_S
             except Unreachable as exc:
                 logger.warning("The registry elsewhere does not answer: %s", exc)
-                pause = min(2 * pause, MOST_S)
+                pause, is_new = min(2 * pause, MOST_S), True
             except Exception:  # whatever it is, what waits is still there at the next try
                 logger.exception("The exchange with the registry elsewhere failed")
                 pause = min(2 * pause, MOST_S)

@@ -15,6 +15,7 @@ import httpx
 from registry.access import NOT_YOURS
 from registry.domain import parse_time
 from registry.errors import ErrorCode
+from registry.storage.exchange.counterparts import NOT_GROWN
 from registry.storage.exchange.edits import Edit, Edits
 
 REQUEST_S = 30.0
@@ -45,6 +46,14 @@ class Refused(Exception):
 
 class NotYours(Refused):
     """The token does not let this machine touch that channel."""
+
+
+class NotGrown(Refused):
+    """The message there is not the beginning of the one that was sent."""
+
+
+_KINDS = {NOT_YOURS: NotYours, NOT_GROWN: NotGrown}
+"""What a refusal says, and which one it is; any other may be another one after an upgrade there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +145,8 @@ class RemoteRegistry:
         said = f"{self.url}: {answer.status_code}"
         if isinstance(error, Mapping) and error.get("code") in set(ErrorCode):
             why = f"{said} {error.get('message', '')} {error.get('details', '')}".strip()
-            if error.get("message") == NOT_YOURS:
-                return NotYours(why)
+            if kind := _KINDS.get(str(error.get("message"))):
+                return kind(why)
             if answer.status_code in _REFUSED:
                 return Refused(why)
             return Closed(why) if answer.status_code in _CLOSED else Unreachable(why)

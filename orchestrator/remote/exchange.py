@@ -16,7 +16,7 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.remote.client import Changes, NotYours, Refused, RemoteRegistry
+from orchestrator.remote.client import Changes, NotGrown, NotYours, Refused, RemoteRegistry
 from orchestrator.remote.replayed_edits import carry_out
 from orchestrator.requests.operation_names import Operation
 from orchestrator.requests.refusals import Refusal
@@ -107,32 +107,35 @@ async def _push_edits(registry: Registry, remote: RemoteRegistry, key: bytes, do
     """What was named, tagged, deleted and forgotten here, when all it may speak of is there."""
     while unsent := await registry.read(lambda tx: unsent_edits(tx, remote.url)):
         told = {number: _named_masked(said, key) for number, said in unsent.items() if said}
-        grown = [number for number, said in told.items() if said.field == GROWN]
-        for number in grown:
-            await _push_grown(registry, remote, number, told.pop(number), key)
+        of_grown = [number for number, said in told.items() if said.field == GROWN]
+        grown = {number: await _push_grown(registry, remote, number, told.pop(number), key) for number in of_grown}
         try:
             answers = await remote.carry_out(list(told.values())) if told else []
         except Refused as exc:  # an older release there knows nothing of edits
             logger.warning("Names, tags and deletions stay here: %s", exc)
             return
-        whys = dict.fromkeys(unsent) | dict(zip(told, answers, strict=True))
+        whys = dict.fromkeys(unsent) | grown | dict(zip(told, answers, strict=True))
         await registry.write(partial(note_edits_sent, url=remote.url, whys=whys))
         done.edits += sum(why is None for why in answers)
-        done.why = next(filter(None, answers), done.why)
+        done.why = next(filter(None, whys.values()), done.why)
 
 
 def _named_masked(said: Edit, key: bytes) -> Edit:
     return replace(said, value=mask_value(said.value, key)) if isinstance(said.value, str) else said
 
 
-async def _push_grown(registry: Registry, remote: RemoteRegistry, number: int, said: Edit, key: bytes) -> None:
-    """Send a message once more that its client went on writing after it was sent."""
+async def _push_grown(registry: Registry, remote: RemoteRegistry, number: int, said: Edit, key: bytes) -> str | None:
+    """Send a message once more that its client went on writing after it was sent; why it is to be tried again."""
     unsent = await registry.read(lambda tx: grown_message(tx, number, said.value["id"]))
     if unsent:
         try:
             await remote.log({**await _conversation(replace(unsent, key=key)), "grows": said.value["id"]})
-        except Refused as exc:  # it has other words by now, or an older release there knows nothing of it
+        except NotGrown as exc:  # it has other words by now
+            logger.warning("What was added to a message is not wanted elsewhere: %s", exc)
+        except Refused as exc:  # an older release there knows nothing of it
             logger.warning("What was added to a message is not taken elsewhere: %s", exc)
+            return str(exc)
+    return None
 
 
 async def _sent(remote: RemoteRegistry, unsent: Unsent, done: Exchanged) -> dict[int, str | None]:

@@ -14,7 +14,7 @@ from registry.storage.exchange.edits import (
     GROWN,
     TAGGED,
     Edit,
-    channel_meant,
+    channels_meant,
     channels_of_messages,
     is_known,
 )
@@ -45,16 +45,11 @@ def _requests(tx: ReadTransaction, said: Edit) -> list[dict[str, Any]]:
         if found is None or is_known(tx, *found, said):
             return []
         return [{"operation": _DELETING[said.value], "query": {"id": said.message_id}}]
-    row = channel_meant(tx, said)
-    if row is None or is_known(tx, row.number, None, said):
-        return []
+    rows = [row for row in channels_meant(tx, said) if not is_known(tx, row.number, None, said)]
     if said.field == DELETED:
-        return (
-            []
-            if row.deleted == said.value
-            else [{"operation": _DELETING[said.value], "channel": row.name, "query": {}}]
-        )
-    return [{"operation": "tag", "channel": row.name, "query": _naming(said)}]
+        changed = [row for row in rows if row.deleted != said.value]
+        return [{"operation": _DELETING[said.value], "channel": row.name, "query": {}} for row in changed]
+    return [{"operation": "tag", "channel": row.name, "query": _naming(said)} for row in rows]
 
 
 _DELETING = {True: "delete", False: "restore"}

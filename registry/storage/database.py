@@ -308,6 +308,11 @@ class Database:
         return asking
 
     @property
+    def can_be_written_by_now(self) -> bool:
+        """Whether it was opened read only, and its file could be written: only opening it anew makes it so."""
+        return self.is_read_only and self._file is not None and not is_read_only(self._file)
+
+    @property
     def is_embedded(self) -> bool:
         """A file of this machine's, not a server that others use too."""
         return self.dialect == "sqlite"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -117,6 +118,20 @@ async def test_the_server_is_warned_of_nothing_by_who_listens(orchestrator: Orch
         await orchestrator.registry.maintain(["VACUUM (ANALYZE) channel"])
         await tell_and_hear(orchestrator.registry, stream, ["five"])
     assert not warnings
+
+
+async def test_who_listens_takes_no_connection_that_nobody_waits_for_when_the_registry_is_closed(
+    orchestrator: Orchestrator, listening: Open
+) -> None:
+    takers = set[str]()
+
+    @event.listens_for(orchestrator.registry.engine, "checkout")
+    def note(*_: object) -> None:
+        takers.add(threading.current_thread().name.rpartition("_")[0])
+
+    async with listening() as stream:
+        await tell_and_hear(orchestrator.registry, stream, TEXTS)
+    assert takers == {"registry-read", "registry-write"}
 
 
 async def test_what_is_stored_while_another_tells_is_found_by_looking_again(

@@ -68,6 +68,19 @@ async def test_what_came_due_while_no_server_ran_is_done_at_the_next_start(orche
     assert await briefings(orchestrator) == ["briefing_2026-01-05"]
 
 
+@pytest.mark.parametrize("too_early", [[at(6, 7, 58)], []])
+async def test_a_clock_that_was_days_ahead_keeps_nothing_from_being_done_when_it_is_put_right(
+    orchestrator: Orchestrator, too_early: list[datetime]
+) -> None:
+    since = at(20, 7)
+    assert await run_due(orchestrator, BRIEFING, since, at(20, 8))
+    for moment in too_early:
+        assert not await run_due(orchestrator, BRIEFING, since, moment)
+    assert await run_due(orchestrator, BRIEFING, since, at(6, 8))
+    assert not await run_due(orchestrator, BRIEFING, since, at(6, 8, 1))
+    assert "briefing_2026-01-05" in await briefings(orchestrator)
+
+
 async def test_a_server_looks_at_its_start_and_stops_with_its_schedule(orchestrator: Orchestrator) -> None:
     async with keeping_schedule(orchestrator, Settings(briefing_at="08:00", backup_at="0 3 * * *")):
         pass

@@ -9,14 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 from sqlalchemy import Engine
-from sqlalchemy.exc import SQLAlchemyError
 
 from registry.storage.connections import CONNECT_TIMEOUT_S, LIVELY
 from registry.storage.database import Database
@@ -91,7 +90,7 @@ class Arrivals:
         while True:
             try:
                 await self._hear_once(engine)
-            except (Error, SQLAlchemyError, OSError) as exc:
+            except (Error, OSError) as exc:
                 logger.info("Not told of what is stored, so looking for it: %s", str(exc).strip())
             if self._is_told:  # it was: a new connection is worth a try at once
                 self._is_told = False
@@ -101,8 +100,7 @@ class Arrivals:
 
     async def _hear_once(self, engine: Engine) -> None:
         """Hear it until the connection is lost; end where nothing can be heard."""
-        session = await _session(engine)
-        try:
+        async with _session(engine) as session:
             if not await _is_heard(session, engine):
                 logger.info("Nothing of what is stored is heard, as behind a pooler, so looking for it.")
                 await session.execute("UNLISTEN *")
@@ -115,8 +113,6 @@ class Arrivals:
                     await asyncio.sleep(GATHERING_S)
                 else:
                     await session.execute("SELECT 1")
-        finally:
-            await session.close()
 
 
 class Waiting:
@@ -142,32 +138,33 @@ def arrivals_of(registry: Database) -> Arrivals:
     return _ARRIVALS.setdefault(registry.engine, Arrivals())
 
 
-async def _session(engine: Engine) -> Session:
+@asynccontextmanager
+async def _session(engine: Engine) -> AsyncIterator[Session]:
     """A connection of the kind that the engine makes, and none of those that it hands out."""
     from psycopg import AsyncConnection
 
     where, how = engine.dialect.create_connect_args(engine.url)
     given = {**LIVELY, **how, "connect_timeout": CONNECT_TIMEOUT_S, "autocommit": True, "prepare_threshold": None}
-    return await AsyncConnection.connect(*where, **given)
+    session = await AsyncConnection.connect(*where, **given)
+    try:
+        yield session
+    finally:
+        await session.close()
 
 
 async def _is_heard(session: Session, engine: Engine) -> bool:
     """Whether what another connection says comes through while this one stands idle.
 
     A pooler that lends a session for each transaction would pass on what is said meanwhile, and nothing that is said
-    when the transaction has ended.
+    when the transaction has ended. It is no connection of the engine's: who has gone would have left it there.
     """
     await session.execute("LISTEN ctxr")
     proof = uuid4().hex
-    await asyncio.to_thread(_say, engine, proof)
+    async with _session(engine) as another:
+        await another.execute("SELECT pg_notify('ctxr', %s)", (proof,))
     heard = session.notifies(timeout=PROOF_S)
     async for note in heard:
         if note.payload == proof:
             await heard.aclose()
             return True
     return False
-
-
-def _say(engine: Engine, proof: str) -> None:
-    with engine.execution_options(begin="").connect() as connection:  # which commits each statement by itself
-        connection.exec_driver_sql("SELECT pg_notify('ctxr', %s)", (proof,))

@@ -23,7 +23,7 @@ from registry.storage.database import ReadTransaction, WriteTransaction, in_part
 from registry.storage.numbering import last_number
 from registry.storage.paging import seal_of_state
 from registry.storage.safety.tokens import tokens_seeing
-from registry.storage.tables import channel, conversation, edit, edit_token, remote_edit, remote_message
+from registry.storage.tables import channel, conversation, edit, edit_token, message_alias, remote_edit, remote_message
 
 DELETED, FORGOTTEN, TITLE, NICKNAME, PINNED, TAGGED = "deleted", "forgotten", "title", "nickname", "pinned", "tag:"
 GROWN = "text"
@@ -106,11 +106,15 @@ def is_known(tx: ReadTransaction, channel_number: int, message_number: int | Non
 
 
 def nickname_of_later(tx: WriteTransaction, nickname: str, row: ChannelRow, done_at: datetime) -> str | None:
-    """Two machines gave two channels one name: the later one has it, and the other one none."""
+    """Two machines gave two channels one name: the later one has it, and the other one none.
+
+    Given at one moment it is one word, of what is one conversation elsewhere: it stays where it is.
+    """
     query = select(channel.c.number).where(func.lower(channel.c.nickname) == nickname.lower())
     for other in tx.execute(query.where(channel.c.number != row.number)).scalars().all():
         given = select(edit.c.done_at).where(*_about(other, None), edit.c.field == NICKNAME)
-        if (tx.execute(given).scalar() or done_at) > done_at:
+        given_at = tx.execute(given).scalar()
+        if given_at and given_at >= done_at:
             return None
         standing(tx, other, {NICKNAME: None}, None)
         tx.execute(update(channel).where(channel.c.number == other).values(nickname=None))
@@ -125,7 +129,8 @@ def note_forgetting(tx: WriteTransaction, row: ChannelRow, messages: Sequence[An
     """
     told = tokens_seeing(tx, row)
     step = max(1, -(-len(messages) // MOST_IDS)) if is_channel else 1
-    for some in in_parts(messages[::step], MOST_IDS):
+    others = _other_ids(tx, [one.number for one in messages])
+    for at, some in enumerate(in_parts(messages[::step], MOST_IDS)):
         numbers = [row.number for row in some]
         noted = select(remote_message.c.url, remote_message.c.id).where(
             remote_message.c.number.in_(numbers), remote_message.c.id.is_not(None)
@@ -133,11 +138,20 @@ def note_forgetting(tx: WriteTransaction, row: ChannelRow, messages: Sequence[An
         there: dict[str, list[str]] = {}
         for url, id_ in tx.execute(noted):
             there.setdefault(url, []).append(id_)
-        value = {"is_channel": is_channel, "ids": [row.id for row in some], "there": there}
+        ids = [row.id for row in some] + ([] if at else others)
+        value = {"is_channel": is_channel, "ids": ids, "there": there}
         said = {"field": FORGOTTEN, "value": value, "done_at": now()}
         number = tx.execute(insert(edit).values(**said).returning(edit.c.number)).scalar_one()
         if told:
             tx.execute(insert(edit_token), [{"number": number, "token": name} for name in told])
+
+
+def _other_ids(tx: ReadTransaction, numbers: Sequence[int]) -> list[str]:
+    """What else these messages were called, before they turned out to be others stored twice: elsewhere they may be."""
+    called: list[str] = []
+    for some in in_parts(numbers):
+        called += tx.execute(select(message_alias.c.id).where(message_alias.c.number.in_(some))).scalars()
+    return called
 
 
 def move_edits(tx: WriteTransaction, gone: int, into: int) -> None:
@@ -262,14 +276,14 @@ def tell_again(tx: WriteTransaction, url: str) -> None:
     tx.execute(delete(remote_edit).where(remote_edit.c.url == url, remote_edit.c.why.is_not(None)))
 
 
-def channel_meant(tx: ReadTransaction, said: Edit) -> ChannelRow | None:
-    """The channel here that one elsewhere is, by one of its names or as a client's session."""
+def channels_meant(tx: ReadTransaction, said: Edit) -> list[ChannelRow]:
+    """The channels here that one elsewhere is, by its names or as a client's session: several that became one there."""
     rows = (find_channel(tx, name) for name in said.names)
-    named = next((row for row in rows if row), None)
+    named = {row.number: row for row in rows if row}
     if named or not said.session_id:
-        return named
+        return list(named.values())
     of_session = channel.c.session_id == said.session_id, channel.c.source == said.source
-    return tx.execute(select(channel).where(*of_session).order_by(channel.c.number).limit(1)).first()
+    return list(tx.execute(select(channel).where(*of_session).order_by(channel.c.number).limit(1)))
 
 
 def channels_of_messages(tx: ReadTransaction, ids: Iterable[str]) -> dict[str, str]:

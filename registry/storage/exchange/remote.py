@@ -283,7 +283,7 @@ def answered_at(tx: ReadTransaction, url: str) -> datetime | None:
 def note_answer(tx: WriteTransaction, url: str, **further: int) -> None:
     """Note that it has answered, and how far `place`, `sent` or `edit_place` have come."""
     before, answered = asdict(reached(tx, url)), answered_at(tx, url)
-    if answered and now() - answered < NOTED_EVERY and before.items() >= further.items():
+    if answered and abs(now() - answered) < NOTED_EVERY and before.items() >= further.items():
         return
     values = {**before, **further, "answered_at": now()}
     if tx.execute(update(remote).where(remote.c.url == url).values(**values)).rowcount == 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, select, update
 
 from registry.domain import now
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
@@ -25,10 +25,20 @@ def claim(tx: WriteTransaction, job: str, due: datetime) -> bool:
     return bool(tx.execute(taken.returning(schedule.c.job)).first())
 
 
+def put_back(tx: WriteTransaction, job: str, due: datetime) -> None:
+    """Have a job be taken for that time, and not for a later one: a clock was ahead, and has been put right."""
+    tx.execute(update(schedule).where(schedule.c.job == job).values(due=due))
+
+
 def hold(tx: WriteTransaction, job: str, until: datetime, held: datetime | None) -> bool:
-    """Have a job to oneself until then, or longer than so far (`held`); False where somebody else has it."""
-    due = last_claimed(tx, job)
-    if due and due > now() and due != held:
+    """Have a job to oneself until then, or longer than so far (`held`); False where somebody else has it.
+
+    All who hold it do so for as long: what lies much farther ahead was noted by a clock that was.
+    """
+    due, moment = last_claimed(tx, job), now()
+    if due and due > until + (until - moment):
+        put_back(tx, job, moment)
+    elif due and due > moment and due != held:
         return False
     return claim(tx, job, until)
 

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from cli.running.exposure import local_secret
+from orchestrator.lazy import LazyOrchestrator
 from registry.errors import StorageError
 from registry.registry import Registry
+from registry.settings import Settings
 from registry.storage import connections, database
 from tests.cli.conftest import FIBONACCI, Ctxr
 
@@ -73,6 +75,23 @@ async def test_what_somebody_else_writes_meanwhile_is_read(
     writer.close()
     assert len(await reader.get_conversations(FIBONACCI["channel"])) == 3
     reader.close()
+
+
+@pytest.mark.anyio
+async def test_a_chat_window_stores_again_as_soon_as_it_can(read_only: Ctxr, monkeypatch: pytest.MonkeyPatch) -> None:
+    asking = {"operation": "extract", "query": {"text": "피보나치"}}
+    storing = {"operation": "conversation_log", "channel": "c", "messages": [{"role": "user", "text": "And now?"}]}
+    window = LazyOrchestrator(Settings())
+    try:
+        refused = await window.run(storing)
+        before = await window.run(asking)
+        pretend(monkeypatch, lambda _: False)
+        after = [await window.run(given) for given in (storing, asking)]
+    finally:
+        await window.close()
+    assert refused["error"]["message"] == "The registry is read only."
+    assert before["success"]
+    assert all(answer["success"] for answer in after)
 
 
 @pytest.mark.parametrize("code", [errno.EACCES, errno.EROFS])

@@ -3,6 +3,7 @@
 import json
 import socket
 import sqlite3
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,16 @@ def test_a_file_that_is_no_database_is_broken(ctxr: Ctxr, empty_home: Path) -> N
 def test_a_folder_that_cannot_be_written_is_broken(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert check_folder(tmp_path / "file" / "ctxr").state == "broken"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
+def test_a_folder_on_a_full_disk_is_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = Path("/dev/full").open
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda dir: opened("wb"))
+    found = check_folder(tmp_path)
+    assert found.state == "broken"
+    assert "No space left" in found.found
+    assert found.remedy.startswith("make room")
 
 
 def test_a_password_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:

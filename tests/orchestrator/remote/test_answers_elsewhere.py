@@ -12,14 +12,16 @@ import httpx
 import pytest
 
 from orchestrator.remote import background_exchange
-from orchestrator.remote.background_exchange import exchanging
+from orchestrator.remote.background_exchange import copy_of, exchanging
 from orchestrator.remote.client import RemoteRegistry, Unreachable
 from orchestrator.service import Orchestrator
 from registry.access import NOT_YOURS
+from registry.domain import now
 from registry.registry import Registry
 from registry.settings import Settings
 from registry.storage.exchange import remote
 from registry.storage.exchange.remote import send_again, waiting_for
+from registry.storage.records import schedule
 from tests.orchestrator.remote.laptops import URL, Laptop, Line, body_of, said
 
 pytestmark = pytest.mark.anyio
@@ -174,6 +176,51 @@ async def test_a_machine_that_may_only_read_reads_as_often_as_ever(
             await one.push()
             await come.wait()
     assert "basket" in await said(two.orchestrator)
+
+
+async def test_a_clock_that_was_a_day_ahead_holds_nothing_up_when_it_is_put_right(
+    laptops: Laptops, elsewhere: Orchestrator, line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, _ = laptops
+    monkeypatch.setattr(background_exchange, "RemoteRegistry", partial(RemoteRegistry, transport=line))
+    answering, arrived = line.handle_async_request, anyio.Event()
+
+    async def watched(request: httpx.Request) -> httpx.Response:
+        answer = await answering(request)
+        if request.method == "POST":
+            arrived.set()
+        return answer
+
+    monkeypatch.setattr(line, "handle_async_request", watched)
+    with monkeypatch.context() as ahead, anyio.fail_after(20):
+        for module in (background_exchange, schedule, remote):
+            ahead.setattr(module, "now", lambda: now() + timedelta(days=1))
+        ahead.setattr(background_exchange, "let_go", lambda *_: None)  # it is killed
+        await one.log("basket", "Why does the basket lose its items?")
+        async with exchanging(one.orchestrator, Settings(remote_url=URL)):
+            await arrived.wait()
+        await one.pull()
+    assert await copy_of(one.orchestrator.registry, URL)
+    await one.pull()  # which finds nothing new
+    assert await copy_of(one.orchestrator.registry, URL) is None
+    arrived = anyio.Event()
+    await one.log("phone", "And on the phone?")
+    with anyio.fail_after(20):
+        async with exchanging(one.orchestrator, Settings(remote_url=URL)):
+            await arrived.wait()
+    assert (await said(elsewhere)).keys() == {"basket", "phone"}
+
+
+async def test_a_clock_that_is_put_right_meanwhile_leaves_the_exchange_where_it_is(
+    laptops: Laptops, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, _ = laptops
+    turn = background_exchange._Turn(one.orchestrator.registry, URL)
+    for days in (1, 0):
+        for module in (background_exchange, schedule):
+            monkeypatch.setattr(module, "now", lambda days=days: now() + timedelta(days=days))
+        assert await turn.is_mine()
+        assert not await background_exchange._Turn(one.orchestrator.registry, URL).is_mine()
 
 
 async def test_what_is_huge_goes_piece_by_piece(laptops: Laptops, elsewhere: Orchestrator, line: Line) -> None:

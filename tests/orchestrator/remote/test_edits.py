@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import random
 from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from orchestrator.remote.client import Unreachable
 from orchestrator.service import Orchestrator
+from orchestrator.sync.sync import sync
 from registry.errors import StorageError
 from registry.storage.conversations.pins_and_views import pinned_channels
 from registry.storage.exchange.remote import waiting_for
+from sources.base import Places
+from sources.readers import READERS
 from tests.orchestrator.remote.laptops import URL, Laptop, said
+from tests.sources.claude_code.claude_code_files import BEGIN, Dialogue, session_id, write
 
 pytestmark = pytest.mark.anyio
 
@@ -185,6 +191,61 @@ async def test_what_is_forgotten_here_is_forgotten_everywhere(
     left = {} if what == "channel" else {"basket": [QUESTION]}
     for orchestrator in (one.orchestrator, two.orchestrator, elsewhere):
         assert await said(orchestrator) == left
+
+
+SAID = (
+    *("continue", "Where were we?"),
+    *("Why does the basket lose its items after login?", "The session id changes, and the basket hangs on it."),
+    *("And what about guests who never log in at all?", "Guests keep theirs for a week in a cookie."),
+)
+
+
+@pytest.fixture
+async def merged(laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path) -> str:
+    """Both laptops have two channels that turned out to be one elsewhere; its name there, the other one is `mine`."""
+    one, two = laptops
+    dialogue = Dialogue(session_id(1))
+    for at, text in enumerate(SAID):
+        dialogue.says(text, f"m{at}") if at % 2 else dialogue.user(text)
+    write(tmp_path / ".claude", dialogue)
+    await sync(elsewhere, READERS, Places(tmp_path, {}))
+    for machine, texts in ((one.orchestrator, SAID[:2]), (elsewhere, SAID)):
+        messages = [
+            {"role": "assistant" if at % 2 else "user", "text": text, "timestamp": BEGIN + timedelta(seconds=at)}
+            for at, text in enumerate(texts)
+        ]
+        given = {"operation": "conversation_log", "channel": "mine", "messages": messages, "source": "claude-code"}
+        assert (await machine.run(given))["success"]
+        await exchange(one, two)
+    [name] = await said(elsewhere)
+    assert (await said(one.orchestrator)).keys() == (await said(two.orchestrator)).keys() == {name, "mine"}
+    return name
+
+
+async def test_a_name_given_to_one_of_two_channels_that_are_one_elsewhere_stays(
+    merged: str, laptops: Laptops, elsewhere: Orchestrator
+) -> None:
+    one, two = laptops
+    await name(one, "mine", nickname="shop")
+    for _ in range(3):
+        await exchange(one, two)
+    for orchestrator in (one.orchestrator, two.orchestrator, elsewhere):
+        sessions = (await ask(orchestrator, "list"))["sessions"]
+        assert [one["nickname"] for one in sessions if one["nickname"]] == ["shop"]
+
+
+@pytest.mark.parametrize("soft", [True, False])
+async def test_what_is_one_conversation_elsewhere_goes_whole_from_where_it_is_two(
+    merged: str, laptops: Laptops, elsewhere: Orchestrator, soft: bool
+) -> None:
+    await ask(elsewhere, "delete", merged, soft=soft)
+    await exchange(*laptops)
+    assert [await said(laptop.orchestrator) for laptop in laptops] == [{}, {}]
+    if soft:
+        await ask(elsewhere, "restore", merged)
+        await exchange(*laptops)
+        for laptop in laptops:
+            assert (await said(laptop.orchestrator)).keys() == {merged, "mine"}
 
 
 async def test_what_is_to_be_told_of_the_forgotten_holds_no_word_of_it(both: Laptops) -> None:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
+import anyio
+import httpx
 import pytest
 
+from orchestrator.remote import background_exchange
+from orchestrator.remote.background_exchange import exchanging
 from orchestrator.remote.client import RemoteRegistry
 from orchestrator.service import Orchestrator
 from orchestrator.sync.sync import sync
+from registry.settings import Settings
 from registry.storage.exchange.remote import waiting_for
 from sources.base import Places
 from sources.readers import READERS
-from tests.orchestrator.remote.laptops import URL, Laptop, Line, said
+from tests.orchestrator.remote.laptops import URL, Laptop, Line, body_of, said
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
 
 pytestmark = pytest.mark.anyio
@@ -109,6 +115,69 @@ async def test_an_older_release_takes_a_grown_message_for_a_word_on_a_channel_th
         [told] = (await remote.edits(0)).items
     assert (told.field, told.value["id"]) == ("text", stored["id"])
     assert not any((told.message_id, told.names, told.session_id))  # by these it would look for something to do
+
+
+@pytest.mark.parametrize("is_watched", [True, False])
+async def test_what_an_older_release_does_not_take_is_sent_after_its_upgrade(
+    laptops: tuple[Laptop, Laptop],
+    elsewhere: Orchestrator,
+    line: Line,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_watched: bool,
+) -> None:
+    one, _ = laptops
+    error = {"code": "INVALID_REQUEST", "message": "The request is not valid.", "details": "grows: allowed: nothing"}
+    answering, is_asked, is_sent = line.handle_async_request, anyio.Event(), anyio.Event()
+
+    async def older(request: httpx.Request) -> httpx.Response:
+        if b'"grows"' not in body_of(request):
+            return await answering(request)
+        is_asked.set()
+        return httpx.Response(400, json={"ok": False, "error": error})
+
+    async def of_today(request: httpx.Request) -> httpx.Response:
+        if outage:
+            raise outage.pop()
+        answer = await answering(request)
+        if b'"grows"' in body_of(request):
+            is_sent.set()
+        return answer
+
+    outage = [httpx.ConnectError("it is replaced")] if is_watched else []
+    monkeypatch.setattr(background_exchange, "RemoteRegistry", partial(RemoteRegistry, transport=line))
+    monkeypatch.setattr(background_exchange, "EVERY_S", 0.01)
+    await read_so_far(one, tmp_path, "It is kept")
+    await one.push()
+    await read_so_far(one, tmp_path, "It is kept for a week.")
+    monkeypatch.setattr(line, "handle_async_request", older)
+    assert "grows" in str((await one.push()).why)
+    assert "grows" in str((await one.orchestrator.registry.read(lambda tx: waiting_for(tx, URL))).edit_refused)
+    is_asked = anyio.Event()
+    with anyio.fail_after(20):
+        if not is_watched:
+            monkeypatch.setattr(line, "handle_async_request", of_today)
+        async with exchanging(one.orchestrator, Settings(remote_url=URL)):
+            if is_watched:
+                await is_asked.wait()
+                monkeypatch.setattr(line, "handle_async_request", of_today)
+            await is_sent.wait()
+    assert list((await said(elsewhere)).values()) == [["What about the basket?", "It is kept for a week."]]
+
+
+async def test_more_words_of_what_has_other_words_elsewhere_are_not_sent_again(
+    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, line: Line, tmp_path: Path
+) -> None:
+    one, _ = laptops
+    await read_so_far(one, tmp_path, "It is kept")
+    await one.push()
+    await elsewhere.registry.write(
+        lambda tx: tx.exec_driver_sql("UPDATE conversation SET text = 'Lost' WHERE role = 'assistant'")
+    )
+    await read_so_far(one, tmp_path, "It is kept for a week.")
+    await one.push()
+    standing = await one.orchestrator.registry.read(lambda tx: waiting_for(tx, URL))
+    assert (standing.edits, standing.edit_refused) == (0, None)
 
 
 async def test_only_more_words_of_a_message_from_elsewhere_are_taken(

@@ -1,0 +1,70 @@
+"""A database that takes nothing more, and can be read: questions are answered, and all goes on when there is room."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+
+from orchestrator.service import Orchestrator
+from registry.registry import Registry
+
+pytestmark = pytest.mark.anyio
+
+QUESTION = "Why does the basket lose items?"
+EXTRACT = {"operation": "extract", "query": {"text": "basket"}}
+NO_MORE = {"sqlite": "PRAGMA query_only = {}", "postgresql": "SET default_transaction_read_only = {}"}
+
+
+@pytest.fixture
+async def orchestrator(database_url: str) -> AsyncIterator[Orchestrator]:
+    registry = Registry(database_url)
+    await registry.save_conversation("c", [{"role": "user", "text": QUESTION}], "cursor")
+    yield Orchestrator(registry)
+    registry.close()
+
+
+@contextmanager
+def full(registry: Registry) -> Iterator[None]:
+    """Meanwhile whatever is written fails."""
+    statement, state = NO_MORE[registry.dialect], ["on"]
+
+    @event.listens_for(registry.engine, "checkout")
+    def say(connection: Any, *_: object) -> None:
+        connection.execute(statement.format(*state))
+
+    yield
+    state[:] = ["off"]
+
+
+async def log(orchestrator: Orchestrator, text: str) -> dict[str, Any]:
+    return await orchestrator.run({"operation": "save", "channel": "c", "messages": [{"role": "user", "text": text}]})
+
+
+async def test_questions_are_answered_and_what_cannot_be_stored_says_so(orchestrator: Orchestrator) -> None:
+    with full(orchestrator.registry):
+        answer = await orchestrator.run(EXTRACT)
+        refused = await log(orchestrator, "And on the phone?")
+        listed = await orchestrator.run({"operation": "list"})
+        forgetting = {"operation": "delete", "channel": "c", "query": {"soft": False, "dry_run": True}}
+        tried = await orchestrator.run(forgetting)
+    assert [message["text"] for message in answer["messages"]] == [QUESTION]
+    assert refused["error"]["code"] == "STORAGE_ERROR"
+    assert listed["pagination"]["total"] == tried["receipt"]["messages"] == 1
+    assert (await log(orchestrator, "And on the phone?"))["success"]
+
+
+async def test_the_answer_is_the_same_as_ever_and_its_record_is_stored_when_there_is_room(
+    orchestrator: Orchestrator,
+) -> None:
+    with full(orchestrator.registry):
+        answer = await orchestrator.run(EXTRACT, execution_id="exec_full")
+    assert answer == await orchestrator.run(EXTRACT)
+    await orchestrator.settle()
+    query = "SELECT id FROM execution WHERE operation = 'extract' AND status = 'succeeded'"
+    stored = await orchestrator.registry.read(lambda tx: tx.exec_driver_sql(query).scalars().all())
+    assert len(stored) == 2
+    assert "exec_full" in stored
