@@ -212,6 +212,8 @@ def test_nothing_is_taken_back_by_what_says_no_such_thing_or_speaks_of_something
     assert taken_back([earlier, one(2, "JWT auth works", "jwt", "auth")]) == {}
     assert taken_back([earlier, one(2, "use tabs instead of spaces", "tab")]) == {}
     assert taken_back([earlier, one(2, "instead of auth", "auth")]) == {}
+    assert taken_back([earlier, one(2, "the JWT flag is `replaced.auth`", "jwt", "auth")]) == {}
+    assert taken_back([earlier, one(2, "does undo work in the JWT auth form", "jwt", "auth")]) == {}
     assert taken_back([one(1, "sessions instead of JWT auth", "jwt", "auth"), one(2, "fine", "jwt", "auth")]) == {}
 
 
