@@ -216,7 +216,7 @@ def test_a_setting_that_is_wrong_is_named(ctxr: Ctxr, monkeypatch: pytest.Monkey
     monkeypatch.setenv("CTXR_PORT", "many")
     failed = ctxr("extract", "x")
     assert failed.exit_code == 2
-    assert "CTXR_PORT" in failed.stderr
+    assert "CTXR_PORT: Input should be a valid integer, given 'many'" in failed.stderr
 
 
 def test_explain_says_what_was_kept_and_what_was_left_out_and_why(ctxr: Ctxr) -> None:
