@@ -65,6 +65,16 @@ async def test_times_are_those_of_the_reader_and_say_when_they_are_guessed(serve
     assert "inferred" in str(await guessed.first.get_attribute("title"))
 
 
+async def test_the_bars_of_a_list_begin_below_each_other(server: str, page: Page) -> None:
+    await page.goto(server)
+    left = await page.evaluate("""() => {
+        const row = (count) => `<li><a href="/">codex</a> <svg width="64"></svg> <span class="number">${count}</span></li>`
+        document.body.innerHTML = `<ul class="plain shares">${["3", "27", "1240"].map(row).join("")}</ul>`
+        return [...document.querySelectorAll("svg")].map((bar) => bar.getBoundingClientRect().left)
+    }""")
+    assert len(set(left)) == 1
+
+
 async def test_a_block_of_code_is_copied(server: str, page: Page) -> None:
     await page.goto(f"{server}/channels/{FIBONACCI}")
     block = page.locator(".code").first
