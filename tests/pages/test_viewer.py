@@ -90,6 +90,9 @@ async def test_the_prompt_for_another_ai_is_copied(server: str, page: Page) -> N
     shown = str(await page.locator("#prompt").text_content())
     prompt = await copied(page, shown[:40])
     assert f'{{"channel": "{LOGIN}", "query": {{"limit": 50}}}}' in prompt
+    boxes = [await page.locator(f"text=Open {client}").bounding_box() for client in ("Cursor", "Claude Desktop")]
+    cursor, claude = (box for box in boxes if box)
+    assert claude["x"] >= cursor["x"] + cursor["width"] + 4 or claude["y"] >= cursor["y"] + cursor["height"]
     link = await page.get_attribute("text=Open Cursor", "href") or ""
     assert link.startswith("cursor://anysphere.cursor-deeplink/prompt?text=")
     assert unquote(link.partition("text=")[2]) == prompt
