@@ -95,7 +95,9 @@ async def test_a_briefing_is_in_korean_where_korean_was_spoken_or_asked_for(orch
     korean = await orchestrator.run({**RUN, "query": {"date": DAY, "language": "ko"}})
     assert "## 결정한 것" in korean["briefing"]["text"]
     answered = "It fails in test_renewal: expected 200, got 401. " * 40
-    await log(orchestrator, "집", "세션은 어디에 저장할까", answered, "레디스로 가자", answered, "만료는 열두 시간으로 하자")
+    await log(
+        orchestrator, "집", "세션은 어디에 저장할까", answered, "레디스로 가자", answered, "만료는 열두 시간으로 하자"
+    )
     assert "## 결정한 것" in (await orchestrator.run(RUN))["briefing"]["text"]
 
 

@@ -68,7 +68,8 @@ async def test_times_are_those_of_the_reader_and_say_when_they_are_guessed(serve
 async def test_the_bars_of_a_list_begin_below_each_other(server: str, page: Page) -> None:
     await page.goto(server)
     left = await page.evaluate("""() => {
-        const row = (count) => `<li><a href="/">codex</a> <svg width="64"></svg> <span class="number">${count}</span></li>`
+        const number = (count) => `<span class="number">${count}</span>`
+        const row = (count) => `<li><a href="/">codex</a> <svg width="64"></svg> ${number(count)}</li>`
         document.body.innerHTML = `<ul class="plain shares">${["3", "27", "1240"].map(row).join("")}</ul>`
         return [...document.querySelectorAll("svg")].map((bar) => bar.getBoundingClientRect().left)
     }""")

@@ -215,6 +215,8 @@ _IN_ENGLISH = re.compile(
         |revert(?:ed|ing)?|roll(?:ed)?\ back|postpone[sd]?|push(?:ed)?\ back
         |drop(?:ped|ping)?\ (?:the|that)|forget\ (?:the|that|about)|rather\ than|reconsider(?:ed)?|replac(?:e|ed|ing)
         |called?\ (?:it\ )?off|cancel(?:led|ed|ling)?|undo\ (?:that|this|it|the|what|our|my)
+        |(?:let['’]?s\ (?:\w+\ )?(?:drop|lower|reduce|cut|raise|increase|bump|change|set)|changed)\b
+            [^.!?]{0,40}\ to\ \d+
         |turn(?:s|ed)\ out|wrong\ about|you\ were\ right|correction
         )\b""",
     re.VERBOSE,
