@@ -21,7 +21,7 @@ from starlette.requests import Request, cookie_parser
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from backoffice.errors import failure, wants_page
+from backoffice.errors import failure, rpc_failure, wants_page
 from backoffice.middleware import READING
 from registry.access import ASKING, Access, Level
 from registry.errors import RegistryError, StorageError, Unauthorized
@@ -38,7 +38,7 @@ RECHECK_S = 5.0
 OPEN = ("/health", "/ready", "/login", "/static/", "/.well-known/")
 """These tell nothing of what is kept."""
 
-FIGURES = "/metrics"
+FIGURES, MCP = "/metrics", "/mcp"
 
 THIS_USER = Access("(this user)", Level.ADMIN)
 """Whoever shows the secret that only this machine's user can read. No token can be called so."""
@@ -185,14 +185,21 @@ class Admission:
             await self._refusal(scope, exc)(scope, receive, send)
             return
         except RegistryError as exc:
-            answer = scope["app"].exception_handlers[RegistryError]
-            await (await answer(Request(scope, receive), exc))(scope, receive, send)
+            await (await self._failure(scope, receive, exc))(scope, receive, send)
             return
         asking = ASKING.set(access)
         try:
             await self._app(scope, self._while_admitted(scope, receive) if access else receive, send)
         finally:
             ASKING.reset(asking)
+
+    async def _failure(self, scope: Scope, receive: Receive, exc: RegistryError) -> Response:
+        """While nobody can tell who asks, where the database is hears only who may be anybody."""
+        told = exc if self._gate.rules.is_open else type(exc)(exc.message, "The server's log says why.")
+        if scope["path"].startswith(MCP):
+            return rpc_failure(told)
+        answer: Response = await scope["app"].exception_handlers[RegistryError](Request(scope, receive), told)
+        return answer
 
     async def _admitted_to_watch(self, scope: Scope) -> Access | None:
         """The same; to the figures also who had them before, while the registry cannot be asked: they are for then."""

@@ -23,6 +23,7 @@ STATUS = {
     ErrorCode.TIMEOUT: 504,
     ErrorCode.INTERNAL_ERROR: 500,
 }
+RPC_INTERNAL_ERROR = -32603
 _CODES = {status: code for code, status in STATUS.items()}
 
 
@@ -48,6 +49,13 @@ def failure(
     """The envelope of a failure, with the status of its code unless another is given."""
     body = {"ok": False, "error": storable(error)}
     return JSONResponse(body, status or STATUS[ErrorCode(error["code"])], headers)
+
+
+def rpc_failure(error: RegistryError) -> JSONResponse:
+    """The same for an MCP client, which tells its user nothing of a failure that is not JSON-RPC's."""
+    said = " ".join(filter(None, [f"{error.code}: {error.message}", error.details]))
+    told = {"code": RPC_INTERNAL_ERROR, "message": said, "data": error.as_dict()}
+    return JSONResponse({"jsonrpc": "2.0", "id": None, "error": storable(told)}, STATUS[error.code])
 
 
 def add_error_handlers(app: FastAPI) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from io import TextIOWrapper
 from typing import Any
@@ -79,6 +80,14 @@ class Commands(click.Group):
         command: click.Command = getattr(import_module(module), attribute or cmd_name)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The subcommand that the words name, and the rest of them; the nearest is told where there is none."""
+        if near := [] if args[0] in COMMANDS else get_close_matches(args[0], COMMANDS, 1):
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
+        return super().resolve_command(ctx, args)
+
     def main(
         self,
         args: Sequence[str] | None = None,
@@ -96,6 +105,9 @@ class Commands(click.Group):
         except TerminalError as exc:
             _complain(exc.code, exc.message, exc.details)
             sys.exit(exc.exit_code)
+        except click.exceptions.NoArgsIsHelpError as exc:
+            exc.show()
+            sys.exit(EXIT_STATUS[ErrorCode.INVALID_REQUEST])
         except click.ClickException as exc:
             _complain(ErrorCode.INVALID_REQUEST, exc.format_message(), _help_for(exc))
             sys.exit(EXIT_STATUS[ErrorCode.INVALID_REQUEST])

@@ -302,4 +302,5 @@ def _problem(found: Mapping[str, Any]) -> str:
     """A setting with its value; of several that do not fit together no value: a key is among them."""
     if not found["loc"]:
         return str(found["msg"])
-    return f"CTXR_{str(found['loc'][0]).upper()}: {found['msg']}, given {found['input']!r}"
+    said = str(found["msg"]).partition(", unable to parse")[0]
+    return f"CTXR_{str(found['loc'][0]).upper()}: {said}, given {found['input']!r}"

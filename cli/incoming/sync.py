@@ -234,4 +234,5 @@ class Damage:
 
 
 def _passed_over(one: Skipped) -> str:
-    return f"  passed over: {one.what}: {one.why}"
+    where = f"{one.session}: " if one.session and one.session not in one.what else ""
+    return f"  passed over: {where}{one.what}: {one.why}"

@@ -101,6 +101,8 @@ def restore(path: str, rest: bool, stores_to: str | None, dry_run: bool, as_json
         return
     would = "would come back" if dry_run else "are back"
     click.echo(f"{done['sessionsRestored']} sessions with {done['messagesRestored']} messages {would}.")
+    if done["messagesForgotten"]:
+        click.echo(f"Of these, {done['messagesForgotten']} messages have been forgotten since, and stay so.")
     if done["filesRestored"]:
         click.echo(f"{done['filesRestored']} files of clients were written to {stores_to}.")
     if done["safety_copy"]:

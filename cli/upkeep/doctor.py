@@ -8,8 +8,10 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from difflib import get_close_matches
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -118,6 +120,7 @@ def check_all(settings: Settings, home: Path) -> Iterator[Finding]:
     yield check_program()
     yield check_output()
     yield check_folder(settings.home)
+    yield from check_names(settings.home, os.environ)
     yield from check_database(settings.url)
     yield from check_replica(settings)
     yield from check_remote(settings)
@@ -157,6 +160,31 @@ def check_folder(folder: Path) -> Finding:
     return Finding("ok", "folder", f"{folder} can be written")
 
 
+def check_names(home: Path, environment: Mapping[str, str]) -> Iterator[Finding]:
+    """Whether what is configured has the name of a setting: what has not is passed over without a word.
+
+    Of variables only those that look like a setting: a client's folder, or compose.yaml, has names of its own.
+    """
+    file = home / "config.toml"
+    written = tomllib.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    for name in sorted(written.keys() - Settings.model_fields.keys()):
+        yield _no_such_setting(f"{name} in {file}", get_close_matches(name, Settings.model_fields))
+    variables = [f"CTXR_{name.upper()}" for name in Settings.model_fields]
+    for name in environment:
+        near = get_close_matches(name.upper(), variables, cutoff=ALIKE) if name.upper().startswith("CTXR_") else []
+        if near and name.upper() not in variables:
+            yield _no_such_setting(name, near)
+
+
+ALIKE = 0.75
+"""A variable is a misspelt setting if it is so much like one."""
+
+
+def _no_such_setting(what: str, near: Sequence[str]) -> Finding:
+    remedy = f"is {near[0]} meant?" if near else "docs/configuration.md lists the settings"
+    return Finding("note", "setting", f"{what} is no setting, and changes nothing", remedy)
+
+
 def check_database(url: str) -> Iterator[Finding]:
     """Whether the database answers, and whether its tables are ours."""
     from registry.storage.migrations import HEAD
@@ -168,7 +196,7 @@ def check_database(url: str) -> Iterator[Finding]:
     try:
         seen = inspect_database(url)
     except RegistryError as exc:
-        remedy = "is the database running, and is CTXR_DATABASE_URL right?"
+        remedy = DAMAGED if url.startswith("sqlite") else "is the database running, and is CTXR_DATABASE_URL right?"
         yield Finding("broken", "database", f"{shown_address(url)}: {exc.message} {exc.details}", remedy)
         return
     where = f"{seen.server} at {shown_address(url)}"
@@ -182,6 +210,9 @@ def check_database(url: str) -> Iterator[Finding]:
     else:
         counts = f"channels: {seen.channels}, messages: {seen.messages}"
         yield Finding("ok", "database", f"{where}, revision {seen.revision}, {counts}")
+
+
+DAMAGED = "ctxr db salvage NEW_FILE writes what can be read to a new registry"
 
 
 def check_replica(settings: Settings) -> Iterator[Finding]:
@@ -231,7 +262,7 @@ def check_deeply(url: str) -> Iterator[Finding]:
     except Exception as exc:
         damage = [str(exc)]
     for line in damage:
-        yield Finding("broken", "integrity", line, "ctxr db salvage NEW_FILE writes what can be read to a new registry")
+        yield Finding("broken", "integrity", line, DAMAGED)
     if not damage:
         yield Finding("ok", "integrity", "structure, messages, counts and index are as they should be")
 

@@ -61,12 +61,16 @@ class BackupChecked(BaseModel):
 
 
 class BackupRestored(BaseModel):
-    """What came back; `safety_copy` is the backup of what was there before."""
+    """What came back; `safety_copy` is the backup of what was there before.
+
+    `messagesForgotten`: so many of the messages have been forgotten since the backup, and stay so.
+    """
 
     path: str
     filesRestored: int
     sessionsRestored: int
     messagesRestored: int
+    messagesForgotten: int
     safety_copy: str | None = None
     dry_run: bool
     damaged: list[dict[str, str]]

@@ -301,6 +301,7 @@ async def about_to(_run: Run, request: RestoreBackupRequest, data: Rehearsed) ->
         "filesRestored": written,
         "sessionsRestored": data.counts["sessionCount"],
         "messagesRestored": data.counts["messageCount"],
+        "messagesForgotten": 0,
         "safety_copy": data.safety_copy,
         "dry_run": query.dry_run,
         "damaged": [{"part": damage.part, "why": damage.why} for damage in data.damaged],
@@ -313,13 +314,15 @@ def put_back(tx: WriteTransaction, run: Run, request: RestoreBackupRequest, stat
     What was forgotten since the backup was made stays forgotten.
     """
     data: Rehearsed = state["data"]
+    again = 0
     with data.folder:
         if not request.query.dry_run:
             tombstones = tombstones_of(tx)
             replace_everything(tx, data.file)
             change_state(tx)
-            run.recorder.explain(forgotten_again=forget_again(tx, tombstones))
-    return state["result"]
+            again = forget_again(tx, tombstones)
+            run.recorder.explain(forgotten_again=again)
+    return {**state["result"], "messagesForgotten": again}
 
 
 async def _wiped(run: Run, request: RestoreBackupRequest) -> None:

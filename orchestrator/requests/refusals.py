@@ -40,7 +40,8 @@ def _allowed(problem: Mapping[str, Any]) -> str:
         return ", ".join(["no such field", *problem.get("ctx", {}).get("but", ())])
     if problem["type"] in ("model_type", "model_attributes_type", "dict_type"):
         return "an object"
-    return str(problem["msg"]).removeprefix("Value error, ").removeprefix("Input should be ")
+    allowed = str(problem["msg"]).removeprefix("Value error, ").removeprefix("Input should be ")
+    return allowed.partition(", unable to parse")[0]
 
 
 def _short(given: object, width: int = 80) -> str:

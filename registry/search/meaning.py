@@ -53,6 +53,9 @@ FIRST_PICK = 1_000
 """So many of those that agree most are put in order first; more only if too few of them are in scope."""
 SAMPLE = 2_000
 """So many vectors tell what similarity is usual here."""
+SHORT, SHORT_SHARE = 5, 0.6
+"""A message of fewer tokens ("go", "ok 30 days", "ㅇㅋ") counts so much of how far above the usual it lies: whatever is
+asked in a word that the model does not know, the shortest are nearest to it."""
 PORTION = 20_000
 """So many vectors are read at once."""
 
@@ -157,8 +160,11 @@ def _compared(tx: ReadTransaction, model: EmbeddingModel, vector: Sequence[float
         values = _best_passages(few, model, direction)
         nearest = _in_scope(tx, values, scope, LOOKED_AT_IN_FULL)
         count, usual = len(values), np.array(list(values.values()), np.float32)
-    candidates = [one for one in nearest if one.number in values]
     mean, deviation = _mean_and_deviation(usual, model)
+    candidates = [one for one in nearest if one.number in values]
+    for one in candidates:
+        if one.length < SHORT:
+            values[one.number] = mean + SHORT_SHARE * (values[one.number] - mean)
     above = [one for one in candidates if values[one.number] > mean]
     above.sort(key=lambda one: (-values[one.number], -one.number))
     return _Compared(above, values, count, mean, deviation)

@@ -9,13 +9,16 @@ from pathlib import Path
 import httpx
 import psycopg
 import pytest
+from mcp.types import JSONRPCError, jsonrpc_message_adapter
 from psycopg.sql import SQL, Identifier
 
 from backoffice import events
+from backoffice.admission import Rules
 from orchestrator.service import Orchestrator
 from registry.access import Level
 from registry.storage.exchange import arrivals
 from registry.storage.safety.tokens import create_token
+from tests.backoffice.application import application
 from tests.backoffice.conftest import Log, problem_of
 from tests.backoffice.event_stream import Open
 
@@ -66,6 +69,32 @@ async def test_who_may_come_without_a_token_does_not_hear_where_the_database_is(
         problem = problem_of(await http.get("/ready"), 503)
     place = database_url.partition("host=")[2] or database_url.removeprefix("sqlite:///")
     assert place not in " ".join(problem.values())
+
+
+async def test_who_comes_from_another_machine_does_not_hear_it_either(
+    orchestrator: Orchestrator, database_url: str
+) -> None:
+    if database_url.startswith("sqlite"):
+        return  # a file that was open is read on
+    place = database_url.partition("host=")[2]
+    for is_open in (True, False):
+        app = application(orchestrator, rules=Rules(is_open=is_open))
+        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765") as http:
+            with away(database_url):
+                problem = problem_of(await http.get("/bo/channels", headers={"Authorization": "Bearer guessed"}), 500)
+        assert (problem["code"], place in problem["details"]) == ("STORAGE_ERROR", is_open)
+
+
+async def test_an_mcp_client_is_told_what_is_wrong(http: httpx.AsyncClient, database_url: str) -> None:
+    if database_url.startswith("sqlite"):
+        return
+    with away(database_url):
+        answer = await http.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+    assert answer.status_code == 500
+    told = jsonrpc_message_adapter.validate_json(answer.content, by_name=False)
+    assert isinstance(told, JSONRPCError)
+    assert told.error.message.startswith("STORAGE_ERROR: Could not read the registry. ")
 
 
 async def test_who_watches_the_server_goes_on_watching_and_sees_what_fails(

@@ -107,6 +107,7 @@ async def test_to_exclude_the_current_session_it_must_be_named(client: Client) -
     ("tool", "arguments", "said"),
     [
         ("list_sessions", {"limit": 5000}, "limit: given 5000; allowed: less than or equal to 1000"),
+        ("list_sessions", {"limit": "many"}, 'limit: given "many"; allowed: a valid integer; a correct call: '),
         ("list_sessions", {"limt": 5}, "limt: given 5; allowed: no such field"),
         ("list_sessions", {"since": "soon"}, 'since: given "soon"; allowed: a time such as 2025-09-29T14:30:15Z, yes'),
         ("search_sessions", {"query": "x", "source": "curser"}, "source: given 'curser'; allowed: cursor"),

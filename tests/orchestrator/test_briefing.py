@@ -94,6 +94,11 @@ async def test_decisions_come_first_then_what_is_open_then_the_work_by_project(o
 async def test_a_briefing_is_in_korean_where_korean_was_spoken_or_asked_for(orchestrator: Orchestrator) -> None:
     korean = await orchestrator.run({**RUN, "query": {"date": DAY, "language": "ko"}})
     assert "## 결정한 것" in korean["briefing"]["text"]
+    answered = "It fails in test_renewal: expected 200, got 401. " * 40
+    await log(
+        orchestrator, "집", "세션은 어디에 저장할까", answered, "레디스로 가자", answered, "만료는 열두 시간으로 하자"
+    )
+    assert "## 결정한 것" in (await orchestrator.run(RUN))["briefing"]["text"]
 
 
 async def test_the_same_briefing_is_handed_out_once(orchestrator: Orchestrator, pages: Pages) -> None:

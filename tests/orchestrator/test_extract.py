@@ -439,6 +439,14 @@ async def test_a_long_agent_turn_is_shown_by_its_question_its_hit_and_its_answer
     assert code(await extract(orchestrator, "c", text="zebra")) == "NOT_FOUND"  # what a tool said finds nothing
 
 
+async def test_initials_that_nobody_wrote_find_nothing_and_not_the_latest_conversation(
+    orchestrator: Orchestrator,
+) -> None:
+    await log(orchestrator, "c", [("김밥 가격 정하자", "3,500원"), ("검색창에 ㄱㅂㅈㅁ 치면 나와?", "네")])
+    assert code(await extract(orchestrator, text="ㅊㅅㄱㅅ")) == "NOT_FOUND"
+    assert "검색창" in (await extract(orchestrator, text="ㄱㅂㅈㅁ"))["messages"][-2]["text"]
+
+
 LOGIN = [
     ("Which login do we build for the shop?", "JWT in localStorage, signed with RS256."),
     ("Paint the fence", "Green."),

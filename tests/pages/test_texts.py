@@ -14,11 +14,14 @@ from fastapi import Request
 from backoffice.pages.flow.words import ERRORS as ERROR_WORDS
 from backoffice.pages.flow.words import FIELDS, VALUES
 from backoffice.pages.reader import LANGUAGES, counter, language_of, teller, texts, translator
-from orchestrator.answer.finding.relevance import REASONS
+from orchestrator.answer.finding.relevance import REASONS, explanation
 from orchestrator.requests.field_types import Mode
 from orchestrator.requests.shapes import REQUESTS
 from registry.domain import Role
 from registry.errors import ErrorCode
+from registry.search.retrieval import SearchResult, Wording
+from registry.text.ranking.similar import SimilarMessages
+from registry.text.request.query import parse_query
 
 ROOT = Path(__file__).parents[2]
 BACKOFFICE = ROOT / "backoffice"
@@ -86,6 +89,13 @@ def in_words(node: ast.expr) -> str:
         for part in parts
         if isinstance(part, ast.Constant | ast.FormattedValue)
     )
+
+
+@pytest.mark.parametrize("similar", [SimilarMessages(), SimilarMessages(note="no model")])
+def test_what_a_record_tells_of_meaning_has_words(similar: SimilarMessages) -> None:
+    asked = Wording("", parse_query(""), [], 0.0, {}, frozenset(), {})
+    told = explanation(SearchResult([asked], (), (), "fts5", 1.0, 1.0, similar=similar))
+    assert told["meaning"].keys() - FIELDS.keys() == set()
 
 
 def test_every_error_is_told_in_korean_too() -> None:

@@ -65,6 +65,17 @@ async def test_times_are_those_of_the_reader_and_say_when_they_are_guessed(serve
     assert "inferred" in str(await guessed.first.get_attribute("title"))
 
 
+async def test_the_bars_of_a_list_begin_below_each_other(server: str, page: Page) -> None:
+    await page.goto(server)
+    left = await page.evaluate("""() => {
+        const number = (count) => `<span class="number">${count}</span>`
+        const row = (count) => `<li><a href="/">codex</a> <svg width="64"></svg> ${number(count)}</li>`
+        document.body.innerHTML = `<ul class="plain shares">${["3", "27", "1240"].map(row).join("")}</ul>`
+        return [...document.querySelectorAll("svg")].map((bar) => bar.getBoundingClientRect().left)
+    }""")
+    assert len(set(left)) == 1
+
+
 async def test_a_block_of_code_is_copied(server: str, page: Page) -> None:
     await page.goto(f"{server}/channels/{FIBONACCI}")
     block = page.locator(".code").first
@@ -80,6 +91,9 @@ async def test_the_prompt_for_another_ai_is_copied(server: str, page: Page) -> N
     shown = str(await page.locator("#prompt").text_content())
     prompt = await copied(page, shown[:40])
     assert f'{{"channel": "{LOGIN}", "query": {{"limit": 50}}}}' in prompt
+    boxes = [await page.locator(f"text=Open {client}").bounding_box() for client in ("Cursor", "Claude Desktop")]
+    cursor, claude = (box for box in boxes if box)
+    assert claude["x"] >= cursor["x"] + cursor["width"] + 4 or claude["y"] >= cursor["y"] + cursor["height"]
     link = await page.get_attribute("text=Open Cursor", "href") or ""
     assert link.startswith("cursor://anysphere.cursor-deeplink/prompt?text=")
     assert unquote(link.partition("text=")[2]) == prompt

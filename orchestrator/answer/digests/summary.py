@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from orchestrator.answer.delivery import tokens_in, within
 from orchestrator.answer.digests import cues
-from registry.domain import preview_of
+from registry.domain import Role, preview_of
 from registry.text.request.request_words import is_request_word
 
 WRITER = "extractive"
@@ -136,7 +136,8 @@ def _as_one(sentences: Sequence[_Sentence]) -> _Sentence:
 
 def language_of(messages: Iterable[Mapping[str, Any]]) -> str:
     """ "ko" where a fifth of what the user wrote is Hangul, else "en"."""
-    texts = [message["text"] for message in messages]
+    said = list(messages)
+    texts = [one["text"] for one in said if one["role"] == Role.USER] or [one["text"] for one in said]
     letters = sum(sum(map(str.isalpha, text)) for text in texts)
     return "ko" if letters and sum(len(_HANGUL.findall(text)) for text in texts) * 5 >= letters else "en"
 

@@ -214,7 +214,10 @@ _IN_ENGLISH = re.compile(
         |swap(?:ped)?\ (?:\w+\ )?(?:for|out)|migrat(?:e|ed|ing)\ (?:\w+\ )?(?:from|to|off)
         |revert(?:ed|ing)?|roll(?:ed)?\ back|postpone[sd]?|push(?:ed)?\ back
         |drop(?:ped|ping)?\ (?:the|that)|forget\ (?:the|that|about)|rather\ than|reconsider(?:ed)?|replac(?:e|ed|ing)
-        |called?\ (?:it\ )?off|cancel(?:led|ed|ling)?|undo|turn(?:s|ed)\ out|wrong\ about|you\ were\ right|correction
+        |called?\ (?:it\ )?off|cancel(?:led|ed|ling)?|undo\ (?:that|this|it|the|what|our|my)
+        |(?:let['’]?s\ (?:\w+\ )?(?:drop|lower|reduce|cut|raise|increase|bump|change|set)|changed)\b
+            [^.!?]{0,40}\ to\ \d+
+        |turn(?:s|ed)\ out|wrong\ about|you\ were\ right|correction
         )\b""",
     re.VERBOSE,
 )
@@ -226,6 +229,7 @@ _IN_KOREAN = re.compile(
       | 다시\ 생각|생각해\ ?보니|사실은|알고\ ?보니|그만두|포기|접기로|물렀""",
     re.VERBOSE,
 )
+_CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 _SENTENCES = re.compile(r"(?<=[.!?。])\s+|\n")
 
 
@@ -248,11 +252,12 @@ def sentences_that_take_back(text: str) -> list[str]:
 
 
 def takes_back(text: str) -> bool:
-    """Whether a text speaks of something else than before.
+    """Whether a text speaks of something else than before; what stands in code says nothing (`planner.undo`).
 
     One pattern for both languages that ignores case would try all that it knows at every letter.
     """
-    return bool(_IN_ENGLISH.search(text.lower()) or _IN_KOREAN.search(text))
+    spoken = _CODE.sub(" ", text)
+    return bool(_IN_ENGLISH.search(spoken.lower()) or _IN_KOREAN.search(spoken))
 
 
 def taken_back(messages: Sequence[Said]) -> dict[str, str]:

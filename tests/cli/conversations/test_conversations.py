@@ -212,11 +212,22 @@ def test_wrong_usage_is_exit_status_2_and_one_line_of_what_was_wrong(words: tupl
     assert " -h' for help." in failed.stderr
 
 
+def test_a_command_that_is_misspelt_is_told_the_nearest() -> None:
+    assert "No such command 'serch'. Did you mean 'search'?" in bare_ctxr("serch", "x").stderr
+
+
+@pytest.mark.parametrize("words", [(), ("backup",)])
+def test_a_group_alone_shows_its_help_and_calls_it_no_error(words: tuple[str, ...]) -> None:
+    shown = bare_ctxr(*words)
+    assert shown.exit_code == 2
+    assert shown.stderr.startswith(f"Usage: {' '.join(('ctxr', *words))} [OPTIONS] COMMAND")
+
+
 def test_a_setting_that_is_wrong_is_named(ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CTXR_PORT", "many")
     failed = ctxr("extract", "x")
     assert failed.exit_code == 2
-    assert "CTXR_PORT" in failed.stderr
+    assert "CTXR_PORT: Input should be a valid integer, given 'many'" in failed.stderr
 
 
 def test_explain_says_what_was_kept_and_what_was_left_out_and_why(ctxr: Ctxr) -> None:

@@ -62,6 +62,7 @@ def test_a_torn_line_is_said_as_long_as_its_session_is_not_read_again(ctxr: Ctxr
     file.write_bytes(whole + b"{torn\n")
     first = store_of(ctxr("sync", "--json").output)["skipped"]
     assert [one["what"] for one in first] == ["line 2"]
+    assert ctxr("sync").output.endswith(f"  passed over: {file}: line 2: not JSON\n")
     again = store_of(ctxr("sync", "--json").output)
     assert (again["seen"], again["parsed"], again["skipped"]) == (1, 0, first)
     other = Dialogue(session_id(2))

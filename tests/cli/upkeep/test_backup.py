@@ -35,6 +35,17 @@ def test_a_backup_is_made_checked_and_put_back(ctxr: Ctxr) -> None:
     assert len(json.loads(ctxr("backup", "list", "--json").output)["backups"]) == 2
 
 
+def test_what_was_forgotten_since_a_backup_does_not_come_back_with_it_and_that_is_said(ctxr: Ctxr) -> None:
+    ctxr("log", "-", given=FIBONACCI)
+    path = made(ctxr)["path"]
+    ctxr("forget", "--matching", FIBONACCI["messages"][0]["text"], "--yes")
+    restored = ctxr("backup", "restore", path).output.splitlines()
+    assert restored[:2] == [
+        "1 sessions with 2 messages are back.",
+        "Of these, 1 messages have been forgotten since, and stay so.",
+    ]
+
+
 def test_a_damaged_backup_is_refused_by_the_name_of_its_part(ctxr: Ctxr) -> None:
     ctxr("log", "-", given=FIBONACCI)
     path = Path(made(ctxr)["path"])

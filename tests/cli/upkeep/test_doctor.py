@@ -51,6 +51,33 @@ def test_a_registry_on_postgresql_is_looked_at_too(postgres_url: str, monkeypatc
     assert seen["found"].endswith("channels: 1, messages: 2")
 
 
+def test_a_setting_whose_name_is_misspelt_is_told(
+    ctxr: Ctxr, empty_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = empty_home / "ctxr" / "config.toml"
+    file.write_text('tmieout_s = 5\nquux = 1\nhost = "::1"\n', encoding="utf-8")
+    monkeypatch.setenv("CTXR_DB_URL", "sqlite:///elsewhere.db")
+    monkeypatch.setenv("CTXR_CODEX_DIR", "/none")
+    told = [(one["found"], one["remedy"]) for one in report()["findings"] if one["what"] == "setting"]
+    assert told == [
+        (f"quux in {file} is no setting, and changes nothing", "docs/configuration.md lists the settings"),
+        (f"tmieout_s in {file} is no setting, and changes nothing", "is timeout_s meant?"),
+        ("CTXR_DB_URL is no setting, and changes nothing", "is CTXR_DATABASE_URL meant?"),
+    ]
+
+
+def test_a_registry_whose_file_is_damaged_can_be_saved(ctxr: Ctxr, empty_home: Path) -> None:
+    (empty_home / "ctxr" / "registry.db").write_bytes(b"no database" * 100)
+    seen = report()["database"]
+    assert seen["state"] == "broken"
+    assert "ctxr db salvage" in seen["remedy"]
+
+
+def test_the_name_of_each_setting_is_read_in_full(ctxr: Ctxr) -> None:
+    shown = bare_ctxr("doctor").stdout
+    assert [name for name in report()["settings"] if f" {name}  " not in shown] == []
+
+
 def test_each_setting_says_where_it_comes_from(ctxr: Ctxr, empty_home: Path, port: int) -> None:
     (empty_home / "ctxr" / "config.toml").write_text('timeout_s = 5\nhost = "::1"\n', encoding="utf-8")
     settings = report()["settings"]

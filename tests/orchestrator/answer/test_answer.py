@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.answer.delivery import GAP, length_for, room_for, shortened, tokens_in, within
-from orchestrator.answer.finding.reading import Said, taken_back
+from orchestrator.answer.finding.reading import Said, taken_back, takes_back
 from orchestrator.answer.standing import FILES, SHOWN, where_it_stands
 
 # -- size
@@ -207,11 +207,19 @@ def test_a_later_message_takes_an_earlier_one_back(later: str) -> None:
     assert taken_back([one(2, later, "jwt", "auth"), earlier]) == {"m1": "m2"}
 
 
+@pytest.mark.parametrize("said", ["Let's drop the retries to 2.", "Changed the trial to 30 days."])
+def test_another_figure_takes_back_the_one_before(said: str) -> None:
+    assert takes_back(said)
+    assert not takes_back("The frame time dropped to 9 ms, and the button is changed to blue.")
+
+
 def test_nothing_is_taken_back_by_what_says_no_such_thing_or_speaks_of_something_else() -> None:
     earlier = one(1, "we use JWT for auth", "jwt", "auth")
     assert taken_back([earlier, one(2, "JWT auth works", "jwt", "auth")]) == {}
     assert taken_back([earlier, one(2, "use tabs instead of spaces", "tab")]) == {}
     assert taken_back([earlier, one(2, "instead of auth", "auth")]) == {}
+    assert taken_back([earlier, one(2, "the JWT flag is `replaced.auth`", "jwt", "auth")]) == {}
+    assert taken_back([earlier, one(2, "does undo work in the JWT auth form", "jwt", "auth")]) == {}
     assert taken_back([one(1, "sessions instead of JWT auth", "jwt", "auth"), one(2, "fine", "jwt", "auth")]) == {}
 
 

@@ -66,7 +66,8 @@ async def compared(
 
 
 async def say(registry: Registry, channel: str, count: int) -> None:
-    await registry.save_conversation(channel, [{"role": "user", "text": f"said {i}"} for i in range(count)], "cursor")
+    said = [{"role": "user", "text": f"said {i} of what the harbour master wrote"} for i in range(count)]
+    await registry.save_conversation(channel, said, "cursor")
 
 
 async def test_every_message_is_most_similar_to_itself_also_with_one_byte_a_dimension(registry: Registry) -> None:
@@ -79,7 +80,7 @@ async def test_every_message_is_most_similar_to_itself_also_with_one_byte_a_dime
 
 
 async def test_the_question_of_a_recall_is_no_longer_similar_to_anything(registry: Registry) -> None:
-    asked = {"role": "user", "text": "continue that one"}
+    asked = {"role": "user", "text": "continue that one about the harbour master's invoice"}
     await registry.save_conversation("c", [asked], "cursor")
     model = await model_of(registry, background=-2.0, spread=0.1)
     await embed(registry, model)
@@ -89,6 +90,20 @@ async def test_the_question_of_a_recall_is_no_longer_similar_to_anything(registr
     assert await similar_to(registry, model, direction(1)) == []
     await registry.save_conversation("d", [asked, answer], "cursor")
     assert await registry.read(lambda tx: unembedded(tx, model, 0, 10)) == []
+
+
+async def test_what_is_said_in_a_word_or_two_must_be_nearer(registry: Registry) -> None:
+    said = ["go", "ok 30 days", "완전 좋다", "ㅇㅋ 쿼리로 가자", "tide gauge parser panics", "정산 배치를 나누자"]
+    await registry.save_conversation("c", [{"role": "user", "text": text} for text in said], "cursor")
+    model = await model_of(registry)
+    await embed(registry, model)
+    for scope in (Scope(), Scope(channel_number=1)):
+        nearest = [await compared(registry, model, direction(number), scope) for number in range(1, 7)]
+        shares = [
+            (found.similarities[number] - found.background) / (1 - found.background)
+            for number, found in enumerate(nearest, 1)
+        ]
+        assert [round(share, 1) for share in shares] == [0.6, 0.6, 0.6, 0.6, 1.0, 1.0]
 
 
 async def test_vectors_that_came_one_by_one_are_as_good_as_all_at_once(registry: Registry) -> None:
