@@ -73,11 +73,6 @@ def test_a_registry_whose_file_is_damaged_can_be_saved(ctxr: Ctxr, empty_home: P
     assert "ctxr db salvage" in seen["remedy"]
 
 
-def test_the_name_of_each_setting_is_read_in_full(ctxr: Ctxr) -> None:
-    shown = bare_ctxr("doctor").stdout
-    assert [name for name in report()["settings"] if f" {name}  " not in shown] == []
-
-
 def test_each_setting_says_where_it_comes_from(ctxr: Ctxr, empty_home: Path, port: int) -> None:
     (empty_home / "ctxr" / "config.toml").write_text('timeout_s = 5\nhost = "::1"\n', encoding="utf-8")
     settings = report()["settings"]
