@@ -13,15 +13,16 @@ from registry.domain import CLAIMED, Role, format_time, preview_of
 from registry.text.privacy.hidden_characters import shown
 
 if TYPE_CHECKING:
-    from registry.storage.conversations.messages import MessageRow
+    from registry.storage.conversations.messages import MessageRow, SaidMessage
 
 Turn = tuple[int, int]
 """A turn's identity: channel number, seq of its first message."""
 MessageDict = dict[str, Any]
 
 
-def message_dict(row: MessageRow) -> MessageDict:
+def message_dict(row: SaidMessage | MessageRow) -> MessageDict:
     """A stored message as the nodes pass it on."""
+    payload = row.payload
     return {
         "id": row.id,
         "number": row.number,
@@ -33,10 +34,10 @@ def message_dict(row: MessageRow) -> MessageDict:
         "role": row.role,
         "text": row.text,
         "timestamp": format_time(row.timestamp),
-        "context": context_of(row.role, row.payload),
-        "tool": row.payload.get("tool"),
-        "time": row.payload.get("time"),
-        "payload": row.payload,
+        "context": context_of(row.role, payload) if payload else None,
+        "tool": payload.get("tool"),
+        "time": payload.get("time"),
+        "payload": payload,
     }
 
 
