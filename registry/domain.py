@@ -188,6 +188,26 @@ def storable(value: Any) -> Any:
     return value
 
 
+def is_storable(value: Any) -> bool:
+    """Whether `storable` would change nothing of a value of JSON and times: told in half of the time."""
+    left, texts = [value], list[str]()
+    while left:
+        held = left.pop()
+        kind = type(held)
+        if kind is int or kind is bool or held is None:
+            continue
+        if isinstance(held, str):
+            texts.append(held)
+        elif kind is dict:
+            texts += held
+            left += held.values()
+        elif kind is list:
+            left += held if {*map(type, held)} != {int} else ()
+        elif not (isfinite(held) if kind is float else isinstance(held, datetime)):
+            return False
+    return all([isinstance(text, str) for text in texts]) and _is_storable("".join(texts))
+
+
 def _is_storable(text: str) -> bool:
     """Writing it out tells in a third of the time that looking for what cannot be written takes."""
     try:
