@@ -55,7 +55,7 @@ _SAID = select(*(conversation.c[name] for name in SaidMessage._fields))
 
 
 def _said(tx: ReadTransaction, query: Select[Any], values: Mapping[str, Any]) -> list[SaidMessage]:
-    return [SaidMessage._make(row) for row in tx.execute(query, values)]
+    return list(map(SaidMessage._make, tx.execute(query, values).all()))
 
 
 LATEST_FIRST = (conversation.c.timestamp.desc(), conversation.c.number.desc())
