@@ -101,7 +101,7 @@ def select(
     in the ranking, by number."""
     room = _Room(budget, weigh)
     first, most = int(FIRST_SHARE * budget.tokens), int(SHARE * budget.tokens)
-    tail = [_essence(turn, hits) for turn in end]
+    tail = [_essence(turn, hits) for turn in (end if goes_on else end[-1:])]
     if goes_on:
         _take_end(room, tail, first, leaving=1 - END_SHARE)
     else:

@@ -174,13 +174,17 @@ def _latest_of(some: Mapping[str, SaidMessage], others: Mapping[str, SaidMessage
 def _end_of(asked: Lookup[ExtractQuery], row: ChannelRow) -> dict[str, Any]:
     """The channel's last turns; all of it where somebody wants to go on with it and it is not too long."""
     tx, roles, goes_on = asked.tx, asked.query.roles, asked.said.goes_on
-    spoken = recent = messages_of(tx, row.number, limit=END)
-    if goes_on or any(one.role not in roles for one in recent):
-        spoken = messages_of(tx, row.number, limit=WHOLE if goes_on else END, roles=roles)
-    told = {number: message_dict(one) for number, one in {one.number: one for one in (*recent, *spoken)}.items()}
+    rows = messages_of(tx, row.number, limit=END)
+    recent = list(map(message_dict, rows))
+    spoken = [message for message in recent if message["role"] in roles]
+    wanted = (WHOLE if goes_on else END) - len(spoken)
+    if wanted and len(rows) == END:
+        place = rows[0].timestamp, rows[0].number
+        earlier = messages_of(tx, row.number, limit=wanted, roles=roles, before=place)
+        spoken = [*map(message_dict, earlier), *spoken]
     return {
-        "end": _in_turns([told[one.number] for one in spoken if not one.payload.get("injected")]),
-        "recent": [told[one.number] for one in recent],
+        "end": _in_turns([message for message in spoken if not message["payload"].get("injected")]),
+        "recent": recent,
         "seqs": seqs_of(tx, row.number, roles),
     }
 

@@ -85,18 +85,26 @@ def messages_of(
     before: tuple[datetime, int] | None = None,
 ) -> list[SaidMessage]:
     """The last `limit` messages of a channel, oldest first; `before` a place (timestamp, number)."""
-    query = _latest(None if roles is None else tuple(roles), from_, to)
-    if before:
-        query = query.where(is_past(conversation, conversation.c.timestamp, before, "desc"))
-    return _said(tx, query, {"of": channel_number, "most": limit})[::-1]
+    query = _latest(None if roles is None else tuple(roles), from_, to, is_before=before is not None)
+    place = dict(zip(_PLACE, before, strict=True)) if before else {}
+    return _said(tx, query, {"of": channel_number, "most": limit, **place})[::-1]
 
 
 @lru_cache(maxsize=64)
-def _latest(roles: tuple[str, ...] | None, from_: datetime | None, to: datetime | None) -> Select[Any]:
+def _latest(
+    roles: tuple[str, ...] | None, from_: datetime | None, to: datetime | None, *, is_before: bool
+) -> Select[Any]:
     """Built once for each of the few filters that are asked with: to build it costs more than to execute it."""
     conditions = _conditions(MessageFilter(None, None, roles, from_, to))
+    if is_before:
+        moment = conversation.c.timestamp
+        place = bindparam(_PLACE[0], type_=moment.type), bindparam(_PLACE[1], type_=conversation.c.number.type)
+        conditions.append(is_past(conversation, moment, place, "desc"))
     query = _SAID.where(conversation.c.channel_number == bindparam("of"), *conditions)
     return query.order_by(*LATEST_FIRST).limit(bindparam("most"))
+
+
+_PLACE = ("place_at", "place_number")
 
 
 def last_items(
