@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from heapq import nlargest
 from typing import Any, NamedTuple
 
@@ -251,6 +252,7 @@ def sentences_that_take_back(text: str) -> list[str]:
     return [sentence for sentence in _SENTENCES.split(text) if takes_back(sentence)]
 
 
+@lru_cache(256)
 def takes_back(text: str) -> bool:
     """Whether a text speaks of something else than before.
 
