@@ -157,7 +157,8 @@ conversation = Table(
     Column("with_channel", Boolean, nullable=False, server_default=false()),  # deleted because its channel was
     Column("forgotten", Boolean, nullable=False, server_default=false()),  # its words are gone; it is not stored again
     UniqueConstraint("channel_number", "seq"),
-    Index("ix_conversation_order", "channel_number", "timestamp", "number"),
+    # In order; and an extraction, which counts a channel's messages of some roles, reads nothing but this.
+    Index("ix_conversation_places", "channel_number", "timestamp", "number", "seq", "role", "deleted"),
     Index("ix_conversation_turn", "channel_number", "turn"),
     Index("ix_conversation_place", "channel_number", "place"),
     Index("ix_conversation_digest", "channel_number", "digest"),
