@@ -3,8 +3,8 @@ left. Pure."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import chain
@@ -22,7 +22,7 @@ from orchestrator.answer.delivery import (
 )
 from orchestrator.answer.finding.choosing import about
 from orchestrator.answer.finding.looking_up import understood
-from orchestrator.answer.finding.reading import Extraction, Said, taken_back
+from orchestrator.answer.finding.reading import Extraction, Said, taken_back, takes_back
 from orchestrator.answer.finding.relevance import guess
 from orchestrator.answer.selection import Budget, Selection, place_in_time, select, whole, with_gaps
 from orchestrator.answer.standing import Beside, beside_within, where_it_stands
@@ -94,17 +94,31 @@ def _as_shown(result: dict[str, Any]) -> dict[str, Any]:
 
 class _Known(NamedTuple):
     """What is told once for all the sizes in which an answer is tried: what a text holds of each wording, the place of
-    each message (seq) of the channel, and all these in ascending order."""
+    a message (seq) in the channel, and all these in ascending order."""
 
     held: Callable[[str], Sequence[frozenset[str]]]
-    places: Mapping[int, int]
+    place: Callable[[int], int | None]
     ascending: Sequence[int]
 
 
 def _known_of(data: Extraction) -> _Known:
     queries = [wording.query for wording in data.result.wordings] if data.result else []
     held = cache(lambda text: [matching_tokens(query, text) for query in queries])
-    return _Known(held, {seq: place for place, seq in enumerate(data.seqs)}, sorted(data.seqs))
+    ascending = sorted(data.seqs)
+    return _Known(held, _places_in(data.seqs, ascending), ascending)
+
+
+def _places_in(seqs: Sequence[int], ascending: Sequence[int]) -> Callable[[int], int | None]:
+    """Where a message stands: most conversations came in the order in which they were spoken, and an answer asks for
+    a few of thousands of places."""
+    if seqs != ascending:
+        return {seq: place for place, seq in enumerate(seqs)}.get
+
+    def place(seq: int) -> int | None:
+        at = bisect_left(ascending, seq)
+        return at if at < len(ascending) and ascending[at] == seq else None
+
+    return place
 
 
 def _answer(query: ExtractQuery, data: Extraction, beside: Beside, tokens: int, known: _Known) -> dict[str, Any]:
@@ -117,7 +131,7 @@ def _answer(query: ExtractQuery, data: Extraction, beside: Beside, tokens: int, 
     else:
         is_first = data.kept is None
         selection = select(data.ranked, data.end, data.hits, budget, weigh, goes_on=goes_on, is_first_page=is_first)
-    shown = _marked(data, beside, with_gaps(selection.messages, known.places), known)
+    shown = _marked(data, beside, with_gaps(selection.messages, known.place), known)
     result = _result(data, beside, shown, [] if goes_on else _best(data, shown, weigh))
     _say_what_is_left(result, data, selection, shown, known)
     return result
@@ -160,7 +174,17 @@ def _marked(data: Extraction, beside: Beside, messages: list[MessageDict], known
     """Messages that a later one takes back say so."""
     if data.result is None:
         return messages
-    said = [
+    later = taken_back(_said(messages, known)) if any(takes_back(message["text"]) for message in messages) else {}
+    shown = {message["id"] for channel in ({"messages": messages}, *beside.others) for message in channel["messages"]}
+    later |= {one: other for one, other in data.taken_back.items() if other in shown}
+    return [
+        {**message, "superseded_by": later[message["id"]]} if message["id"] in later else message
+        for message in messages
+    ]
+
+
+def _said(messages: Sequence[MessageDict], known: _Known) -> list[Said]:
+    return [
         Said(
             message["id"],
             (message["timestamp"], message["number"]),
@@ -168,12 +192,6 @@ def _marked(data: Extraction, beside: Beside, messages: list[MessageDict], known
             frozenset().union(*known.held(message["text"])),
             (message["channel_number"], message["turn"]),
         )
-        for message in messages
-    ]
-    shown = {message["id"] for channel in ({"messages": messages}, *beside.others) for message in channel["messages"]}
-    later = taken_back(said) | {one: other for one, other in data.taken_back.items() if other in shown}
-    return [
-        {**message, "superseded_by": later[message["id"]]} if message["id"] in later else message
         for message in messages
     ]
 
@@ -259,9 +277,8 @@ def _keep_ranking(result: dict[str, Any], data: Extraction, taken: int) -> None:
         found = (one for one in chain(*data.ranked, *data.end) if one["number"] in data.hits)
         shown -= {message["turn"] for message in found if message["number"] not in numbers}
         # Of the first of them, and of the channel's last turn, a part may be shown: the next page leaves that out.
-        rest = [turn for at, (_, turn) in enumerate(data.turns[taken:]) if at == 0 or turn not in shown]
-        if not rest:
-            return
+        (_, first), *others = data.turns[taken:]
+        rest = [first, *[turn for _, turn in others if turn not in shown]]
         place = {"x": result["extract_id"], "o": 0}
         result["ranking"] = {"turns": rest, "hits": list(data.hits)}
     result["metadata"]["next_cursor"] = encode_cursor(place)

@@ -13,15 +13,16 @@ from registry.domain import CLAIMED, Role, format_time, preview_of
 from registry.text.privacy.hidden_characters import shown
 
 if TYPE_CHECKING:
-    from registry.storage.conversations.messages import MessageRow
+    from registry.storage.conversations.messages import MessageRow, SaidMessage
 
 Turn = tuple[int, int]
 """A turn's identity: channel number, seq of its first message."""
 MessageDict = dict[str, Any]
 
 
-def message_dict(row: MessageRow) -> MessageDict:
+def message_dict(row: SaidMessage | MessageRow) -> MessageDict:
     """A stored message as the nodes pass it on."""
+    payload = row.payload
     return {
         "id": row.id,
         "number": row.number,
@@ -33,10 +34,10 @@ def message_dict(row: MessageRow) -> MessageDict:
         "role": row.role,
         "text": row.text,
         "timestamp": format_time(row.timestamp),
-        "context": context_of(row.role, row.payload),
-        "tool": row.payload.get("tool"),
-        "time": row.payload.get("time"),
-        "payload": row.payload,
+        "context": context_of(row.role, payload) if payload else None,
+        "tool": payload.get("tool"),
+        "time": payload.get("time"),
+        "payload": payload,
     }
 
 
@@ -86,9 +87,13 @@ def _brief(context: Any) -> Any:
     return {name: value if isinstance(value, int | float) else preview_of(str(value), _PART) for name, value in parts}
 
 
+_written = json.JSONEncoder(ensure_ascii=False, default=str).encode
+_as_sent = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
+
+
 def length_of(value: Any) -> int:
     """Characters of a value as it is sent."""
-    return len(json.dumps(value, ensure_ascii=False, default=str))
+    return len(_written(value))
 
 
 _MARKS = ("gap_before", "full_length", "offset", "superseded_by")
@@ -146,8 +151,7 @@ def length_for(client: str | None, text: str) -> int:
 
 def fits(client: str | None, setting: int, result: Mapping[str, Any]) -> bool:
     """Whether a result, written as it goes out, reaches the model behind the client."""
-    text = json.dumps(shown(result), ensure_ascii=False, separators=(",", ":"), default=str)
-    return length_for(client, text) <= room_for(client, setting) - ENVELOPE
+    return length_for(client, _as_sent(shown(result))) <= room_for(client, setting) - ENVELOPE
 
 
 def tokens_in(text: str) -> int:
@@ -158,7 +162,7 @@ def tokens_in(text: str) -> int:
 
 def tokens_of(result: Mapping[str, Any]) -> int:
     """A fair estimate of what an answer takes in a model's tokens, as it goes out: ASCII 4 characters, others 4/3."""
-    text = json.dumps(result, ensure_ascii=False, separators=(",", ":"), default=str)
+    text = _as_sent(result)
     ascii_count = _ascii_in(text)
     return ascii_count // 4 + (len(text) - ascii_count) * 3 // 4
 

@@ -7,7 +7,7 @@ in what room is left.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -101,7 +101,7 @@ def select(
     in the ranking, by number."""
     room = _Room(budget, weigh)
     first, most = int(FIRST_SHARE * budget.tokens), int(SHARE * budget.tokens)
-    tail = [_essence(turn, hits) for turn in end]
+    tail = [_essence(turn, hits) for turn in (end if goes_on else end[-1:])]
     if goes_on:
         _take_end(room, tail, first, leaving=1 - END_SHARE)
     else:
@@ -189,12 +189,13 @@ def place_in_time(message: Mapping[str, Any]) -> tuple[str, int]:
     return message["timestamp"], message["number"]
 
 
-def with_gaps(messages: Sequence[MessageDict], places: Mapping[int, int]) -> list[MessageDict]:
-    """The messages, each told how many of the channel's stand unshown before it; `places`: of all those, by seq."""
+def with_gaps(messages: Sequence[MessageDict], place: Callable[[int], int | None]) -> list[MessageDict]:
+    """The messages, each told how many of the channel's stand unshown before it; `place`: of each of those, by seq."""
     told: list[MessageDict] = []
     before = -1
     for message in messages:
-        at = places.get(message["seq"], before + 1)
+        found = place(message["seq"])
+        at = before + 1 if found is None else found
         gap = at - before - 1
         told.append({**message, "gap_before": gap} if gap > 0 else message)
         before = max(at, before)

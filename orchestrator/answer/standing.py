@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from orchestrator.answer.delivery import tokens_of
@@ -122,7 +122,7 @@ class Beside:
 def beside_within(told: Beside, most: int) -> Beside:
     """As much of it as fits these tokens; the least significant is left out first."""
     for shorter in _SHORTER:
-        if tokens_of(asdict(told)) <= most:
+        if tokens_of({"stands_at": told.stands_at, "candidates": told.candidates, "others": told.others}) <= most:
             break
         told = shorter(told)
     return told

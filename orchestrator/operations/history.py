@@ -46,6 +46,7 @@ from registry.storage.conversations.channels import (
 )
 from registry.storage.conversations.messages import (
     MessageRow,
+    SaidMessage,
     by_numbers,
     get_message,
     message_place,
@@ -187,15 +188,17 @@ def fetch_session(tx: ReadTransaction, run: Run, request: FetchRequest) -> Fetch
     return Fetched(session, [message_dict(message) for message in rows], has_more)
 
 
-def _messages_wanted(tx: ReadTransaction, row: ChannelRow, query: FetchQuery) -> tuple[Sequence[MessageRow], str, bool]:
+def _messages_wanted(
+    tx: ReadTransaction, row: ChannelRow, query: FetchQuery
+) -> tuple[Sequence[SaidMessage | MessageRow], str, bool]:
     if wanted := query.message_id or _piece_place(query.cursor).get("m"):
         return [_message_of(tx, row, wanted)], "the message's id", False
     if query.cursor is not None:
         rows, has_more = messages_onward(tx, row.number, limit=AT_ONCE, cursor=query.cursor or None)
         return rows, "the session from its beginning, page by page", has_more
     before = message_place(tx, row.number, query.before - 1) if query.before else None
-    rows = messages_of(tx, row.number, limit=query.message_limit or EVERYTHING, before=before)
-    return rows, "the session's last messages", False
+    last = messages_of(tx, row.number, limit=query.message_limit or EVERYTHING, before=before)
+    return last, "the session's last messages", False
 
 
 def _piece_place(cursor: str | None) -> dict[str, Any]:

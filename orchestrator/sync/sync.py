@@ -92,18 +92,17 @@ async def sync(
     """
     async with orchestrator.syncing:
         reports = []
-        for reader in readers:
-            for store in await asyncio.to_thread(_found, reader, places):
-                report = StoreReport(reader.name, str(store))
-                reports.append(report)
-                try:
-                    await _sync_store(orchestrator, reader, store, report, progress, ahead)
-                except RegistryError:
-                    raise  # the registry itself: no store can be brought in
-                except Exception as exc:  # a mistake of ours must not hide the other stores
-                    logger.exception("Bringing in %s failed", report.path)
-                    report.is_complete = False
-                    report.skip([Skipped(report.path, f"bringing it in failed: {type(exc).__name__}: {exc}")])
+        for reader, store in await asyncio.to_thread(_stores, readers, places):
+            report = StoreReport(reader.name, str(store))
+            reports.append(report)
+            try:
+                await _sync_store(orchestrator, reader, store, report, progress, ahead)
+            except RegistryError:
+                raise  # the registry itself: no store can be brought in
+            except Exception as exc:  # a mistake of ours must not hide the other stores
+                logger.exception("Bringing in %s failed", report.path)
+                report.is_complete = False
+                report.skip([Skipped(report.path, f"bringing it in failed: {type(exc).__name__}: {exc}")])
     if not orchestrator.registry.is_embedded and any(report.new_messages for report in reports):
         await look_after(orchestrator.registry)  # there may be no server that does
     return reports
@@ -111,7 +110,12 @@ async def sync(
 
 def stores_on(readers: Sequence[Source], places: Places) -> Iterator[tuple[str, str]]:
     """Source and path of every store that the readers find."""
-    yield from ((reader.name, str(store)) for reader in readers for store in _found(reader, places))
+    yield from ((reader.name, str(store)) for reader, store in _stores(readers, places))
+
+
+def _stores(readers: Sequence[Source], places: Places) -> list[tuple[Source, Path]]:
+    """Every store that the readers find; one way into a thread for all of them, for nearly every question takes it."""
+    return [(reader, store) for reader in readers for store in _found(reader, places)]
 
 
 def _found(reader: Source, places: Places) -> list[Path]:

@@ -20,7 +20,7 @@ from urllib.parse import unquote
 from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
-from registry.domain import as_json
+from registry.domain import as_json, from_json
 from registry.errors import InvalidRequest, StorageError
 from registry.tracing import span
 
@@ -102,6 +102,10 @@ def begin_on_server(isolation: str = "READ COMMITTED", **limits_s: float) -> str
     return "; ".join([f"BEGIN ISOLATION LEVEL {isolation}", *settings, "SET LOCAL jit = off"])
 
 
+_JSON: dict[str, Any] = {"json_serializer": as_json, "json_deserializer": from_json}
+"""How SQLite's fields of JSON are written and read; PostgreSQL's driver reads them itself."""
+
+
 def _sqlite_engine(url: str) -> Engine:
     file = make_url(url).database
     if file and file != ":memory:":
@@ -111,7 +115,7 @@ def _sqlite_engine(url: str) -> Engine:
         make_private_file(Path(file))  # what SQLite makes beside it may be read by whom this may be
         keep_private(Path(f"{file}{end}") for end in ("", "-wal", "-shm"))
     one_thread = {"check_same_thread": False}
-    engine = create_engine(url, json_serializer=as_json, hide_parameters=True, connect_args=one_thread)
+    engine = create_engine(url, **_JSON, hide_parameters=True, connect_args=one_thread)
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _record: Any) -> None:
@@ -153,7 +157,7 @@ def _read_only_engine(file: Path) -> Engine:
         address = f"{file.absolute().as_uri()}?{mode}"
         return sqlite3.connect(address, uri=True, check_same_thread=False, isolation_level=None)
 
-    engine = create_engine(f"sqlite:///{file}", creator=connect, json_serializer=as_json, hide_parameters=True)
+    engine = create_engine(f"sqlite:///{file}", creator=connect, **_JSON, hide_parameters=True)
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:

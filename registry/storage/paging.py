@@ -80,8 +80,8 @@ def read_rows(
     return shown, cursor_of(last[moment], last["number"], seal) if last else None
 
 
-def is_past(table: Table, moment: Column[datetime], place: tuple[datetime, int], order: Order) -> ColumnElement[bool]:
-    """Further on in that order than a place (time, number)."""
+def is_past(table: Table, moment: Column[datetime], place: tuple[Any, Any], order: Order) -> ColumnElement[bool]:
+    """Further on in that order than a place (time, number); it may be given with the statement."""
     at, number = place
     if order == "asc":
         return or_(moment > at, and_(moment == at, table.c.number > number))

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -50,9 +51,15 @@ class UtcTime(TypeDecorator[datetime]):
         return value.astimezone(UTC).replace(tzinfo=None)
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        if value is None:
-            return None
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+        return None if value is None else value.astimezone(UTC)
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any] | None:
+        """SQLite's text becomes the time in one step: a search reads hundreds."""
+        return _time_of if dialect.name == "sqlite" else super().result_processor(dialect, coltype)
+
+
+def _time_of(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(f"{text}+00:00")
 
 
 Json = JSON().with_variant(JSONB(), "postgresql")
@@ -150,7 +157,8 @@ conversation = Table(
     Column("with_channel", Boolean, nullable=False, server_default=false()),  # deleted because its channel was
     Column("forgotten", Boolean, nullable=False, server_default=false()),  # its words are gone; it is not stored again
     UniqueConstraint("channel_number", "seq"),
-    Index("ix_conversation_order", "channel_number", "timestamp", "number"),
+    # In order; and an extraction, which counts a channel's messages of some roles, reads nothing but this.
+    Index("ix_conversation_places", "channel_number", "timestamp", "number", "seq", "role", "deleted"),
     Index("ix_conversation_turn", "channel_number", "turn"),
     Index("ix_conversation_place", "channel_number", "place"),
     Index("ix_conversation_digest", "channel_number", "digest"),

@@ -45,6 +45,12 @@ def detail(execution: dict[str, Any], node: str) -> dict[str, Any]:
     return dict(step["detail"])
 
 
+async def test_a_run_is_recorded_whatever_its_client_is_called(orchestrator: Orchestrator) -> None:
+    await orchestrator.run({"operation": "list"}, "half a letter \ud800 and none \x00")
+    [run] = await recorded(orchestrator)
+    assert run["client"] == "half a letter \N{REPLACEMENT CHARACTER} and none \N{REPLACEMENT CHARACTER}"
+
+
 async def test_a_saved_turn_is_recorded_with_its_client_its_path_and_its_counts(orchestrator: Orchestrator) -> None:
     await orchestrator.run(SAVE, "cursor-vscode 1.2")
     await orchestrator.run(SAVE, "cursor-vscode 1.2")

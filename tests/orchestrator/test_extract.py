@@ -505,3 +505,38 @@ async def test_all_that_another_conversation_took_back_is_named_beside_it(orches
     assert answer["channel"] == "old"
     beside = [message["text"].replace("**", "") for other in answer["others"] for message in other["messages"]]
     assert {talk[1][0], talk[1][1]} <= set(beside)
+
+
+def numbered(count: int, hour: int, said: str) -> list[dict[str, Any]]:
+    roles, day = ("user", "assistant"), "2026-01-05"
+    return [
+        {"role": roles[at % 2], "text": f"{said} {at}", "timestamp": f"{day}T{hour:02}:{at:02}:00Z"}
+        for at in range(count)
+    ]
+
+
+@pytest.mark.parametrize("came", ["in time", "the last first"])
+async def test_gaps_are_counted_in_the_order_of_time(orchestrator: Orchestrator, came: str) -> None:
+    parts = [numbered(20, 9, "about the memoized fibonacci"), numbered(30, 12, "about the basket of the shop")]
+    for messages in parts if came == "in time" else parts[::-1]:
+        logged = {"operation": "save", "channel": "c", "source": "cursor", "messages": messages}
+        assert (await orchestrator.run(logged))["success"]
+    query = {"text": "the memoized fibonacci", "max_tokens": 200}
+    answer = await orchestrator.run({"operation": "extract", "channel": "c", "query": query})
+    order = [message["text"] for part in parts for message in part]
+    places = [order.index(message["text"]) for message in answer["messages"]]
+    assert places[-1] == 49
+    gaps = [message.get("gap_before", 0) for message in answer["messages"]]
+    assert gaps == [at - before - 1 for before, at in zip([-1, *places], places, strict=False)]
+
+
+async def test_the_last_turn_is_given_however_much_tools_said_behind_it(orchestrator: Orchestrator) -> None:
+    tools = [
+        {"role": "tool", "text": f"line {at}", "timestamp": f"2026-01-05T13:{at // 60:02}:{at % 60:02}Z"}
+        for at in range(100)
+    ]
+    messages = [*numbered(40, 9, "about the memoized fibonacci"), *numbered(2, 12, "about the basket"), *tools]
+    await orchestrator.run({"operation": "save", "channel": "c", "source": "cursor", "messages": messages})
+    query = {"text": "the memoized fibonacci", "max_tokens": 300}
+    answer = await orchestrator.run({"operation": "extract", "channel": "c", "query": query})
+    assert [message["text"] for message in answer["messages"]][-2:] == ["about the basket 0", "about the basket 1"]

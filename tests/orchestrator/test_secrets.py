@@ -105,6 +105,12 @@ def bytes_of_registry(orchestrator: Orchestrator) -> str:
     return "\n".join(each.read_bytes().decode("latin-1") for each in files if each.exists())
 
 
+async def test_a_password_is_a_secret_by_the_name_of_its_field_alone(orchestrator: Orchestrator) -> None:
+    tool = {"name": "Bash", "params": {"env": {"DB_PASSWORD": PLANTED["url-password"]}, "command": "make run"}}
+    assert (await orchestrator.run(sent("run it", "it runs", tool=tool)))["success"]
+    assert planted_in("".join(rows_of(orchestrator.registry))) == []
+
+
 async def test_a_masked_text_is_still_readable_and_one_secret_has_one_mark(orchestrator: Orchestrator) -> None:
     key = PLANTED["aws-access-key"]
     await orchestrator.run(sent(f"export AWS_KEY={key}  # mine", f"I set {key} in `deploy.sh`."))

@@ -11,7 +11,7 @@ from backoffice.pages.flow.verdicts import Judgement, Lookup, Missed
 from orchestrator.graph import NODES
 from orchestrator.recording.recorder import KEPT_ITEMS
 from registry.domain import format_time, names_message, parse_time, preview_of
-from registry.storage.conversations.messages import MessageRow, by_ids, by_numbers
+from registry.storage.conversations.messages import SaidMessage, by_ids, by_numbers
 from registry.storage.database import ReadTransaction
 from registry.storage.records.executions import get_execution
 
@@ -79,7 +79,7 @@ def _delivered_ids(run: Mapping[str, Any], steps: Mapping[str, Mapping[str, Any]
     return ids, len(ids) == len(given) and len(ids) < KEPT_ITEMS
 
 
-def _message(row: MessageRow | None) -> dict[str, Any] | None:
+def _message(row: SaidMessage | None) -> dict[str, Any] | None:
     if row is None:
         return None
     return {

@@ -45,7 +45,7 @@ from registry.storage.conversations.message_windows import (
     read_window,
     window_around,
 )
-from registry.storage.conversations.messages import MessageRow, by_ids, by_numbers, get_message
+from registry.storage.conversations.messages import SaidMessage, by_ids, by_numbers, get_message
 from registry.storage.conversations.pins_and_views import has_pin
 from registry.storage.database import ReadTransaction
 from registry.storage.exchange.change_feed import shown_place
@@ -167,7 +167,7 @@ async def _hits(registry: Registry, client: Client, channel: str, words: str) ->
     found = await client.run({"operation": "search", "channel": channel, "query": query, "source": SOURCE})
     ids = [message["id"] for message in found["messages"]]
 
-    def work(tx: ReadTransaction) -> list[MessageRow]:
+    def work(tx: ReadTransaction) -> list[SaidMessage]:
         containing = numbers_containing(tx, get_channel(tx, channel).number, words, MOST_HITS)
         rows = {row.number: row for row in [*by_ids(tx, ids), *by_numbers(tx, containing)]}
         return sorted(rows.values(), key=lambda row: (row.timestamp, row.number))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
+from functools import lru_cache
 
 from registry.text.analysis.particles import strip_particles
 from registry.text.request.request_words import is_generic_word, is_request_word
@@ -38,13 +39,14 @@ _NOUN = re.compile(r"(?<![는은을할던한])[지고서니게요어](?:가|를|
 
 def suggest_tags(texts: Iterable[str], used: Iterable[str]) -> list[str]:
     """Up to three tags for what a session's texts (title, first words, summary) speak of: those in `used` first."""
-    spoken = [list(_words(text)) for text in texts]
+    spoken = [_words(text) for text in texts]
     there = {word for words in spoken for word, _ in words}
     known = [tag for tag in used if (parts := _parts(tag)) and parts <= there]
     return list(dict.fromkeys([*known, *_most_said(spoken)]))[:MOST]
 
 
-def _parts(tag: str) -> set[str]:
+@lru_cache(1024)
+def _parts(tag: str) -> Set[str]:
     return {word for word, _ in _words(re.sub(r"[\s_./:-]+", " ", tag))}
 
 
@@ -58,8 +60,14 @@ def _most_said(spoken: Sequence[Sequence[tuple[str, bool]]]) -> list[str]:
     return sorted(significant or short, key=lambda word: (-held_by[word] - (word in named), -said[word]))
 
 
-def _words(text: str) -> Iterator[tuple[str, bool]]:
-    """The words that may name a subject, each with whether it is written as a name is."""
+@lru_cache(512)
+def _words(text: str) -> Sequence[tuple[str, bool]]:
+    """The words that may name a subject, each with whether it is written as a name is; the same sessions are listed
+    again and again."""
+    return tuple(_words_in(text))
+
+
+def _words_in(text: str) -> Iterator[tuple[str, bool]]:
     for word in _WORD.findall(text):
         lower = word.lower()
         if word.isascii() and not _says_nothing(lower):

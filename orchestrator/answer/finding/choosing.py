@@ -28,7 +28,7 @@ from registry.search.retrieval import LOOKED_AT, SearchResult
 from registry.search.scope import Scope
 from registry.search.sessions import latest_sessions, lengths_of_roles
 from registry.storage.conversations.channels import ChannelRow, channels_by_number, recent_channels
-from registry.storage.conversations.messages import MessageRow, by_numbers, messages_of
+from registry.storage.conversations.messages import SaidMessage, by_numbers, messages_of
 from registry.storage.database import ReadTransaction
 from registry.text.ranking.confidence import Confidence
 from registry.text.ranking.scores import Candidate
@@ -306,7 +306,7 @@ def beside(
     candidates: Sequence[tuple[ChannelRow, float]],
     found: SearchResult,
     sure: Confidence,
-    newer: Iterable[MessageRow] = (),
+    newer: Iterable[SaidMessage] = (),
     *,
     is_narrowed: bool = False,
 ) -> dict[str, Any]:
@@ -361,7 +361,7 @@ def beside_in_time(
     }
 
 
-def _line(message: MessageRow, text: str) -> dict[str, Any]:
+def _line(message: SaidMessage, text: str) -> dict[str, Any]:
     return {
         "id": message.id,
         "role": message.role,

@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from heapq import nlargest
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ from orchestrator.answer.finding.relevance import Judged, turns_in
 from orchestrator.requests.queries import ExtractQuery
 from registry.search.retrieval import SearchResult, Wording
 from registry.storage.conversations.channels import ChannelRow
-from registry.storage.conversations.messages import MessageRow, by_numbers, messages_of, seqs_of, turns_of
+from registry.storage.conversations.messages import SaidMessage, by_numbers, messages_of, seqs_of, turns_of
 from registry.storage.database import ReadTransaction
 from registry.storage.paging import Seal, place_of, seal_of
 from registry.text.analysis.analyzer import analyze
@@ -159,13 +160,13 @@ def messages_in(tx: ReadTransaction, turns: Sequence[Turn], query: ExtractQuery)
     return [messages for messages in by_turn.values() if messages]
 
 
-def _with_later(turns: Sequence[Turn], later: Mapping[str, MessageRow]) -> list[Turn]:
+def _with_later(turns: Sequence[Turn], later: Mapping[str, SaidMessage]) -> list[Turn]:
     """The turns, and right behind the best one those that take something of the best back."""
     newer = [(row.channel_number, row.turn) for row in later.values()]
     return list(dict.fromkeys([*turns[:1], *newer, *turns[1:]]))
 
 
-def _latest_of(some: Mapping[str, MessageRow], others: Mapping[str, MessageRow]) -> dict[str, MessageRow]:
+def _latest_of(some: Mapping[str, SaidMessage], others: Mapping[str, SaidMessage]) -> dict[str, SaidMessage]:
     """Of what takes the same message back the latest."""
     given = sorted([*some.items(), *others.items()], key=lambda one: (one[1].timestamp, one[1].number))
     return dict(given)
@@ -174,13 +175,17 @@ def _latest_of(some: Mapping[str, MessageRow], others: Mapping[str, MessageRow])
 def _end_of(asked: Lookup[ExtractQuery], row: ChannelRow) -> dict[str, Any]:
     """The channel's last turns; all of it where somebody wants to go on with it and it is not too long."""
     tx, roles, goes_on = asked.tx, asked.query.roles, asked.said.goes_on
-    spoken = recent = messages_of(tx, row.number, limit=END)
-    if goes_on or any(one.role not in roles for one in recent):
-        spoken = messages_of(tx, row.number, limit=WHOLE if goes_on else END, roles=roles)
-    told = {number: message_dict(one) for number, one in {one.number: one for one in (*recent, *spoken)}.items()}
+    rows = messages_of(tx, row.number, limit=END)
+    recent = list(map(message_dict, rows))
+    spoken = [message for message in recent if message["role"] in roles]
+    wanted = (WHOLE if goes_on else END) - len(spoken)
+    if wanted and len(rows) == END:
+        place = rows[0].timestamp, rows[0].number
+        earlier = messages_of(tx, row.number, limit=wanted, roles=roles, before=place)
+        spoken = [*map(message_dict, earlier), *spoken]
     return {
-        "end": _in_turns([told[one.number] for one in spoken if not one.payload.get("injected")]),
-        "recent": [told[one.number] for one in recent],
+        "end": _in_turns([message for message in spoken if not message["payload"].get("injected")]),
+        "recent": recent,
         "seqs": seqs_of(tx, row.number, roles),
     }
 
@@ -251,6 +256,7 @@ def sentences_that_take_back(text: str) -> list[str]:
     return [sentence for sentence in _SENTENCES.split(text) if takes_back(sentence)]
 
 
+@lru_cache(256)
 def takes_back(text: str) -> bool:
     """Whether a text speaks of something else than before; what stands in code says nothing (`planner.undo`).
 
@@ -289,7 +295,7 @@ SPOKEN = ("user", "assistant")
 
 def second_thoughts(
     tx: ReadTransaction, found: SearchResult, best: Sequence[Judged], among: Collection[int]
-) -> dict[str, MessageRow]:
+) -> dict[str, SaidMessage]:
     """For the ids of the best messages, later ones in these channels that take them back."""
     if not (among and best):
         return {}
@@ -298,7 +304,7 @@ def second_thoughts(
     sharing = {hit.number: shared for hit in hits if (shared := _sharing_most(found, hit, alike))}
     rows = by_numbers(tx, list({*sharing}.union(*sharing.values())))
     known = {row.number: row for row in rows}
-    taken: dict[str, MessageRow] = {}
+    taken: dict[str, SaidMessage] = {}
     for earlier, shared in ((known[number], shared) for number, shared in sharing.items() if number in known):
         later = (row for row in reversed(rows) if row.number in shared and _is_later(row, earlier))
         if latest := next((row for row in later if _speaks_of(row, shared[row.number][1])), None):
@@ -344,11 +350,11 @@ def _shared(wording: Wording, held: int) -> Shared:
     return weight_of(held, wording.weights) / wording.full, tokens
 
 
-def _is_later(row: MessageRow, earlier: MessageRow) -> bool:
+def _is_later(row: SaidMessage, earlier: SaidMessage) -> bool:
     """What answers a question does not take it back."""
     is_answer = (row.channel_number, row.turn) == (earlier.channel_number, earlier.turn)
     return row.role in SPOKEN and not is_answer and (row.timestamp, row.number) > (earlier.timestamp, earlier.number)
 
 
-def _speaks_of(row: MessageRow, tokens: frozenset[str]) -> bool:
+def _speaks_of(row: SaidMessage, tokens: frozenset[str]) -> bool:
     return any(not tokens.isdisjoint(analyze(sentence)) for sentence in sentences_that_take_back(row.text))

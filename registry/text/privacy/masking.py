@@ -9,28 +9,72 @@ _CLEAN: set[int] = set()
 """The hashes of texts in which nothing was found: a chat that is sent again is not looked through again."""
 _MOST_CLEAN = 200_000
 _HOLDS_NONE = frozenset((bool, int, float, type(None)))
-"""Most of what a record says."""
+"""Most of what a record says: thousands of places in a ranking."""
 
 
 def mask_value(value: Any, key: bytes) -> Any:
     """The value with a mark in the place of each secret, in all texts that it holds.
 
-    What stands under a name such as `password` is one if it looks like one.
+    What stands under a name such as `password` is one if it looks like one. A value without any is returned itself:
+    most are, and to make a record anew takes several times as long as to look through it.
     """
+    return value if _is_clean(value) else _masked(value, key)
+
+
+def _is_clean(value: Any) -> bool:
+    """Whether there is none in it; what is told by its type is passed over many at a time."""
+    left, unseen = [value], list[str]()
+    while left:
+        held = left.pop()
+        kind = type(held)
+        if kind in _HOLDS_NONE:
+            continue
+        if isinstance(held, str):
+            if len(held) >= _SHORTEST and hash(held) not in _CLEAN:
+                unseen.append(held)
+        elif kind is dict:
+            if not (held.keys() <= _PLAIN or all([_is_plain(name, of) for name, of in held.items()])):
+                return False
+            left += [one for one in held.values() if type(one) not in _HOLDS_NONE]
+        elif kind is list or kind is tuple:
+            left += held if {*map(type, held)} - _HOLDS_NONE else ()
+        elif isinstance(held, Mapping | list | tuple):
+            return False  # of no kind that a record is made of
+    if len(unseen) > 1:
+        from registry.text.privacy.secrets import look_at
+
+        look_at(unseen)
+    return all([_mask_text(text, b"any") == text for text in unseen])
+
+
+def _is_plain(name: Any, held: Any) -> bool:
+    """Whether neither a field's name is a secret nor what it holds is one by that name; remembered of names that call
+    nothing so."""
+    if not isinstance(name, str):
+        return _is_clean(name)
+    from registry.text.privacy.secrets import is_secret_value, may_hold_secret
+
+    if _mask_text(name, b"any") != name:
+        return False
+    if may_hold_secret(name):
+        return not (isinstance(held, str) and is_secret_value(name, held))
+    if len(_PLAIN) < _MOST_PLAIN:
+        _PLAIN.add(name)
+    return True
+
+
+_PLAIN: set[str] = set()
+_MOST_PLAIN = 10_000
+
+
+def _masked(value: Any, key: bytes) -> Any:
     match value:
         case str():
             return _mask_text(value, key)
-        case None | int() | float():  # most of a record; to ask whether they are mappings takes longest
-            return value
         case dict() | Mapping():  # whether it is a dict is told at once
-            return {
-                mask_value(name, key): held if type(held) in _HOLDS_NONE else _mask_item(name, held, key)
-                for name, held in value.items()
-            }
-        case list() if {*map(type, value)} == {int}:  # of which there may be thousands
-            return value
+            return {_masked(name, key): _mask_item(name, held, key) for name, held in value.items()}
         case list() | tuple():
-            return [mask_value(held, key) for held in value]
+            return [_masked(held, key) for held in value]
     return value
 
 
@@ -45,7 +89,7 @@ def _mask_item(name: object, value: Any, key: bytes) -> Any:
 
         if is_secret_value(name, value):
             return mask(value, "password" if "pass" in name.lower() else "secret", key)
-    return mask_value(value, key)
+    return _masked(value, key)
 
 
 def _mask_text(text: str, key: bytes) -> str:

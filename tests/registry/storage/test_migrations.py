@@ -295,6 +295,16 @@ def what_names_a_message_has_no_channel_yet(connection: Connection) -> None:
         assert set(connection.execute(text(f"SELECT channel_number FROM {table}")).scalars()) <= {None}  # noqa: S608
 
 
+def places_are_read_from_their_index_alone(connection: Connection) -> None:
+    indexes = {one["name"]: one["column_names"] for one in inspect(connection).get_indexes("conversation")}
+    assert "ix_conversation_order" not in indexes
+    assert {"channel_number", "seq", "role", "deleted"} <= set(indexes["ix_conversation_places"])
+    if connection.dialect.name == "sqlite":
+        spoken = "channel_number = 1 AND role IN ('user', 'assistant') AND deleted IS 0 ORDER BY timestamp, number"
+        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN SELECT seq FROM conversation WHERE {spoken}")  # noqa: S608
+        assert "COVERING INDEX ix_conversation_places" in str(plan.all())
+
+
 CHECKS: dict[str, Callable[[Connection], None]] = {
     "0002": durations_are_rounded,
     "0003": its_scope_is_not_taken_for_indexed,
@@ -315,6 +325,7 @@ CHECKS: dict[str, Callable[[Connection], None]] = {
     "0018": what_is_indexed_from_here_on_is_noted,
     "0019": what_is_stored_from_here_on_is_told,
     "0020": what_names_a_message_has_no_channel_yet,
+    "0021": places_are_read_from_their_index_alone,
 }
 
 

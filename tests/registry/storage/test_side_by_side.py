@@ -154,5 +154,5 @@ def test_an_upgrade_that_waits_says_once_for_what(
                 assert tried.acquire(timeout=60)
         upgrade.join(60)
     [said] = [record.message for record in caplog.records if record.name == migrate_module.__name__]
-    assert said.startswith("The tables are not up to date yet: somebody uses what is to be changed (ALTER TABLE ")
+    assert said.startswith("The tables are not up to date yet: somebody uses what is to be changed (DROP INDEX ")
     assert f"process {pid} of postgres" in said
