@@ -93,6 +93,10 @@ class MessageIndex(ABC):
     def count(self, tx: ReadTransaction, tokens: Collection[str]) -> dict[str, int]:
         """In how many entries each token occurs; tokens that occur nowhere are left out."""
 
+    def count_many(self, tx: ReadTransaction, tokens: Collection[str], _beginning: str) -> dict[str, int]:
+        """As `count`, of many tokens that occur nowhere but for a few, and begin alike but for some."""
+        return self.count(tx, tokens)
+
     def sample(self, _tx: ReadTransaction, _least: int) -> dict[str, int]:
         """Of the commonest tokens, those in about `least` entries or more: in about how many."""
         return {}
