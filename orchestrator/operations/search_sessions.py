@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from orchestrator.answer.delivery import fits, tokens_for, tokens_of
@@ -290,12 +290,14 @@ def _writer(found: Found, said: Sequence[Said]) -> Write:
     """Gives each match and each line of these sessions its text."""
     phrases = [*found.read.search.phrases, *found.read.search.prefixes]
 
-    def written(place: int, kind: str, held: Mapping[str, Any]) -> Mapping[str, Any]:
-        row = said[place][held["sequence"]]
+    @cache  # where a summary is lacking, what fits is found out twice
+    def text_of(place: int, kind: str, sequence: int) -> str:
+        row = said[place][sequence]
         query = _best_wording(found.result, row.number)
-        if kind == "match":
-            return {**held, "snippet": snippet(row.text, query, phrases)}
-        return {**held, "text": passage(row.text, query, phrases, AROUND)}
+        return snippet(row.text, query, phrases) if kind == "match" else passage(row.text, query, phrases, AROUND)
+
+    def written(place: int, kind: str, held: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {**held, "snippet" if kind == "match" else "text": text_of(place, kind, held["sequence"])}
 
     return written
 

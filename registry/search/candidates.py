@@ -80,14 +80,16 @@ class Place:
     titles: dict[str, Collection[int]] = field(default_factory=dict)
     rows: dict[int, Sequence[Any] | None] = field(default_factory=dict)
 
-    def holding(self, token: str, among: Sequence[str]) -> Collection[int]:
-        """The messages in scope that hold a token and, where others are given, one of these, or more of them."""
-        if among and token not in self.holders:
-            return self._within(self.index.holders(self.tx, [*self.groups, [token], among], self.without))
-        if token not in self.holders:
-            found = self.index.holders(self.tx, [*self.groups, [token]], self.without)
-            self.holders[token] = self._within(found)
-        return self.holders[token]
+    def holding(self, tokens: Sequence[str], among: Sequence[str]) -> Mapping[str, Collection[int]]:
+        """By token, the messages in scope that hold it and, where others are given, one of these, or more of them."""
+        missing = [token for token in tokens if token not in self.holders]
+        groups = [*self.groups, among] if among else self.groups
+        found = self.index.holders_of_each(self.tx, missing, groups, self.without) if missing else {}
+        inside = {token: self._within(numbers) for token, numbers in found.items()}
+        if among:
+            return {**self.holders, **inside}
+        self.holders.update(inside)
+        return self.holders
 
     def look_through(self, terms: Sequence[Term]) -> None:
         """Where few messages are in scope, have at once what they hold of the terms that far more messages hold."""
@@ -106,9 +108,7 @@ class Place:
             for term, so_far in zip(terms, before, strict=False)
             if is_inside or (so_far < k and term.frequency <= LONG_LIST)
         ]
-        if missing := [token for token in sure if token not in self.holders]:
-            found = self.index.holders_of_each(self.tx, missing, self.groups, self.without)
-            self.holders.update((token, self._within(numbers)) for token, numbers in found.items())
+        self.holding(sure, ())
 
     def _within(self, found: Collection[int]) -> Collection[int]:
         return found if self.allowed is None else self.allowed & set(found)
@@ -169,7 +169,7 @@ def find_titles(place: Place, terms: Sequence[Term]) -> dict[int, Title]:
     if scope.channel_number is not None or _is_of_one_side(scope) or scope.carrying or scope.without:
         return {}
     titled = place.titled(terms)
-    sums = sum_weights(_weights(terms), lambda token, _: titled[token], None)
+    sums = sum_weights(_weights(terms), lambda _tokens, _among: titled, None)
     if not sums:
         return {}
     found = {-number: Title(*_weight_and_held(sums[number], len(terms))) for number in sums}

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, reduce
 from heapq import nlargest
-from itertools import islice
-from operator import or_
+from itertools import islice, repeat
+from operator import add, or_
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -125,7 +125,8 @@ class SearchResult:
     @property
     def matched(self) -> frozenset[int]:
         """The messages that contain a word of some wording."""
-        return frozenset().union(*(wording.matched for wording in self.wordings))
+        question, *others = (wording.matched for wording in self.wordings)
+        return question.union(*others) if others else question
 
     @property
     def by_meaning(self) -> frozenset[int]:
@@ -231,16 +232,17 @@ def find_messages(
     search = wanted if isinstance(wanted, Search) else Search(words=wanted)
     corpus = corpus_of(tx)
     index = index_of(tx)
+    lengths: dict[int, int] = {}
     if scope.channel_number is None:
         index = index.for_search(tx, corpus.size)
-    else:
-        corpus = corpus._replace(inside=_size_of(tx, scope.channel_number))
+    elif size := tx.execute(_SIZE, {"of": scope.channel_number}).first():
+        corpus, lengths[scope.channel_number] = corpus._replace(inside=size[0]), size[1]
     scope = replace(scope, carrying=[*scope.carrying, *carried(search)], without=[*scope.without, *left_out(search)])
     place = place_of(tx, index, scope, corpus.size)
     wordings = _worded(place, corpus, search, also, budget or BUDGETS[tx.dialect.name])
     is_strict = bool(search.phrases or search.prefixes or search.excluded)
     found = SearchResult(wordings, (), (), index.name, idf(0, corpus.size), corpus.average_length, is_strict)
-    found = replace(found, sittings=_sittings(tx, wordings, scope, corpus))
+    found = replace(found, sittings=_sittings(tx, wordings, scope, corpus), lengths=lengths)
     own = combined([each.own for each in wordings])
     found = ranked_by(tx, found, own, scope, dates)
     return replace(found, channels=_channels(found, own))
@@ -255,11 +257,7 @@ def _own_scores(
     return own_scores(candidates, corpus.average_length, inside)
 
 
-def _size_of(tx: ReadTransaction, channel_number: int) -> int:
-    return tx.execute(_SIZE, {"of": channel_number}).scalar() or 0
-
-
-_SIZE = select(channel.c.message_count).where(channel.c.number == bindparam("of"))
+_SIZE = select(channel.c.message_count, channel.c.token_count).where(channel.c.number == bindparam("of"))
 
 
 def _sittings(tx: ReadTransaction, wordings: Sequence[Wording], scope: Scope, corpus: Corpus) -> Sittings | None:
@@ -290,7 +288,10 @@ def ranked_by(
         known.update((one.number, one) for one in beside)
     ranked = rank(own, known.values(), sittings=found.sittings)
     numbers = {one.candidate.channel_id for one in ranked}.union(*(wording.titles for wording in found.wordings))
-    return replace(found, ranked=ranked, lengths=channel_lengths(tx, numbers))
+    lengths = {number: found.lengths[number] for number in numbers & found.lengths.keys()}
+    if missing := numbers - lengths.keys():
+        lengths |= channel_lengths(tx, missing)
+    return replace(found, ranked=ranked, lengths=lengths)
 
 
 def _dated(tx: ReadTransaction, own: dict[int, float], scope: Scope, dates: Sequence[Span]) -> dict[int, Candidate]:
@@ -307,9 +308,11 @@ def _dated(tx: ReadTransaction, own: dict[int, float], scope: Scope, dates: Sequ
 def _channels(found: SearchResult, own: Mapping[int, float]) -> list[RankedChannel]:
     """The channels of what was found, best first; `own`: what its messages score by themselves."""
     average = sum(found.lengths.values()) / max(len(found.lengths), 1)
+    is_alone = len(found.lengths) <= 1
     wholes, titles = [], dict[int, float]()
     for wording in found.wordings:
-        some = wording.candidates.values()
+        # One alone holds most, whatever it holds: a message says as much as all.
+        some = list(islice(wording.candidates.values(), 1 if is_alone else None))
         wholes.append(whole_scores(some, wording.weights, wording.claim, found.average_length, found.lengths, average))
         for number, share in wording.titles.items():
             titles[number] = max(titles.get(number, 0.0), TITLE * share)
@@ -318,7 +321,8 @@ def _channels(found: SearchResult, own: Mapping[int, float]) -> list[RankedChann
 
 def _best_within_claim(found: SearchResult, own: Mapping[int, float]) -> Mapping[int, float]:
     """By channel, what its best message scores with no more for its words than one message may claim."""
-    best = {one.candidate.channel_id: one.score for one in reversed(found.ranked)}
+    of_one = len(found.lengths) <= 1
+    best = {one.candidate.channel_id: one.score for one in (found.ranked[:1] if of_one else reversed(found.ranked))}
     if len(best) <= 1:  # one alone is the best
         return best
     average = found.average_length
@@ -327,9 +331,9 @@ def _best_within_claim(found: SearchResult, own: Mapping[int, float]) -> Mapping
         return best
     within = combined([{**each.own, **less} for each, less in zip(found.wordings, cut, strict=True)])
     changed = {number: within[number] - score for number, score in own.items()}
-    candidates = [one.candidate for one in found.ranked]
-    scores = zip(candidates, [one.own for one in found.ranked], strict=True)
-    return best_scores({one[0]: score + changed.get(one[0], 0.0) for one, score in scores}, candidates)
+    candidates = [one[0] for one in found.ranked]
+    changes = map(changed.get, [one[0] for one in candidates], repeat(0.0))
+    return best_scores(list(map(add, [one[2] for one in found.ranked], changes)), candidates)
 
 
 DATED = 0.5

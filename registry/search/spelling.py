@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -17,6 +18,9 @@ from registry.text.request.query import ParsedQuery, QueryWord
 
 MOST_CORRECTIONS = 3
 _SAMPLE = 20
+BEGINNING, LARGER = 2, (5_000, 100_000)
+"""What begins with so many letters is read at once, as most words that are one edit away do; with one letter more in a
+registry of more entries than the first of these, two more than the second: there it is much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,9 @@ def correct(
     known = dict(frequencies)
     changed: list[QueryWord] = []
     for word in query.words:
-        tokens = [] if occurs_at_all(word, frequencies) or not _may_be_typo(word) else _corrections(tx, index, word)
+        tokens = (
+            [] if occurs_at_all(word, frequencies) or not _may_be_typo(word) else _corrections(tx, index, word, total)
+        )
         if tokens:
             known |= index.frequencies(tx, tokens, total)
             typos[word.text] = tokens
@@ -53,11 +59,12 @@ def _may_be_typo(word: QueryWord) -> bool:
     return is_plain and told >= SHORTEST
 
 
-def _corrections(tx: ReadTransaction, index: MessageIndex, word: QueryWord) -> list[str]:
+def _corrections(tx: ReadTransaction, index: MessageIndex, word: QueryWord, total: int) -> list[str]:
     """The stems of similar words that occur: one edit away, the most frequent first; else two, if they sound alike."""
     typed = word.text.lower()
     stems = dict.fromkeys(map(stem, neighbours(typed)))
-    found = index.count(tx, [token for token in stems if token not in word.exact])
+    beginning = typed[: BEGINNING + bisect_right(LARGER, total)]
+    found = index.count_many(tx, [token for token in stems if token not in word.exact], beginning)
     if found:
         return sorted(found, key=lambda token: (-found[token], token))[:MOST_CORRECTIONS]
     if len(typed) < SHORTEST_FOR_TWO:

@@ -93,6 +93,10 @@ class MessageIndex(ABC):
     def count(self, tx: ReadTransaction, tokens: Collection[str]) -> dict[str, int]:
         """In how many entries each token occurs; tokens that occur nowhere are left out."""
 
+    def count_many(self, tx: ReadTransaction, tokens: Collection[str], _beginning: str) -> dict[str, int]:
+        """As `count`, of many tokens that occur nowhere but for a few, and begin alike but for some."""
+        return self.count(tx, tokens)
+
     def sample(self, _tx: ReadTransaction, _least: int) -> dict[str, int]:
         """Of the commonest tokens, those in about `least` entries or more: in about how many."""
         return {}
@@ -129,8 +133,11 @@ class MessageIndex(ABC):
     def messages(
         self, tx: ReadTransaction, numbers: Sequence[int], conditions: Sequence[ColumnElement[bool]]
     ) -> list[Sequence[Any]]:
-        """Of these messages, those that are not deleted and meet the conditions: `COLUMNS`, in any order."""
-        return list(tx.execute(_numbered(tx.dialect.name, tuple(conditions)), given(tx, numbers)).all())
+        """Of these messages, those that are not deleted and meet the conditions: `COLUMNS`, in any order.
+
+        They are asked for in the order they are stored in: SQLite takes a fifth less for them.
+        """
+        return list(tx.execute(_numbered(tx.dialect.name, tuple(conditions)), given(tx, sorted(numbers))).all())
 
     def frequencies(self, tx: ReadTransaction, tokens: Collection[str], total: int) -> dict[str, int]:
         """As `count`; of hot tokens what it was when the index held about as many entries as `total`."""

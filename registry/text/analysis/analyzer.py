@@ -87,6 +87,11 @@ def tokens_of(pieces: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(chain.from_iterable(map(_OF_PIECES.__getitem__, pieces))))
 
 
+def held_of(tokens: frozenset[str], text: str) -> frozenset[str]:
+    """Those of some tokens that a text has."""
+    return tokens.intersection(chain.from_iterable(map(_OF_PIECES.__getitem__, text.split())))
+
+
 def note_analyzed(tokens: Mapping[str, str]) -> None:
     """What another process has found of some texts, so that `analyze` need not, once. A space parts the tokens."""
     _ANALYZED.update(tokens)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 
 from registry.text.analysis.analyzer import (
     IDENTIFIER_PREFIX,
@@ -14,7 +14,7 @@ from registry.text.analysis.analyzer import (
     LATIN_KEY_PREFIX,
     Kind,
     Word,
-    analyze,
+    held_of,
     identifier_parts,
     stem,
     words,
@@ -31,7 +31,7 @@ _SIGNIFICANT_KEY = len(LATIN_KEY_PREFIX) + 4
 
 def matched_words(query: ParsedQuery, text: str) -> tuple[str, ...]:
     """The query words a text contains: as asked (two thirds of a word's tokens), by another name or by sound."""
-    tokens = frozenset(analyze(text))
+    tokens = held_of(_asked_for(query), text)
     return tuple(word.text for word in query.words if _is_matched(word, tokens))
 
 
@@ -77,9 +77,14 @@ def _ways(word: QueryWord, bit: Mapping[str, int]) -> Iterator[tuple[int, float]
 
 def matching_tokens(query: ParsedQuery, text: str) -> frozenset[str]:
     """The tokens of a text by which it contains the query's words (see `matched_words`)."""
-    tokens = frozenset(analyze(text))
+    tokens = held_of(_asked_for(query), text)
     wanted = (token for word in query.words if _is_matched(word, tokens) for token in _matching(word, tokens))
     return tokens.intersection(wanted)
+
+
+@lru_cache(32)
+def _asked_for(query: ParsedQuery) -> frozenset[str]:
+    return frozenset(query.tokens)
 
 
 def _matching(word: QueryWord, tokens: frozenset[str]) -> Iterator[str]:

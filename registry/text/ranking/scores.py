@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import compress, pairwise, repeat
-from operator import add, attrgetter, itemgetter
+from operator import add, itemgetter
 from typing import NamedTuple
 
 from registry.text.ranking.term_weights import Term, idf
@@ -117,7 +117,7 @@ def weighed_inside(candidates: Iterable[Candidate], terms: Sequence[Term], total
 
     Who talks about one person all the time is not found by the name. `terms` are weighed for `total` messages.
     """
-    alike = Counter(map(attrgetter("held"), candidates))
+    alike = Counter(map(_held, candidates))
     weights = []
     for place, term in enumerate(terms):
         here = sum(count for held, count in alike.items() if held >> place & 1)
@@ -174,18 +174,16 @@ def rank(
     return sorted(ranked, key=itemgetter(1), reverse=True)  # by score; of equal ones the order stays
 
 
-_number = itemgetter(0)
+_number, _held = itemgetter(0), itemgetter(7)
 _ranked = partial(tuple.__new__, Ranked)
 """Quicker than by its fields; messages are many."""
 
 
-def best_scores(own: Mapping[int, float], messages: Iterable[Candidate]) -> dict[int, float]:
-    """By channel, the score of the message that would be ranked first: one that has something of its own."""
+def best_scores(scores: Sequence[float], messages: Sequence[Candidate]) -> dict[int, float]:
+    """By channel, the score of the message that would be ranked first of these, which score so much by themselves."""
     best: dict[int, float] = {}
-    scored = [one for one in messages if one[0] in own]
-    scores = [own[one[0]] for one in scored]
-    gains = _gains([one[1] << SEQ_BITS | one[2] for one in scored], scores)
-    for one, total in zip(scored, map(add, scores, gains), strict=True):
+    gains = _gains([one[1] << SEQ_BITS | one[2] for one in messages], scores)
+    for one, total in zip(messages, map(add, scores, gains), strict=True):
         if total > best.get(one[1], 0.0):
             best[one[1]] = total
     return dict(zip(best, rounded(best.values()), strict=True))
@@ -263,9 +261,10 @@ def whole_scores(
             seen[channel_id] = before | new
             told = weighed[new] * shares[length]
             scores[channel_id] += told if told < claim else claim
+    of_channels = _length_norms(map(lengths.get, scores, repeat(0)), average_channel)
     return {
-        number: score * min(1.0, _length_norm(lengths.get(number, 0), average_channel))
-        for number, score in scores.items()
+        number: score * norm if norm < 1.0 else score
+        for (number, score), norm in zip(scores.items(), of_channels, strict=True)
     }
 
 
@@ -286,8 +285,8 @@ def sittings_from(
     scored = []
     for candidates, weights in wordings:
         held: dict[int, int] = defaultdict(int)
-        for one in candidates:
-            held[bisect_right(begins, one.seq)] |= one.held
+        for _, _, seq, _, _, _, _, bits in candidates:
+            held[bisect_right(begins, seq)] |= bits
         scored.append({place: weight_of(bits, weights) / norms[place] for place, bits in held.items()})
     whole = combined(scored)
     return Sittings(begins, [_FROM_SITTING * whole.get(place, 0.0) for place in range(len(lengths))])
@@ -318,10 +317,13 @@ class _Norms(dict[int, float]):
         self._average_length = average_length
 
     def __missing__(self, length: int) -> float:
-        self[length] = _length_norm(length, self._average_length)
+        (self[length],) = _length_norms([length], self._average_length)
         return self[length]
 
 
-def _length_norm(length: int, average_length: float) -> float:
-    relative = length / max(average_length, 1.0)
-    return (1 + _SATURATION) / (1 + _SATURATION * (1 - _LENGTH_SHARE + _LENGTH_SHARE * relative))
+def _length_norms(lengths: Iterable[int], average_length: float) -> list[float]:
+    average = max(average_length, 1.0)
+    return [
+        (1 + _SATURATION) / (1 + _SATURATION * (1 - _LENGTH_SHARE + _LENGTH_SHARE * (length / average)))
+        for length in lengths
+    ]

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from registry.text.analysis.analyzer import IDENTIFIER_PREFIX, KEY_PREFIX, Kind, analyze, identifier_part_spans, words
 from registry.text.ranking.matching import matching_tokens
@@ -64,18 +64,21 @@ def _phrase_hits(line: str, phrases: Iterable[str]) -> Iterator[Range]:
 
 
 def _word_hits(line: str, query: ParsedQuery) -> Iterator[Range]:
-    if tokens := matching_tokens(query, line):
-        for chunk in _CHUNK.finditer(line):
-            if tokens.isdisjoint(_tokens_in_chunk(chunk[0])):  # of nearly all
-                continue
-            for start, end in _chunk_hits(chunk[0], tokens):
-                yield chunk.start() + start, chunk.start() + end
+    tokens = matching_tokens(query, line)
+    at = 0
+    for part in line.split(" ") if tokens else ():
+        if not tokens.isdisjoint(_tokens_in_part(part)):  # of few
+            for chunk in _CHUNK.finditer(part):
+                for start, end in _chunk_hits(chunk[0], tokens):
+                    yield at + chunk.start() + start, at + chunk.start() + end
+        at += len(part) + 1
 
 
 @lru_cache(10_000)
-def _tokens_in_chunk(chunk: str) -> frozenset[str]:
-    """Most of the chunks that one search looks at stand in several messages."""
-    return frozenset[str]().union(*map(_tokens_of, _PIECE.findall(chunk)))
+def _tokens_in_part(part: str) -> frozenset[str]:
+    """Those of its chunks. Most of what stands between spaces stands there in several messages."""
+    pieces = chain.from_iterable(map(_PIECE.findall, _CHUNK.findall(part)))
+    return frozenset[str]().union(*map(_tokens_of, pieces))
 
 
 def _chunk_hits(chunk: str, tokens: frozenset[str]) -> Iterator[Range]:

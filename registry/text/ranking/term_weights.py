@@ -147,8 +147,8 @@ def _within_budget(terms: Sequence[Term], budget: int) -> tuple[list[Term], list
 
 # -- the k messages with the largest sums
 
-LookUp = Callable[[str, Sequence[str]], Collection[int]]
-"""The messages that hold a token; where others are given too, only those that hold one of these as well."""
+LookUp = Callable[[Sequence[str], Sequence[str]], Mapping[str, Collection[int]]]
+"""By token, the messages that hold it; where others are given too, only those that hold one of these as well."""
 
 Newest = Callable[[Sequence[str], Sequence[str], int], Collection[int]]
 """Of the messages that hold all of the first tokens and none of the second, so many of the newest."""
@@ -170,18 +170,20 @@ def sum_weights(
     bits = len(terms)
     first_common = bits - common if newest and k else bits
     sums: dict[int, int] = {}
+    passed, to_come, is_closed = 0, sum(weight for _, weight in terms), False
     seen: list[str] = []
-    passed, to_come = 0, sum(weight for _, weight in terms)
-    is_closed = False
-    for place, (token, weight) in enumerate(terms):
-        is_common = place >= first_common
-        if not is_common or seen:
-            _add(sums, look_up(token, seen if is_closed or is_common else ()), weight << bits | 1 << place)
-        if not is_common and not is_closed:
-            seen.append(token)
-            passed, to_come = passed + weight, to_come - weight
-            if k is not None and len(sums) >= k and passed > to_come:  # no sum is larger than what has passed
-                is_closed = _kth_largest(sums, k, bits) > to_come
+    for place, (token, weight) in enumerate(terms[:first_common]):
+        _add(sums, look_up([token], ())[token], weight << bits | 1 << place)
+        seen.append(token)
+        passed, to_come = passed + weight, to_come - weight
+        if k is not None and len(sums) >= k and passed > to_come:  # no sum is larger than what has passed
+            is_closed = _kth_largest(sums, k, bits) > to_come
+        if is_closed:
+            break
+    rest = terms[len(seen) :] if seen else ()
+    held = look_up([token for token, _ in rest], seen) if rest else {}
+    for place, (token, weight) in enumerate(rest, len(seen)):
+        _add(sums, held[token], weight << bits | 1 << place)
     if newest and k and not is_closed:
         _add_common(sums, terms, first_common, k, newest)
     return sums

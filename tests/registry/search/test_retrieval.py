@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from orchestrator.service import Orchestrator
+from registry.access import Access, Level
 from registry.registry import Registry
 from registry.search import candidates, retrieval
 from registry.search.retrieval import SearchResult, corpus_of, find_messages
@@ -108,7 +109,7 @@ async def test_in_one_channel_a_role_that_is_not_asked_for_is_not_looked_through
     def looked_through(tx: ReadTransaction, *roles: str) -> list[int]:
         number = get_channel(tx, "ops").number
         place = candidates.place_of(tx, index_of(tx), Scope(channel_number=number, roles=roles), 100)
-        return sorted(place.holding("redi", ()))
+        return sorted(place.holding(["redi"], ())["redi"])
 
     assert await registry.read(lambda tx: looked_through(tx, "user", "assistant")) == [8, 10]
     assert await registry.read(lambda tx: looked_through(tx, "tool")) == [7]
@@ -389,9 +390,24 @@ async def test_a_typo_is_taken_for_the_more_frequent_of_the_words_it_may_be(regi
     assert await registry.read(lambda tx: typos_of(tx, "store")) == {}
 
 
-def typos_of(tx: ReadTransaction, words: str) -> Any:
+@pytest.mark.parametrize("size", [100, 50_000, 1_000_000])
+@pytest.mark.parametrize("typed", ["dployment", "dxployment", "dpeloyment", "deplyoment", "deploymint", "deploymentt"])
+async def test_a_typo_is_forgiven_wherever_it_stands_in_a_word(registry: Registry, typed: str, size: int) -> None:
+    await say(registry, "words", "the deployment", "deploys", "depots", at="2026-05-01")
+    assert await registry.read(lambda tx: typos_of(tx, typed, size)) == {typed: ["deploy"]}
+
+
+async def test_a_typo_is_taken_for_no_word_that_a_token_may_not_see(registry: Registry) -> None:
+    await say(registry, "mine", "store", at="2026-05-01")
+    await say(registry, "theirs", "stare", "stare", "sore", at="2026-05-01")
+    mine = registry.seen_by(Access("bob", Level.READ, ("mine",)))
+    assert await mine.read(lambda tx: typos_of(tx, "stbre")) == {"stbre": ["store"]}
+    assert await mine.read(lambda tx: typos_of(tx, "sotre")) == {"sotre": ["store"]}
+
+
+def typos_of(tx: ReadTransaction, words: str, size: int = 100) -> Any:
     index, query = index_of(tx), parse_query(words)
-    return correct(tx, index, query, index.frequencies(tx, query.tokens, 100), 100).typos
+    return correct(tx, index, query, index.frequencies(tx, query.tokens, size), size).typos
 
 
 async def test_a_prefix_finds_the_very_word_though_its_stem_ends_otherwise(registry: Registry) -> None:

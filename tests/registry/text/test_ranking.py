@@ -51,7 +51,7 @@ def channels(*candidates: Candidate, lengths: dict[int, int] | None = None) -> l
     """The channels of messages whose terms weigh 1 each."""
     counted = lengths or dict.fromkeys((one.channel_id for one in candidates), 100)
     whole = whole_scores(candidates, [1.0] * 8, 8.0, 10.0, counted, 100.0)
-    return rank_channels(best_scores(own_scores(candidates, 10.0), candidates), [whole], {})
+    return rank_channels(best_scores([*own_scores(candidates, 10.0).values()], candidates), [whole], {})
 
 
 def test_a_rare_token_tells_more_and_a_common_one_still_something() -> None:
@@ -255,7 +255,7 @@ def test_of_a_short_request_a_message_still_tells_its_rarest_word() -> None:
 
 
 def test_a_title_adds_to_its_channel_and_finds_one_without_a_message() -> None:
-    found = rank_channels(best_scores({1: 1.0}, [message(1, 1.0, channel=1)]), [{1: 1.0}], {2: 0.5, 1: 0.1})
+    found = rank_channels(best_scores([1.0], [message(1, 1.0, channel=1)]), [{1: 1.0}], {2: 0.5, 1: 0.1})
     assert [(one.number, one.score) for one in found] == [(1, 1.1), (2, 0.5)]
 
 

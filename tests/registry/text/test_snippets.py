@@ -74,8 +74,8 @@ def test_leaving_out_lists_that_cannot_matter_does_not_change_the_top_k(
     def holding(tokens: Sequence[str]) -> set[int]:
         return set().union(*(postings[token][1] for token in tokens))
 
-    def look_up(token: str, among: Sequence[str]) -> set[int]:
-        return postings[token][1] & holding(among) if among else postings[token][1]
+    def look_up(tokens: Sequence[str], among: Sequence[str]) -> dict[str, set[int]]:
+        return {token: postings[token][1] & holding(among) if among else postings[token][1] for token in tokens}
 
     def newest(held: Sequence[str], absent: Sequence[str], limit: int) -> list[int]:
         found = set.intersection(*(postings[token][1] for token in held)) - holding(absent)
