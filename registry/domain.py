@@ -14,8 +14,8 @@ from hashlib import blake2b
 from json import JSONEncoder
 from json.encoder import c_make_encoder, encode_basestring  # type: ignore[attr-defined]
 from math import isfinite
+from os import urandom
 from pathlib import PurePosixPath, PureWindowsPath
-from secrets import randbits
 from typing import Any
 
 CLAIMED = "claimed"
@@ -160,8 +160,15 @@ _ID_PAIRS = [first + second for first in _ID_ALPHABET for second in _ID_ALPHABET
 
 def new_id(prefix: str) -> str:
     """`conv_…`, `ext_…`, `exec_…`: 48 bits of time in milliseconds, then 80 random bits, so ids sort by age."""
-    value = (time.time_ns() // 1_000_000) << 80 | randbits(80)
-    return f"{prefix}_" + "".join([_ID_PAIRS[value >> shift & 1023] for shift in range(120, -1, -10)])
+    drawn = int.from_bytes(urandom(10))
+    random = "".join([_ID_PAIRS[drawn >> shift & 1023] for shift in (70, 60, 50, 40, 30, 20, 10, 0)])
+    return f"{prefix}_{_written_instant(time.time_ns() // 1_000_000)}{random}"
+
+
+@lru_cache(1)
+def _written_instant(milliseconds: int) -> str:
+    """How ids of this millisecond begin."""
+    return "".join([_ID_PAIRS[milliseconds >> shift & 1023] for shift in (40, 30, 20, 10, 0)])
 
 
 def names_message(given: str) -> bool:
