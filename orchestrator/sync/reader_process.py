@@ -17,7 +17,7 @@ from threading import Condition, Thread
 from typing import IO, Any
 
 from orchestrator.sync.reading_ahead import Chunk, End, with_rows
-from registry.domain import IDENTITY, Message, texts_in
+from registry.domain import IDENTITY, Message, Session, texts_in
 from registry.text.analysis.analyzer import ANALYZER_VERSION, tokens_of
 from registry.text.privacy.secrets import find_secrets, without_private
 from sources.base import FoundSession, Skipped
@@ -25,7 +25,7 @@ from sources.readers import READERS
 
 CHUNK_MESSAGES, CHUNK_CHARACTERS = 500, 4 * 2**20
 """About so much is handed over at once."""
-AHEAD = 16 * 2**20
+AHEAD = 32 * 2**20
 """Bytes. So much is read ahead of who stores it: he may be busy starting."""
 OBJECTS = 50_000
 """After so many new ones it is looked for garbage in circles, of which reading makes next to none."""
@@ -110,10 +110,11 @@ def _parts(findings: Iterable[FoundSession | Skipped]) -> Iterator[list[FoundSes
 
 
 def _looked_at(found: list[FoundSession | Skipped]) -> Chunk:
-    sessions = [one.session for one in found if isinstance(one, FoundSession) and one.ready is None]
-    messages = [message for session in sessions for message in session.messages]
+    sessions = [one for one in found if isinstance(one, FoundSession)]
+    messages = [message for one in sessions if one.ready is None for message in one.session.messages]
     said = dict.fromkeys(without_private(message.text) for message in messages)
-    carried = dict.fromkeys(text for message in messages for text in texts_in([_about(message), message.context]))
+    carried = dict.fromkeys(text for one in sessions for text in texts_in(_described(one.session)))
+    carried |= dict.fromkeys(text for message in messages for text in texts_in([_about(message), message.context]))
     clean: list[str] = []
     tokens: dict[str, str] = {}
     for text in {**said, **carried}:
@@ -124,6 +125,10 @@ def _looked_at(found: list[FoundSession | Skipped]) -> Chunk:
         if text in said:
             tokens[text] = " ".join(tokens_of(words))
     return Chunk(found, clean, tokens, is_looked_at=True)
+
+
+def _described(session: Session) -> list[Any]:
+    return [session.session_id, session.title, session.project, session.meta]
 
 
 def _about(message: Message) -> dict[str, Any]:

@@ -65,8 +65,8 @@ def begun(readers: Sequence[Source], places: Places) -> Iterator[ReadingAhead | 
 
 
 class Chunk(NamedTuple):
-    """Some sessions of a store; and of the texts of those that are not ready, those without a secret, and the tokens of
-    what was said. Unless `is_looked_at`, all is as it was read."""
+    """Some sessions of a store; of what is said about them, and of the texts of those that are not ready, what has no
+    secret in it; and of these texts the tokens. Unless `is_looked_at`, all is as it was read."""
 
     found: list[FoundSession | Skipped]
     clean: list[str]

@@ -36,6 +36,8 @@ logger = logging.getLogger(__name__)
 
 BATCH_MESSAGES, SHARED_BATCH_MESSAGES = 500, 20
 """About so many messages are stored in one transaction, and while others ask something: they wait for its end."""
+FIRST_BATCH_MESSAGES = 1000
+"""And so many into a registry that was just made: nobody asks it yet."""
 OTHERS_S = 10.0
 """Who asked something may ask again, for so long."""
 BATCH_CHARACTERS = 8 * 2**20
@@ -146,7 +148,8 @@ async def _sync_store(
     read_again: set[str] = set()
     tell = await _teller(reader, store, report, progress)
     sessions = _sessions(reader, store, seen, ahead, is_new=left_stamp is None)
-    batches = _batches(_findings(sessions, report), report, orchestrator)
+    most = BATCH_MESSAGES if ahead is None else FIRST_BATCH_MESSAGES
+    batches = _batches(_findings(sessions, report), report, orchestrator, most)
     with _collecting_seldom():
         while (batch := await _next(batches, orchestrator)) is not None:
             for stored, new_count in await _stored(orchestrator, batch, report):
@@ -269,8 +272,9 @@ def _findings(sessions: Iterator[FoundSession | Skipped], report: StoreReport) -
 
 
 def _batches(
-    findings: Iterator[FoundSession | Skipped], report: StoreReport, orchestrator: Orchestrator
+    findings: Iterator[FoundSession | Skipped], report: StoreReport, orchestrator: Orchestrator, alone: int
 ) -> Iterator[list[FoundSession]]:
+    """`alone`: about so many messages each while nobody asks something."""
     batch: list[FoundSession] = []
     messages = characters = 0
     for finding in findings:
@@ -281,7 +285,7 @@ def _batches(
         batch.append(finding)
         messages += len(finding.session.messages)
         characters += _characters(finding)
-        most = SHARED_BATCH_MESSAGES if orchestrator.seconds_since_asked < OTHERS_S else BATCH_MESSAGES
+        most = SHARED_BATCH_MESSAGES if orchestrator.seconds_since_asked < OTHERS_S else alone
         if messages >= most or characters >= BATCH_CHARACTERS:
             yield batch
             batch, messages, characters = [], 0, 0

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
@@ -48,15 +48,19 @@ class Ready:
 
 
 class Said(NamedTuple):
-    """A message and its words, as white space parts them: long texts are taken apart once."""
+    """A message and its text as it can be stored, taken apart once: all words, and each of them."""
 
     message: Message
+    text: str
     words: list[str]
+    each: Mapping[str, None]
 
     @classmethod
     def of(cls, message: Message) -> Said:
-        """The message with its words, of what of it can be stored."""
-        return cls(message, storable(message.text).split())
+        """The message with its words, as white space parts them."""
+        text = storable(message.text)
+        words = text.split()
+        return cls(message, text, words, dict.fromkeys(words))
 
 
 _PER_MESSAGE = ("file", "language", "model", "additional_context")
@@ -86,8 +90,10 @@ def ready(session: Session, source: str) -> Ready | None:
 def _is_kept(said: Said) -> bool:
     """Whether all of a message is kept as it is (`let_in`)."""
     message = said.message
-    if _is_private(message.text) or find_secrets(message.text, said.words):
+    if _is_private(message.text) or find_secrets(message.text, said.each):
         return False
+    if IDENTITY.issuperset(message.more) and not message.context:  # most of them
+        return True
     note_clean([message.text])  # a tool's message says what its result holds
     about = {name: held for name, held in message.more.items() if name not in IDENTITY}
     return _is_kept_whole(about) and _is_kept_whole(message.context)
@@ -110,12 +116,13 @@ def rows_of(messages: Sequence[Said], source: str, about: Mapping[str, Any], rec
     meta = storable(about)
     rows: list[Row] = []
     turn = None
-    for seq, (message, words) in enumerate(messages):
+    for seq, (message, text, words, each) in enumerate(messages):
         if message.role is Role.USER or turn is None:
             turn = seq
-        where = {"seq": seq, "turn": turn, "place": seq + 1.0, "timestamp": message.timestamp or received_at}
-        rows.append(common | row_of(message, digest_of(message.role, storable(message.text), words), meta) | where)
-        add_words(rows[-1], words)
+        row = row_of(message, text, digest_of(message.role, text, words), meta)
+        row.update(common, seq=seq, turn=turn, place=seq + 1.0, timestamp=message.timestamp or received_at)
+        add_words(row, each)
+        rows.append(row)
     return rows
 
 
@@ -125,31 +132,29 @@ def common_fields(source: str, of_channel: str) -> Row:
     return {"record_type": record_type, "source": source, "deleted": False, "analyzer_version": ANALYZER_VERSION}
 
 
-def row_of(message: Message, digest: bytes, meta: Mapping[str, Any]) -> Row:
-    """What a message, as it is kept, says, and with it what `meta` says of the moment."""
+def row_of(message: Message, text: str, digest: bytes, meta: Mapping[str, Any]) -> Row:
+    """What a message, as it is kept, says (`text` as it can be stored), and with it what `meta` says of the moment."""
     carried = {**message.more, "context": message.context} if message.context else message.more
     payload = storable(carried) | ({"meta": meta} if meta else {})
     native_id = message.more.get("native_id")
     return {
         "role": message.role.value,
-        "text": storable(message.text),
+        "text": text,
         "digest": digest,
         "native_id": native_id if isinstance(native_id, str) else None,
         "payload": payload,
     }
 
 
-def add_words(row: Row, words: Sequence[str] | None = None) -> None:
-    """Make a row complete but for its channel: with its id, and what it is found by. `words`: those of its text."""
+def add_words(row: Row, words: Iterable[str] | None = None) -> None:
+    """Make a row complete but for its channel: with its id, and what it is found by. `words`: each of its text."""
     is_found = UNINDEXED not in row["payload"]
-    tokens = (analyze(row["text"]) if words is None else tokens_of(dict.fromkeys(words))) if is_found else []
+    tokens = (analyze(row["text"]) if words is None else tokens_of(words)) if is_found else []
     scope = scope_tokens(row["source"], row["role"], row["timestamp"]) if is_found else []
-    row |= {
-        "id": new_id("snap" if row["record_type"] == SNAPSHOT else "conv"),
-        "payload": as_json(row["payload"]),
-        "length": len(tokens),
-        "words": " ".join([*scope, *tokens]),
-    }
+    row["id"] = new_id("snap" if row["record_type"] == SNAPSHOT else "conv")
+    row["payload"] = as_json(row["payload"])
+    row["length"] = len(tokens)
+    row["words"] = " ".join([*scope, *tokens])
 
 
 RECALLS = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain, repeat
 from operator import itemgetter
 from typing import Any
 
@@ -25,7 +26,7 @@ from registry.ingest.message_rows import (
 )
 from registry.storage.conversations.channels import ChannelRow, describe_channel, recount_channel
 from registry.storage.conversations.messages import LATEST_FIRST, MessageRow, revise
-from registry.storage.database import ReadTransaction, WriteTransaction, insert_many
+from registry.storage.database import ReadTransaction, WriteTransaction, insert_columns
 from registry.storage.exchange.counterparts import grown_to
 from registry.storage.exchange.edits import note_grown
 from registry.storage.index.engines import index_of
@@ -177,7 +178,8 @@ def _new_rows(
             turn = seq
         timestamp = one.message.timestamp or received_at
         where = {"seq": seq, "turn": turn, "place": next(places), "timestamp": timestamp}
-        rows.append(common | row_of(one.message, one.digest, meta) | where)
+        text = storable(one.message.text)
+        rows.append(row_of(one.message, text, one.digest, meta) | common | where)
         add_words(rows[-1])
     return rows
 
@@ -192,18 +194,20 @@ def _last_turn(tx: ReadTransaction, into: ChannelRow) -> int | None:
 def _insert(
     tx: WriteTransaction, new: Sequence[tuple[ChannelRow, Sequence[Row]]], actor: Actor, received_at: datetime
 ) -> None:
-    rows: list[Row] = []
-    entries: list[Entry] = []
-    numbers = iter(_next_numbers(tx, sum(len(of_channel) for _, of_channel in new)))
-    for into, of_channel in new:
-        common = {"channel": into.name, "channel_number": into.number, "actor": actor, "received_at": received_at}
-        scope = channel_token(into.number)
-        for row in of_channel:
-            number = next(numbers)
-            rows.append(row | common | {"number": number})
-            entries.append(Entry(number, [scope, row["words"]] if row["words"] else [], into.number))
-    insert_many(tx, conversation, rows, {"payload"})
-    index_of(tx).add(tx, entries)
+    rows = [row for _, of_channel in new for row in of_channel]
+    numbers = list(_next_numbers(tx, len(rows)))
+    columns: dict[str, Sequence[Any]] = dict(
+        zip(rows[0], zip(*map(itemgetter(*rows[0]), rows), strict=True), strict=True)
+    )
+    words = columns.pop("words")
+    channels = [(into.name, into.number, channel_token(into.number)) for into, _ in new]
+    of_each = chain.from_iterable(map(repeat, channels, [len(of_channel) for _, of_channel in new]))
+    names, channel_numbers, scopes = zip(*of_each, strict=True)
+    columns |= {"number": numbers, "channel": names, "channel_number": channel_numbers}
+    columns |= {"actor": [actor] * len(rows), "received_at": [received_at] * len(rows)}
+    insert_columns(tx, conversation, columns, {"payload"})
+    entries = zip(numbers, scopes, words, channel_numbers, strict=True)
+    index_of(tx).add(tx, [Entry(at, [scope, found] if found else [], of) for at, scope, found, of in entries])
 
 
 def _next_numbers(tx: WriteTransaction, count: int) -> Iterable[int]:

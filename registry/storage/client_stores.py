@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Table, select
+from sqlalchemy import Executable, Table, select
 
 from registry.domain import format_time
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
@@ -67,7 +68,16 @@ class SeenSession:
 
 def save_seen_sessions(tx: WriteTransaction, source: str, path: str, sessions: Sequence[SeenSession]) -> None:
     """Note what was read; in the transaction that stores its messages, so that neither is ever alone."""
-    rows = {session.key: {"source": source, "path": path, **asdict(session)} for session in sessions}
+    rows = {
+        one.key: {
+            "source": source,
+            "path": path,
+            "key": one.key,
+            "fingerprint": one.fingerprint,
+            "channel_number": one.channel_number,
+        }
+        for one in sessions
+    }
     if rows:
         _upsert(tx, store_session, ("source", "path", "key"), list(rows.values()))
 
@@ -99,7 +109,13 @@ def list_stores(tx: ReadTransaction) -> list[dict[str, Any]]:
     return [{**row._mapping, "synced_at": format_time(row.synced_at)} for row in rows]
 
 
-def _upsert(tx: WriteTransaction, table: Table, key: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
-    statement = insert_into(tx.dialect.name, table)
-    news = {name: statement.excluded[name] for name in rows[0] if name not in key}
-    tx.execute(statement.on_conflict_do_update(index_elements=key, set_=news), rows)
+def _upsert(tx: WriteTransaction, table: Table, key: tuple[str, ...], rows: Sequence[dict[str, Any]]) -> None:
+    tx.execute(_written_over(tx.dialect.name, table, key, tuple(rows[0])), rows)
+
+
+@cache
+def _written_over(dialect: str, table: Table, key: tuple[str, ...], names: tuple[str, ...]) -> Executable:
+    """Making this statement takes several times as long as to run it."""
+    statement = insert_into(dialect, table)
+    news = {name: statement.excluded[name] for name in names if name not in key}
+    return statement.on_conflict_do_update(index_elements=key, set_=news)

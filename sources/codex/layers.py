@@ -40,15 +40,16 @@ class Kept(NamedTuple):
 def told_once(entries: Sequence[Entry]) -> list[Kept]:
     """The entries that count: of what is said and of what is thought the first layer that the file has, and for a
     call the one that tells what really ran."""
+    grouped = [(_group(entry), entry) for entry in entries]
     best: dict[str, Layer] = {}
-    for entry in entries:
-        best[_group(entry)] = min(best.get(_group(entry), Layer.ALONE), entry.layer)
-    described = [entry for entry in entries if _group(entry) == "tool" and entry.layer < Layer.RESPONSE]
+    for group, entry in grouped:
+        best[group] = min(best.get(group, Layer.ALONE), entry.layer)
+    described = [entry for group, entry in grouped if group == "tool" and entry.layer < Layer.RESPONSE]
     turns, calls = {entry.turn for entry in described}, {_call_id(entry) for entry in described}
     return [
         Kept(position, entry)
-        for position, entry in enumerate(entries)
-        if (_counts(entry, turns, calls) if _group(entry) == "tool" else entry.layer == best[_group(entry)])
+        for position, (group, entry) in enumerate(grouped)
+        if (_counts(entry, turns, calls) if group == "tool" else entry.layer == best[group])
     ]
 
 
@@ -67,7 +68,10 @@ def mark_rolled_back(kept: Sequence[Kept], rollbacks: Iterable[tuple[int, int]])
 def _group(entry: Entry) -> str:
     if entry.layer is Layer.ALONE:
         return "alone"
-    return {Role.TOOL: "tool", Role.THINKING: "thought"}.get(entry.draft.role, "said")
+    return _GROUPS.get(entry.draft.role, "said")
+
+
+_GROUPS = {Role.TOOL: "tool", Role.THINKING: "thought"}
 
 
 def _counts(entry: Entry, described_turns: Collection[str], described_calls: Collection[str]) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import chain
@@ -53,8 +52,10 @@ def messages_of(drafts: Iterable[Draft], began: datetime | None = None) -> tuple
     done = []
     for message in kept:
         known = message.timestamp or known
-        more = message.more if message.timestamp else {**message.more, "time": "inferred"}
-        done.append(replace(message, timestamp=known, more=more))
+        is_told = message.timestamp is not None
+        done.append(
+            message if is_told else replace(message, timestamp=known, more={**message.more, "time": "inferred"})
+        )
     return tuple(done)
 
 
@@ -87,11 +88,13 @@ def moment(value: object) -> datetime | None:
 
 
 def _instant(value: object) -> datetime | None:
-    with suppress(ValueError, OverflowError, OSError):
+    try:
         if isinstance(value, str):
             return parse_time(value)
         if isinstance(value, int | float) and not isinstance(value, bool):
             return parse_time(datetime.fromtimestamp(value / (1000 if value > _MILLISECONDS_FROM else 1), UTC))
+    except (ValueError, OverflowError, OSError):
+        return None
     return None
 
 

@@ -16,6 +16,7 @@ LONGEST_LINE = 32 * 2**20
 """Bytes. Pasted images make lines of 10 MB; beyond this a line is passed over unread."""
 
 _DECODER = json.JSONDecoder(parse_constant=lambda _: None)  # NaN and Infinity are no JSON anywhere else
+_LINE_ENDS = ("\n", "\r\n", "")
 _PADDING = re.compile(r"[ \t\r\n\0\ufeff]*")  # a crash may leave a block of zeros, an editor a byte order mark
 
 
@@ -57,19 +58,26 @@ def records_of(lines: Iterable[bytes | None], damage: Damage) -> Iterator[Record
     for number, line in enumerate(lines, 1):
         if line is None:
             damage.note(number, f"longer than {LONGEST_LINE // 2**20} MB")
+            continue
+        text = line.decode("utf-8", "replace")
+        try:
+            value, end = _DECODER.raw_decode(text)
+        except (ValueError, RecursionError):
+            value, end = None, 0
+        if isinstance(value, dict) and text[end:] in _LINE_ENDS:  # nearly all
+            yield value
         else:
-            yield from _objects_in(line, number, damage)
+            yield from _objects_in(text, number, damage)
 
 
-def _objects_in(line: bytes, number: int, damage: Damage) -> Iterator[Record]:
-    """Usually one object; more where two processes wrote at once and a line break was lost."""
-    text = line.decode("utf-8", "replace")
+def _objects_in(text: str, number: int, damage: Damage) -> Iterator[Record]:
+    """Several where two processes wrote at once and a line break was lost; none where one was torn."""
     at = _past_padding(text, 0)
     while at < len(text):
         try:
             value, at = _DECODER.raw_decode(text, at)
         except (ValueError, RecursionError):
-            damage.note(number, "not JSON" if line.endswith(b"\n") else "not written to its end")
+            damage.note(number, "not JSON" if text.endswith("\n") else "not written to its end")
             return
         if isinstance(value, dict):
             yield value

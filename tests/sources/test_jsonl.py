@@ -6,7 +6,7 @@ from io import BytesIO
 
 import pytest
 
-from sources.kit.jsonl import read_lines
+from sources.kit.jsonl import Damage, Record, read_lines, records_of
 
 
 @pytest.mark.parametrize(
@@ -21,3 +21,34 @@ def test_a_line_of_just_the_greatest_length_is_read_and_a_longer_one_costs_only_
     written: bytes, lines: list[bytes | None]
 ) -> None:
     assert list(read_lines(BytesIO(written), longest=8)) == lines
+
+
+@pytest.mark.parametrize(
+    ("line", "records"),
+    [
+        (b'{"a": 1}\r\n', [{"a": 1}]),
+        (b'{"a": 1}{"b": 2}\n', [{"a": 1}, {"b": 2}]),
+        (b'\0\0{"a": 1}\n', [{"a": 1}]),
+        (b'\xef\xbb\xbf{"a": 1} \n', [{"a": 1}]),
+        (b"\n", []),
+    ],
+)
+def test_a_line_is_one_record_or_as_many_as_ran_into_it(line: bytes, records: list[Record]) -> None:
+    damage = Damage()
+    assert list(records_of([line], damage)) == records
+    assert damage.skipped() == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "records", "why"),
+    [
+        (b'{"a": 1}{"b"\n', [{"a": 1}], "not JSON"),
+        (b'{"a": 1', [], "not written to its end"),
+        (b"[1]\n", [], "not a JSON object"),
+    ],
+)
+def test_what_is_whole_of_a_damaged_line_is_read_and_told(line: bytes, records: list[Record], why: str) -> None:
+    damage = Damage()
+    assert list(records_of([line], damage)) == records
+    [told] = damage.skipped()
+    assert (told.what, told.why) == ("line 1", why)

@@ -154,7 +154,8 @@ def stem(word: str) -> str:
 
 
 def _raw_words(text: str) -> list[str]:
-    return _RAW.findall(_LONG_RUN.sub(" ", _normalise(text)))
+    plain = _normalise(text)
+    return _RAW.findall(plain if len(plain) <= _LONGEST_RUN else _LONG_RUN.sub(" ", plain))
 
 
 def _normalise(text: str) -> str:

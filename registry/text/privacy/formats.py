@@ -197,6 +197,7 @@ RULES: tuple[Rule, ...] = (
         r"(?P<secret>[^\s\"'`-][^\s\"'`]{5,200})",
         beside=("password", "passwd", "token", "secret", "apikey", "api-key"),
         is_one=is_option,
+        needs=("-", "login"),
     ),
     Rule(
         "password",
@@ -269,6 +270,7 @@ RULES: tuple[Rule, ...] = (
         r"(?i:<[\w:.-]*(?:password|passwd|secret|token|api-?key)[^<>\n]{0,80}>)(?P<secret>[^<>\s]{6,300})</",
         beside=("password", "passwd", "secret", "token", "key"),
         is_one=is_option,
+        needs=("<",),
     ),
     Rule(
         "secret",

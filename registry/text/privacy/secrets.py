@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from functools import cache, lru_cache
 from hashlib import blake2b
+from itertools import filterfalse
 from typing import NamedTuple
 
 from registry.text.privacy.formats import RULES, SHORTEST_KEY, Rule, Secret
@@ -91,7 +92,7 @@ class _Told(NamedTuple):
 
 def _told_by(words: Iterable[str]) -> list[_Told]:
     """What the words tell of, but for those that tell of nothing."""
-    suspicious = set(words) - _SILENT
+    suspicious = set(filterfalse(_SILENT.__contains__, words))
     told = [_TOLD[word] for word in suspicious if word in _TOLD]
     return told if len(told) == len(suspicious) else told + _looked_at(suspicious.difference(_TOLD))
 
@@ -133,9 +134,8 @@ def _found_in(text: str, told: Sequence[_Told]) -> list[Secret]:
     signs = frozenset[str]().union(*[one.signs for one in told])
     taken: list[Secret] = []
     for rule in _rules_for(text, told, signs):
-        if rule.needs and not any(sign in text for sign in rule.needs):
-            continue
-        taken += [found for found in _by_rule(rule, text) if _is_free(found, taken)]
+        if not rule.needs or any(map(text.__contains__, rule.needs)):
+            taken += [found for found in _by_rule(rule, text) if _is_free(found, taken)]
     return taken + [found for found in named(text, signs) if _is_free(found, taken)]
 
 
@@ -230,13 +230,18 @@ NAMES: dict[str, tuple[str, ...]] = {
 """Behind these names a value that looks like one is a secret."""
 NAME_SIGNS = {name: max(name.split(), key=len) for names in NAMES.values() for name in names}
 """A word, or part of one, that stands wherever the name does."""
+_NAMED = [(kind, name) for kind, names in NAMES.items() for name in names]
+_BY_SIGN = {
+    sign: [at for at, (_, name) in enumerate(_NAMED) if NAME_SIGNS[name] == sign] for sign in NAME_SIGNS.values()
+}
+"""Where in the list of all names those of each sign stand."""
 _PASSWORDS = frozenset(NAMES["password"])
 _CALLED = re.compile("|".join(map(re.escape, NAME_SIGNS)), re.IGNORECASE)
 
 
 def named(text: str, signs: Set[str]) -> Iterator[Secret]:
     """Values behind a name such as `SECRET_KEY =`; `signs`: those that stand in the text (`NAME_SIGNS`)."""
-    called = [(kind, name) for kind, names in NAMES.items() for name in names if NAME_SIGNS[name] in signs]
+    called = [_NAMED[at] for at in sorted({at for sign in signs for at in _BY_SIGN.get(sign, ())})]
     lowered = text.lower() if called else ""
     if len(lowered) != len(text):  # a few letters grow when they are lowered: places would not agree
         lowered = text
@@ -303,7 +308,7 @@ def unescaped(text: str) -> tuple[str, Sequence[int]]:
     The places are one more than the letters: the last is the end. Where nothing is escaped, both are empty.
     """
     parts, places, end, line_end = list[str](), list[int](), 0, 0
-    for escape in _ESCAPE.finditer(text) if any(sign in text for sign in ESCAPING) else ():
+    for escape in _ESCAPE.finditer(text) if any(map(text.__contains__, ESCAPING)) else ():
         if escape.start() >= line_end:
             parts.append(text[end:line_end])
             places += range(end, line_end)

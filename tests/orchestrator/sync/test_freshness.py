@@ -46,8 +46,16 @@ async def test_a_question_does_not_wait_for_a_long_sync_and_the_next_one_has_it(
     write(empty_home / ".claude", talk())
     monkeypatch.setattr("orchestrator.sync.sync.FIRST_PATIENCE_S", 0.0)
     monkeypatch.setattr("orchestrator.sync.sync.PATIENCE_S", 0.0)
+    is_answered, read = threading.Event(), ClaudeCode.sessions
+
+    def slowly(reader: ClaudeCode, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
+        is_answered.wait()
+        yield from read(reader, store, seen)
+
+    monkeypatch.setattr(ClaudeCode, "sessions", slowly)
     async with open_orchestrator(Settings()) as orchestrator:
         answers: list[dict[str, Any]] = [await orchestrator.run(ASK)]
+        is_answered.set()
         while not answers[-1]["success"]:
             await asyncio.sleep(0.01)
             answers.append(await orchestrator.run(ASK))

@@ -77,6 +77,19 @@ async def test_what_another_process_has_read_is_stored_masked_and_found(
     assert len(await orchestrator.registry.read(holders)) == 3
 
 
+async def test_a_secret_in_the_title_of_what_another_process_has_read_is_masked(
+    orchestrator: Orchestrator, store: Path
+) -> None:
+    talk = Dialogue(session_id(7))
+    talk.user("Why does the basket lose its items?")
+    talk.aside("custom-title", customTitle=f"Basket {KEY}")
+    write(store / ".claude", talk)
+    await brought_in(orchestrator, store)
+    channels = await orchestrator.registry.read(lambda tx: list_channels(tx, ChannelFilter(), Page()))
+    [title] = [one["title"] for one in channels["items"] if one["title"].startswith("Basket")]
+    assert title.startswith("Basket [secret:github-token:")
+
+
 async def test_where_no_process_can_be_started_it_is_read_here(
     orchestrator: Orchestrator, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
