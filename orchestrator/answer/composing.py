@@ -20,7 +20,7 @@ from orchestrator.answer.delivery import (
     tokens_in,
     tokens_of,
 )
-from orchestrator.answer.finding.choosing import about
+from orchestrator.answer.finding.beside import about
 from orchestrator.answer.finding.looking_up import understood
 from orchestrator.answer.finding.reading import Extraction, Said, taken_back, takes_back
 from orchestrator.answer.finding.relevance import guess

@@ -11,8 +11,8 @@ from typing import Any
 from orchestrator.answer.delivery import fits, tokens_for, tokens_of
 from orchestrator.answer.digests.summaries import FOUND, add_summaries
 from orchestrator.answer.digests.summary import WRITER
-from orchestrator.answer.finding.choosing import most_likely_first
 from orchestrator.answer.finding.elsewhere import About, nearest_about
+from orchestrator.answer.finding.likeliest import most_likely_first
 from orchestrator.answer.finding.looking_up import (
     Lookup,
     ask,

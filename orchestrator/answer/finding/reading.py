@@ -12,7 +12,8 @@ from heapq import nlargest
 from typing import Any, NamedTuple
 
 from orchestrator.answer.delivery import MessageDict, Turn, message_dict
-from orchestrator.answer.finding.choosing import Choice, beside, beside_in_time, candidate, latest
+from orchestrator.answer.finding.beside import beside, beside_in_time, candidate
+from orchestrator.answer.finding.choosing import Choice, latest
 from orchestrator.answer.finding.elsewhere import About, nearest_about, note_of, nothing_found, nothing_then
 from orchestrator.answer.finding.looking_up import Lookup
 from orchestrator.answer.finding.relevance import Judged, turns_in
