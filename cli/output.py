@@ -41,6 +41,11 @@ def print_report(value: Report, as_json: bool, lines: Callable[[Report, int], It
         click.echo(line)
 
 
+def counted(number: int, one: str) -> str:
+    """So many of something: "1 message", "2,300 messages"; `one` takes an s."""
+    return f"{number:,} {one}" if number == 1 else f"{number:,} {one}s"
+
+
 def is_utf8() -> bool:
     """Whether stdout can carry every letter."""
     return terminal().is_utf8

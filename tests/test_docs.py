@@ -61,7 +61,7 @@ LONGEST_ROADS = {
     "conversation_log": (32, 7),
     "extract": (51, 15),
     "search_sessions": (47, 11),
-    "sync": (46, 11),
+    "sync": (47, 11),
     "hook": (44, 12),
     "a page": (24, 0),
     "a page with words": (54, 12),

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from cli.operations import id_argument, operation, run_operation
-from cli.output import as_json_option, print_json
+from cli.output import as_json_option, counted, print_json
 from sources.writers import WRITERS
 
 
@@ -54,7 +54,7 @@ def _lines(result: dict[str, Any]) -> list[str]:
     lines = []
     if "path" in result:
         left_out = f" ({result['left_out']} earlier ones left out)" if result["left_out"] else ""
-        lines.append(f"{result['message_count']} messages{left_out}")
+        lines.append(counted(result["message_count"], "message") + left_out)
         lines.append(f"{'would write' if result['dry_run'] else 'written'}: {result['path']}")
     steps = [result[name] for name in ("before", "command") if name in result]
     return [*lines, " && ".join([f"cd {shlex.quote(result['folder'])}", *map(shlex.join, steps)])]

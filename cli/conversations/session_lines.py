@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from cli.conversations.transcript import INFERRED, ROLE_COLOURS
-from cli.output import cut, display_width, local_time, one_line, pad, printable, wrap
+from cli.output import counted, cut, display_width, local_time, one_line, pad, printable, wrap
 
 Session = Mapping[str, Any]
 
@@ -37,7 +37,7 @@ def session_entry(session: Session, width: int, place: str = "") -> Iterator[str
     time = local_time(session["updated_at"]) if "updated_at" in session else " " * TIME
     yield f"{pad(place, margin)}{time}{GAP}{click.style(title, bold=True)}{GAP}{project}".rstrip()
     name = printable(session.get("nickname") or session["session_id"])
-    count = [f"{session['message_count']} messages"] if "message_count" in session else []
+    count = [counted(session["message_count"], "message")] if "message_count" in session else []
     facts = ", ".join([*count, *_doubt(session), *session.get("tags", ())])
     left = " " * margin + pad(session["source"], TIME) + GAP + name + GAP
     yield click.style((left + cut(one_line(facts), max(width - display_width(left), 0))).rstrip(), dim=True)

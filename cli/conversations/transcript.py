@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cli.output import cut, display_width, local_time, one_line, pad, printable, with_bold_hits, wrap
+from cli.output import counted, cut, display_width, local_time, one_line, pad, printable, with_bold_hits, wrap
 
 ROLE_COLOURS = {"user": "cyan", "assistant": "green", "error": "red"}
 INDENT = "  "
@@ -60,7 +60,7 @@ def _head(result: Mapping[str, Any], width: int) -> Iterator[str]:
         place = f"{printable(result['source'])}, {cut(printable(result['project']), PROJECT)}"
         yield f"{cut(one_line(title), width - display_width(place) - len(INDENT))}{INDENT}{_dim(place)}"
     yield _dim(
-        f"{counts['filtered_messages']} of {counts['total_messages']} messages,"
+        f"{counts['filtered_messages']} of {counted(counts['total_messages'], 'message')},"
         f" last activity {local_time(counts['last_activity'])}"
     )
     if sure := result.get("confidence"):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.output import TerminalError, as_json_option, print_json
+from cli.output import TerminalError, as_json_option, counted, print_json
 from cli.terminal import SERVED, NotHere
 from registry.errors import InvalidRequest
 from registry.settings import Settings, read_settings
@@ -95,7 +95,8 @@ def _exchange(way: str, *, as_json: bool) -> None:
     if as_json:
         print_json(asdict(done))
     else:
-        click.echo(f"{done.sent} messages were sent." if way == "push" else f"{done.received} messages came.")
+        sent, came = counted(done.sent, "message"), counted(done.received, "message")
+        click.echo(f"{sent} sent." if way == "push" else f"{came} came.")
         if done.edits:
             click.echo(f"{done.edits} names, tags and deletions, too.")
         if done.refused:

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import click
 
-from cli.output import as_json_option, print_json, print_json_line
+from cli.output import as_json_option, counted, print_json, print_json_line
 from cli.terminal import SERVED, NotHere
 from orchestrator.sync.store_report import StoreReport, nothing_new
 from sources.base import Places, Skipped, Source
@@ -205,7 +205,7 @@ def _bar(report: StoreReport, expected: int) -> Any:
         length=expected or None,
         label=report.source,
         show_pos=True,
-        item_show_func=lambda told: f"{told.new_messages} messages" if told else None,
+        item_show_func=lambda told: counted(told.new_messages, "message") if told else None,
         file=sys.stderr,
         width=24,
     )
@@ -214,7 +214,8 @@ def _bar(report: StoreReport, expected: int) -> Any:
 def lines_of(report: StoreReport) -> Iterator[str]:
     """How a store went, and the first of what was passed over in it."""
     skipped = f", {report.skipped_count} passed over" if report.skipped_count else ""
-    yield f"{report.source}: {report.new_messages} new messages in {report.parsed} sessions{skipped} ({report.path})"
+    new = f"{counted(report.new_messages, 'new message')} in {counted(report.parsed, 'session')}"
+    yield f"{report.source}: {new}{skipped} ({report.path})"
     yield from map(_passed_over, report.skipped[:_SHOWN_SKIPS])
 
 

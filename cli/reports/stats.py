@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.operations import with_orchestrator
-from cli.output import as_json_option, one_line, pad, print_report
+from cli.output import as_json_option, counted, one_line, pad, print_report
 from orchestrator.requests.calls import utc_offset_minutes
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def last_days(today: datetime) -> list[datetime]:
 
 
 def _lines(figures: Mapping[str, Any], width: int) -> Iterator[str]:
-    yield f"{figures['channels']:,} channels, {figures['messages']:,} messages"
+    yield f"{counted(figures['channels'], 'channel')}, {counted(figures['messages'], 'message')}"
     yield from _bars("By client", figures["sources"], "source", width)
     yield from _bars("By project", figures["projects"], "project", width)
     busy = [day for day in figures["days"] if day["messages"]]

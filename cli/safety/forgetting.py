@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.operations import ProjectFolder, SessionId, operation, run_operation
+from cli.output import counted
 from registry.domain import names_message
 from registry.errors import InvalidRequest, NotFound
 from registry.settings import read_settings
@@ -75,7 +76,8 @@ def _named(meant: dict[str, Any]) -> str:
 
 
 def _counted(receipt: dict[str, Any]) -> str:
-    return f"{receipt['messages']} messages ({receipt['channels']} whole conversations)"
+    whole = counted(receipt["channels"], "whole conversation")
+    return f"{counted(receipt['messages'], 'message')} ({whole})"
 
 
 @click.command()

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from cli.operations import operation, run_operation
-from cli.output import as_json_option, local_time, one_line, print_json
+from cli.output import as_json_option, counted, local_time, one_line, print_json
 from registry.errors import ErrorCode
 
 path_argument = click.argument("path", help="Its file, or its name in the folder of backups.")
@@ -99,10 +99,11 @@ def restore(path: str, rest: bool, stores_to: str | None, dry_run: bool, as_json
     if as_json:
         print_json({name: value for name, value in done.items() if name != "success"})
         return
-    would = "would come back" if dry_run else "are back"
-    click.echo(f"{done['sessionsRestored']} sessions with {done['messagesRestored']} messages {would}.")
+    would = "would come back" if dry_run else "came back"
+    messages = counted(done["messagesRestored"], "message")
+    click.echo(f"{counted(done['sessionsRestored'], 'session')} with {messages} {would}.")
     if done["messagesForgotten"]:
-        click.echo(f"Of these, {done['messagesForgotten']} messages have been forgotten since, and stay so.")
+        click.echo(f"Forgotten since, and still so: {counted(done['messagesForgotten'], 'message')} of these.")
     if done["filesRestored"]:
         click.echo(f"{done['filesRestored']} files of clients were written to {stores_to}.")
     if done["safety_copy"]:
@@ -123,6 +124,6 @@ def _contents(manifest: dict[str, Any]) -> str:
     files = sum(store["files"] for store in manifest.get("stores", ()))
     beside = f", {files} files of clients" if files else ""
     return (
-        f"{made}: {stats.get('sessionCount', '?')} sessions, {stats.get('messageCount', '?')} messages{beside},"
+        f"{made}: {counted(stats['sessionCount'], 'session')}, {counted(stats['messageCount'], 'message')}{beside},"
         f" {stats['fileSize']:,} bytes"
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.output import TerminalError
+from cli.output import TerminalError, counted
 from registry.errors import InvalidRequest
 from registry.extras import install_command
 from registry.settings import read_settings
@@ -68,7 +68,7 @@ def reindex(everything: bool) -> None:
             bar.update(done - bar.pos)
 
         count = asyncio.run(_reindex(everything, show))
-    click.echo(f"{count} messages were indexed anew." if count else "The search index is up to date.")
+    click.echo(f"{counted(count, 'message')} indexed anew." if count else "The search index is up to date.")
 
 
 async def _reindex(everything: bool, show: Callable[[int, int], None], url: str = "") -> int:
@@ -154,7 +154,7 @@ def embed(everything: bool) -> None:
             bar.update(done - bar.pos)
 
         count, found = asyncio.run(_embed(everything, show))
-    click.echo(f"{count} messages were embedded." if count else "All messages are embedded.")
+    click.echo(f"{counted(count, 'message')} embedded." if count else "All messages are embedded.")
     click.echo(f"The model recognises {found.found} of {found.pairs} pairs that mean the same in other words.")
 
 

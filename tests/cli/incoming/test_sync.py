@@ -42,7 +42,7 @@ def store_of(line: str) -> dict[str, Any]:
 
 def test_it_says_what_came_and_then_that_there_is_nothing_new(ctxr: Ctxr, claude: Path) -> None:
     write(claude, talk("Where is the basket?", "And the prices?"))
-    assert ctxr("sync").output == f"claude-code: 2 new messages in 1 sessions ({claude})\n"
+    assert ctxr("sync").output == f"claude-code: 2 new messages in 1 session ({claude})\n"
     assert ctxr("sync").output == f"claude-code: 0 new messages in 0 sessions ({claude})\n"
     again = store_of(ctxr("sync", "--json").output)
     assert (again["seen"], again["parsed"], again["new_messages"], again["skipped"]) == (1, 0, 0, [])
@@ -98,7 +98,7 @@ def test_a_store_that_cannot_be_read_fails_the_sync_and_hinders_no_other(
     for news in (1, 0):
         done = ctxr("sync")
         assert done.exit_code == 1
-        assert f"claude-code: {news} new messages" in done.output
+        assert f"claude-code: {news} new message" in done.output
         assert f"passed over: {broken}: " in done.output
 
 

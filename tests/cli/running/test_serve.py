@@ -139,7 +139,7 @@ def test_the_first_start_makes_the_registry_and_shows_how_to_connect(empty_home:
         shown = "".join(iter_until(server, "Ctrl-C ends this server."))
         server.terminate()
     assert (empty_home / "ctxr" / "registry.db").exists()
-    imported = shown.index("claude-code: 1 new messages in 1 sessions")
+    imported = shown.index("claude-code: 1 new message in 1 session")
     assert imported < shown.index(f"http://127.0.0.1:{port}/mcp") < shown.index(json.dumps(CTXR))
 
 

@@ -19,7 +19,7 @@ def registry_bytes(home: Path) -> bytes:
 def test_forgetting_asks_first_and_hands_over_a_receipt(ctxr: Ctxr, empty_home: Path) -> None:
     ctxr("log", "-", given=FIBONACCI)
     asked = ctxr("forget", "--channel", FIBONACCI["channel"], given="n\n")
-    assert "Forget 2 messages (1 whole conversations)" in asked.output
+    assert "Forget 2 messages (1 whole conversation)" in asked.output
     assert asked.exit_code == 130
     dry = json.loads(ctxr("forget", FIBONACCI["channel"], "--dry-run", "--json").stdout)
     assert (dry["messages"], dry["is_dry_run"]) == (2, True)
