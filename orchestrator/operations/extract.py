@@ -254,7 +254,10 @@ def write(tx: WriteTransaction, run: Run, request: ExtractRequest, state: State)
     shown = [] if "summary" in found else [delivered(message) for message in found["messages"]]
     texts = [str(found["summary"])] if "summary" in found else [message["text"] for message in shown]
     run.recorder.explain(extract_result=result_id, delivered=ids, tokens=sum(map(tokens_in, texts)))
-    return {name: part for name, part in found.items() if name not in _NOTED} | {"messages": shown}
+    told = {name: part for name, part in found.items() if name not in _NOTED}
+    if not run.is_kept and "ranking" in found:  # further pages are read from it
+        told["metadata"] = {name: part for name, part in told["metadata"].items() if name != "next_cursor"}
+    return {**told, "messages": shown}
 
 
 _NOTED = ("ranking", "extract_id")

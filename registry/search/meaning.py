@@ -136,8 +136,8 @@ def _covered(found: SearchResult) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """The most similar messages in scope, with the similarities by number, the largest and newest first; how many were
-    compared, and mean and deviation of all similarities, with those of unrelated texts."""
+    """The most similar messages in scope, with the similarities by number (of a short one what counts), the largest and
+    newest first; how many were compared, and mean and deviation of all similarities, with those of unrelated texts."""
 
     candidates: list[Candidate]
     values: dict[int, float]

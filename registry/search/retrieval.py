@@ -311,7 +311,7 @@ def _channels(found: SearchResult, own: Mapping[int, float]) -> list[RankedChann
     is_alone = len(found.lengths) <= 1
     wholes, titles = [], dict[int, float]()
     for wording in found.wordings:
-        # One alone holds most, whatever it holds: a message says as much as all.
+        # One alone holds most, if it holds anything, and candidates do: a message says as much as all.
         some = list(islice(wording.candidates.values(), 1 if is_alone else None))
         wholes.append(whole_scores(some, wording.weights, wording.claim, found.average_length, found.lengths, average))
         for number, share in wording.titles.items():

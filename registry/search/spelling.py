@@ -20,7 +20,7 @@ MOST_CORRECTIONS = 3
 _SAMPLE = 20
 BEGINNING, LARGER = 2, (5_000, 100_000)
 """What begins with so many letters is read at once, as most words that are one edit away do; with one letter more in a
-registry of more entries than the first of these, two more than the second: there it is much."""
+registry of as many entries as the first of these, two more from the second on: there it is much."""
 
 
 @dataclass(frozen=True, slots=True)

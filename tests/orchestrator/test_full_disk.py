@@ -15,7 +15,7 @@ from registry.registry import Registry
 pytestmark = pytest.mark.anyio
 
 QUESTION = "Why does the basket lose items?"
-EXTRACT = {"operation": "extract", "query": {"text": "basket"}}
+EXTRACT: dict[str, Any] = {"operation": "extract", "query": {"text": "basket"}}
 NO_MORE = {"sqlite": "PRAGMA query_only = {}", "postgresql": "SET default_transaction_read_only = {}"}
 
 
@@ -68,3 +68,14 @@ async def test_the_answer_is_the_same_as_ever_and_its_record_is_stored_when_ther
     stored = await orchestrator.registry.read(lambda tx: tx.exec_driver_sql(query).scalars().all())
     assert len(stored) == 2
     assert "exec_full" in stored
+
+
+async def test_an_answer_of_which_no_note_is_kept_names_no_next_page(orchestrator: Orchestrator) -> None:
+    for number in range(6):
+        await log(orchestrator, f"{QUESTION} Number {number}?")
+    asked = {**EXTRACT, "query": {**EXTRACT["query"], "limit": 2}}
+    assert "next_cursor" in (await orchestrator.run(asked))["metadata"]
+    with full(orchestrator.registry):
+        answer = await orchestrator.run(asked)
+    assert answer["messages"]
+    assert "next_cursor" not in answer["metadata"]

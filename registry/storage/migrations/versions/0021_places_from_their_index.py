@@ -1,6 +1,6 @@
 """The places of a channel's messages from their index alone: every extraction counts them.
 
-The old index goes first: what has to wait for somebody is tried anew as a whole, and nothing is built in vain.
+The old index goes last: who reads waits for a moment then, and not while the new one is built.
 """
 
 from __future__ import annotations
@@ -14,5 +14,5 @@ COLUMNS = ["channel_number", "timestamp", "number", "seq", "role", "deleted"]
 
 
 def upgrade() -> None:
-    op.drop_index("ix_conversation_order", "conversation")
     op.create_index("ix_conversation_places", "conversation", COLUMNS)
+    op.drop_index("ix_conversation_order", "conversation")
