@@ -167,8 +167,8 @@ def check_names(home: Path, environment: Mapping[str, str]) -> Iterator[Finding]
     """
     file = home / "config.toml"
     written = tomllib.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-    for name in sorted(written.keys() - Settings.model_fields.keys()):
-        yield _no_such_setting(f"{name} in {file}", get_close_matches(name, Settings.model_fields))
+    for name in sorted(name for name in written if name.lower() not in Settings.model_fields):
+        yield _no_such_setting(f"{name} in {file}", get_close_matches(name.lower(), Settings.model_fields))
     variables = [f"CTXR_{name.upper()}" for name in Settings.model_fields]
     for name in environment:
         near = get_close_matches(name.upper(), variables, cutoff=ALIKE) if name.upper().startswith("CTXR_") else []

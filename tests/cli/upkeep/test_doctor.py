@@ -66,6 +66,15 @@ def test_a_setting_whose_name_is_misspelt_is_told(
     ]
 
 
+def test_a_setting_is_one_in_whatever_case_it_is_written(ctxr: Ctxr, empty_home: Path) -> None:
+    file = empty_home / "ctxr" / "config.toml"
+    file.write_text('LOG_FORMAT = "json"\nTmieout_S = 5\n', encoding="utf-8")
+    seen = report()
+    told = [(one["found"], one["remedy"]) for one in seen["findings"] if one["what"] == "setting"]
+    assert told == [(f"Tmieout_S in {file} is no setting, and changes nothing", "is timeout_s meant?")]
+    assert seen["settings"]["log_format"] == {"value": "json", "from": "config.toml"}
+
+
 def test_a_registry_whose_file_is_damaged_can_be_saved(ctxr: Ctxr, empty_home: Path) -> None:
     (empty_home / "ctxr" / "registry.db").write_bytes(b"no database" * 100)
     seen = report()["database"]
