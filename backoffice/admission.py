@@ -6,6 +6,7 @@ What is allowed then holds by itself: the routes get the registry as the token l
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import time
 from collections.abc import Awaitable, Callable
@@ -13,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from hmac import compare_digest
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from urllib.parse import quote
 
 from starlette.datastructures import Headers
@@ -25,8 +26,13 @@ from backoffice.errors import failure, rpc_failure, wants_page
 from backoffice.middleware import READING
 from registry.access import ASKING, Access, Level
 from registry.errors import RegistryError, StorageError, Unauthorized
+from registry.log import Outage
 from registry.registry import Registry
 from registry.storage.safety.tokens import Shown, find_token, get_token, has_tokens, note_use
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
 
 COOKIE = "ctxr_session"
 SESSION_S = 12 * 3600
@@ -116,6 +122,12 @@ class Gate:
     def __init__(self, rules: Rules) -> None:
         self.rules, self.sessions = rules, Sessions()
         self._noting: set[asyncio.Task[None]] = set()
+        self._outage = Outage(
+            logger, begun="The registry does not say who may come in", over="The registry says again who may come in"
+        )
+        self._issuer_outage = Outage(
+            logger, begun="The issuer of tokens does not answer", over="The issuer of tokens answers again"
+        )
 
     async def admit(self, registry: Registry, method: str, headers: Headers) -> Access | None:
         """What the request's token allows, None where none is needed; Unauthorized if it lacks one that is good."""
@@ -127,7 +139,7 @@ class Gate:
         if signed_in:
             _check_origin(method, headers)
             return signed_in
-        if self.rules.is_open and not self.rules.secret and not await registry.read(has_tokens):
+        if self.rules.is_open and not self.rules.secret and not await _told(registry.read(has_tokens), self._outage):
             return None
         raise Unauthorized("A token is needed.", "Authorization: Bearer …; `ctxr token create` makes one")
 
@@ -141,13 +153,13 @@ class Gate:
         raise Unauthorized("The token is not good.", "Authorization: it is unknown, revoked or expired")
 
     async def _made_elsewhere(self, token: str) -> Access | None:
-        return await self.rules.verify(token) if self.rules.verify else None
+        return await _told(self.rules.verify(token), self._issuer_outage) if self.rules.verify else None
 
     async def recognise(self, registry: Registry, secret: str) -> Credential | None:
         """What a token of ours, or this user's secret, allows; None if it is not good."""
         if self.rules.secret and compare_digest(secret.encode(), self.rules.secret.encode()):
             return Credential(None, THIS_USER)
-        return self._noted(registry, await registry.read(lambda tx: find_token(tx, secret)))
+        return self._noted(registry, await _told(registry.read(lambda tx: find_token(tx, secret)), self._outage))
 
     async def _signed_in(self, registry: Registry, key: str) -> Access | None:
         """Who has signed in; a token that was revoked since is asked for again."""
@@ -155,7 +167,8 @@ class Gate:
         if credential is None or credential.number is None:
             return credential and credential.access
         number = credential.number
-        shown = self._noted(registry, await registry.read(lambda tx: get_token(tx, number)))
+        found = await _told(registry.read(lambda tx: get_token(tx, number)), self._outage)
+        shown = self._noted(registry, found)
         return shown and shown.access
 
     def _noted(self, registry: Registry, shown: Shown | None) -> Credential | None:
@@ -196,7 +209,7 @@ class Admission:
     async def _failure(self, scope: Scope, receive: Receive, exc: RegistryError) -> Response:
         """While nobody can tell who asks, where the database is hears only who may be anybody."""
         told = exc if self._gate.rules.is_open else type(exc)(exc.message, "The server's log says why.")
-        if scope["path"].startswith(MCP):
+        if scope["path"] == MCP or scope["path"].startswith(f"{MCP}/"):
             return rpc_failure(told)
         answer: Response = await scope["app"].exception_handlers[RegistryError](Request(scope, receive), told)
         return answer
@@ -254,6 +267,19 @@ class Admission:
         parts += ['error="invalid_token"'] if "authorization" in headers else []
         parts += [f'resource_metadata="{url}"'] if url else []
         return failure(refused.as_dict(), headers={"WWW-Authenticate": f"Bearer {', '.join(parts)}"})
+
+
+async def _told(answer: Awaitable[T], outage: Outage) -> T:
+    """The answer. Why there is none the log says once: who is not let in does not hear it."""
+    asked_at = time.monotonic()
+    try:
+        found = await answer
+    except RegistryError as exc:
+        outage.begins(f"{exc.message} {exc.details}", asked_at)
+        raise
+    if found is not None:  # what looks like no token at all is not asked about
+        outage.is_over()
+    return found
 
 
 async def _note(registry: Registry, number: int) -> None:

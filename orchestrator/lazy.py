@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from contextvars import Context
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from orchestrator.service import Orchestrator
     from registry.settings import Settings
     from registry.storage.records.executions import Door
+
+logger = logging.getLogger(__name__)
 
 Opener = Callable[["Settings"], AbstractAsyncContextManager["Orchestrator"]]
 RunOperation = Callable[[Mapping[str, Any] | Request | Refusal, str | None], Awaitable[dict[str, Any]]]
@@ -82,12 +85,20 @@ class LazyOrchestrator:
     async def _open(self) -> Orchestrator:
         async with self._lock:
             # Who is still at work on one that was read only until now ends there: it is closed with this one.
-            if self._opened is None or self._opened.registry.can_be_written_by_now:
-                # What works in the background is no part of the call that came first.
-                self._opened = await asyncio.create_task(self._open_first(), context=Context())
+            if self._opened is None:
+                self._opened = await self._open_apart()
+            elif self._opened.registry.can_be_written_by_now:
+                try:
+                    self._opened = await self._open_apart()
+                except RegistryError as exc:  # what is open still answers
+                    logger.warning("The registry stays read only: %s %s", exc.message, exc.details)
             return self._opened
 
-    async def _open_first(self) -> Orchestrator:
+    async def _open_apart(self) -> Orchestrator:
+        """What works in the background is no part of the call that came first."""
+        return await asyncio.create_task(self._open_anew(), context=Context())
+
+    async def _open_anew(self) -> Orchestrator:
         open_orchestrator = await asyncio.to_thread(_import_opener)
         opened = await self._stack.enter_async_context(open_orchestrator(self._settings))
         await self._stack.enter_async_context(opened.in_background())

@@ -26,8 +26,11 @@ logger = logging.getLogger(__name__)
 
 LOOKING_BACK = timedelta(days=32)
 """What came due longer ago is not done any more."""
-AHEAD = timedelta(hours=1)
-"""What was done at a time so far ahead was done by a clock that was wrong: else nothing would be done until then."""
+AHEAD = timedelta(days=1)
+"""What was done at a time so far ahead was done by a clock that was wrong: else nothing would be done until then.
+
+What is nearer may be another server's, whose clock is ahead of this one's: put back, it would be done each time anew.
+"""
 A_MINUTE = timedelta(minutes=1)
 """Of the time before that it is not known whether something was done; what is due just now is."""
 BY = "schedule"

@@ -10,11 +10,13 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
 
 import click
 
@@ -24,7 +26,7 @@ from cli.output import as_json_option, is_utf8, line_width, pad, print_json, wra
 from cli.running.addresses import is_registry, is_taken, local_address, shown_address
 from registry.errors import RegistryError
 from registry.extras import install_command
-from registry.settings import Settings, read_settings
+from registry.settings import ActionSettings, McpServerSettings, Settings, read_settings
 from sources.base import Places
 from sources.client import Client
 from sources.clients import CLIENTS
@@ -76,7 +78,18 @@ def _shown(settings: Settings, name: str) -> str | int | float:
     if isinstance(value, int | float):
         return value
     several = value if isinstance(value, tuple) else () if value is None else (value,)
-    return ", ".join(shown_address(str(one)) for one in several)
+    return ", ".join(_named(one) if isinstance(one, McpServerSettings) else shown_address(str(one)) for one in several)
+
+
+def _named(server: McpServerSettings) -> str:
+    """An MCP server, or the action it is for, by what names it: all the rest may hold a secret."""
+    if isinstance(server, ActionSettings):
+        return server.name
+    if server.command:
+        return server.command[0]
+    with suppress(ValueError):  # it is no address
+        return urlsplit(server.url).hostname or ""
+    return ""
 
 
 def _origin(settings: Settings, name: str) -> str:
@@ -167,8 +180,8 @@ def check_names(home: Path, environment: Mapping[str, str]) -> Iterator[Finding]
     """
     file = home / "config.toml"
     written = tomllib.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-    for name in sorted(written.keys() - Settings.model_fields.keys()):
-        yield _no_such_setting(f"{name} in {file}", get_close_matches(name, Settings.model_fields))
+    for name in sorted(name for name in written if name.lower() not in Settings.model_fields):
+        yield _no_such_setting(f"{name} in {file}", get_close_matches(name.lower(), Settings.model_fields))
     variables = [f"CTXR_{name.upper()}" for name in Settings.model_fields]
     for name in environment:
         near = get_close_matches(name.upper(), variables, cutoff=ALIKE) if name.upper().startswith("CTXR_") else []

@@ -90,13 +90,15 @@ def storage_errors(doing: str) -> Iterator[None]:
         state = getattr(cause, "sqlstate", None)
         if state in _RAN_OUT_OF_TIME:
             raise OperationTimeout(_BUSY, f"{str(cause).strip()}; nothing was stored, asking again is safe") from exc
-        details = f"{type(cause).__name__}: {str(cause).strip()}{_NOT_ITS_OWN if state == _MAY_NOT else ''}"
-        raise StorageError(f"Could not {doing} the registry.", details) from exc
+        to_do = _NOT_ITS_OWN if (doing, state) == ("open", _MAY_NOT) else ""
+        raise StorageError(
+            f"Could not {doing} the registry.", f"{type(cause).__name__}: {str(cause).strip()}{to_do}"
+        ) from exc
 
 
 _MAY_NOT = "42501"
 _NOT_ITS_OWN = """
-The role in CTXR_DATABASE_URL has to own the database: ALTER DATABASE … OWNER TO …, or a schema of its name in it: \
+The role has to own the database: ALTER DATABASE … OWNER TO …, or a schema of its name in it: \
 CREATE SCHEMA AUTHORIZATION …"""
 _RAN_OUT_OF_TIME = ("55P03", "57014")
 """PostgreSQL's states for a lock, and for a statement, that took too long."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
 import httpx
@@ -15,7 +15,8 @@ from psycopg.sql import SQL, Identifier
 from backoffice import events
 from backoffice.admission import Rules
 from orchestrator.service import Orchestrator
-from registry.access import Level
+from registry.access import Access, Level
+from registry.errors import StorageError
 from registry.storage.exchange import arrivals
 from registry.storage.safety.tokens import create_token
 from tests.backoffice.application import application
@@ -84,6 +85,63 @@ async def test_who_comes_from_another_machine_does_not_hear_it_either(
             with away(database_url):
                 problem = problem_of(await http.get("/bo/channels", headers={"Authorization": "Bearer guessed"}), 500)
         assert (problem["code"], place in problem["details"]) == ("STORAGE_ERROR", is_open)
+
+
+async def test_why_nobody_is_let_in_is_in_the_log_once(
+    orchestrator: Orchestrator, caplog: pytest.LogCaptureFixture
+) -> None:
+    transport = httpx.ASGITransport(application(orchestrator, rules=Rules(is_open=False)))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765") as http:
+        made = await orchestrator.registry.write(lambda tx: create_token(tx, "mine", Level.READ))
+        shown = {"Authorization": f"Bearer {made.secret}"}
+        async with without_tokens(orchestrator):
+            for _ in range(2):
+                problem = problem_of(await http.get("/bo/channels", headers=shown), 500)
+                assert problem["details"] == "The server's log says why."
+        assert (await http.get("/bo/channels", headers=shown)).status_code == 200
+    assert said_of_it(caplog) == [
+        "The registry does not say who may come in",
+        "The registry says again who may come in",
+    ]
+    assert "token" in caplog.messages[0]
+
+
+async def test_an_issuer_of_tokens_that_cannot_be_reached_is_in_the_log_once(
+    orchestrator: Orchestrator, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def verify(token: str) -> Access | None:
+        if token == "away":
+            raise StorageError("The issuer cannot be reached.", "no route")
+        return Access("oauth:me", Level.READ) if token == "good" else None
+
+    transport = httpx.ASGITransport(application(orchestrator, rules=Rules(is_open=False, verify=verify)))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765") as http:
+        seen = [
+            (await http.get("/bo/channels", headers={"Authorization": f"Bearer {token}"})).status_code
+            for token in ("away", "guessed", "away", "good")
+        ]
+    assert seen == [500, 401, 500, 200]
+    assert caplog.messages == [
+        "The issuer of tokens does not answer: The issuer cannot be reached. no route",
+        "The issuer of tokens answers again",
+    ]
+
+
+@asynccontextmanager
+async def without_tokens(orchestrator: Orchestrator) -> AsyncIterator[None]:
+    """A database that is there, and refuses to say who may come in."""
+    await orchestrator.registry.write(lambda tx: tx.exec_driver_sql("ALTER TABLE token RENAME TO hidden"))
+    yield
+    await orchestrator.registry.write(lambda tx: tx.exec_driver_sql("ALTER TABLE hidden RENAME TO token"))
+
+
+@pytest.mark.parametrize(("path", "is_mcp"), [("/mcp", True), ("/mcp/x", True), ("/mcpx", False)])
+async def test_what_only_begins_like_the_address_of_mcp_is_answered_as_elsewhere(
+    http: httpx.AsyncClient, orchestrator: Orchestrator, path: str, is_mcp: bool
+) -> None:
+    async with without_tokens(orchestrator):
+        answer = (await http.post(path, json={})).json()
+    assert ("jsonrpc" in answer) == is_mcp
 
 
 async def test_an_mcp_client_is_told_what_is_wrong(http: httpx.AsyncClient, database_url: str) -> None:

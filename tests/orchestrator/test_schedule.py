@@ -61,6 +61,14 @@ async def test_of_two_servers_one_makes_it(orchestrator: Orchestrator, database_
     assert sorted(done) == [False, True]
 
 
+async def test_of_two_servers_whose_clocks_differ_one_does_each_hours_job_once(orchestrator: Orchestrator) -> None:
+    hourly = BRIEFING._replace(at="0 * * * *")
+    since = at(6, 8)
+    clocks = [at(6, 10, minute) + ahead for minute in (29, 30, 31) for ahead in (timedelta(minutes=90), timedelta())]
+    done = [moment for moment in clocks if await run_due(orchestrator, hourly, since, moment)]
+    assert done == [at(6, 11, 59), at(6, 12)]
+
+
 async def test_what_came_due_while_no_server_ran_is_done_at_the_next_start(orchestrator: Orchestrator) -> None:
     assert await run_due(orchestrator, BRIEFING, at(2, 7), at(2, 8))
     assert await briefings(orchestrator) == []  # nothing was said that day

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from cli.running.exposure import local_secret
+from orchestrator import opening
 from orchestrator.lazy import LazyOrchestrator
 from registry.errors import StorageError
 from registry.registry import Registry
@@ -94,6 +95,26 @@ async def test_a_chat_window_stores_again_as_soon_as_it_can(read_only: Ctxr, mon
     assert all(answer["success"] for answer in after)
 
 
+@pytest.mark.anyio
+async def test_a_chat_window_goes_on_reading_while_what_it_could_write_cannot_be_opened(
+    read_only: Ctxr, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    asking = {"operation": "extract", "query": {"text": "피보나치"}}
+    window = LazyOrchestrator(Settings())
+    try:
+        answers = [await window.run(asking)]
+        pretend(monkeypatch, lambda _: False)
+        with monkeypatch.context() as refused:
+            refused.setattr(opening, "Registry", raising(StorageError("Could not open the registry.", "locked")))
+            answers.append(await window.run(asking))
+        storing = {"operation": "conversation_log", "channel": "c", "messages": [{"role": "user", "text": "And now?"}]}
+        answers.append(await window.run(storing))
+    finally:
+        await window.close()
+    assert all(answer["success"] for answer in answers)
+    assert "The registry stays read only: Could not open the registry. locked" in caplog.text
+
+
 @pytest.mark.parametrize("code", [errno.EACCES, errno.EROFS])
 def test_who_serves_a_registry_that_he_can_only_read_has_a_secret_for_that_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
@@ -109,7 +130,7 @@ def test_who_serves_a_registry_that_he_can_only_read_has_a_secret_for_that_time(
         local_secret(tmp_path)
 
 
-def raising(error: OSError) -> Any:
+def raising(error: Exception) -> Any:
     def refuse(*_: Any, **__: Any) -> Any:
         raise error
 

@@ -66,6 +66,15 @@ def test_a_setting_whose_name_is_misspelt_is_told(
     ]
 
 
+def test_a_setting_is_one_in_whatever_case_it_is_written(ctxr: Ctxr, empty_home: Path) -> None:
+    file = empty_home / "ctxr" / "config.toml"
+    file.write_text('LOG_FORMAT = "json"\nTmieout_S = 5\n', encoding="utf-8")
+    seen = report()
+    told = [(one["found"], one["remedy"]) for one in seen["findings"] if one["what"] == "setting"]
+    assert told == [(f"Tmieout_S in {file} is no setting, and changes nothing", "is timeout_s meant?")]
+    assert seen["settings"]["log_format"] == {"value": "json", "from": "config.toml"}
+
+
 def test_a_registry_whose_file_is_damaged_can_be_saved(ctxr: Ctxr, empty_home: Path) -> None:
     (empty_home / "ctxr" / "registry.db").write_bytes(b"no database" * 100)
     seen = report()["database"]
@@ -142,6 +151,44 @@ def test_a_password_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.exit_code == 1
     assert "hunter2" not in result.output
     assert shown_address("postgresql://me:s:e@host/db") == "postgresql://me:***@host/db"
+
+
+def test_of_other_servers_nothing_is_shown_but_what_names_them(ctxr: Ctxr, empty_home: Path) -> None:
+    (empty_home / "ctxr" / "config.toml").write_text(SERVERS, encoding="utf-8")
+    shown = {name: setting["value"] for name, setting in report()["settings"].items()}
+    assert (shown["actions"], shown["notion"]) == ("team channel, board", "npx")
+    said = bare_ctxr("doctor").output
+    assert "actions = team channel, board  (config.toml)" in said
+    assert "hunter2" not in said + json.dumps(shown)
+
+
+SERVERS = """
+[[actions]]
+name = "team channel"
+tool = "post_message"
+command = ["slack-mcp", "--key", "hunter2"]
+env = {SLACK_TOKEN = "hunter2"}
+arguments = {text = "{text}", key = "hunter2"}
+
+[[actions]]
+name = "board"
+tool = "add"
+url = "https://mcp.example.org/hunter2"
+check = {tool = "find", arguments = {key = "hunter2"}}
+
+[notion]
+command = ["npx", "--key=hunter2"]
+env = {NOTION_TOKEN = "hunter2"}
+"""
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [("https://me:hunter2@mcp.example.org/hunter2?key=hunter2", "mcp.example.org"), ("https://me:hunter2[@mcp", "")],
+)
+def test_a_server_that_is_elsewhere_is_named_by_its_host(ctxr: Ctxr, empty_home: Path, url: str, shown: str) -> None:
+    (empty_home / "ctxr" / "config.toml").write_text(f'[notion]\nurl = "{url}"\n', encoding="utf-8")
+    assert report()["settings"]["notion"]["value"] == shown
 
 
 def test_clients_on_this_machine_are_found_connected_or_not(empty_home: Path) -> None:

@@ -15,7 +15,7 @@ from orchestrator.service import Orchestrator
 from registry.errors import InvalidRequest, StorageError
 from registry.registry import Registry
 from registry.storage.connections import create_database_engine
-from registry.storage.database import Limits
+from registry.storage.database import Database, Limits
 from registry.storage.exchange import edits
 from registry.storage.migrate import migrate
 
@@ -179,6 +179,17 @@ def test_who_owns_nothing_of_the_database_is_told_what_to_own(empty_postgres_url
         Registry(url)
     assert "permission denied" in str(raised.value.details)
     assert "ALTER DATABASE … OWNER TO …" in str(raised.value.details)
+    assert "CTXR_" not in str(raised.value.details)  # any command may have been given the address
+
+
+async def test_who_may_not_read_what_is_there_already_is_not_told_to_own_the_database(postgres_url: str) -> None:
+    with role_that("owns nothing", postgres_url) as url:
+        database = Database(url)
+        with pytest.raises(StorageError) as raised:
+            await database.read(lambda tx: tx.exec_driver_sql("SELECT * FROM channel").all())
+        database.close()
+    assert "permission denied" in raised.value.details
+    assert "OWNER" not in raised.value.details
 
 
 def test_an_address_may_name_several_hosts(postgres_url: str) -> None:
