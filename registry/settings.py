@@ -299,8 +299,10 @@ def read_settings(**given: Any) -> Settings:
 
 
 def _problem(found: Mapping[str, Any]) -> str:
-    """A setting with its value; of several that do not fit together no value: a key is among them."""
+    """A setting with its value; where several do not fit together, or one has parts, without: a key may be in them."""
     if not found["loc"]:
         return str(found["msg"])
+    if len(found["loc"]) > 1 or not isinstance(found["input"], str | int | float):
+        return f"CTXR_{'.'.join(map(str, found['loc'])).upper()}: {found['msg']}"
     said = str(found["msg"]).partition(", unable to parse")[0]
     return f"CTXR_{str(found['loc'][0]).upper()}: {said}, given {found['input']!r}"

@@ -108,6 +108,15 @@ def test_a_wrong_setting_is_a_finding(setting: str, named: str, monkeypatch: pyt
     assert named in seen["configuration"]["remedy"]
 
 
+def test_a_wrong_setting_of_several_parts_is_named_without_what_is_in_it(empty_home: Path) -> None:
+    action = '[[actions]]\nname = "chat"\ncommand = ["post"]\nurl = "https://example.org"\nenv = {KEY = "xoxb-abc"}\n'
+    (empty_home / "ctxr").mkdir()
+    (empty_home / "ctxr" / "config.toml").write_text(action, encoding="utf-8")
+    remedy = report()["configuration"]["remedy"]
+    assert remedy.startswith("CTXR_ACTIONS.0")
+    assert "xoxb-abc" not in remedy
+
+
 def test_a_database_from_a_newer_version_is_broken_and_stays_as_it_is(ctxr: Ctxr, empty_home: Path) -> None:
     make_newer(empty_home / "ctxr" / "registry.db")
     seen = report()
