@@ -235,7 +235,9 @@ _IN_KOREAN = re.compile(
       | 다시\ 생각|생각해\ ?보니|사실은|알고\ ?보니|그만두|포기|접기로|물렀""",
     re.VERBOSE,
 )
-_CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
+_BLOCKS = re.compile(r"```.*?```", re.DOTALL)
+_CODE = re.compile(r"`[^`\n]*`")
+"""Names things and says nothing of them (`planner.undo`)."""
 _SENTENCES = re.compile(r"(?<=[.!?。])\s+|\n")
 
 
@@ -250,20 +252,21 @@ class Said(NamedTuple):
     turn: tuple[int, int] | None = None
 
 
-def sentences_that_take_back(text: str) -> list[str]:
-    """The sentences of a text that speak of something else than before."""
-    if not takes_back(text):
-        return []
-    return [sentence for sentence in _SENTENCES.split(text) if takes_back(sentence)]
+def takes_back(text: str) -> bool:
+    """Whether a text speaks of something else than before."""
+    return bool(sentences_that_take_back(text))
 
 
 @lru_cache(256)
-def takes_back(text: str) -> bool:
-    """Whether a text speaks of something else than before; what stands in code says nothing (`planner.undo`).
+def sentences_that_take_back(text: str) -> Sequence[str]:
+    """The sentences of a text that speak of something else than before, without blocks of code."""
+    spoken = _BLOCKS.sub("\n", text)
+    return tuple(filter(_is_otherwise, _SENTENCES.split(spoken))) if _is_otherwise(spoken) else ()  # few do
 
-    One pattern for both languages that ignores case would try all that it knows at every letter.
-    """
-    spoken = _CODE.sub(" ", text)
+
+def _is_otherwise(sentence: str) -> bool:
+    """One pattern for both languages that ignores case would try all that it knows at every letter."""
+    spoken = _CODE.sub(" ", sentence)
     return bool(_IN_ENGLISH.search(spoken.lower()) or _IN_KOREAN.search(spoken))
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.answer.delivery import GAP, length_for, room_for, shortened, tokens_in, within
-from orchestrator.answer.finding.reading import Said, taken_back, takes_back
+from orchestrator.answer.finding.reading import Said, sentences_that_take_back, taken_back, takes_back
 from orchestrator.answer.standing import FILES, SHOWN, where_it_stands
 
 # -- size
@@ -211,6 +211,12 @@ def test_a_later_message_takes_an_earlier_one_back(later: str) -> None:
 def test_another_figure_takes_back_the_one_before(said: str) -> None:
     assert takes_back(said)
     assert not takes_back("The frame time dropped to 9 ms, and the button is changed to blue.")
+
+
+def test_blocks_of_code_are_no_sentences_and_names_in_code_stay_in_theirs() -> None:
+    said = "Actually we use B.\n```sh\nundo the change\ngit revert HEAD\n```\nUse `a` instead of `b`. Fine."
+    assert list(sentences_that_take_back(said)) == ["Actually we use B.", "Use `a` instead of `b`."]
+    assert not takes_back("Run it:\n```sh\ngit revert HEAD\n```")
 
 
 def test_nothing_is_taken_back_by_what_says_no_such_thing_or_speaks_of_something_else() -> None:
