@@ -447,6 +447,17 @@ async def test_initials_that_nobody_wrote_find_nothing_and_not_the_latest_conver
     assert "검색창" in (await extract(orchestrator, text="ㄱㅂㅈㅁ"))["messages"][-2]["text"]
 
 
+@pytest.mark.parametrize(
+    "laughter", ["ㄹㅇㅋㅋ 이어서 하자", "ㅇㅋㄷㅋ 어디까지 했지", "ㅇㅈㅋㅋ", "ㅋㅋㅠㅠ 이어서 하자"]
+)
+async def test_laughter_and_slang_are_no_initials(orchestrator: Orchestrator, laughter: str) -> None:
+    await log(orchestrator, "old", [("김밥 가격 정하자", "3,500원")])
+    await log(orchestrator, "latest", [("울타리 색 정하자", "초록")], day="2026-01-06")
+    assert (await extract(orchestrator, text=laughter))["channel"] == "latest"
+    answer = await extract(orchestrator, text="ㄹㅇㅋㅋ 김밥 가격 얼마였지")
+    assert (answer["channel"], answer["confidence"]) == ("old", "high")
+
+
 LOGIN = [
     ("Which login do we build for the shop?", "JWT in localStorage, signed with RS256."),
     ("Paint the fence", "Green."),

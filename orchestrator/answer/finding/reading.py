@@ -211,8 +211,10 @@ def with_nearest(beside: Mapping[str, Any], about: About | None, row: ChannelRow
 
 SHARED = 2
 """So many significant tokens of the earlier message stand in the one that takes it back."""
+_FIGURE = r"[^.!?]{0,40}(?:\ from\ \S+|(?<!\d))\ to\ \d+"
+"""What has another figure, and the figure; "lines 3 to 7" is a span."""
 _IN_ENGLISH = re.compile(
-    r"""\b(?:instead(?:\ of)?|actually|after\ all|no\ longer|not\ anymore|any\ ?more|changed?\ (?:my|our)\ minds?
+    rf"""\b(?:instead(?:\ of)?|actually|after\ all|no\ longer|not\ anymore|any\ ?more|changed?\ (?:my|our)\ minds?
         |scrap(?:ped)?(?:\ that)?|ditch(?:ed|ing)?|abandon(?:ed|ing)?
         |(?:kick|rip|throw|thrown|threw|take|took|pull)(?:ed|ped|ing)?\ (?:\w+\ )?out|g[eo]t(?:ting)?\ rid\ of
         |(?:go|going|went)\ back\ to|back\ to\ \w+\ (?:then|again)
@@ -220,9 +222,10 @@ _IN_ENGLISH = re.compile(
         |swap(?:ped)?\ (?:\w+\ )?(?:for|out)|migrat(?:e|ed|ing)\ (?:\w+\ )?(?:from|to|off)
         |revert(?:ed|ing)?|roll(?:ed)?\ back|postpone[sd]?|push(?:ed)?\ back
         |drop(?:ped|ping)?\ (?:the|that)|forget\ (?:the|that|about)|rather\ than|reconsider(?:ed)?|replac(?:e|ed|ing)
-        |called?\ (?:it\ )?off|cancel(?:led|ed|ling)?|undo\ (?:that|this|it|the|what|our|my)
-        |(?:let['’]?s\ (?:\w+\ )?(?:drop|lower|reduce|cut|raise|increase|bump|change|set)|changed)\b
-            [^.!?]{0,40}\ to\ \d+
+        |called?\ (?:it\ )?off|cancel(?:led|ed|ling)?|please\ undo|just\ undo|let['’]?s\ undo
+        |undo\ (?:that|this|it|the|those|these|them|what|our|my|your|all|both|everything)
+        |let['’]?s\ (?:\w+\ )?(?:drop|lower|reduce|cut|raise|increase|bump|change|set)\b{_FIGURE}
+        |changed(?:(?<=\bwe\ changed)|(?<=\bi\ changed)|(?!\ from\b)){_FIGURE}  # a build changes from 4 to 5
         |turn(?:s|ed)\ out|wrong\ about|you\ were\ right|correction
         )\b""",
     re.VERBOSE,
@@ -235,7 +238,9 @@ _IN_KOREAN = re.compile(
       | 다시\ 생각|생각해\ ?보니|사실은|알고\ ?보니|그만두|포기|접기로|물렀""",
     re.VERBOSE,
 )
-_CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
+_BLOCKS = re.compile(r"```.*?```", re.DOTALL)
+_UNSAID = re.compile(r"`[^`\n]*`|[Nn](?<![Ww]hy n)(?:ot|['’]t|ever) (?!any|actually|after|instead)\w+")
+"""What says nothing: code names things (`planner.undo`), and what is not to be done takes nothing back."""
 _SENTENCES = re.compile(r"(?<=[.!?。])\s+|\n")
 
 
@@ -250,20 +255,21 @@ class Said(NamedTuple):
     turn: tuple[int, int] | None = None
 
 
-def sentences_that_take_back(text: str) -> list[str]:
-    """The sentences of a text that speak of something else than before."""
-    if not takes_back(text):
-        return []
-    return [sentence for sentence in _SENTENCES.split(text) if takes_back(sentence)]
+def takes_back(text: str) -> bool:
+    """Whether a text speaks of something else than before."""
+    return bool(sentences_that_take_back(text))
 
 
 @lru_cache(256)
-def takes_back(text: str) -> bool:
-    """Whether a text speaks of something else than before; what stands in code says nothing (`planner.undo`).
+def sentences_that_take_back(text: str) -> Sequence[str]:
+    """The sentences of a text that speak of something else than before, without blocks of code."""
+    spoken = _BLOCKS.sub("\n", text)
+    return tuple(filter(_is_otherwise, _SENTENCES.split(spoken))) if _is_otherwise(spoken) else ()  # few do
 
-    One pattern for both languages that ignores case would try all that it knows at every letter.
-    """
-    spoken = _CODE.sub(" ", text)
+
+def _is_otherwise(sentence: str) -> bool:
+    """One pattern for both languages that ignores case would try all that it knows at every letter."""
+    spoken = _UNSAID.sub(" ", sentence)
     return bool(_IN_ENGLISH.search(spoken.lower()) or _IN_KOREAN.search(spoken))
 
 

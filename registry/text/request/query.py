@@ -22,6 +22,7 @@ from registry.text.analysis.analyzer import (
 from registry.text.analysis.particles import strip_particles, with_particles
 from registry.text.analysis.spaceless import pieces
 from registry.text.request.request_words import (
+    as_typed,
     is_asking_alone,
     is_generic_word,
     is_past,
@@ -151,7 +152,7 @@ def _exact_word(word: Word) -> QueryWord:
     keys = tuple(token for token in tokens if token.startswith(KEY_PREFIX))
     exact = tuple(token for token in tokens if token not in keys)
     keys = tuple(dict.fromkeys((*keys, *_joined_key(word))))
-    return QueryWord(word.text, exact, tuple(other for key in keys for other in _in_other_script(key)))
+    return QueryWord(as_typed(word.text), exact, tuple(other for key in keys for other in _in_other_script(key)))
 
 
 def _joined_key(word: Word) -> Tokens:

@@ -1,6 +1,7 @@
 """Words that ask rather than tell: a query is searched for what is left without them. Pure."""
 
 import re
+import unicodedata
 from itertools import product
 
 _ENGLISH = """
@@ -104,13 +105,21 @@ _ASKS_FOR = re.compile(
         (?:부터|까지|에서|한테|에게|이랑|랑|보다|정도|쯤|씩|만|로|를|을|가|이|에|의|은|는|도|나|고|면|기로|라고|려고|다가)*
         (?:이?(?:[였엿었엇했햇됐됏랬댔]|라|란|야))*
         (?:더라고?|[지죠]요?|어요?|나요?|냐|니|야|는지|던[가지거]?|데|고|다|예요|에요)?$
-      | 몇.{0,3}$ | 어딨.{1,3}$
-      | (?!([ㄱ-ㅎ\u1100-\u1112])\1*(?!\1)([ㄱ-ㅎ\u1100-\u1112])(?:\1|\2)*(?!\1|\2)[ㄱ-ㅎ\u1100-\u1112])
-        [ㄱ-ㅣ\u1100-\u11ff]+$""",
+      | 몇.{0,3}$ | 어딨.{1,3}$""",
     re.VERBOSE,
 )
-"""What is asked for, however it ends: 뭐로, 뭘로, 얼마까지였지, 언제야, 몇분; and what is no word: ㅋㅋ, ㅇㅋ. Of three
-letters or more it is one, by its initials: ㅊㅅㄱㅅ."""
+"""What is asked for, however it ends: 뭐로, 뭘로, 얼마까지였지, 언제야, 몇분."""
+
+_SLANG = """
+ㄹㅇ ㅇㄱㄹㅇ ㅇㅈ ㄷㅋ ㅇㅋ ㄱㅅ ㄱㄱㅅ ㄳ ㅈㅅ ㅁㅊ ㅁㅊㄷ ㅊㅋ ㅅㄱ ㅅㅂ ㅂㅅ ㅈㄹ ㅈㄴ
+ㅁㄹ ㄱㅊ ㄱㄴ ㅂㅇ ㅃㅇ ㄱㄷ ㄴㄷ ㅈㅂ ㄷㅊ ㄹㅈㄷ ㄱㅇㄷ ㅎㄷㄷ ㅅㅌㅊ ㅍㅌㅊ ㅁㄴㅇㄹ ㅗㅜㅑ
+"""
+_CHAT = re.compile("|".join([*sorted(_SLANG.split(), key=len, reverse=True), "[ㅋㅎㅇㅠㅜ]", r"(.)\1+"]))
+"""What is typed in letters and means no word: 'ㄹㅇㅋㅋ', 'ㅇㅋㄷㅋ', 'ㅠㅠ', 'ㄱㄱ'."""
+_INITIALS = 3
+"""Different letters of a word that is given by its initials: ㅊㅅㄱㅅ."""
+_TYPED = {ord(unicodedata.normalize("NFKC", letter)): letter for letter in map(chr, range(ord("ㄱ"), ord("ㅣ") + 1))}
+
 _LIGHT_VERBS = (
     "했 됐 나왔 왔 갔 봤 줬 주셨 뒀 썼 잡았 정했 넣었 받았 났 돌렸 샀 걸렸 해놨 해뒀 였 이었 있었 하셨 햇 됏 엿"
 )
@@ -134,7 +143,22 @@ _GENERIC = frozenset((*_GENERIC_KOREAN.split(), *_GENERIC_ENGLISH.split()))
 
 def is_request_word(word: str) -> bool:
     """Whether a lower-case Latin or a Hangul word belongs to the request and not to its subject."""
-    return word in _LATIN if word.isascii() else word in _HANGUL or bool(_ASKS_FOR.match(word))
+    if word.isascii():
+        return word in _LATIN
+    return word in _HANGUL or bool(_ASKS_FOR.match(word)) or _is_chat(as_typed(word))
+
+
+def as_typed(word: str) -> str:
+    """A normalised word with its single Korean letters as a keyboard writes them; as long as before."""
+    return word.translate(_TYPED)
+
+
+def _is_chat(word: str) -> bool:
+    """Whether a word that begins with a single Korean letter gives no word by its initials."""
+    if not "ㄱ" <= word[:1] <= "ㅣ":
+        return False
+    letters = as_typed(unicodedata.normalize("NFD", word))  # normalised, ㅋㅋㅠㅠ has a syllable: ㅋ큐ㅠ
+    return len(set(letters)) < _INITIALS or not _CHAT.sub("", letters)
 
 
 def is_request_piece(piece: str) -> bool:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.answer.delivery import GAP, length_for, room_for, shortened, tokens_in, within
-from orchestrator.answer.finding.reading import Said, taken_back, takes_back
+from orchestrator.answer.finding.reading import Said, sentences_that_take_back, taken_back, takes_back
 from orchestrator.answer.standing import FILES, SHOWN, where_it_stands
 
 # -- size
@@ -207,10 +207,48 @@ def test_a_later_message_takes_an_earlier_one_back(later: str) -> None:
     assert taken_back([one(2, later, "jwt", "auth"), earlier]) == {"m1": "m2"}
 
 
-@pytest.mark.parametrize("said", ["Let's drop the retries to 2.", "Changed the trial to 30 days."])
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Let's drop the retries to 2.",
+        "Let's change from 3 to 5 workers",
+        "Changed the trial to 30 days.",
+        "Changed the trial from 14 to 30 days.",
+        "We changed from 3 to 5 workers",
+        "It's changed to 5",
+        "changed `retries` to 5",
+    ],
+)
 def test_another_figure_takes_back_the_one_before(said: str) -> None:
     assert takes_back(said)
-    assert not takes_back("The frame time dropped to 9 ms, and the button is changed to blue.")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The frame time dropped to 9 ms, and the button is changed to blue.",
+        "The build changed from 404 to 500 errors",
+        "changed line 3 to 7",
+        "Let's cut lines 10 to 20",
+        "Let's not drop the retries to 2",
+        "Please don't cancel the trial, never revert it",
+    ],
+)
+def test_what_happens_or_is_a_span_or_is_not_to_be_done_takes_nothing_back(said: str) -> None:
+    assert not takes_back(said)
+
+
+@pytest.mark.parametrize(
+    "said", ["please undo", "undo everything", "undo those", "Why not switch to sessions?", "We are not actually done"]
+)
+def test_what_somebody_wants_otherwise_takes_back(said: str) -> None:
+    assert takes_back(said)
+
+
+def test_blocks_of_code_are_no_sentences_and_names_in_code_stay_in_theirs() -> None:
+    said = "Actually we use B.\n```sh\nundo the change\ngit revert HEAD\n```\nUse `a` instead of `b`. Fine."
+    assert list(sentences_that_take_back(said)) == ["Actually we use B.", "Use `a` instead of `b`."]
+    assert not takes_back("Run it:\n```sh\ngit revert HEAD\n```")
 
 
 def test_nothing_is_taken_back_by_what_says_no_such_thing_or_speaks_of_something_else() -> None:
