@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from registry.domain import CLAIMED, Role, format_time, preview_of
+from registry.domain import CLAIMED, Role, format_time, json_writer, preview_of
 from registry.text.privacy.hidden_characters import shown
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def _brief(context: Any) -> Any:
 
 
 _written = json.JSONEncoder(ensure_ascii=False, default=str).encode
-_as_sent = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
+_as_sent = json_writer(str)
 
 
 def length_of(value: Any) -> int:
