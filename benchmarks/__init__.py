@@ -5,6 +5,7 @@
 - How it grows: `scale`, `meaning`, `resends`, `crowd`, `events`, `pages`.
 - Several nodes and machines: `replicas`, `failover`, `shards`, `laptops`, `side_by_side`, `moving`.
 - What nobody wishes: `faults`, `fuzz`, `secrets`, `backups`, `damaged_backups`.
+- How good the tests are: `mutants`.
 
 What they share, servers, registries, conversations and tables of figures, is in `setup`.
 """

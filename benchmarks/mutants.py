@@ -1,0 +1,176 @@
+"""Break lines of the product and count the breaks that the nearest tests notice: python -m benchmarks.mutants
+
+Takes a seeded sample of lines, changes one thing in each (a comparison, a condition, a number, a call that is left
+out) in a copy of the checkout, and runs the tests that mirror the file's folder until one fails. Prints survivors.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+from typing import NamedTuple
+
+from benchmarks.setup.figures import table
+
+PACKAGES = ("registry", "sources", "orchestrator", "mcp_server", "backoffice", "cli")
+HANGING_S = 60  # a test that takes longer fails: some mutants never end
+TESTS_ELSEWHERE = {"backoffice/pages": "tests/pages"}  # the one folder that its tests do not mirror
+
+COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
+
+
+class Mutant(NamedTuple):
+    """One changed line: `before` is replaced by `after`."""
+
+    file: Path
+    line: int
+    start: int
+    end: int
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.before} -> {self.after}"
+
+
+class Result(NamedTuple):
+    """What the tests said of a mutant."""
+
+    mutant: Mutant
+    is_killed: bool
+
+
+def changed(node: ast.AST) -> ast.AST | None:
+    """Return the node with one thing changed; None if nothing in it is worth changing."""
+    match node:
+        case ast.Compare(left, [operator], right) if type(operator) in COMPARISONS:
+            return ast.Compare(left, [COMPARISONS[type(operator)]()], right)
+        case ast.BoolOp(operator, values):
+            return ast.BoolOp(ast.Or() if isinstance(operator, ast.And) else ast.And(), values)
+        case ast.UnaryOp(ast.Not(), operand):
+            return operand
+        case ast.Constant(bool() as value):
+            return ast.Constant(not value)
+        case ast.Constant(int() as value):
+            return ast.Constant(value + 1)
+        case ast.IfExp(test, body, orelse):
+            return ast.IfExp(test, orelse, body)
+        case ast.Return(ast.expr()):
+            return ast.Return(ast.Constant(None))
+        case ast.Expr(ast.Call() | ast.Await()):
+            return ast.Pass()
+    return None
+
+
+def mutants_of(file: Path) -> Iterator[Mutant]:
+    """Yield every mutant of a file that changes one line inside a function."""
+    text = file.read_text(encoding="utf-8")
+    lines = text.splitlines()
+    functions = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    for node in {child for function in functions for part in function.body for child in ast.walk(part)}:
+        line, end_line = getattr(node, "lineno", 0), getattr(node, "end_lineno", None)
+        if not line or line != end_line or "logger." in lines[line - 1]:
+            continue
+        if after := changed(node):
+            start, end = node.col_offset, node.end_col_offset  # type: ignore[attr-defined] # it has a line, so these too
+            code = lines[line - 1].encode()
+            yield Mutant(file, line, start, end, code[start:end].decode(), ast.unparse(after))
+
+
+def sample(count: int, seed: int, only: str) -> list[Mutant]:
+    """Choose lines evenly over all packages, the same ones for the same seed and code."""
+    chosen = random.Random(seed)
+    of_lines: dict[tuple[Path, int], list[Mutant]] = {}
+    for package in PACKAGES:
+        for file in sorted(Path(package).rglob("*.py")):
+            if file.as_posix().startswith(only):
+                for mutant in sorted(mutants_of(file)):
+                    of_lines.setdefault((mutant.file, mutant.line), []).append(mutant)
+    lines = chosen.sample(sorted(of_lines), min(count, len(of_lines)))
+    return [chosen.choice(of_lines[line]) for line in lines]
+
+
+def nearest_tests(file: Path) -> list[str]:
+    """Return the tests that mirror the file's folder, those named like the file first."""
+    folder = next((Path(tests) for part, tests in TESTS_ELSEWHERE.items() if file.is_relative_to(part)), None)
+    folder = folder or Path("tests") / file.parent
+    while not any(folder.rglob("test_*.py")):
+        folder = folder.parent
+    tests = sorted(folder.rglob("test_*.py"))
+    return [str(test) for test in sorted(tests, key=lambda test: file.stem not in test.stem)]
+
+
+def run_tests(copy: Path, mutant: Mutant) -> Result:
+    """Run the nearest tests on a copy of the checkout that holds the mutant."""
+    place = copy / mutant.file
+    original = place.read_bytes()
+    lines = original.split(b"\n")
+    line = lines[mutant.line - 1]
+    after = mutant.after if mutant.after == "pass" or mutant.after.startswith("return") else f"({mutant.after})"
+    lines[mutant.line - 1] = line[: mutant.start] + after.encode() + line[mutant.end :]
+    place.write_bytes(b"\n".join(lines))
+    options = ["-x", "-q", "-p", "no:cacheprovider", "-m", "not slow", "--reruns=0", f"--timeout={HANGING_S}"]
+    command = [sys.executable, "-m", "pytest", *options, *nearest_tests(mutant.file)]
+    try:
+        return Result(mutant, subprocess.run(command, cwd=copy, capture_output=True).returncode != 0)
+    finally:
+        place.write_bytes(original)
+
+
+def main() -> None:
+    """Break the sampled lines one after the other, and print what was not noticed."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.mutants", description=__doc__)
+    parser.add_argument("--lines", type=int, default=200, help="how many lines to break")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="", metavar="PREFIX", help="only files whose path begins so")
+    parser.add_argument("--workers", type=int, default=2)
+    options = parser.parse_args()
+    mutants = sample(options.lines, options.seed, options.only)
+    with tempfile.TemporaryDirectory() as folder:
+        copies: SimpleQueue[Path] = SimpleQueue()
+        for number in range(options.workers):
+            copy = Path(folder) / str(number)
+            shutil.copytree(".", copy, ignore=shutil.ignore_patterns(".venv", ".git", "node_modules", ".*_cache"))
+            copies.put(copy)
+
+        def work(mutant: Mutant) -> Result:
+            copy = copies.get()
+            try:
+                result = run_tests(copy, mutant)
+                print("killed  " if result.is_killed else "SURVIVED", mutant, flush=True)
+                return result
+            finally:
+                copies.put(copy)
+
+        with ThreadPoolExecutor(options.workers) as pool:
+            results = list(pool.map(work, mutants))
+    by_package = Counter(one.mutant.file.parts[0] for one in results)
+    killed = Counter(one.mutant.file.parts[0] for one in results if one.is_killed)
+    rows = [[name, str(by_package[name]), str(killed[name])] for name in PACKAGES if by_package[name]]
+    rows.append(["all", str(len(results)), f"{sum(killed.values())} ({sum(killed.values()) / len(results):.0%})"])
+    print(table(["package", "lines", "killed"], rows))
+
+
+if __name__ == "__main__":
+    main()
