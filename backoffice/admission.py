@@ -24,11 +24,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from backoffice.errors import failure, rpc_failure, wants_page
 from backoffice.middleware import READING
+from orchestrator.views.tokens import Shown, Tokens
 from registry.access import ASKING, Access, Level
 from registry.errors import RegistryError, StorageError, Unauthorized
 from registry.log import Outage
 from registry.registry import Registry
-from registry.storage.safety.tokens import Shown, find_token, get_token, has_tokens, note_use
 
 T = TypeVar("T")
 
@@ -139,7 +139,11 @@ class Gate:
         if signed_in:
             _check_origin(method, headers)
             return signed_in
-        if self.rules.is_open and not self.rules.secret and not await _told(registry.read(has_tokens), self._outage):
+        if (
+            self.rules.is_open
+            and not self.rules.secret
+            and not await _noting_outage(Tokens(registry).are_required(), self._outage)
+        ):
             return None
         raise Unauthorized("A token is needed.", "Authorization: Bearer …; `ctxr token create` makes one")
 
@@ -153,13 +157,13 @@ class Gate:
         raise Unauthorized("The token is not good.", "Authorization: it is unknown, revoked or expired")
 
     async def _made_elsewhere(self, token: str) -> Access | None:
-        return await _told(self.rules.verify(token), self._issuer_outage) if self.rules.verify else None
+        return await _noting_outage(self.rules.verify(token), self._issuer_outage) if self.rules.verify else None
 
     async def recognise(self, registry: Registry, secret: str) -> Credential | None:
         """What a token of ours, or this user's secret, allows; None if it is not good."""
         if self.rules.secret and compare_digest(secret.encode(), self.rules.secret.encode()):
             return Credential(None, THIS_USER)
-        return self._noted(registry, await _told(registry.read(lambda tx: find_token(tx, secret)), self._outage))
+        return self._noted(registry, await _noting_outage(Tokens(registry).find(secret), self._outage))
 
     async def _signed_in(self, registry: Registry, key: str) -> Access | None:
         """Who has signed in; a token that was revoked since is asked for again."""
@@ -167,7 +171,7 @@ class Gate:
         if credential is None or credential.number is None:
             return credential and credential.access
         number = credential.number
-        found = await _told(registry.read(lambda tx: get_token(tx, number)), self._outage)
+        found = await _noting_outage(Tokens(registry).get(number), self._outage)
         shown = self._noted(registry, found)
         return shown and shown.access
 
@@ -269,7 +273,7 @@ class Admission:
         return failure(refused.as_dict(), headers={"WWW-Authenticate": f"Bearer {', '.join(parts)}"})
 
 
-async def _told(answer: Awaitable[T], outage: Outage) -> T:
+async def _noting_outage(answer: Awaitable[T], outage: Outage) -> T:
     """The answer. Why there is none the log says once: who is not let in does not hear it."""
     asked_at = time.monotonic()
     try:
@@ -284,7 +288,7 @@ async def _told(answer: Awaitable[T], outage: Outage) -> T:
 
 async def _note(registry: Registry, number: int) -> None:
     try:
-        await registry.write(lambda tx: note_use(tx, number))
+        await Tokens(registry).note_use(number)
     except StorageError:
         return  # the next use will be noted
 

@@ -7,14 +7,12 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Query
 
-from backoffice.dependencies import SOURCE, Asked, Asking, Stored, without_parameters
+from backoffice.dependencies import SOURCE, Asking, without_parameters
 from backoffice.queries import ChannelsQuery, DeletionQuery
 from backoffice.schemas import CHANNEL, ChannelItem, DeletedChannel, ItemPage, ShownChannel
-from orchestrator.operations.history import other_names
 from orchestrator.requests.field_types import ChannelName
 from orchestrator.requests.queries import TagQuery
-from registry.storage.conversations.channels import channel_item, get_channel, list_channels, tags_of
-from registry.storage.database import ReadTransaction
+from orchestrator.views import conversations as views
 
 router = APIRouter(prefix="/bo/channels", tags=["channels"])
 
@@ -27,10 +25,10 @@ NAMING = {
 
 
 @router.get("", response_model=ItemPage[ChannelItem])
-async def show_channels(registry: Asked, client: Asking, query: Annotated[ChannelsQuery, Query()]) -> dict[str, Any]:
+async def show_channels(client: Asking, query: Annotated[ChannelsQuery, Query()]) -> dict[str, Any]:
     """Channels by last activity; with words, those that speak of it or are called so."""
     if query.q is None:
-        return await registry.read(lambda tx: list_channels(tx, query.wanted, query.page))
+        return await client.view(views.list_channels, query.filters, query.page)
     found = await client.run({"operation": "list", "query": query.as_query(), "source": SOURCE})
     return page_of_channels(found)
 
@@ -47,14 +45,9 @@ def page_of_channels(found: Mapping[str, Any]) -> dict[str, Any]:
     response_model_exclude_unset=True,
     dependencies=[without_parameters],
 )
-async def show_channel(registry: Stored, channel: Name) -> dict[str, Any]:
+async def show_channel(client: Asking, channel: Name) -> dict[str, Any]:
     """One channel."""
-
-    def work(tx: ReadTransaction) -> dict[str, Any]:
-        row = get_channel(tx, channel)
-        return {**channel_item(row, tags_of(tx, [row.number])[row.number]), **other_names(tx, row)}
-
-    return await registry.read(work)
+    return await client.view(views.show_channel, channel)
 
 
 @router.patch("/{channel:path}", response_model=ChannelItem, dependencies=[without_parameters])

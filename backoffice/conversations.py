@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Path, Query
 
 from backoffice.bodies import LOG_EXAMPLES, LogBody, shaped
-from backoffice.dependencies import SOURCE, Asked, Asking, Stored, without_parameters
+from backoffice.dependencies import SOURCE, Asking, without_parameters
 from backoffice.queries import (
     ChangesQuery,
     DeletionQuery,
@@ -21,9 +21,8 @@ from backoffice.queries import (
 from backoffice.schemas import MESSAGE_ID, ChangesPage, FoundMessage, ItemPage, Logged, MessageItem, ResultItem
 from orchestrator.requests.calls import as_request, log_result
 from orchestrator.requests.refusals import invalid_request
-from registry.storage.conversations.messages import get_message, list_messages, message_item
-from registry.storage.exchange.change_feed import Changes, changes_after
-from registry.storage.records.extract_results import list_results
+from orchestrator.views import conversations as views
+from orchestrator.views.changes import list_changes
 
 router = APIRouter(prefix="/bo", tags=["conversations"])
 
@@ -31,10 +30,10 @@ Id = Annotated[Word, Path(alias="id", examples=[MESSAGE_ID])]
 
 
 @router.get("/conversations", response_model=ItemPage[MessageItem])
-async def show_messages(registry: Asked, client: Asking, query: Annotated[MessagesQuery, Query()]) -> dict[str, Any]:
+async def show_messages(client: Asking, query: Annotated[MessagesQuery, Query()]) -> dict[str, Any]:
     """Messages by time."""
     if query.q is None:
-        return await registry.read(lambda tx: list_messages(tx, query.wanted, query.page))
+        return await client.view(views.list_messages, query.filters, query.page)
     return _page(await client.run(_search(query.channel, query.as_query())))
 
 
@@ -48,9 +47,9 @@ def _page(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @router.get("/changes", response_model=ChangesPage)
-async def show_changes(registry: Stored, query: Annotated[ChangesQuery, Query()]) -> Changes:
+async def show_changes(client: Asking, query: Annotated[ChangesQuery, Query()]) -> Any:
     """Messages in the order in which they were stored: for a registry elsewhere that keeps up with this one."""
-    return await registry.read(lambda tx: changes_after(tx, query.after))
+    return await client.view(list_changes, query.after)
 
 
 @router.post(
@@ -77,11 +76,9 @@ def _checked(given: dict[str, Any]) -> dict[str, Any]:
 
 
 @router.get("/conversations/{id}", response_model=MessageItem)
-async def show_message(registry: Stored, message_id: Id, query: Annotated[MessageQuery, Query()]) -> dict[str, Any]:
+async def show_message(client: Asking, message_id: Id, query: Annotated[MessageQuery, Query()]) -> dict[str, Any]:
     """One message."""
-    return await registry.read(
-        lambda tx: message_item(get_message(tx, message_id, include_deleted=query.include_deleted))
-    )
+    return await client.view(views.show_message, message_id, include_deleted=query.include_deleted)
 
 
 @router.delete("/conversations/{id}", response_model=MessageItem)
@@ -109,6 +106,6 @@ async def search(client: Asking, query: Annotated[SearchParameters, Query()]) ->
 
 
 @router.get("/extracts", response_model=ItemPage[ResultItem])
-async def show_extracts(registry: Stored, query: Annotated[ExtractsQuery, Query()]) -> dict[str, Any]:
+async def show_extracts(client: Asking, query: Annotated[ExtractsQuery, Query()]) -> dict[str, Any]:
     """What extractions and briefings delivered, as ids of messages."""
-    return await registry.read(lambda tx: list_results(tx, query.channel, query.page))
+    return await client.view(views.list_extracts, query.channel, query.page)

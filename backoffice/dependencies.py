@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Query, Request
 from pydantic import BaseModel, ConfigDict
@@ -17,6 +17,7 @@ from orchestrator.state import LocalCopy
 from registry.access import Access, Level
 from registry.registry import Registry
 
+T = TypeVar("T")
 SOURCE = "backoffice"
 """The source of operations that an operator starts here."""
 
@@ -45,6 +46,25 @@ class Client:
             raise OperationFailed(answer["error"])
         return answer
 
+    async def view(self, read: Callable[..., T], *arguments: Any, **named: Any) -> T:
+        """Read what a page shows (`orchestrator.views`), as far as the token may see it."""
+        return await self.orchestrator.view(read, *arguments, access=self.access, **named)
+
+    async def change(self, write: Callable[..., T], *arguments: Any, **named: Any) -> T:
+        """Store what an operator notes beside conversations; a token that only reads may not."""
+        return await self.orchestrator.change(write, *arguments, access=self.access, **named)
+
+    @property
+    def registry(self) -> Registry:
+        """The registry as the token may see it."""
+        return self.orchestrator.registry.seen_by(self.access)
+
+    def writable_registry(self) -> Registry:
+        """Return the registry as the token may change it; Unauthorized if it only reads."""
+        if self.access:
+            self.access.require(Level.WRITE)
+        return self.registry
+
 
 async def _client(request: Request) -> Client:
     name = request.headers.get("user-agent", "")[:200] or None
@@ -55,22 +75,6 @@ def _access(request: Request) -> Access | None:
     """What the token of the request allows (`admission`); None where none is needed."""
     access: Access | None = request.scope.get("access")
     return access
-
-
-async def _registry(request: Request) -> Registry:
-    registry: Registry = request.app.state.orchestrator.registry
-    return registry.seen_by(_access(request))
-
-
-async def _asked(request: Request) -> Registry:
-    return (await _registry(request)).for_questions()
-
-
-async def _writable(request: Request) -> Registry:
-    access = _access(request)
-    if access:
-        access.require(Level.WRITE)
-    return await _registry(request)
 
 
 async def _machine(request: Request) -> Machine:
@@ -114,11 +118,6 @@ async def _no_parameters(_given: Annotated[NoParameters, Query()]) -> None:
 
 
 Asking = Annotated[Client, Depends(_client)]
-Stored = Annotated[Registry, Depends(_registry)]
-Asked = Annotated[Registry, Depends(_asked)]
-"""The same for what people look at: a replica may answer it. Of news that a machine asks after it may know nothing."""
-Writable = Annotated[Registry, Depends(_writable)]
-"""For what is kept beside conversations and is no operation: a read-only token changes none of it."""
 Local = Annotated[Machine, Depends(_machine)]
 CopyOf = Annotated[Elsewhere | None, Depends(_elsewhere)]
 without_parameters = Depends(_no_parameters)

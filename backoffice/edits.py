@@ -6,29 +6,26 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from backoffice.dependencies import Asking, Stored, Writable, without_parameters
+from backoffice.dependencies import Asking, without_parameters
 from backoffice.queries import ChangesQuery
 from backoffice.schemas import EditsBody, EditsDone, EditsPage
-from orchestrator.remote.replayed_edits import carry_out
-from registry.domain import parse_time
-from registry.storage.exchange.edits import Edit, edits_after
+from orchestrator.remote.replayed_edits import replay
+from orchestrator.views.changes import list_edits
 
 router = APIRouter(prefix="/bo", tags=["conversations"])
 
 
 @router.get("/edits", response_model=EditsPage, response_model_exclude_unset=True)
-async def show_edits(registry: Stored, query: Annotated[ChangesQuery, Query()]) -> dict[str, Any]:
+async def show_edits(client: Asking, query: Annotated[ChangesQuery, Query()]) -> dict[str, Any]:
     """What channels were called, and what was deleted and forgotten, in the order in which it became known here."""
-    found = await registry.read(lambda tx: edits_after(tx, query.after))
-    return {"items": [said.as_dict() for said in found.items], "place": found.place, "is_all": found.is_all}
+    return await client.view(list_edits, query.after)
 
 
 @router.post("/edits", response_model=EditsDone, dependencies=[without_parameters])
-async def carry_out_edits(registry: Writable, client: Asking, given: EditsBody) -> dict[str, Any]:
+async def carry_out_edits(client: Asking, given: EditsBody) -> dict[str, Any]:
     """Do what was done in a registry elsewhere, unless something later is known. To forget takes an admin's token."""
     whys = []
     for item in given.items:
-        said = Edit(**{**item.model_dump(), "done_at": parse_time(item.done_at)})
-        error = await carry_out(client.answer, registry, said)
+        error = await replay(client.answer, client.writable_registry(), item.model_dump())
         whys.append({"why": f"{error['message']} {error['details']}" if error else None})
     return {"items": whys}

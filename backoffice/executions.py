@@ -7,18 +7,16 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Path, Query
 
 from backoffice.bodies import RUN_EXAMPLES, RunBody, shaped
-from backoffice.dependencies import Asking, Stored, Writable, without_parameters
+from backoffice.dependencies import Asking, without_parameters
 from backoffice.execution_schemas import ExecutionDetail, ExecutionItem, Graph, Rating, RunAnswer, Statistics
 from backoffice.queries import ExecutionsQuery, StatisticsQuery, Word
 from backoffice.schemas import EXECUTION_ID, ItemPage
 from orchestrator.graph import describe_graph
 from orchestrator.requests.operation_names import LOCAL, Operation
 from orchestrator.requests.refusals import Refusal
+from orchestrator.views import runs as views
 from registry.domain import now
 from registry.errors import InvalidRequest
-from registry.monitor.statistics import execution_statistics
-from registry.storage.records.executions import get_execution, list_executions
-from registry.storage.records.judgements import rate_execution
 
 router = APIRouter(prefix="/bo/ao", tags=["orchestrator"])
 
@@ -30,36 +28,32 @@ Id = Annotated[Word, Path(examples=[EXECUTION_ID])]
 
 
 @router.get("/executions", response_model=ItemPage[ExecutionItem])
-async def show_executions(
-    registry: Stored, client: Asking, query: Annotated[ExecutionsQuery, Query()]
-) -> dict[str, Any]:
+async def show_executions(client: Asking, query: Annotated[ExecutionsQuery, Query()]) -> dict[str, Any]:
     """Runs by their start; `status=running`: those of this server that have not ended."""
     if query.status == "running":
         runs = client.running()
         return {"items": runs, "total": len(runs), "next_cursor": None}
-    return await registry.read(lambda tx: list_executions(tx, query.wanted, query.page))
+    return await client.view(views.list_executions, query.filters, query.page)
 
 
 @router.get("/executions/{execution_id}", response_model=ExecutionDetail, dependencies=[without_parameters])
-async def show_execution(registry: Stored, execution_id: Id) -> dict[str, Any]:
+async def show_execution(client: Asking, execution_id: Id) -> dict[str, Any]:
     """One run with what was asked, what was answered, and every step with its reasons."""
-    return await registry.read(lambda tx: get_execution(tx, execution_id))
+    return await client.view(views.get_execution, execution_id)
 
 
 @router.post("/executions/{execution_id}/rating", response_model=Rating, dependencies=[without_parameters])
-async def rate(registry: Writable, execution_id: Id, said: Rating) -> Rating:
+async def rate(client: Asking, execution_id: Id, said: Rating) -> Rating:
     """Say whether what a run delivered was of use; the last word holds."""
-    await registry.write(lambda tx: rate_execution(tx, execution_id, useful=said.useful))
+    await client.change(views.rate_execution, execution_id, useful=said.useful)
     return said
 
 
 @router.get("/statistics", response_model=Statistics, response_model_exclude_unset=True)
-async def show_statistics(registry: Stored, query: Annotated[StatisticsQuery, Query()]) -> dict[str, Any]:
+async def show_statistics(client: Asking, query: Annotated[StatisticsQuery, Query()]) -> dict[str, Any]:
     """Counts, success rate and percentiles: in total, per operation, by error code, over time."""
     bucket_s = query.bucket_s(now())
-    figures = await registry.read(
-        lambda tx: execution_statistics(tx, from_=query.from_, to=query.to, bucket_s=bucket_s)
-    )
+    figures = await client.view(views.execution_statistics, query.from_, query.to, bucket_s)
     return {"bucket_s": bucket_s, **figures}
 
 

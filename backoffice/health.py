@@ -18,12 +18,12 @@ from prometheus_client import (
 )
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from backoffice.dependencies import SOURCE, Stored, for_everything
+from backoffice.dependencies import SOURCE, Asking, for_everything
 from backoffice.errors import failure
 from backoffice.schemas import Failure, State
+from orchestrator.service import Execution
+from orchestrator.views.events import check_readable
 from registry.errors import OperationTimeout, RegistryError
-from registry.storage.exchange.change_feed import newest_place
-from registry.storage.records.executions import Execution
 from sources.clients import CLIENTS
 
 NAME = "context-registry"
@@ -116,10 +116,10 @@ async def health() -> State:
     response_model=State,
     responses={503: {"model": Failure, "description": "the registry cannot be read now"}},
 )
-async def ready(registry: Stored) -> State | Response:
+async def ready(client: Asking) -> State | Response:
     """The registry can be read; 503 if not: nobody should be sent here until it can."""
     try:
-        await registry.read(newest_place)
+        await check_readable(client.registry)
     except RegistryError as exc:
         # Everybody may ask this, so where the database is, and as whom it is asked, stays in the log.
         details = exc.details if isinstance(exc, OperationTimeout) else "The server's log says why."

@@ -19,20 +19,15 @@ from backoffice.connections import Connection, Connections
 from orchestrator.service import Orchestrator
 from orchestrator.sync.store_report import StoreReport
 from orchestrator.sync.sync import Ongoing, sync
+from orchestrator.views.stores import stores
 from registry.domain import format_time, now
 from registry.errors import InternalError, InvalidRequest, RegistryError
-from registry.storage.client_stores import conversations_read, list_stores
-from registry.storage.conversations.facets import latest_projects
-from registry.storage.database import ReadTransaction
 from sources.base import Places, is_drift
 from sources.cursor.client import CURSOR
 from sources.purging import gone
 from sources.readers import READERS
 
 logger = logging.getLogger(__name__)
-
-MOST_PROJECTS = 20
-"""Projects in which the rule of Cursor is looked for."""
 
 
 class Machine:
@@ -51,10 +46,7 @@ class Machine:
         registry = self._orchestrator.registry
         outcome = self._outcome()  # before the stores are read: a sync that is done by then is in what is read
 
-        def work(tx: ReadTransaction) -> tuple[list[dict[str, Any]], list[str], dict[tuple[str, str], list[str]]]:
-            return list_stores(tx), latest_projects(tx, CURSOR.source, MOST_PROJECTS), conversations_read(tx)
-
-        read, projects, kept = await registry.read(work)
+        read, projects, kept = await self._orchestrator.view(stores, CURSOR.source)
         if registry.is_embedded:
             for store in read:
                 store["only_here"] = await asyncio.to_thread(gone, kept.get((store["source"], store["path"]), ()))

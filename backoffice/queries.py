@@ -11,10 +11,6 @@ from orchestrator.requests.field_types import ChannelName, EndInstant, Instant, 
 from orchestrator.requests.operation_names import ALIASES, Operation
 from registry.domain import storable
 from registry.errors import ErrorCode
-from registry.storage.conversations.channels import ChannelFilter
-from registry.storage.conversations.messages import MessageFilter
-from registry.storage.paging import Order, Page
-from registry.storage.records.executions import ExecutionFilter
 
 _BUCKETS = {"minute": 60, "hour": 3600, "day": 86_400}
 _OPERATIONS = [*Operation, *ALIASES, "unknown"]
@@ -59,12 +55,12 @@ class PageQuery(BaseModel):
 
     limit: Limit = 20
     cursor: str | None = Field(None, max_length=500, description="`next_cursor` of the last answer")
-    order: Order = Field("desc", description="newest first, or `asc`: oldest first")
+    order: Literal["asc", "desc"] = Field("desc", description="newest first, or `asc`: oldest first")
 
     @property
-    def page(self) -> Page:
-        """As the registry takes it."""
-        return Page(self.limit, self.cursor, self.order)
+    def page(self) -> dict[str, Any]:
+        """The page's arguments of a view."""
+        return {"limit": self.limit, "cursor": self.cursor, "order": self.order}
 
 
 class Period(BaseModel):
@@ -85,9 +81,9 @@ class ChannelsQuery(PageQuery, Period):
     q: Word | None = Field(None, description="words in the name, title, nickname, project or content")
 
     @property
-    def wanted(self) -> ChannelFilter:
-        """As the registry takes it where no words are given."""
-        return ChannelFilter(self.source, self.project, self.tag, from_=self.from_, to=self.to)
+    def filters(self) -> dict[str, Any]:
+        """The filters of a list without words."""
+        return self.model_dump(include={"source", "project", "tag", "from_", "to"})
 
     def as_query(self, utc_offset_minutes: int | None = None) -> dict[str, Any]:
         """As the list operation takes it; the words' days are those of a clock so far from UTC."""
@@ -106,9 +102,9 @@ class MessagesQuery(PageQuery, Period):
     include_deleted: bool = Field(False, description="softly deleted messages too")
 
     @property
-    def wanted(self) -> MessageFilter:
-        """As the registry takes it where no words are given."""
-        return MessageFilter(self.channel, self.source, self.role, self.from_, self.to, self.include_deleted)
+    def filters(self) -> dict[str, Any]:
+        """The filters of a list without words."""
+        return {"roles": self.role, **self.model_dump(include={"channel", "source", "from_", "to", "include_deleted"})}
 
     def as_query(self) -> dict[str, Any]:
         """As the search operation takes it."""
@@ -179,20 +175,10 @@ class ExecutionsQuery(PageQuery, Period):
     slower_ms: float | None = Field(None, ge=0, description="those that took at least so long")
 
     @property
-    def wanted(self) -> ExecutionFilter:
-        """As the registry takes it."""
-        return ExecutionFilter(
-            self.operation,
-            self.channel,
-            self.status,
-            self.source,
-            self.from_,
-            self.to,
-            self.error_code,
-            self.q,
-            self.client,
-            self.slower_ms,
-        )
+    def filters(self) -> dict[str, Any]:
+        """The filters of the list."""
+        names = {"operation", "channel", "status", "source", "from_", "to", "error_code", "client", "slower_ms"}
+        return {"words": self.q, **self.model_dump(include=names)}
 
 
 class StatisticsQuery(Period):

@@ -14,7 +14,7 @@ from contextlib import (
     nullcontext,
     suppress,
 )
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import langsmith
 
@@ -27,12 +27,13 @@ from orchestrator.requests.refusals import Refusal
 from orchestrator.requests.resends import Resends
 from orchestrator.requests.shapes import ImportRequest, Request, parse_request, refuse_too_many
 from orchestrator.state import ExternalAction, LocalCopy, Run, Shelf, Syncing
-from registry.access import Access
+from registry.access import Access, Level
 from registry.domain import DEEPEST, is_too_deep, storable
 from registry.errors import ErrorCode, InternalError, InvalidRequest, NotFound, OperationTimeout, RegistryError
 from registry.log import EXECUTION, RUNS
 from registry.registry import Registry
-from registry.storage.records.executions import Door, Execution
+from registry.storage.records.executions import Door
+from registry.storage.records.executions import Execution as Execution
 from registry.text.privacy.masking import holds_secret
 from registry.tracing import span
 
@@ -44,6 +45,7 @@ logger = logging.getLogger(__name__)
 runs = logging.getLogger(RUNS)
 
 
+T = TypeVar("T")
 ASKING = 8
 """So many questions are worked on at a time; what is to be stored comes between them."""
 GIVING_WAY_S = 0.5
@@ -157,6 +159,16 @@ class Orchestrator:
             self._observed(recorder.finished(None))
         self._records.retry()
         return {"success": True, **result}
+
+    async def view(self, read: Callable[..., T], *arguments: Any, access: Access | None = None, **named: Any) -> T:
+        """Read what a page or a feed shows (`orchestrator.views`), as far as a token may see it; no execution."""
+        return await self.registry.seen_by(access).read(lambda tx: read(tx, *arguments, **named))
+
+    async def change(self, write: Callable[..., T], *arguments: Any, access: Access | None = None, **named: Any) -> T:
+        """Store what an operator notes beside conversations; no execution."""
+        if access:
+            access.require(Level.WRITE)
+        return await self.registry.seen_by(access).write(lambda tx: write(tx, *arguments, **named))
 
     def running(self) -> list[dict[str, Any]]:
         """The runs of this process that have not ended, the latest first, as lists show runs (docs/interface.md)."""

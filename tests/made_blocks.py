@@ -8,10 +8,12 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
 from click.testing import CliRunner
+from mcp import Client
 from mcp.types import PromptArgument, Tool
 
 from backoffice.app import create_app
@@ -19,11 +21,12 @@ from backoffice.errors import STATUS
 from cli.connect.snippets import StdioServer
 from cli.main import COMMANDS, EXIT_STATUS, cli
 from mcp_server.server import DEFAULT, SWITCHED_ON, TOOLSETS, create_server
+from orchestrator.service import Orchestrator
 from registry.errors import RegistryError
+from registry.registry import Registry
 from registry.settings import Settings
 from sources.clients import CLIENTS
 from sources.cursor.client import CURSOR
-from tests import roads
 
 ROOT = Path(__file__).parent.parent
 EXAMPLE = StdioServer(("/path/to/ctxr", "mcp"))
@@ -213,26 +216,37 @@ def http_api() -> str:
     return table(("address", "parameters", "answer"), rows)
 
 
+CHANNEL = "cursor_session_20250929_1430"
+TURN = [
+    {"role": "user", "text": "How do I make the fibonacci function faster?", "timestamp": "2025-09-29T14:30:15.123Z"},
+    {
+        "role": "assistant",
+        "text": "Memoize it: with functools.cache it is O(n).",
+        "timestamp": "2025-09-29T14:30:18.456Z",
+    },
+]
+
+
 def examples() -> str:
     """A real call of each of the three tools, with its answer."""
     return asyncio.run(_examples())
 
 
 async def _examples() -> str:
-    from tempfile import TemporaryDirectory
-
     calls: list[tuple[str, dict[str, Any]]] = [
-        ("conversation_log", {"channel": roads.CHANNEL, "messages": roads.TURN, "meta": {"project": "/home/me/shop"}}),
+        ("conversation_log", {"channel": CHANNEL, "messages": TURN, "meta": {"project": "/home/me/shop"}}),
         ("extract", {"query": {"text": "fibonacci"}}),
         ("search_sessions", {"query": "fibonacci", "context_window": 0}),
         ("extract", {"channel": "cursor_session_20250930"}),
     ]
     parts = []
     with TemporaryDirectory() as home:
-        async with roads.client_over(f"sqlite:///{home}/registry.db") as client:
+        registry = Registry(f"sqlite:///{home}/registry.db")
+        async with Client(create_server(Orchestrator(registry).run)) as client:
             for tool, arguments in calls:
                 answer = (await client.call_tool(tool, arguments)).structured_content
                 parts.append(fenced("json", f"// {tool}\n{_pretty(arguments)}\n// answers\n{_pretty(answer)}"))
+        registry.close()
     return "\n".join(parts)
 
 
@@ -262,12 +276,6 @@ def _named(modules: Iterable[str]) -> str:
     return ", ".join(f"`{module}`" for module in modules)
 
 
-def road_lengths() -> str:
-    """How many files each road enters, and whose they are."""
-    rows = [(road, *map(str, of_road)) for road, of_road in roads.figures().items()]
-    return table(("road", "files entered", "door, graph, record", "text, tables, formats", "the operation's own"), rows)
-
-
 MADE: Mapping[str, Callable[[], str]] = {
     "mcp-json": lambda: fenced("json", EXAMPLE.mcp_json()),
     "cursor-rule": lambda: fenced("markdown", CURSOR.rule.alone if CURSOR.rule else ""),
@@ -284,15 +292,5 @@ MADE: Mapping[str, Callable[[], str]] = {
     "http-api": http_api,
     "examples": examples,
     "layers": layers,
-    "road-lengths": road_lengths,
 }
 """What makes each block."""
-
-
-def made(names: Iterable[str]) -> dict[str, str]:
-    """The blocks of these names, as they must stand in a document. Roads are walked only for who shows them."""
-    wanted = list(names)
-    drawn = roads.drawings() if any(name.startswith("road-") and name not in MADE for name in wanted) else {}
-    return {f"road-{road}": fenced("text", lines) for road, lines in drawn.items()} | {
-        name: MADE[name]() for name in wanted if name in MADE
-    }

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from backoffice.admission import COOKIE, SESSION_S, THIS_USER, Credential, Gate
-from backoffice.dependencies import Stored
+from backoffice.dependencies import Asking
 from backoffice.pages.rendering import render
 from registry.registry import Registry
 
@@ -27,14 +27,14 @@ async def login_page(request: Request, next: str = "/", code: Annotated[str, Que
 @router.post("/login")
 async def sign_in(
     request: Request,
-    registry: Stored,
+    client: Asking,
     token: Annotated[str, Form(max_length=10_000)] = "",
     code: Annotated[str, Form(max_length=200)] = "",
     next: Annotated[str, Form(max_length=2000)] = "/",
 ) -> Response:
     """Sign in with a token or a code; the page again if it is not good."""
     gate: Gate = request.app.state.gate
-    credential = await _recognised(gate, registry, token.strip(), code)
+    credential = await _credential_of(gate, client.registry, token.strip(), code)
     if credential is None:
         return render(request, "login.html", status=401, next=_local(next), code="", is_wrong=True)
     answer = RedirectResponse(_local(next), SEE_OTHER)
@@ -44,7 +44,7 @@ async def sign_in(
     return answer
 
 
-async def _recognised(gate: Gate, registry: Registry, token: str, code: str) -> Credential | None:
+async def _credential_of(gate: Gate, registry: Registry, token: str, code: str) -> Credential | None:
     if code and gate.sessions.take_code(code):
         return Credential(None, THIS_USER)
     return await gate.recognise(registry, token) if token else None

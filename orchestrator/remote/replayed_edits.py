@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from registry.domain import format_time
+from registry.domain import format_time, parse_time
 from registry.storage.conversations.messages import place_of_message
 from registry.storage.database import Database, ReadTransaction
 from registry.storage.exchange.edits import (
@@ -22,6 +22,11 @@ from registry.storage.exchange.edits import (
 Ask = Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]
 """Runs an operation."""
 SOURCE = "remote"
+
+
+async def replay(ask: Ask, registry: Database, edit: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Carry out an edit as another registry sent it (`Edit.as_dict`); the error if it cannot be done."""
+    return await carry_out(ask, registry, Edit(**{**edit, "done_at": parse_time(edit["done_at"])}))
 
 
 async def carry_out(ask: Ask, registry: Database, said: Edit) -> dict[str, Any] | None:

@@ -9,7 +9,8 @@ import anyio
 import httpx
 import pytest
 
-from backoffice import events
+import backoffice.events
+from orchestrator.views import events
 from registry.errors import StorageError
 from registry.registry import Registry
 from registry.storage.exchange import arrivals
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.anyio
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrivals, "POLL_S", 0.01)
     monkeypatch.setattr(events, "RETRY_S", 0.01)
-    monkeypatch.setattr(events, "KEEP_ALIVE_S", 0.02)
+    monkeypatch.setattr(backoffice.events, "KEEP_ALIVE_S", 0.02)
 
 
 async def test_a_stored_message_and_its_execution_arrive_as_the_lists_show_them(

@@ -12,9 +12,9 @@ import pytest
 from mcp.types import JSONRPCError, jsonrpc_message_adapter
 from psycopg.sql import SQL, Identifier
 
-from backoffice import events
 from backoffice.admission import Rules
 from orchestrator.service import Orchestrator
+from orchestrator.views import events
 from registry.access import Access, Level
 from registry.errors import StorageError
 from registry.storage.exchange import arrivals

@@ -13,8 +13,8 @@ import httpx
 import pytest
 from playwright.async_api import Browser, Page, expect
 
+from orchestrator.views.runs import execution_statistics
 from registry.errors import StorageError
-from registry.monitor.statistics import execution_statistics
 from registry.storage.database import Database
 from tests.pages.axe import violations
 from tests.pages.conftest import copied, movement, watch_movement
@@ -148,7 +148,7 @@ async def test_the_frame_of_the_statistics_is_there_before_the_figures(
         assert may_count.wait(60)
         return execution_statistics(*args, **kwargs)
 
-    monkeypatch.setattr("backoffice.pages.flow.statistics.execution_statistics", slow)
+    monkeypatch.setattr("orchestrator.views.runs.execution_statistics", slow)
     async with httpx.AsyncClient(base_url=server, timeout=60) as http, http.stream("GET", "/flow/statistics") as answer:
         parts = answer.aiter_text()
         first = await anext(parts)

@@ -8,25 +8,24 @@ from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from markupsafe import Markup
 
-from backoffice.dependencies import SOURCE, Asking, Stored
+from backoffice.dependencies import SOURCE, Asking
 from backoffice.pages.reader import reader_now, utc_offset_minutes
 from backoffice.pages.rendering import address, render
 from backoffice.pages.viewer.markdown import html_of
 from backoffice.queries import Word
-from registry.storage.records.extract_results import latest_briefings
+from orchestrator.views import conversations
 
 router = APIRouter(prefix="/briefings", default_response_class=HTMLResponse)
 
 SEE_OTHER = 303
-SHOWN = 60
 
 
 @router.get("")
 async def briefings_page(
-    request: Request, registry: Stored, briefing: Annotated[Word | None, Query()] = None
+    request: Request, client: Asking, briefing: Annotated[Word | None, Query()] = None
 ) -> HTMLResponse:
     """The days that have a briefing, and the text of one: the one that is asked for, else the last."""
-    found = await registry.read(lambda tx: latest_briefings(tx, SHOWN))
+    found = await client.view(conversations.list_briefings)
     shown = next((one for one in found if one["id"] == briefing), found[0] if found else None)
     html = Markup(html_of(shown["text"])) if shown else None  # noqa: S704, sanitised by `markdown`
     today = reader_now(request).date().isoformat()

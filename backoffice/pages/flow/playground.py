@@ -9,16 +9,15 @@ from typing import Annotated, Any, get_args
 from fastapi import APIRouter, Form, Path, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from backoffice.dependencies import SOURCE, Asking, Stored
+from backoffice.dependencies import SOURCE, Asking
 from backoffice.pages.flow.rendering import render_flow
 from backoffice.pages.rendering import address
 from backoffice.queries import Word
 from orchestrator.recording.evaluation import JUDGED, Outcome, evaluate, hit_rates, repeatable
 from orchestrator.requests.field_types import Mode, RoleName
+from orchestrator.views import runs as views
 from registry.domain import new_id
 from registry.errors import InvalidRequest
-from registry.storage.records.executions import get_execution
-from registry.storage.records.judgements import drop_expectation, keep_expectation, list_expectations
 
 router = APIRouter(prefix="/flow", default_response_class=HTMLResponse)
 
@@ -36,11 +35,11 @@ Text = Annotated[str, Form()]
 
 
 @router.get("/try")
-async def try_page(request: Request, registry: Stored, run: Annotated[Word | None, Query()] = None) -> HTMLResponse:
+async def try_page(request: Request, client: Asking, run: Annotated[Word | None, Query()] = None) -> HTMLResponse:
     """A form to ask with; `run`: filled in as that run asked."""
     asked: dict[str, Any] = {}
     if run:
-        asked = repeatable(await registry.read(lambda tx: get_execution(tx, run)))
+        asked = repeatable(await client.view(views.get_execution, run))
     return render_flow(
         request,
         "try.html",
@@ -96,15 +95,15 @@ async def compare_runs(run: Annotated[list[Word], Query()]) -> RedirectResponse:
 
 
 @router.post("/{execution_id}/expected")
-async def expect(registry: Stored, execution_id: Annotated[Word, Path()], message: Text) -> RedirectResponse:
+async def expect(client: Asking, execution_id: Annotated[Word, Path()], message: Text) -> RedirectResponse:
     """Keep what this run should have found as a case, and show where it was lost."""
     named = _MESSAGE.search(message)
     if named is None:
         raise InvalidRequest("That names no message.", f"message: given {message!r}; allowed: its id or its address")
-    run = await registry.read(lambda tx: get_execution(tx, execution_id))
+    run = await client.view(views.get_execution, execution_id)
     if run["operation"] not in JUDGED:
         raise InvalidRequest("Nothing was searched for.", f"operation: given {run['operation']!r}; allowed: {ALLOWED}")
-    await registry.write(lambda tx: keep_expectation(tx, repeatable(run), named[0]))
+    await client.change(views.keep_case, run, named[0])
     return RedirectResponse(address(f"/flow/{execution_id}", expected=named[0]) + "#expected", SEE_OTHER)
 
 
@@ -112,9 +111,9 @@ ALLOWED = ", ".join(JUDGED)
 
 
 @router.get("/cases")
-async def cases_page(request: Request, registry: Stored) -> HTMLResponse:
+async def cases_page(request: Request, client: Asking) -> HTMLResponse:
     """The questions that are kept with what they should find."""
-    cases = await registry.read(list_expectations)
+    cases = await client.view(views.list_expectations)
     return _cases(request, [{"case": case} for case in cases])
 
 
@@ -133,7 +132,7 @@ def _cases(
 
 
 @router.post("/cases/{case_id}/deletion")
-async def drop_case(registry: Stored, case_id: Annotated[Word, Path()]) -> RedirectResponse:
+async def drop_case(client: Asking, case_id: Annotated[Word, Path()]) -> RedirectResponse:
     """Keep a case no longer."""
-    await registry.write(lambda tx: drop_expectation(tx, case_id))
+    await client.change(views.drop_expectation, case_id)
     return RedirectResponse("/flow/cases", SEE_OTHER)

@@ -1,94 +1,14 @@
-"""One run as its page shows it: the recorded steps, with the messages they speak of. And two runs side by side."""
+"""One run as its page draws it: its time as a waterfall, its state step by step, and two runs side by side. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, NamedTuple
 
-from backoffice.pages.flow.verdicts import Judgement, Lookup, Missed
 from orchestrator.graph import NODES
-from orchestrator.recording.recorder import KEPT_ITEMS
-from registry.domain import format_time, names_message, parse_time, preview_of
-from registry.storage.conversations.messages import SaidMessage, by_ids, by_numbers
-from registry.storage.database import ReadTransaction
-from registry.storage.records.executions import get_execution
-
-PREVIEW = 160
-
-
-@dataclass(frozen=True, slots=True)
-class RunView:
-    """A run with what its page needs to know beyond the record."""
-
-    run: dict[str, Any]
-    steps: dict[str, dict[str, Any]]
-    """By node."""
-    edges: frozenset[tuple[str, str]]
-    """The way taken through the graph."""
-    judging: str | None
-    """The node that noted verdicts on the messages found."""
-    verdicts: list[Judgement]
-    """On the best messages found."""
-    missed: Missed | None
-    """Why nothing was delivered, where something was asked for in words."""
-    delivered: list[dict[str, Any]]
-    gone: int
-    """How many of the delivered messages are deleted by now, or were left out of the record."""
-    tokens: int | None
-    """An estimate of the length of what was delivered, cut texts as they were cut; None where none was noted."""
-
-    @property
-    def path(self) -> list[str]:
-        """The nodes that ran, in order."""
-        return [step["node"] for step in self.run["steps"]]
-
-
-def run_view(tx: ReadTransaction, execution_id: str) -> RunView:
-    """The run with that id; NotFound if there is none."""
-    run = get_execution(tx, execution_id)
-    steps = {step["node"]: step for step in run["steps"]}
-    judging = next((node for node, step in steps.items() if "verdicts" in step["detail"]), None)
-    recorded = steps[judging]["detail"]["verdicts"] if judging else []
-    verdicts = [verdict for verdict in recorded if isinstance(verdict, dict)]
-    found = {row.number: row for row in by_numbers(tx, [verdict["message"] for verdict in verdicts])}
-    ids, is_complete = _delivered_ids(run, steps)
-    rows = by_ids(tx, ids)
-    lookup = Lookup(run["operation"], steps.get("cr_query", {}).get("detail", {}), frozenset(ids), is_complete)
-    judged = [lookup.judge(one, row := found.get(one["message"]), _message(row)) for one in verdicts]
-    return RunView(
-        run,
-        steps,
-        frozenset(pairwise(step["node"] for step in run["steps"])),
-        judging,
-        judged,
-        lookup.missed(judged) if lookup.noted.get("words") and not run["delivered"] else None,
-        [message for row in rows if (message := _message(row))],
-        len(ids) - len(rows),
-        steps.get("cr_write", {}).get("detail", {}).get("tokens"),
-    )
-
-
-def _delivered_ids(run: Mapping[str, Any], steps: Mapping[str, Mapping[str, Any]]) -> tuple[list[str], bool]:
-    """What left the orchestrator, and whether that is all: extract notes it when it writes, others in their result."""
-    noted = steps.get("cr_write", {}).get("detail", {}).get("delivered")
-    given = noted if noted is not None else (run["result"] or {}).get("messages", [])
-    given = given if isinstance(given, list) else []
-    ids = [id for id in given if names_message(str(id))]
-    return ids, len(ids) == len(given) and len(ids) < KEPT_ITEMS
-
-
-def _message(row: SaidMessage | None) -> dict[str, Any] | None:
-    if row is None:
-        return None
-    return {
-        "id": row.id,
-        "channel": row.channel,
-        "role": row.role,
-        "preview": preview_of(row.text, PREVIEW),
-        "timestamp": format_time(row.timestamp),
-    }
+from orchestrator.views.explained_run import RunView
+from registry.domain import parse_time
 
 
 class Span(NamedTuple):

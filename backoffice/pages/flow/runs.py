@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated
 
 from fastapi import APIRouter, Form, Path, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from backoffice.dependencies import SOURCE, Asking, Stored, Writable
+from backoffice.dependencies import SOURCE, Asking
 from backoffice.pages.flow.graph_drawing import graph_drawing
 from backoffice.pages.flow.rendering import render_flow
-from backoffice.pages.flow.run import RunView, compare, run_view, states, waterfall
-from backoffice.pages.flow.verdicts import DELIVERED, WITH_QUESTION
+from backoffice.pages.flow.run import compare, states, waterfall
 from backoffice.pages.reader import as_instant, as_local
 from backoffice.pages.rendering import address
 from backoffice.pages.viewer.channels import PERIOD, given_query
 from backoffice.queries import ExecutionsQuery, Word
 from orchestrator.recording.evaluation import JUDGED
 from orchestrator.requests.operation_names import READING, Operation
-from registry.domain import new_id, preview_of
+from orchestrator.views import runs as views
+from registry.domain import new_id
 from registry.errors import ErrorCode, InvalidRequest
-from registry.storage.conversations.facets import sources
-from registry.storage.conversations.messages import get_message
-from registry.storage.conversations.pins_and_views import list_views
-from registry.storage.database import ReadTransaction
-from registry.storage.exchange.change_feed import shown_place
-from registry.storage.records.executions import get_execution, list_executions
-from registry.storage.records.judgements import rate_execution, rating_of
-from registry.text.ranking.matching import matched_words
-from registry.text.request.query import parse_query
 
 router = APIRouter(prefix="/flow", default_response_class=HTMLResponse)
 
@@ -43,20 +33,12 @@ Id = Annotated[Word, Path()]
 
 
 @router.get("")
-async def executions_page(request: Request, registry: Stored, client: Asking) -> HTMLResponse:
+async def executions_page(request: Request, client: Asking) -> HTMLResponse:
     """The runs, newest first; new ones come in by themselves while the page is open."""
     query = given_query(request, ExecutionsQuery, limit=ROWS)
 
-    def work(tx: ReadTransaction) -> dict[str, Any]:
-        place = shown_place(tx)
-        return {
-            "place": place,
-            "found": list_executions(tx, query.wanted, query.page),
-            "sources": sorted({*sources(tx), SOURCE}),
-            "views": list_views(tx),
-        }
-
-    shown = await registry.read(work)
+    shown = await client.view(views.runs_page, query.filters, query.page)
+    shown["sources"] = sorted({*shown["sources"], SOURCE})
     given = {name: request.query_params.get(name, "") for name in FILTERS}
     cursor = shown["found"]["next_cursor"]
     return render_flow(
@@ -85,7 +67,7 @@ async def running_runs(request: Request, client: Asking) -> HTMLResponse:
 @router.get("/{execution_id}")
 async def execution_page(
     request: Request,
-    registry: Stored,
+    client: Asking,
     execution_id: Id,
     beside: Annotated[str | None, Query()] = None,
     expected: Annotated[str | None, Query()] = None,
@@ -95,40 +77,33 @@ async def execution_page(
     `beside` another one; `expected`: what became of that message.
     """
 
-    def work(tx: ReadTransaction) -> tuple[RunView, RunView | None, Expected | None, bool | None]:
-        view = run_view(tx, execution_id)
-        other = run_view(tx, beside) if beside else None
-        return view, other, expected_in(tx, view, expected) if expected else None, rating_of(tx, execution_id)
-
-    view, other, missing, useful = await registry.read(work)
+    shown = await client.view(views.run_page, execution_id, beside, expected)
+    view, other = shown["view"], shown["other"]
     return render_flow(
         request,
         "execution.html",
-        view=view,
+        **shown,
         drawing=graph_drawing(),
         run=view.run,
         spans=waterfall(view.run),
         states=states(view.run["steps"]),
-        useful=useful,
         can_be_tried=view.run["operation"] in JUDGED and bool(view.run["request"]),
-        expected=missing,
         can_repeat=view.run["operation"] in READING,
-        other=other,
         comparison=compare(view, other) if other else None,
     )
 
 
 @router.post("/{execution_id}/rating")
-async def rate_run(registry: Writable, execution_id: Id, useful: Annotated[bool, Form()]) -> RedirectResponse:
+async def rate_run(client: Asking, execution_id: Id, useful: Annotated[bool, Form()]) -> RedirectResponse:
     """Say whether what was delivered was of use."""
-    await registry.write(lambda tx: rate_execution(tx, execution_id, useful=useful))
+    await client.change(views.rate_execution, execution_id, useful=useful)
     return RedirectResponse(f"/flow/{execution_id}#rating", 303)
 
 
 @router.post("/{execution_id}/again")
-async def run_again(registry: Stored, client: Asking, execution_id: Id) -> RedirectResponse:
+async def run_again(client: Asking, execution_id: Id) -> RedirectResponse:
     """Ask the same once more, and show both runs; only what reads can be repeated."""
-    run = await registry.read(lambda tx: get_execution(tx, execution_id))
+    run = await client.view(views.get_execution, execution_id)
     if run["operation"] not in READING:
         allowed = ", ".join(sorted(READING))
         raise InvalidRequest("This cannot be run again.", f"operation: given {run['operation']!r}; allowed: {allowed}")
@@ -137,38 +112,3 @@ async def run_again(registry: Stored, client: Asking, execution_id: Id) -> Redir
     given = {**run["request"], "operation": run["operation"], "source": SOURCE}
     await client.answer(given, repeated)
     return RedirectResponse(address(f"/flow/{repeated}", beside=execution_id), 303)
-
-
-class Expected(NamedTuple):
-    """The expected message, the step that lost it (None: it was delivered), and why, in words."""
-
-    id: str
-    channel: str
-    preview: str
-    step: str | None
-    why: str
-
-
-def expected_in(tx: ReadTransaction, view: RunView, message_id: str) -> Expected:
-    """What became of a message in a run; NotFound if there is no such message."""
-    row = get_message(tx, message_id)
-    step, why = _lost(view, row)
-    return Expected(row.id, row.channel, preview_of(row.text), step, why)
-
-
-def _lost(view: RunView, row: Any) -> tuple[str | None, str]:
-    delivered = {one["id"] for one in view.delivered}
-    if row.id in delivered:
-        return None, "It was delivered."
-    verdict = next((one for one in view.verdicts if one.shown and one.shown["id"] == row.id), None)
-    if verdict and verdict.verdict not in (DELIVERED, WITH_QUESTION):
-        return view.judging, verdict.reason or "It was good enough, but the answer was full."
-    query: Mapping[str, Any] = view.run["request"].get("query") or {}
-    if query.get("roles") and row.role not in query["roles"]:
-        return "cr_query", "Messages of its role were not asked for."
-    if view.run["channel"] and view.run["channel"] != row.channel:
-        return "cr_query", "Another conversation was chosen."
-    words = [word for word in view.steps.get("cr_query", {}).get("detail", {}).get("words", [])]
-    if not matched_words(parse_query(" ".join(map(str, words))), row.text):
-        return "cr_query", "It holds no whole word of the request."
-    return view.judging or "cr_query", "It was found, but ranked too low."

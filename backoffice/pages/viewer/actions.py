@@ -10,26 +10,20 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from backoffice.channels import Name
 from backoffice.conversations import Id
-from backoffice.dependencies import SOURCE, Asking, Stored
+from backoffice.dependencies import SOURCE, Asking, Client
 from backoffice.pages.archive.export import FORMATS, as_archive, as_file
 from backoffice.pages.rendering import address, channel_url, render
 from backoffice.pages.viewer.channels import given_query
 from backoffice.pages.viewer.messages import shown
 from backoffice.queries import PageQuery
 from orchestrator.requests.field_types import ChannelName
+from orchestrator.views import conversations as views
 from registry.errors import InvalidRequest
-from registry.storage.conversations.channels import ChannelFilter, channel_item, get_channel, list_channels, tags_of
-from registry.storage.conversations.message_windows import read_window
-from registry.storage.conversations.messages import get_message, message_item
-from registry.storage.database import ReadTransaction
-from registry.storage.paging import Page
 
 router = APIRouter(default_response_class=HTMLResponse)
 
 SEE_OTHER = 303
 DELETED_ROWS = 100
-EVERYTHING = 1_000_000
-"""More messages than a channel has."""
 
 
 @router.post("/channels/{channel:path}")
@@ -56,10 +50,10 @@ async def delete_channel(client: Asking, channel: Annotated[ChannelName, Form()]
 
 
 @router.get("/deleted")
-async def deleted_page(request: Request, registry: Stored) -> HTMLResponse:
+async def deleted_page(request: Request, client: Asking) -> HTMLResponse:
     """The conversations that are deleted and can be restored."""
     query = given_query(request, PageQuery, limit=DELETED_ROWS)
-    found = await registry.read(lambda tx: list_channels(tx, ChannelFilter(deleted=True), query.page))
+    found = await client.view(views.list_channels, {"deleted": True}, query.page)
     cursor = found["next_cursor"]
     more = address("/deleted", cursor=cursor) if cursor else None
     return render(request, "deleted.html", section="registry", found=found, more=more)
@@ -76,7 +70,6 @@ async def remove_channel(client: Asking, channel: Annotated[ChannelName, Form()]
 
 @router.post("/selections")
 async def act_on_several(
-    registry: Stored,
     client: Asking,
     do: Annotated[Literal["tag", "delete", "export"], Form()],
     channel: Annotated[list[ChannelName], Form()],
@@ -84,7 +77,7 @@ async def act_on_several(
 ) -> Response:
     """Tag, delete or carry away the conversations that were ticked."""
     if do == "export":
-        told = [await registry.read(lambda tx, name=name: _told(tx, name)) for name in channel]  # type: ignore[misc]
+        told = [await client.view(views.transcript, name) for name in channel]
         return await asyncio.to_thread(as_archive, told)
     if do == "delete":
         asked = {"operation": "delete", "query": {"soft": True}}
@@ -103,38 +96,32 @@ async def restore_channel(client: Asking, channel: Annotated[ChannelName, Form()
 
 
 @router.post("/messages/{id}/deletion")
-async def delete_message(request: Request, client: Asking, registry: Stored, message_id: Id) -> Response:
+async def delete_message(request: Request, client: Asking, message_id: Id) -> Response:
     """Delete a message softly; in its place stands how to take that back."""
     await client.run({"operation": "delete", "query": {"id": message_id, "soft": True}, "source": SOURCE})
-    return await _message(request, registry, message_id)
+    return await _message(request, client, message_id)
 
 
 @router.post("/messages/{id}/restoration")
-async def restore_message(request: Request, client: Asking, registry: Stored, message_id: Id) -> Response:
+async def restore_message(request: Request, client: Asking, message_id: Id) -> Response:
     """Take the deletion of a message back; it stands in its place again."""
     await client.run({"operation": "restore", "query": {"id": message_id}, "source": SOURCE})
-    return await _message(request, registry, message_id)
+    return await _message(request, client, message_id)
 
 
-async def _message(request: Request, registry: Stored, message_id: str) -> Response:
+async def _message(request: Request, client: Client, message_id: str) -> Response:
     """The message for its place in the page; without a script, the page on which it stands now."""
     if "hx-request" not in request.headers:
         return RedirectResponse(f"/messages/{message_id}", SEE_OTHER)
-    row = await registry.read(lambda tx: get_message(tx, message_id, include_deleted=True))
-    return render(request, "message.html", messages=[shown(row)])
+    item = await client.view(views.show_message, message_id)
+    return render(request, "message.html", messages=[shown(item)])
 
 
 @router.get("/exports/{channel:path}")
-async def export_channel(registry: Stored, channel: Name, kind: str = "markdown") -> Response:
+async def export_channel(client: Asking, channel: Name, kind: str = "markdown") -> Response:
     """A whole conversation as a file to keep."""
     if kind not in FORMATS:
         raise InvalidRequest("No such format.", f"kind: given {kind!r}; allowed: {', '.join(FORMATS)}")
 
-    session, messages = await registry.read(lambda tx: _told(tx, channel))
+    session, messages = await client.view(views.transcript, channel)
     return await asyncio.to_thread(as_file, kind, session, messages)
-
-
-def _told(tx: ReadTransaction, channel: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    row = get_channel(tx, channel)
-    rows = read_window(tx, row.number, Page(EVERYTHING, None, "asc")).rows
-    return channel_item(row, tags_of(tx, [row.number])[row.number]), [message_item(one) for one in rows]

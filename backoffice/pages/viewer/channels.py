@@ -11,34 +11,20 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import BaseModel, Field, ValidationError
 
 from backoffice.channels import page_of_channels
-from backoffice.dependencies import SOURCE, Asking, Client, CopyOf, Stored
+from backoffice.dependencies import SOURCE, Asking, Client, CopyOf
 from backoffice.pages.reader import as_instant, as_local, day_of, named_days, since, utc_offset_minutes, visit
 from backoffice.pages.rendering import address, channel_url, render
 from backoffice.pages.viewer.snippets import Part, snippet
 from backoffice.queries import ChannelsQuery
 from orchestrator.requests.refusals import invalid_request
-from registry.errors import RegistryError
-from registry.monitor.activity import channels_since
-from registry.storage.conversations.channels import list_channels
-from registry.storage.conversations.facets import projects_like, sources, tags_like
-from registry.storage.conversations.messages import get_message
-from registry.storage.conversations.pins_and_views import list_views, pinned_channels
-from registry.storage.conversations.references import resolve_session
-from registry.storage.database import ReadTransaction
-from registry.storage.exchange.change_feed import shown_place
-from registry.storage.records.executions import get_execution
-from registry.storage.records.extract_results import get_result
+from orchestrator.views import conversations as views
 
 router = APIRouter(default_response_class=HTMLResponse)
 
 ROWS = 50
-SUGGESTIONS = {"project": projects_like, "tag": tags_like}
-SUGGESTED = 20
 PERIOD = ("from", "to")
 FILTERS = ("source", "project", "tag", "from", "to", "q", "sort")
 NARROWING = ("source", "project", "tag", "from", "to")
-SHOWN_SOURCES = 50
-PINNED = 20
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -62,13 +48,13 @@ class RegistryQuery(ChannelsQuery):
 
 
 @router.get("/", response_model=None)
-async def channels_page(request: Request, registry: Stored, client: Asking, elsewhere: CopyOf) -> Response:
+async def channels_page(request: Request, client: Asking, elsewhere: CopyOf) -> Response:
     """The channels by last activity; with words, those that speak of it or are called so, the best first."""
     query = given_query(request, RegistryQuery, limit=ROWS)
     if query.q and IDENTIFIER.fullmatch(query.q.strip()):
-        place = await registry.read(lambda tx: _place_of(tx, (query.q or "").strip()))
-        if place:
-            return _jump(request, place)
+        named = await client.view(views.find_by_id, query.q.strip())
+        if named:
+            return _jump(request, PLACES[named[0]](named[1]))
 
     here = visit(request)
     given = {name: request.query_params.get(name, "") for name in FILTERS}
@@ -76,20 +62,15 @@ async def channels_page(request: Request, registry: Stored, client: Asking, else
 
     is_newest = not (query.q or query.cursor)
 
-    def work(tx: ReadTransaction) -> dict[str, Any]:
-        place = shown_place(tx) if is_newest else None
-        found = {} if query.q else list_channels(tx, query.wanted, query.page)
-        news = channels_since(tx, here.before) if here.before else 0
-        return {
-            "place": place,
-            "found": found,
-            "news": news,
-            "sources": sources(tx)[:SHOWN_SOURCES],
-            "pinned": [] if is_narrowed else pinned_channels(tx, PINNED),
-            "views": list_views(tx),
-        }
-
-    shown = {"hits": {}, "understood": {}, **await registry.read(work)}
+    found = await client.view(
+        views.home,
+        None if query.q else query.filters,
+        query.page,
+        last_visit=here.before,
+        is_newest=is_newest,
+        is_narrowed=is_narrowed,
+    )
+    shown = {"hits": {}, "understood": {}, **found}
     if query.q:
         shown |= await (_newest if query.sort == "newest" else _best)(client, query, utc_offset_minutes(request))
     is_by_day = not query.q or query.sort == "newest"
@@ -109,7 +90,7 @@ async def channels_page(request: Request, registry: Stored, client: Asking, else
         address_here=address("/", **given),
         is_newest=is_newest,
         looked=since(here.before),
-        can_sync=registry.takes_in,
+        can_sync=client.registry.takes_in,
         elsewhere=elsewhere,
         chips=chips(query.q or "", shown["understood"]),
         narrowed={name: given[name] for name in NARROWING if given[name]},
@@ -167,39 +148,20 @@ def _jump(request: Request, place: str) -> Response:
     return RedirectResponse(place, 303)
 
 
-def _place_of(tx: ReadTransaction, pasted: str) -> str | None:
-    """The page of what has this id, if anything has."""
-    try:
-        return JUMPS.get(pasted.partition("_")[0], _channel_place)(tx, pasted)
-    except RegistryError:
-        return None
-
-
-def _channel_place(tx: ReadTransaction, pasted: str) -> str | None:
-    row = resolve_session(tx, pasted)
-    return channel_url(row.name) if pasted in (row.name, row.session_id, row.nickname) else None
-
-
-def _message_place(tx: ReadTransaction, pasted: str) -> str:
-    return f"/messages/{get_message(tx, pasted, include_deleted=True).id}"
-
-
-JUMPS: dict[str, Callable[[ReadTransaction, str], str | None]] = {
-    "conv": _message_place,
-    "snap": _message_place,
-    "exec": lambda tx, id: f"/flow/{get_execution(tx, id)['id']}",
-    "ext": lambda tx, id: f"/flow/{get_result(tx, id).metadata['execution_id']}",
+PLACES: dict[str, Callable[[str], str]] = {
+    "channel": channel_url,
+    "message": lambda id_: f"/messages/{id_}",
+    "execution": lambda id_: f"/flow/{id_}",
 }
-"""By the beginning of an id, what is looked up."""
+"""The page of what an id names, by its kind."""
 
 
 @router.get("/suggestions/{kind}")
 async def suggestions(
-    request: Request, registry: Stored, kind: Literal["project", "tag"], words: Annotated[str, Query()] = ""
+    request: Request, client: Asking, kind: Literal["project", "tag"], words: Annotated[str, Query()] = ""
 ) -> HTMLResponse:
     """Projects or tags there are that contain the words, to choose from while typing."""
-    find = SUGGESTIONS[kind]
-    found = await registry.read(lambda tx: find(tx, words, SUGGESTED))
+    found = await client.view(views.suggest_names, kind, words)
     return render(request, "suggestions.html", found=found)
 
 

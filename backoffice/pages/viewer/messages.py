@@ -13,7 +13,6 @@ from typing import Any
 from markupsafe import Markup
 
 from backoffice.pages.viewer.markdown import code_html, html_of, with_images_by_number
-from registry.storage.conversations.messages import MessageRow, message_item
 
 LONGEST_SHOWN = {"tool": 4_000, "thinking": 8_000, "system": 4_000}
 """Characters shown at once; the rest comes when it is asked for."""
@@ -49,9 +48,8 @@ class ShownMessage:
     facts: dict[str, str]
 
 
-def shown(row: MessageRow, *, whole: bool = False, raw: bool = False) -> ShownMessage:
+def shown(item: Mapping[str, Any], *, whole: bool = False, raw: bool = False) -> ShownMessage:
     """A stored message for the page; `whole`: as much of it as a page can show; `raw`: as it was written."""
-    item = message_item(row)
     payload: Mapping[str, Any] = item["payload"]
     tool = _mapping(payload.get("tool"))
     text = with_images_by_number(item["text"])

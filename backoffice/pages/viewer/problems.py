@@ -7,15 +7,15 @@ import asyncio
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
-from backoffice.dependencies import Stored, without_parameters
+from backoffice.dependencies import Asking, without_parameters
 from backoffice.pages.rendering import render
-from registry.monitor.problems import recurring_problems
+from orchestrator.views import figures
 
 router = APIRouter(default_response_class=HTMLResponse)
 
 
 @router.get("/problems", dependencies=[without_parameters])
-async def problems_page(request: Request, registry: Stored) -> HTMLResponse:
+async def problems_page(request: Request, client: Asking) -> HTMLResponse:
     """What at least two conversations have met, with the conversations: one of them may hold the answer."""
-    found = await registry.read(recurring_problems)
+    found = await client.view(figures.recurring_problems)
     return await asyncio.to_thread(render, request, "problems.html", section="registry", found=found)

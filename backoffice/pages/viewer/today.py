@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, date, timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
-from backoffice.dependencies import Stored
+from backoffice.dependencies import Asking
 from backoffice.pages.reader import reader_now, utc_offset_minutes
 from backoffice.pages.rendering import render
-from registry.monitor.activity import messages_by_day, messages_by_project, messages_by_source
-from registry.storage.database import ReadTransaction
+from orchestrator.views import figures
 
 router = APIRouter(default_response_class=HTMLResponse)
 
 WEEKS = 53
 DAY = timedelta(days=1)
-SHOWN = 4
 LEVELS = 4
 
 
@@ -51,7 +49,7 @@ def _level(count: int, most: int) -> int:
 
 
 @router.get("/activity")
-async def activity_page(request: Request, registry: Stored) -> HTMLResponse:
+async def activity_page(request: Request, client: Asking) -> HTMLResponse:
     """The year as a map, and who spoke in the last week: a part of the list's page; without a script, a page."""
     here = reader_now(request)
     offset = utc_offset_minutes(request)
@@ -59,13 +57,6 @@ async def activity_page(request: Request, registry: Stored) -> HTMLResponse:
     year = midnight - timedelta(weeks=WEEKS)
     week = midnight - 6 * DAY
 
-    def work(tx: ReadTransaction) -> dict[str, Any]:
-        return {
-            "days": map_of(messages_by_day(tx, year.astimezone(UTC), offset), here.date()),
-            "sources": messages_by_source(tx, week.astimezone(UTC))[:SHOWN],
-            "projects": messages_by_project(tx, week.astimezone(UTC))[:SHOWN],
-        }
-
-    return render(
-        request, "activity.html", section="registry", week=week.date().isoformat(), **await registry.read(work)
-    )
+    shown = await client.view(figures.activity, year.astimezone(UTC), week.astimezone(UTC), offset)
+    shown["days"] = map_of(shown["days"], here.date())
+    return render(request, "activity.html", section="registry", week=week.date().isoformat(), **shown)

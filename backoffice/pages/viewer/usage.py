@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from datetime import UTC, timedelta
-from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from backoffice.dependencies import Stored
+from backoffice.dependencies import Asking
 from backoffice.pages.reader import reader_now, utc_offset_minutes
 from backoffice.pages.rendering import awaited, render_in_parts
 from backoffice.pages.viewer.channels import given_query
-from registry.monitor.token_usage import total, usage_by
-from registry.storage.database import ReadTransaction
+from orchestrator.views import figures
 
 router = APIRouter(default_response_class=HTMLResponse)
 
-SHOWN = 20
 SPANS = (7, 30, 90, 365)
 """Days to choose from."""
 
@@ -32,7 +29,7 @@ class UsageQuery(BaseModel):
 
 
 @router.get("/usage")
-async def usage_page(request: Request, registry: Stored) -> StreamingResponse:
+async def usage_page(request: Request, client: Asking) -> StreamingResponse:
     """What the clients have noted of their models' tokens; not all of them do.
 
     Those of a year take a while to sum up: the frame is shown meanwhile.
@@ -42,16 +39,6 @@ async def usage_page(request: Request, registry: Stored) -> StreamingResponse:
     start = midnight - timedelta(days=query.days - 1)
     offset = utc_offset_minutes(request)
 
-    def work(tx: ReadTransaction) -> dict[str, Any]:
-        summed = usage_by(tx, start.astimezone(UTC), None, offset)
-        return {
-            "total": total(summed["source"]),
-            "by_day": sorted(summed["day"], reverse=True),
-            "by_source": summed["source"][:SHOWN],
-            "by_project": summed["project"][:SHOWN],
-            "by_model": summed["model"][:SHOWN],
-        }
-
     return render_in_parts(
         request,
         "usage.html",
@@ -59,5 +46,5 @@ async def usage_page(request: Request, registry: Stored) -> StreamingResponse:
         days=query.days,
         spans=SPANS,
         start=start.date().isoformat(),
-        summed=awaited(lambda: registry.read(work)),
+        summed=awaited(lambda: client.view(figures.token_usage, start.astimezone(UTC), offset)),
     )

@@ -7,12 +7,12 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Path
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from backoffice.dependencies import SOURCE, Asking, Writable, for_everything
+from backoffice.dependencies import SOURCE, Asking, for_everything
 from backoffice.pages.rendering import channel_url
 from backoffice.queries import Word
 from orchestrator.requests.field_types import ChannelName
+from orchestrator.views import conversations
 from registry.errors import InvalidRequest
-from registry.storage.conversations.pins_and_views import drop_view, save_view
 
 router = APIRouter(default_response_class=HTMLResponse)
 
@@ -23,18 +23,18 @@ Name = Annotated[str, Form(min_length=1, max_length=100)]
 
 
 @router.post("/views", dependencies=[for_everything])
-async def keep_view(registry: Writable, name: Name, address: Annotated[str, Form(max_length=4000)]) -> Response:
+async def keep_view(client: Asking, name: Name, address: Annotated[str, Form(max_length=4000)]) -> Response:
     """Save a list's filters under a name; the same name again replaces it."""
     if not address.startswith(LISTS):
         raise InvalidRequest("That is no list with filters.", f"address: given {address!r}; allowed: /?… or /flow?…")
-    await registry.write(lambda tx: save_view(tx, name.strip() or name, address))
+    await client.change(conversations.save_view, name.strip() or name, address)
     return RedirectResponse(address, SEE_OTHER)
 
 
 @router.post("/views/{view_id}/deletion", dependencies=[for_everything])
-async def forget_view(registry: Writable, view_id: Annotated[Word, Path()]) -> Response:
+async def forget_view(client: Asking, view_id: Annotated[Word, Path()]) -> Response:
     """Keep a view no longer."""
-    await registry.write(lambda tx: drop_view(tx, view_id))
+    await client.change(conversations.drop_view, view_id)
     return RedirectResponse("/", SEE_OTHER)
 
 

@@ -1,0 +1,224 @@
+"""Channels and messages as lists and pages show them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+from orchestrator.answer.digests.suggestions import add_suggestions
+from orchestrator.answer.finding.related import related_sessions
+from orchestrator.operations.history import other_names
+from registry.domain import format_time, preview_of
+from registry.errors import NotFound, RegistryError
+from registry.monitor.activity import channels_since
+from registry.storage.conversations import channels, messages
+from registry.storage.conversations.aliases import links_of
+from registry.storage.conversations.channels import ChannelFilter, ChannelRow, find_channel, get_channel
+from registry.storage.conversations.facets import projects_like, sources, tags_like
+from registry.storage.conversations.message_windows import (
+    Window,
+    numbers_containing,
+    questions_of,
+    read_window,
+    window_around,
+)
+from registry.storage.conversations.messages import MessageFilter, by_ids, by_numbers, get_message, message_item
+from registry.storage.conversations.pins_and_views import drop_view as drop_view
+from registry.storage.conversations.pins_and_views import has_pin, list_views, pinned_channels
+from registry.storage.conversations.pins_and_views import save_view as save_view
+from registry.storage.conversations.references import resolve_session
+from registry.storage.database import ReadTransaction
+from registry.storage.exchange.change_feed import shown_place
+from registry.storage.paging import Page, cursor_of, seal_of
+from registry.storage.records.executions import get_execution
+from registry.storage.records.extract_results import deliveries_of, get_result, latest_briefings, list_results
+
+SHOWN_SOURCES = 50
+PINNED = 20
+SUGGESTED = 20
+QUESTIONS = 500  # in the outline of a conversation
+DELIVERIES = 20
+BRIEFINGS = 60
+WHOLE_CHANNEL = 1_000_000  # more messages than a channel has
+LATEST = "latest"
+
+
+def list_channels(tx: ReadTransaction, filters: dict[str, Any], page: dict[str, Any]) -> dict[str, Any]:
+    """Return a page of channels by last activity."""
+    return channels.list_channels(tx, ChannelFilter(**filters), Page(**page))
+
+
+def show_channel(tx: ReadTransaction, name: str) -> dict[str, Any]:
+    """Return one channel with its other names; NotFound if there is none."""
+    row = get_channel(tx, name)
+    return {**_item(tx, row), **other_names(tx, row)}
+
+
+def list_messages(tx: ReadTransaction, filters: dict[str, Any], page: dict[str, Any]) -> dict[str, Any]:
+    """Return a page of messages by time."""
+    return messages.list_messages(tx, MessageFilter(**filters), Page(**page))
+
+
+def show_message(tx: ReadTransaction, message_id: str, *, include_deleted: bool = True) -> dict[str, Any]:
+    """Return one message; NotFound if there is none."""
+    return message_item(get_message(tx, message_id, include_deleted=include_deleted))
+
+
+def list_extracts(tx: ReadTransaction, channel: str | None, page: dict[str, Any]) -> dict[str, Any]:
+    """Return a page of what extractions and briefings delivered, as message ids."""
+    return list_results(tx, channel, Page(**page))
+
+
+def list_briefings(tx: ReadTransaction) -> list[dict[str, Any]]:
+    """Return the latest briefings, newest first."""
+    return latest_briefings(tx, BRIEFINGS)
+
+
+def home(
+    tx: ReadTransaction,
+    filters: dict[str, Any] | None,
+    page: dict[str, Any],
+    *,
+    last_visit: datetime | None,
+    is_newest: bool,
+    is_narrowed: bool,
+) -> dict[str, Any]:
+    """Return what the list of conversations shows; `filters` None: the rows come from a search."""
+    return {
+        "place": shown_place(tx) if is_newest else None,
+        "found": {} if filters is None else list_channels(tx, filters, page),
+        "news": channels_since(tx, last_visit) if last_visit else 0,
+        "sources": sources(tx)[:SHOWN_SOURCES],
+        "pinned": [] if is_narrowed else pinned_channels(tx, PINNED),
+        "views": list_views(tx),
+    }
+
+
+def suggest_names(tx: ReadTransaction, kind: str, words: str) -> list[str]:
+    """Return projects or tags that contain the words."""
+    return {"project": projects_like, "tag": tags_like}[kind](tx, words, SUGGESTED)
+
+
+def find_by_id(tx: ReadTransaction, pasted: str) -> tuple[str, str] | None:
+    """Return ("channel" | "message" | "execution", id) of what a pasted id names; None if it names nothing."""
+    try:
+        return _BY_PREFIX.get(pasted.partition("_")[0], _channel_called)(tx, pasted)
+    except RegistryError:
+        return None
+
+
+def _channel_called(tx: ReadTransaction, pasted: str) -> tuple[str, str] | None:
+    row = resolve_session(tx, pasted)
+    return ("channel", row.name) if pasted in (row.name, row.session_id, row.nickname) else None
+
+
+def _message_called(tx: ReadTransaction, pasted: str) -> tuple[str, str]:
+    return "message", get_message(tx, pasted, include_deleted=True).id
+
+
+_BY_PREFIX: dict[str, Callable[[ReadTransaction, str], tuple[str, str] | None]] = {
+    "conv": _message_called,
+    "snap": _message_called,
+    "exec": lambda tx, id_: ("execution", get_execution(tx, id_)["id"]),
+    "ext": lambda tx, id_: ("execution", get_result(tx, id_).metadata["execution_id"]),
+}
+
+
+def conversation(
+    tx: ReadTransaction,
+    name: str,
+    *,
+    stretch: int,
+    ahead: int,
+    at: str | None,
+    after: str | None,
+    before: str | None,
+    time: datetime | None,
+    deleted: bool,
+) -> dict[str, Any]:
+    """Return a stretch of a conversation with what its page tells about it.
+
+    `stretch`: messages in it; `at`: a message's id, shown `ahead` messages below the top, or `latest`; `after`,
+    `before`: cursors; `deleted`: also what is deleted.
+    """
+    place = shown_place(tx)
+    row = find_channel(tx, name)
+    if row is None or (row.deleted and not deleted):
+        raise NotFound("No such conversation", f"No channel {name!r} in the registry")
+    window = _window(tx, row, stretch, ahead, at, after, before, time, deleted=deleted)
+    item = _item(tx, row)
+    add_suggestions(tx, [item])
+    return {
+        "place": place,
+        "channel": item,
+        "maybe_same_as": links_of(tx, row.number),
+        "model": channels.model_facts(row),
+        "is_deleted": row.deleted,
+        "is_pinned": has_pin(tx, row.number),
+        "questions": [
+            {"id": one.id, "preview": preview_of(one.text), "timestamp": format_time(one.timestamp)}
+            for one in questions_of(tx, row.number, QUESTIONS)
+        ],
+        "messages": [message_item(message) for message in window.rows],
+        "earlier": window.earlier,
+        "later": window.later,
+    }
+
+
+def _window(
+    tx: ReadTransaction,
+    row: ChannelRow,
+    stretch: int,
+    ahead: int,
+    at: str | None,
+    after: str | None,
+    before: str | None,
+    time: datetime | None,
+    *,
+    deleted: bool,
+) -> Window:
+    if at and at != LATEST:
+        message = get_message(tx, at, include_deleted=deleted)
+        if message.channel_number != row.number:
+            raise NotFound("No such message", f"Message {at!r} is not in this conversation")
+        return window_around(tx, message, ahead, stretch)
+    if time:
+        start = cursor_of(time, 0, seal_of(tx))
+        return read_window(tx, row.number, Page(stretch, start, "asc"))._replace(earlier=start)
+    goes_back = at == LATEST or before is not None
+    page = Page(stretch, before if goes_back else after, "desc" if goes_back else "asc")
+    return read_window(tx, row.number, page, deleted=deleted)
+
+
+def hits_in(tx: ReadTransaction, channel: str, ids: Sequence[str], words: str, most: int) -> list[dict[str, Any]]:
+    """Return these messages of a channel, and those that contain the very words, in the order of the conversation."""
+    containing = numbers_containing(tx, get_channel(tx, channel).number, words, most)
+    rows = {row.number: row for row in [*by_ids(tx, ids), *by_numbers(tx, containing)]}
+    found = sorted(rows.values(), key=lambda row: (row.timestamp, row.number))[:most]
+    return [
+        {"id": row.id, "role": row.role, "timestamp": format_time(row.timestamp), "text": row.text} for row in found
+    ]
+
+
+def transcript(tx: ReadTransaction, name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return a channel and all its messages."""
+    row = get_channel(tx, name)
+    rows = read_window(tx, row.number, Page(WHOLE_CHANNEL, None, "asc")).rows
+    return _item(tx, row), [message_item(one) for one in rows]
+
+
+def related(tx: ReadTransaction, name: str) -> dict[str, Any]:
+    """Return a channel and the conversations about the same."""
+    row = get_channel(tx, name)
+    return {"channel": _item(tx, row), "related": related_sessions(tx, row)}
+
+
+def message_facts(tx: ReadTransaction, message_id: str) -> dict[str, Any]:
+    """Return a message and the extractions that delivered it."""
+    row = get_message(tx, message_id, include_deleted=True)
+    return {"message": message_item(row), "deliveries": deliveries_of(tx, row.channel, row.id, DELIVERIES)}
+
+
+def _item(tx: ReadTransaction, row: ChannelRow) -> dict[str, Any]:
+    return channels.channel_item(row, channels.tags_of(tx, [row.number])[row.number])

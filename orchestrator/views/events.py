@@ -1,0 +1,94 @@
+"""What is stored and run, as it happens: a stream for listeners that stay, readable again from any place."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+from registry.errors import StorageError
+from registry.registry import Registry
+from registry.storage.exchange import arrivals
+from registry.storage.exchange.arrivals import Arrivals, arrivals_of
+from registry.storage.exchange.change_feed import Event, Listener, Place, newest_place
+from registry.storage.paging import Seal, seal_of
+
+RETRY_S = 3.0  # pause after the registry could not be read
+
+
+class Happening(NamedTuple):
+    """A stored message or a finished execution; `place` names the point just after it, for resuming."""
+
+    kind: str
+    place: str
+    item: dict[str, Any]
+
+
+class Start(NamedTuple):
+    """Where to follow from, and the registry's key to places, read before anything is answered."""
+
+    place: Place
+    seal: Seal
+
+
+async def check_readable(registry: Registry) -> None:
+    """Raise StorageError or OperationTimeout if the registry cannot be read."""
+    await registry.read(newest_place)
+
+
+async def start_of(registry: Registry, place: str | None) -> Start:
+    """Return where to follow from: the place given, or now."""
+    seal = await registry.read(seal_of)
+    return Start(Place.parse(place, seal) if place else await registry.read(newest_place), seal)
+
+
+async def follow(registry: Registry, start: Start, silence_s: float) -> AsyncIterator[list[Happening]]:
+    """Yield what happens after a place, without end; an empty list after `silence_s` seconds without news."""
+    listener = Listener(start.place)
+    yielded_at = time.monotonic()
+    with arrivals_of(registry).awaited(registry) as waiting:
+        while True:
+            wait_s, events = await _events_since(registry, listener)
+            if events or time.monotonic() - yielded_at >= silence_s:
+                yielded_at = time.monotonic()
+                yield [Happening(event.kind, event.place.shown(start.seal), event.item) for event in events]
+            if not events:
+                await waiting.wait(wait_s)
+
+
+class _NewestPlace:
+    """The newest place, looked up once for all listeners of this process; one of them reads at a time.
+
+    So listeners never occupy more than one of the threads that read.
+    """
+
+    def __init__(self, arrivals: Arrivals) -> None:
+        self.turn = asyncio.Lock()
+        self._arrivals = arrivals
+        self._place = Place()
+        self._looked_at = float("-inf")
+
+    async def get(self, registry: Registry) -> Place:
+        """Return the place after the last event, at most POLL_S old."""
+        began = time.monotonic()
+        if began - self._looked_at >= arrivals.POLL_S or self._looked_at < self._arrivals.at:
+            self._place = await registry.read(newest_place)
+            self._looked_at = began
+        return self._place
+
+
+_NEWEST: WeakKeyDictionary[Registry, _NewestPlace] = WeakKeyDictionary()
+
+
+async def _events_since(registry: Registry, listener: Listener) -> tuple[float | None, list[Event]]:
+    """Return how long to wait at most if there are none (None: until something is stored), and the events."""
+    newest = _NEWEST.setdefault(registry, _NewestPlace(arrivals_of(registry)))
+    try:
+        async with newest.turn:
+            if listener.has_all_up_to(await newest.get(registry)):
+                return None, []
+            return arrivals.POLL_S, await registry.read(listener.news)
+    except StorageError:  # whoever read has logged it
+        return RETRY_S, []

@@ -1,0 +1,107 @@
+"""Executions as lists, figures and test cases."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from orchestrator.recording.evaluation import repeatable
+from orchestrator.views.explained_run import expected_in, run_view
+from registry.domain import format_time
+from registry.monitor import statistics, trends
+from registry.storage.conversations.facets import sources
+from registry.storage.conversations.pins_and_views import list_views
+from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.exchange.change_feed import shown_place
+from registry.storage.paging import Page
+from registry.storage.records import executions, judgements
+from registry.storage.records.executions import ExecutionFilter
+from registry.storage.records.executions import get_execution as get_execution
+from registry.storage.records.judgements import drop_expectation as drop_expectation
+from registry.storage.records.judgements import list_expectations as list_expectations
+from registry.storage.records.judgements import rate_execution as rate_execution
+
+SHOWN = 10  # rows of each table of figures
+MOST_CLIENTS = 1000
+YEAR_S = 31_536_000  # the whole period before as one bucket
+NO_TIMES = {"p50_ms": None, "p95_ms": None}
+
+
+def list_executions(tx: ReadTransaction, filters: dict[str, Any], page: dict[str, Any]) -> dict[str, Any]:
+    """Return a page of executions by their start."""
+    return executions.list_executions(tx, ExecutionFilter(**filters), Page(**page))
+
+
+def runs_page(tx: ReadTransaction, filters: dict[str, Any], page: dict[str, Any]) -> dict[str, Any]:
+    """Return what the list of runs shows."""
+    place = shown_place(tx)
+    found = list_executions(tx, filters, page)
+    return {"place": place, "found": found, "sources": sources(tx), "views": list_views(tx)}
+
+
+def run_page(tx: ReadTransaction, execution_id: str, beside: str | None, expected: str | None) -> dict[str, Any]:
+    """Return a run, the run beside it, what became of the expected message, and whether the run was rated useful."""
+    view = run_view(tx, execution_id)
+    return {
+        "view": view,
+        "other": run_view(tx, beside) if beside else None,
+        "expected": expected_in(tx, view, expected) if expected else None,
+        "useful": judgements.rating_of(tx, execution_id),
+    }
+
+
+def keep_case(tx: WriteTransaction, run: dict[str, Any], message_id: str) -> None:
+    """Keep the request of a run with the message that it should have found."""
+    judgements.keep_expectation(tx, repeatable(run), message_id)
+
+
+def execution_statistics(
+    tx: ReadTransaction, from_: datetime | None, to: datetime | None, bucket_s: int
+) -> dict[str, Any]:
+    """Return counts, success rate and percentiles: in total, per operation, by error code, over time."""
+    return statistics.execution_statistics(tx, from_=from_, to=to, bucket_s=bucket_s)
+
+
+def statistics_page(
+    tx: ReadTransaction, from_: datetime | None, to: datetime | None, bucket_s: int, operation: str | None
+) -> dict[str, Any]:
+    """Return the figures of a period, those of the period before, and the runs to look at.
+
+    `operation`: whose response times the series shows.
+    """
+    wanted = ExecutionFilter(from_=from_, to=to)
+    figures = execution_statistics(tx, from_, to, bucket_s)
+    is_countable = trends.is_countable(tx, wanted)
+    timed = ExecutionFilter(operation, from_=from_, to=to)
+    times = trends.latencies(tx, timed, bucket_s) if is_countable else {}
+    series = [{**NO_TIMES, **point, **times.get(point["at"], {})} for point in figures["series"]]
+    failed = ExecutionFilter(from_=from_, to=to, status="failed")
+    return {
+        "figures": {**figures, "series": series},
+        **_period_before(tx, from_, to),
+        "clients": trends.client_figures(tx, wanted, SHOWN) if is_countable else [],
+        "ratings": judgements.ratings(tx, from_, to),
+        "volumes": trends.volumes(tx, wanted) if is_countable else None,
+        "errors": [
+            {**group._asdict(), "first": format_time(group.first), "last": format_time(group.last)}
+            for group in trends.error_groups(tx, wanted, SHOWN)
+        ],
+        "channels": statistics.busiest_channels(tx, wanted, SHOWN),
+        "slowest": statistics.slowest_executions(tx, wanted, SHOWN),
+        "failing": statistics.newest_executions(tx, failed, SHOWN),
+        "channel_runs": statistics.CHANNEL_RUNS,
+    }
+
+
+def _period_before(tx: ReadTransaction, from_: datetime | None, to: datetime | None) -> dict[str, Any]:
+    """Return the figures of the period of the same length before: in total (None where nothing ran) and by name."""
+    if from_ is None or to is None:
+        return {"before": None, "earlier": {}}
+    earlier = ExecutionFilter(from_=from_ - (to - from_), to=from_)
+    figures = execution_statistics(tx, earlier.from_, earlier.to, YEAR_S)
+    if not figures["total"]["count"]:
+        return {"before": None, "earlier": {}}
+    clients = trends.client_figures(tx, earlier, MOST_CLIENTS) if trends.is_countable(tx, earlier) else []
+    tables = {"operation": figures["operations"], "source": figures["sources"], "client": clients}
+    by_name = {kind: {row[kind]: row for row in rows} for kind, rows in tables.items()}
+    return {"before": figures["total"], "earlier": by_name}
