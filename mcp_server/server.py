@@ -97,10 +97,7 @@ class RegistryServer(MCPServer[Any]):
         *,
         is_local: bool,
         grown: GrownChannels | None,
-        asks_client: bool = False,
     ) -> None:
-        self.asks_client = asks_client
-        """Whether the client's own model is asked for other wordings and summaries, where it can be."""
         bus = ChannelBus(grown) if grown else None
         super().__init__(
             NAME,
@@ -255,16 +252,14 @@ def create_server(
     *,
     is_local: bool = False,
     grown: GrownChannels | None = None,
-    asks_client: bool = False,
 ) -> RegistryServer:
     """A server over an orchestrator's `run`, for stdio, HTTP or tests.
 
     `toolsets`: which of TOOLSETS to publish. `project`: the folder that `current` means, where it is known.
     `is_local`: only this machine's user can call it, as over stdio; others may not have files written here.
     `grown`: tells which channels grow; without it nobody can subscribe to them.
-    `asks_client`: whether the client's own model is asked for other wordings of a question, and for summaries.
     """
-    return RegistryServer(run, toolsets, project, is_local=is_local, grown=grown, asks_client=asks_client)
+    return RegistryServer(run, toolsets, project, is_local=is_local, grown=grown)
 
 
 MAX_BODY = 64 * 1024 * 1024

@@ -126,11 +126,6 @@ class Settings(BaseSettings):
         default="on",
         description="Whether a new chat gets a note of its folder's latest conversations, from clients' hooks.",
     )
-    sampling: bool = Field(
-        default=False,
-        description="Whether the client's own model is asked, where the client offers that (MCP sampling): for other"
-        " wordings of a question that comes without some, and to write the summaries that are asked for.",
-    )
     search_budget: int = Field(
         default=0,
         ge=0,

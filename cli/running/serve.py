@@ -85,7 +85,7 @@ def build_app(settings: Settings) -> FastAPI:
         async for names in grown_channels(app.state.orchestrator.registry.seen_by(ASKING.get()), since):
             yield names
 
-    server = create_server(run, grown=grown, asks_client=settings.sampling)
+    server = create_server(run, grown=grown)
     mcp_app = http_app(server, settings.host, rules.known_as)
 
     # A mounted application's own lifespan never runs, so the session manager runs beside ours.

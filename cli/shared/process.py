@@ -160,10 +160,8 @@ class LocalProcess:
 
     def _make_server(self, toolsets: tuple[str, ...], project: str | None) -> RegistryServer:
         from mcp_server.server import create_server
-        from registry.settings import read_settings
 
-        asks_client = read_settings().sampling
-        return create_server(self._run, toolsets, project, is_local=True, grown=self._grown, asks_client=asks_client)
+        return create_server(self._run, toolsets, project, is_local=True, grown=self._grown)
 
     def _warm(self) -> None:
         if self._warm_up and self._warming is None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from mcp.server import MCPServer
-from mcp.server.mcpserver import Context, Resolve
-from mcp.types import CallToolResult, CreateMessageResult, ToolAnnotations
+from mcp.server.mcpserver import Context
+from mcp.types import CallToolResult, ToolAnnotations
 from pydantic import BaseModel, Field, SkipValidation
 
 from mcp_server.envelope import Envelope, client_name, reply
-from mcp_server.sampling import Asked, ask_for_extract, ask_for_summary, wordings_in, written_by
 from orchestrator.lazy import RunOperation
 from orchestrator.requests.calls import source_of, taught, utc_offset_minutes
 from orchestrator.requests.field_types import ChannelName, SourceName, Timestamp
@@ -85,39 +84,6 @@ class Extracted(BaseModel):
     candidates: list[dict[str, Any]] | None = None
 
 
-async def summary_by_client(
-    ctx: Context[Any, Any],
-    channel: ChannelName | None,
-    query: ExtractQuery | None,
-    meta: dict[str, Any] | None,
-    source: SourceName | None,
-    said: Annotated[CreateMessageResult | None, Resolve(ask_for_extract)],
-) -> Asked:
-    """What the client's model writes of the part that is asked for as a summary, or how to ask it."""
-    if query is None or query.mode != "summary":
-        return None
-    return await ask_for_summary(ctx, _extraction(ctx, channel, query, meta, source, said))
-
-
-def _extraction(
-    ctx: Context[Any, Any],
-    channel: str | None,
-    query: ExtractQuery | None,
-    meta: dict[str, Any] | None,
-    source: str | None,
-    said: CreateMessageResult | None,
-) -> ExtractRequest:
-    known = Meta.model_validate(meta or {})
-    asked = query or ExtractQuery()
-    if asked.utc_offset_minutes is None:
-        asked = asked.model_copy(update={"utc_offset_minutes": utc_offset_minutes()})
-    also, by = wordings_in(said, asked.text or "")
-    if also:
-        asked = asked.model_copy(update={"also": also, "also_by": by})
-    source = source_of(known.source or source, client_name(ctx), channel)
-    return ExtractRequest(channel=channel, query=asked, source=source, metadata=known)
-
-
 def add_channel_tools(server: MCPServer[Any], run: RunOperation, project: str | None) -> None:
     """Publish the tools; each call runs one operation. `project`: the folder that is worked in, where it is known."""
 
@@ -162,11 +128,18 @@ def add_channel_tools(server: MCPServer[Any], run: RunOperation, project: str | 
         meta: dict[str, Any] | None = None,
         source: SourceName | None = None,
         timestamp: Timestamp | None = None,
-        *,
-        said: Annotated[CreateMessageResult | None, Resolve(ask_for_extract)],
-        summed_up: Annotated[CreateMessageResult | None, Resolve(summary_by_client)],
     ) -> Annotated[CallToolResult, Envelope[Extracted]]:
-        request = _extraction(ctx, channel, query, meta, source, said)
-        asked = request.query.model_copy(update={"written": written_by(summed_up)})
-        request = request.model_copy(update={"query": asked, "timestamp": timestamp, "folder": project})
-        return reply("extract", await run(request, client_name(ctx)))
+        client = client_name(ctx)
+        known = Meta.model_validate(meta or {})
+        asked = query or ExtractQuery()
+        if asked.utc_offset_minutes is None:
+            asked = asked.model_copy(update={"utc_offset_minutes": utc_offset_minutes()})
+        request = ExtractRequest(
+            channel=channel,
+            query=asked,
+            source=source_of(known.source or source, client, channel),
+            metadata=known,
+            timestamp=timestamp,
+            folder=project,
+        )
+        return reply("extract", await run(request, client))

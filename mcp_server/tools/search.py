@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from mcp.server import MCPServer
-from mcp.server.mcpserver import Context, Resolve
-from mcp.types import CallToolResult, CreateMessageResult
+from mcp.server.mcpserver import Context
+from mcp.types import CallToolResult
 from pydantic import BaseModel, Field
 
 from mcp_server.envelope import Envelope, client_name, reply
-from mcp_server.sampling import ask_for_search, wordings_in
 from mcp_server.tools.history import READING, Pagination, ProjectName, Since
 from orchestrator.lazy import RunOperation
 from orchestrator.requests.calls import looked_in, project_of, refusal, source_of, utc_offset_minutes
@@ -57,8 +56,6 @@ def add_search_tool(server: MCPServer[Any], run: RunOperation, project: str | No
         current_session_id: Annotated[str | None, Field(min_length=1, description="only in it")] = None,
         exclude_current: Annotated[bool, Field(description="all but current_session_id")] = False,
         max_tokens: Annotated[int, Field(ge=1)] = 1500,
-        *,
-        said: Annotated[CreateMessageResult | None, Resolve(ask_for_search)],
     ) -> Annotated[CallToolResult, Envelope[SessionsFound]]:
         client = client_name(ctx)
         if exclude_current and current_session_id is None:
@@ -67,11 +64,9 @@ def add_search_tool(server: MCPServer[Any], run: RunOperation, project: str | No
                 "current_session_id: missing; allowed: the id or channel of this chat, with exclude_current",
             )
             return reply("search_sessions", await run(refusal("search_sessions", missing, client), client))
-        reworded, by = wordings_in(said, query)
         asked = SessionsQuery(
             text=query,
-            also=also or reworded,
-            also_by=by if reworded else None,
+            also=also or [],
             limit=limit,
             offset=offset,
             project=project_of(project, server_project),

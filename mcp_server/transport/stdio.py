@@ -32,7 +32,6 @@ async def serve_stdio(settings: Settings, toolsets: Collection[str], project: st
         project,
         is_local=True,
         grown=orchestrator.grown_channels,
-        asks_client=settings.sampling,
     )
     try:
         async with anyio.create_task_group() as background:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from orchestrator.answer.composing import composed
-from orchestrator.answer.delivery import MessageDict, delivered, room_for, tokens_in, within
+from orchestrator.answer.delivery import MessageDict, delivered, room_for, tokens_in
 from orchestrator.answer.digests.summary import SHORT_TOKENS, WRITER, digest_of, summary_of
 from orchestrator.answer.finding.choosing import Choice, chosen, kept_of, sure_of
 from orchestrator.answer.finding.elsewhere import nothing_found, nothing_then, spoken_span
@@ -214,9 +214,8 @@ async def shorten(run: Run, request: ExtractRequest, state: State) -> State:
     run.recorder.explain(messages=len(result["messages"]), max_tokens=tokens)
     if request.query.mode == "digest":
         return {"result": {**result, "messages": digest_of(result["messages"], tokens)}}
-    summary, by = request.query.written or ("", WRITER)
-    summary = within(summary, tokens)
-    if run.writer and not summary:
+    summary, by = "", WRITER
+    if run.writer:
         summary = await run.writer.write(run.recorder, SUMMARY, transcript(result["messages"]), tokens)
         by = run.writer.model.name if summary else WRITER
     if not summary:

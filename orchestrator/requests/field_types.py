@@ -119,7 +119,6 @@ Also = Annotated[
     ),
     BeforeValidator(_said),
 ]
-AlsoBy = SkipJsonSchema[Annotated[str, Field(max_length=200)] | None]
 """Who gave the other wordings, where it was not who asks."""
 Roles = Annotated[list[RoleName], BeforeValidator(_listed)]
 SourceName = Annotated[str, Field(min_length=1, max_length=64)]

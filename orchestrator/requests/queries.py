@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 from pydantic import (
     BaseModel,
@@ -15,7 +15,6 @@ from pydantic.json_schema import SkipJsonSchema
 from orchestrator.requests.field_types import (
     MOST_COUNTED,
     Also,
-    AlsoBy,
     Day,
     EndInstant,
     Instant,
@@ -33,13 +32,6 @@ from orchestrator.requests.field_types import (
 )
 
 
-class Written(NamedTuple):
-    """A summary of what is asked for that was written elsewhere, and by which model."""
-
-    text: str
-    by: str
-
-
 class ExtractQuery(BaseModel):
     """The part that is wanted. A plain string is its `text`."""
 
@@ -47,7 +39,6 @@ class ExtractQuery(BaseModel):
 
     text: str | None = Field(None, max_length=4000, description="what it was about, in the user's own words")
     also: Also = []
-    also_by: AlsoBy = None
     limit: Limit = Field(20, description="messages at most")
     cursor: str | None = Field(None, description="next_cursor of the last answer")
     mode: Mode = "raw"
@@ -57,7 +48,6 @@ class ExtractQuery(BaseModel):
     max_tokens: int | None = Field(None, ge=1, description="of the whole answer")
     utc_offset_minutes: SkipJsonSchema[UtcOffset | None] = None
     least_coverage: LeastCoverage = None
-    written: SkipJsonSchema[Written | None] = Field(None, exclude=True)
 
     @model_validator(mode="before")
     @classmethod
@@ -130,7 +120,6 @@ class SessionsQuery(BaseModel):
 
     text: Annotated[str, Field(min_length=1, max_length=4000)]
     also: Also = []
-    also_by: AlsoBy = None
     limit: Limit = 10
     offset: Offset = 0
     source: str | None = None

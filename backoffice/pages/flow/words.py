@@ -13,7 +13,6 @@ FIELDS = {
     "again": "handed on again",
     "all": "all words",
     "also": "other wordings",
-    "also_by": "other wordings written by",
     "backups": "backups that may hold it",
     "before": "before",
     "briefing": "briefing",
