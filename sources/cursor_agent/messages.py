@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 
 from registry.domain import Role
 from sources.base import Skipped
 from sources.cursor_agent.prompts import attachments_of, folder_of, pieces_of, told_at
-from sources.cursor_agent.tools import Allowance, cursors_own, outcome
 from sources.kit import drafts
 from sources.kit.drafts import Draft
 from sources.kit.jsonl import Record, items, mapping, object_in, string
-from sources.kit.loose_json import objects
+from sources.kit.loose_json import inside, number, objects
 
 UNKNOWN_MODEL = "default"
 _LONGEST_ADDRESS = 2000
+_MOST_PATHS = 50
+_FAILED = ("error", "failure", "permissionDenied", "timeout")
 _SILENT = ("redacted-reasoning", "image", "file", "document")
 
 
@@ -31,7 +33,6 @@ class Talk:
     folder: str = ""
     model: str = ""
     unknown: Counter[str] = field(default_factory=Counter)
-    allowance: Allowance = field(default_factory=Allowance)
     drafts: list[Draft] = field(default_factory=list)
     _calls: dict[str, Draft] = field(default_factory=dict)
     _name: str = ""
@@ -47,26 +48,22 @@ class Talk:
         elif handler := _ROLES.get(string(message.get("role"))):
             handler(self, message)
         else:
-            self.unknown[f"message of role {string(message.get('role')) or 'nobody'}"] += 1
+            kind = string(message.get("role")) or string(message.get("type"))
+            self.unknown[f"record {kind or 'without role'}"] += 1
 
     def said(self, name: str, role: Role, text: str) -> None:
         """Take in what is known only as words."""
         self._name, self._begun, self._common = name, len(self.drafts), {}
         if role is Role.USER:
             self._asked(text)
+        elif role is Role.SYSTEM:
+            self._context(text)
         else:
             self._put(role, text)
 
     def skipped(self) -> tuple[Skipped, ...]:
-        """What was passed over because this reader does not know it, or because it is too much."""
-        unknown = (Skipped(f"{count} x {what}", "unknown to this reader") for what, count in self.unknown.items())
-        cut = self.allowance.cut
-        too_long = (
-            (Skipped(f"the middle of {cut} of the results and parameters", "the conversation is too long"),)
-            if cut
-            else ()
-        )
-        return (*unknown, *too_long)
+        """What was passed over because this reader does not know it."""
+        return tuple(Skipped(f"{count} x {what}", "unknown to this reader") for what, count in self.unknown.items())
 
     # Roles
 
@@ -86,7 +83,7 @@ class Talk:
             if name := _name_of(block):
                 self._prompt().attach(name)
             elif kind != "text":
-                self.unknown[f"part {kind or 'without type'} of a question"] += 1
+                self.unknown[f"part {kind or 'without type'}"] += 1
 
     def _assistant(self, message: Record) -> None:
         content = message.get("content")
@@ -98,7 +95,7 @@ class Talk:
             if handler := _PARTS.get(kind):
                 handler(self, part)
             elif kind not in _SILENT:
-                self.unknown[f"part {kind or 'without type'} of an answer"] += 1
+                self.unknown[f"part {kind or 'without type'}"] += 1
         self._common = common | _known(model=self._model(message))
         for call in objects(message.get("tool_calls")):
             function = mapping(call.get("function"))
@@ -118,17 +115,18 @@ class Talk:
         self._put(Role.ASSISTANT, string(part.get("text")))
 
     def _thought(self, part: Record) -> None:
-        self._put(Role.THINKING, string(part.get("text")))
+        self._put(Role.THINKING, string(part.get("thinking")) or string(part.get("text")))
 
     def _call(self, part: Record) -> None:
         given: object = next((part[key] for key in ("args", "input") if key in part), {})
         params = object_in(given) or given if isinstance(given, str) else given
-        self._called(string(part.get("toolCallId")), string(part.get("toolName")), params)
+        draft = self._called(string(part.get("toolCallId")), string(part.get("toolName") or part.get("name")), params)
+        if result := string(part.get("result")):  # only in a transcript
+            drafts.answer(draft, result, drafts.COMPLETED, drafts.shortened(result))
 
     def _called(self, call_id: str, name: str, params: object) -> Draft:
         draft = drafts.tool_draft(self._native_id(), name or "tool", params, None, folder=self.folder)
         draft.more |= self._common
-        draft.more["tool"]["params"] = self.allowance.keep(draft.more["tool"]["params"])
         if call_id:
             draft.more["tool"]["id"] = call_id
             self._calls[call_id] = draft
@@ -140,7 +138,7 @@ class Talk:
         call_id = string(part.get("toolCallId"))
         draft = self._calls.get(call_id) or self._called(call_id, string(part.get("toolName")), {})
         result, status = outcome(part, message)
-        drafts.answer(draft, self.allowance.text(result), status, drafts.shortened(result))
+        drafts.answer(draft, result, status, drafts.shortened(result))
 
     # Drafts
 
@@ -198,6 +196,44 @@ def _name_of(part: Record) -> str:
     return string(part.get("filename")) or last or media_type or drafts.attachment_name(part)
 
 
+def cursors_own(holder: Record) -> Record:
+    """What Cursor noted beside a message or a part of one."""
+    return mapping(inside(holder, "providerOptions", "cursor"))
+
+
+def paths_in(calls: Iterable[Draft]) -> list[str]:
+    """Some of the paths that calls name: one of the folders above them is the workspace."""
+    params = (mapping(mapping(call.more.get("tool")).get("params")) for call in calls)
+    named = (string(value) for given in params for key, value in given.items() if key == "cwd" or "path" in key.lower())
+    return list(islice(filter(None, named), _MOST_PATHS))
+
+
+def outcome(part: Record, message: Record) -> tuple[str, str]:
+    """Result and status of a call: the result that the model saw, and how the client saw it end."""
+    told = _told(part) or _told(message)
+    result = drafts.readable(part.get("result")) or drafts.readable(part.get("experimental_content"))
+    return result or string(told.get("diffString")), _status(part, told)
+
+
+def _told(holder: Record) -> Record:
+    """`highLevelToolCallResult`, whose shape changed: the cases stand in it, or in its `output`."""
+    told = mapping(cursors_own(holder).get("highLevelToolCallResult"))
+    return {**told, **mapping(told.get("output"))}
+
+
+def _status(part: Record, told: Record) -> str:
+    if told.get("rejected"):
+        return drafts.REJECTED
+    code = next((code for key in ("exitCode", "exit_code") for code in _numbers(told, key)), None)
+    is_failed = part.get("isError") is True or told.get("isError") is True or bool(code)
+    return drafts.FAILED if is_failed or any(told.get(key) for key in _FAILED) else drafts.COMPLETED
+
+
+def _numbers(told: Record, key: str) -> list[float]:
+    found = (number(holder.get(key)) for holder in (told, mapping(told.get("success")), mapping(told.get("failure"))))
+    return [value for value in found if value is not None]
+
+
 _ROLES: dict[str, Callable[[Talk, Record], None]] = {
     "system": Talk._system,
     "user": Talk._user,
@@ -207,5 +243,7 @@ _ROLES: dict[str, Callable[[Talk, Record], None]] = {
 _PARTS: dict[str, Callable[[Talk, Record], object]] = {
     "text": Talk._text,
     "reasoning": Talk._thought,
+    "thinking": Talk._thought,
     "tool-call": Talk._call,
+    "tool_use": Talk._call,
 }

@@ -1,6 +1,6 @@
-"""The Cursor agent on the command line and in other editors: its databases, and the transcripts it shares with the IDE.
+"""Conversations of the Cursor agent on the command line and in other editors: its databases and its transcripts.
 
-`files` and `store` know where things stand, the other modules what they mean.
+`files` and `store` know where things are, the other modules what they mean.
 """
 
 from __future__ import annotations
@@ -13,38 +13,37 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from registry.domain import Role, Session, now, parse_time
+from registry.domain import Message, Role, Session, now, parse_time, preview_of
 from registry.errors import StorageError
 from sources.base import FoundSession, Places, Skipped
 from sources.cursor.conversations import counted
 from sources.cursor.times import Span, moment
 from sources.cursor_agent.client import CURSOR_AGENT
 from sources.cursor_agent.files import DATABASE, FOLDERS, Stored, Workspaces, Written, description_in, walk
-from sources.cursor_agent.messages import Talk
-from sources.cursor_agent.sessions import stored_session, talk_in, title_of
+from sources.cursor_agent.messages import UNKNOWN_MODEL, Talk, paths_in
+from sources.cursor_agent.state import Root, question_of, read_turn, steps_of
 from sources.cursor_agent.store import AgentStore
-from sources.cursor_agent.times import Told, timed
-from sources.cursor_agent.tools import paths_in
-from sources.cursor_agent.transcript import Transcript, records_of_text
+from sources.cursor_agent.times import Reading, timed
+from sources.cursor_agent.transcript import read_line, records_of_text
 from sources.kit.drafts import undated_messages_of
 from sources.kit.files import why_not
 from sources.kit.jsonl import Damage, Record, read_lines, records_of, string
 from sources.kit.sqlite_store import WAIT_S, BusyDatabase, ClientDatabase
 
-_GENERATION = "1"
-"""Part of every fingerprint: another number makes every conversation be read again."""
-
+_GENERATION = "1"  # part of every fingerprint: another number makes every conversation be read again
 _SETTINGS = ("CTXR_CURSOR_AGENT_DIR", "CURSOR_CONFIG_DIR")
+_UNNAMED = ("", "New Agent")
+_TITLE_WIDTH = 80
 
 
 @dataclass(slots=True)
 class CursorAgent:
     """Reads one configuration folder of Cursor: `chats`, `acp-sessions`, and the transcripts of its projects.
 
-    Opens nothing else there: access keys and settings lie beside them. Where a conversation has a database, its
-    transcript is not read.
+    Opens nothing else there: access keys and settings lie beside them. A transcript is read only where the conversation
+    has no readable database.
     """
 
     name: str = CURSOR_AGENT.source
@@ -52,7 +51,7 @@ class CursorAgent:
     clock: Callable[[], datetime] = field(default=now)
 
     def find(self, places: Places) -> Iterator[Path]:
-        """The configuration folders that hold conversations."""
+        """Yield the configuration folders that hold conversations."""
         setting = next(filter(places.environment.get, _SETTINGS), _SETTINGS[0])
         roots = [places.folder(setting, ".cursor")]
         if not places.environment.get(setting):
@@ -60,7 +59,7 @@ class CursorAgent:
         yield from (root for root in dict.fromkeys(roots) if any(os.path.isdir(root / name) for name in FOLDERS))
 
     def stamp(self, store: Path) -> str:
-        """The same as long as nothing was written in any conversation: one look at each file's status."""
+        """Return a digest of the status of all files, which changes with every conversation."""
         try:
             kept = walk(store)
         except StorageError:
@@ -70,11 +69,11 @@ class CursorAgent:
         return _digest(_GENERATION, states, kept.skipped)
 
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
-        """The changed conversations, newest first, databases before transcripts. One in which nothing was said is
-        FoundSession with no messages, so that it is not read again.
+        """Yield the changed conversations, newest first, databases before transcripts.
 
-        Waits for locked databases `wait_s` seconds in all. Raises StorageError, also at the end if any was still in
-        use: then all of it is to be looked at again.
+        A conversation in which nothing was said is a FoundSession without messages, so it is not read again. Waits for
+        locked databases `wait_s` seconds in all. Raises StorageError, also at the end if a database was still in use:
+        then the store has to be read once more.
         """
         kept = walk(store)
         yield from kept.skipped
@@ -92,7 +91,7 @@ class CursorAgent:
 
 @dataclass(slots=True)
 class _Pass:
-    """One look through a store."""
+    """One reading of a store, and what was met on the way."""
 
     seen: Mapping[str, str]
     workspaces: Workspaces
@@ -104,17 +103,17 @@ class _Pass:
     passed_over: Counter[str] = field(default_factory=Counter)
 
     def stored(self, kept: Stored) -> Iterator[FoundSession | Skipped]:
-        """A conversation in a database, if it has changed."""
-        known = _Known.of(self.seen.get(kept.key, ""))
+        """Read a conversation from its database, if a file has changed."""
+        earlier = Reading.parse(self.seen.get(kept.key, ""))
         files = _digest(_GENERATION, kept.fingerprint)
         if not kept.modified:
             self.passed_over["not begun yet"] += 1
-        if known.files == files or not kept.modified:
+        if earlier.files == files or not kept.modified:
             return
         began = time.monotonic()
         try:
             with ClientDatabase(Path(kept.folder, DATABASE), self.patience_s) as database:
-                yield from self._conversation(kept, AgentStore(database), known, files)
+                yield from self._conversation(kept, AgentStore(database), earlier, files)
         except BusyDatabase as exc:
             self.busy.append(exc)
             self.patience_s = max(0.0, self.patience_s - (time.monotonic() - began))
@@ -123,9 +122,9 @@ class _Pass:
             yield Skipped(kept.key, exc.details)
 
     def _conversation(
-        self, kept: Stored, store: AgentStore, known: _Known, files: str
+        self, kept: Stored, store: AgentStore, earlier: Reading, files: str
     ) -> Iterator[FoundSession | Skipped]:
-        """Files also change when nothing was said: the state of the conversation tells."""
+        """Files also change when nothing was said; the conversation's latest root tells whether something was."""
         about = {**store.description(), **description_in(kept.folder)}
         named = string(about.get("latestRootBlobId"))
         latest = store.latest_root(named)
@@ -133,60 +132,102 @@ class _Pass:
             self.unread.add(kept.session_id)
             yield Skipped(kept.key, "the state of the conversation is not stored")
             return
-        content = _digest(latest[0], [string(about.get(key)) for key in ("title", "name", "cwd")])
-        if content == known.content:
+        root_id, root = latest
+        content = _digest(root_id, [string(about.get(key)) for key in ("title", "name", "cwd")])
+        if content == earlier.content:
             return
-        talk, skipped = talk_in(store, *latest, about)
-        if named not in ("", latest[0]):
+        talk, skipped = _talk_in(store, root_id, root, about)
+        if named not in ("", root_id):
             skipped += (Skipped(kept.key, "its latest state is not stored; an earlier one was read"),)
-        messages = timed(undated_messages_of(talk.drafts), _span(kept, about, self.now), known.told)
-        session = stored_session(kept, about, latest[1], talk, messages)
-        yield self._found(kept.key, f"{files}.{content}", self._completed(session, kept, talk), skipped)
-
-    def _completed(self, session: Session, kept: Stored, talk: Talk) -> Session:
-        """With what other files say about it."""
+        messages = timed(undated_messages_of(talk.drafts), _span(kept, about, self.now), earlier)
         hashed = os.path.basename(os.path.dirname(kept.folder))
-        written = self.transcripts.get(kept.session_id)
-        project = session.project or self.workspaces.by_hash(hashed, paths_in(talk.drafts)) or None
-        return replace(session, project=project, **_origin(session, written))
+        project = talk.folder or self.workspaces.by_hash(hashed, paths_in(talk.drafts))
+        titles = (string(about.get(key)).strip() for key in ("title", "name"))
+        session = Session(
+            session_id=string(about.get("agentId")) or kept.session_id,
+            messages=messages,
+            title=title_of(next((title for title in titles if title not in _UNNAMED), ""), messages),
+            project=project or None,
+            meta=_meta(about, root),
+        )
+        yield self._found(kept.key, Reading(files, content), session, self.transcripts.get(kept.session_id), skipped)
 
     def written(self, kept: Written) -> Iterator[FoundSession | Skipped]:
-        """A transcript, if it has changed."""
+        """Read a transcript, if it has changed."""
         key, files = f"transcripts/{kept.session_id}", _digest(_GENERATION, kept.file.fingerprint)
-        known = _Known.of(self.seen.get(key, ""))
-        if known.files == files:
+        earlier = Reading.parse(self.seen.get(key, ""))
+        if earlier.files == files:
             return
         damage = Damage()
         try:
-            transcript = _read(kept.file.path, damage)
+            talk = _transcript_at(kept.file.path, damage)
         except OSError as exc:
             yield Skipped(kept.file.path, why_not(exc))
             return
-        folder = transcript.folder or self.workspaces.by_slug(kept.slug, paths_in(transcript.drafts))
+        folder = talk.folder or self.workspaces.by_slug(kept.slug, paths_in(talk.drafts))
         span = Span(None, datetime.fromtimestamp(kept.file.modified / 1e9, UTC), self.now)
-        messages = timed(undated_messages_of(transcript.drafts), span, known.told)
+        messages = timed(undated_messages_of(talk.drafts), span, earlier)
         session = Session(kept.session_id, messages, title_of("", messages), folder or None, is_copy=True)
-        session = replace(session, **_origin(session, kept))
-        yield self._found(key, f"{files}.", session, damage.skipped() + transcript.skipped())
+        yield self._found(key, Reading(files), session, kept, damage.skipped() + talk.skipped())
 
-    def _found(self, key: str, fingerprint: str, session: Session, skipped: tuple[Skipped, ...]) -> FoundSession:
+    def _found(
+        self, key: str, reading: Reading, session: Session, written: Written | None, skipped: tuple[Skipped, ...]
+    ) -> FoundSession:
+        if written and written.parent:  # the folder of a transcript names the parent of a sub-agent
+            session = replace(session, parent=written.parent, meta={**session.meta, "relation": "sub-agent"})
         if all(message.role is Role.SYSTEM for message in session.messages):
             self.passed_over["nothing was said"] += 1
             session = replace(session, messages=())
-        return FoundSession(key, fingerprint + Told.of(session.messages).mark(), session, skipped)
+        until = max((message.timestamp for message in session.messages if message.timestamp), default=None)
+        noted = reading._replace(message_count=len(session.messages), until=until)
+        return FoundSession(key, noted.fingerprint(), session, skipped)
 
 
-class _Known(NamedTuple):
-    """What the fingerprint of an earlier reading tells: of the files, of what they say, of the times given."""
+def _talk_in(store: AgentStore, root_id: str, root: Root, about: Record) -> tuple[Talk, tuple[Skipped, ...]]:
+    """Read what was said, and what could not be read of it. Raises StorageError."""
+    talk = Talk(string(about.get("cwd")) or root.folder(), string(about.get("lastUsedModel")))
+    damage = Counter[str]()
+    for element in store.elements(root_id, root):
+        if element.message is None:
+            damage[element.why] += 1
+        else:
+            talk.read(element.name, element.message)
+    if all(draft.role is Role.SYSTEM for draft in talk.drafts):
+        _read_turns(store, root, talk)
+    asked = next((draft for draft in reversed(talk.drafts) if draft.role is Role.USER), None)
+    if asked:
+        asked.at = asked.at or root.turn_began()
+    if not root.is_whole:
+        damage["not whole: the state that lists them is damaged"] += 1
+    skipped = (Skipped(counted(count, "message"), why) for why, count in damage.items())
+    return talk, (*skipped, *talk.skipped())
 
-    files: str
-    content: str
-    told: Told
 
-    @classmethod
-    def of(cls, fingerprint: str) -> _Known:
-        files, _, rest = fingerprint.partition(".")
-        return cls(files, rest.partition("#")[0], Told.from_mark(rest))
+def _read_turns(store: AgentStore, root: Root, talk: Talk) -> None:
+    """Read the turns, which hold what the user saw, where the prompt, which the model saw, is missing."""
+    for turn_id in root.turns():
+        question, steps = read_turn(store.blob(turn_id) or b"") or ("", [])
+        talk.said(question, Role.USER, question_of(store.blob(question) or b""))
+        for step_id in steps:
+            for place, (role, text) in enumerate(steps_of(store.blob(step_id) or b"")):
+                if role is Role.TOOL:
+                    talk.unknown["tool call outside of the prompt"] += 1
+                else:
+                    talk.said(f"{step_id}.{place}", role, text)
+
+
+def _meta(about: Record, root: Root) -> dict[str, Any]:
+    model = string(about.get("lastUsedModel"))
+    meta: dict[str, Any] = {"mode": string(about.get("mode"))}
+    meta |= {key: value for key, value in root.about().items() if value}
+    meta |= {"model": "" if model == UNKNOWN_MODEL else model, "children": root.children()}
+    return {key: value for key, value in meta.items() if value}
+
+
+def title_of(named: str, messages: Iterable[Message]) -> str | None:
+    """Return the client's title, else the user's first words."""
+    asked = (message.text for message in messages if message.role is Role.USER)
+    return preview_of(named or next(asked, ""), _TITLE_WIDTH) or None
 
 
 def _span(kept: Stored, about: Record, now: datetime) -> Span:
@@ -195,25 +236,17 @@ def _span(kept: Stored, about: Record, now: datetime) -> Span:
     return Span(min(created, default=None), parse_time(updated), now)
 
 
-def _origin(session: Session, written: Written | None) -> dict[str, Any]:
-    """Whose sub-agent it is; the folder of its transcript tells."""
-    if written is None or written.parent is None:
-        return {}
-    return {"parent": written.parent, "meta": {**session.meta, "relation": "sub-agent"}}
-
-
-def _read(path: str, damage: Damage) -> Transcript:
-    transcript = Transcript()
+def _transcript_at(path: str, damage: Damage) -> Talk:
+    talk = Talk()
     with open(path, "rb") as file:
         lines = read_lines(file)
-        is_text = path.endswith(".txt")
-        for record in records_of_text(_text_of(lines)) if is_text else records_of(lines, damage):
-            transcript.read(record)
-    return transcript
-
-
-def _text_of(lines: Iterable[bytes | None]) -> Iterator[str]:
-    return (line.decode("utf-8", "replace") for line in lines if line is not None)
+        if path.endswith(".txt"):
+            records = records_of_text(line.decode("utf-8", "replace") for line in lines if line is not None)
+        else:
+            records = records_of(lines, damage)
+        for number, record in enumerate(records, 1):
+            read_line(talk, number, record)
+    return talk
 
 
 def _digest(*parts: object) -> str:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
 
+from registry.domain import Role
 from sources.cursor.times import moment
 from sources.cursor_agent.protobuf_wire import Node, read_node
 from sources.kit.workspace_files import path_of
@@ -66,41 +65,23 @@ def links_of(data: bytes) -> list[str]:
     return [block.hex() for block in blocks] if node.is_whole and _are_ids(blocks) else []
 
 
-class Turn(NamedTuple):
-    """One turn as the user saw it: the ids of the question and of the steps that followed."""
-
-    question: str
-    steps: list[str]
-
-
-def read_turn(data: bytes) -> Turn | None:
-    """A turn of the agent; None for one of the shell, or what is none."""
-    for agent in read_node(data).nodes(1)[:1]:
-        return Turn(next(iter(_ids(agent, 1)), ""), _ids(agent, 2))
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """What an agent did in a turn: `kind` is `assistant`, `thinking`, or `tool` without a text we could read."""
-
-    kind: str
-    text: str
+def read_turn(data: bytes) -> tuple[str, list[str]] | None:
+    """Return the ids of the question and of the steps of an agent's turn; None for a turn of the shell."""
+    agents = read_node(data).nodes(1)
+    return (next(iter(_ids(agents[0], 1)), ""), _ids(agents[0], 2)) if agents else None
 
 
 def question_of(data: bytes) -> str:
-    """What the user typed."""
+    """Return what the user typed."""
     return read_node(data).text(1)
 
 
-def steps_of(data: bytes) -> Iterator[Step]:
-    """What a step holds; usually one thing."""
+def steps_of(data: bytes) -> Iterator[tuple[Role, str]]:
+    """Yield the roles and texts of a step, usually one; of a tool call the text is not known."""
     node = read_node(data)
-    for tag, kind in ((3, "thinking"), (1, "assistant")):
-        for inner in node.nodes(tag):
-            yield Step(kind, inner.text(1))
-    for _ in node.blocks(2):
-        yield Step("tool", "")
+    for tag, role in ((3, Role.THINKING), (1, Role.ASSISTANT)):
+        yield from ((role, inner.text(1)) for inner in node.nodes(tag))
+    yield from ((Role.TOOL, "") for _ in node.blocks(2))
 
 
 def _ids(node: Node, tag: int) -> list[str]:

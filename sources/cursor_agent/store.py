@@ -7,8 +7,8 @@ from contextlib import suppress
 from hashlib import sha256
 from typing import Any, NamedTuple
 
+from sources.cursor_agent.messages import cursors_own
 from sources.cursor_agent.state import Root, links_of
-from sources.cursor_agent.tools import cursors_own
 from sources.kit.jsonl import LONGEST_LINE, Record, mapping, object_in, string
 from sources.kit.loose_json import read_json
 from sources.kit.sqlite_store import ClientDatabase

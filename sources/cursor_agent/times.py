@@ -4,56 +4,49 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
-from registry.domain import Message, parse_time
-from sources.cursor.times import Span, dated
+from registry.domain import Message
+from sources.cursor.times import Span, dated, moment
 
-LONGEST_STEP = timedelta(seconds=20)
-"""An agent says something so often while it works: a turn does not last until the next question."""
-_MARK = re.compile(r"#(\d{1,9})@(\d{1,15})\Z")
+LONGEST_STEP = timedelta(seconds=20)  # estimates are no farther apart: a working agent says something this often
+_FINGERPRINT = re.compile(r"(\w*)\.(\w*)#(\d{1,9})@(\d{1,15})")
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
-    """What an earlier reading gave times to: so many messages, none later than `until`."""
+class Reading(NamedTuple):
+    """What the fingerprint of a conversation notes: digests of its files and of its content, how many messages it had,
+    and the time of the latest one."""
 
-    count: int = 0
+    files: str = ""
+    content: str = ""
+    message_count: int = 0
     until: datetime | None = None
 
     @classmethod
-    def of(cls, messages: Sequence[Message]) -> Told:
-        """What a reading that ends now gives times to."""
-        return cls(len(messages), max((message.timestamp for message in messages if message.timestamp), default=None))
+    def parse(cls, fingerprint: str) -> Reading:
+        """Parse a fingerprint; an empty reading if it is none."""
+        noted = _FINGERPRINT.fullmatch(fingerprint)
+        return cls(noted[1], noted[2], int(noted[3]), moment(int(noted[4]))) if noted else cls()
 
-    @classmethod
-    def from_mark(cls, fingerprint: str) -> Told:
-        """What a fingerprint says at its end; nothing if it says nothing."""
-        mark = _MARK.search(fingerprint)
-        if mark is None:
-            return cls()
-        try:
-            return cls(int(mark[1]), parse_time(datetime.fromtimestamp(int(mark[2]) / 1000, UTC)))
-        except (ValueError, OverflowError, OSError):
-            return cls()
-
-    def mark(self) -> str:
-        """The same as the end of a fingerprint."""
-        return f"#{self.count}@{round(self.until.timestamp() * 1000)}" if self.until else ""
+    def fingerprint(self) -> str:
+        """Format the reading as `parse` takes it."""
+        until_ms = round(self.until.timestamp() * 1000) if self.until else 0
+        return f"{self.files}.{self.content}#{self.message_count}@{until_ms}"
 
 
-def timed(messages: Sequence[Message], span: Span, told: Told) -> tuple[Message, ...]:
-    """The messages with the times they lack, none earlier than the one before it.
+def timed(messages: Sequence[Message], span: Span, earlier: Reading) -> tuple[Message, ...]:
+    """Fill in missing times, none earlier than that of the message before.
 
-    Messages keep the times they were first given (the registry does not change them), so what has come since the
-    earlier reading `told` is later than all of that.
+    The registry never changes the time of a stored message, so messages that are new since the `earlier` reading are
+    later than all of those.
     """
     done: list[Message] = []
     latest: datetime | None = None
     for place, message in enumerate(dated(messages, span, LONGEST_STEP)):
-        if place == told.count:
-            latest = max(filter(None, (latest, told.until)), default=None)
+        if place == earlier.message_count:
+            latest = max(filter(None, (latest, earlier.until)), default=None)
         if latest and message.timestamp and message.timestamp < latest:
             message = replace(message, timestamp=latest)
         latest = message.timestamp or latest

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from registry.domain import Session
 from sources.cursor.times import Span
 from sources.cursor_agent.messages import Talk
-from sources.cursor_agent.sessions import title_of
-from sources.cursor_agent.times import Told, timed
-from sources.cursor_agent.transcript import Transcript
+from sources.cursor_agent.reader import title_of
+from sources.cursor_agent.times import Reading, timed
+from sources.cursor_agent.transcript import read_line
 from sources.kit.drafts import Draft, undated_messages_of
 from sources.kit.jsonl import Damage, Record, read_lines, records_of
 from tests.sources.anything import ANYTHING, or_anything
@@ -98,7 +98,7 @@ LINES = st.fixed_dictionaries(
 
 def session_of(drafts: list[Draft]) -> Session:
     """A session as the reader makes one."""
-    messages = timed(undated_messages_of(drafts), Span(START, None, NOW), Told(2, START))
+    messages = timed(undated_messages_of(drafts), Span(START, None, NOW), Reading(message_count=2, until=START))
     assert all(message.timestamp and message.timestamp <= NOW for message in messages)
     return Session("s", messages, title_of("", messages))
 
@@ -114,11 +114,11 @@ def read_messages(messages: list[Record]) -> list[Session]:
 
 def read_lines_of_transcript(records: list[Record]) -> list[Session]:
     """The session that the lines of a transcript make."""
-    transcript = Transcript()
-    for record in records:
-        transcript.read(record)
-    transcript.skipped()
-    return [session_of(transcript.drafts)]
+    talk = Talk()
+    for number, record in enumerate(records, 1):
+        read_line(talk, number, record)
+    talk.skipped()
+    return [session_of(talk.drafts)]
 
 
 def read_transcript(data: bytes) -> list[Session]:

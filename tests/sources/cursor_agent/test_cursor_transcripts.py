@@ -157,7 +157,7 @@ def test_torn_lines_and_unknown_records_are_reported(cursor: AgentFiles) -> None
     assert [(one.what, one.why) for one in found.skipped] == [
         ("line 2", "not JSON"),
         ("1 x record novel", "unknown to this reader"),
-        ("1 x block video", "unknown to this reader"),
+        ("1 x part video", "unknown to this reader"),
     ]
 
 
