@@ -10,48 +10,22 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from registry.errors import InvalidRequest, StorageError
+from sources.kit.jsonl import mapping
+from sources.kit.loose_json import read_json
 
 Json = dict[str, Any]
 
 _KEYS = {"cursorDiskKV": "key", "ItemTable": "key", "composerHeaders": "composerId"}
 """The tables that are written, and what their rows are found by."""
-
-
-class Step(Protocol):
-    """Something that is written to one of Cursor's databases, and can be taken back."""
-
-    @property
-    def database(self) -> str:
-        """The file."""
-
-    @property
-    def table(self) -> str:
-        """Where in it."""
-
-    @property
-    def key(self) -> str:
-        """The row."""
-
-    def do(self, connection: sqlite3.Connection) -> None:
-        """Write it; StorageError where what stands there is not what was planned with."""
-
-    def stands(self, connection: sqlite3.Connection) -> bool:
-        """Whether it is there now."""
-
-    def undone(self) -> Step:
-        """The step back."""
-
-    def noted(self) -> Json:
-        """What the journal tells of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +49,9 @@ class Change:
             raise StorageError("Cursor has written meanwhile; nothing was changed.", f"{self.database}: {self.key}")
         connection.execute(*_statement(self))
 
-    def stands(self, connection: sqlite3.Connection) -> bool:
-        """Whether the value is what it should be."""
-        return value_of(connection, self.table, self.key, self.column, self.field) == self.after
-
     def undone(self) -> Change:
         """The change back."""
         return Change(self.database, self.table, self.key, self.column, self.after, self.before, self.field)
-
-    def noted(self) -> Json:
-        """What the journal tells of it."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,17 +70,34 @@ class Removal:
         where = f"{_KEYS[self.table]} = ?"
         connection.execute(f"DELETE FROM {self.table} WHERE {where}", (self.key,))  # noqa: S608, names of ours
 
-    def stands(self, connection: sqlite3.Connection) -> bool:
-        """Whether the row is gone."""
-        return not row_of(connection, self.table, self.key)
 
-    def undone(self) -> Step:
-        """There is none: removals come last."""
-        return self
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A row of the same table under a new key, changed by `change`; `sha256` is the digest of the new row."""
 
-    def noted(self) -> Json:
-        """What the journal tells of it."""
-        return {"database": self.database, "table": self.table, "key": self.key, "sha256": self.sha256}
+    database: str
+    table: str
+    key: str
+    to: str
+    sha256: str
+    change: Callable[[Json], Json] = field(repr=False, compare=False)
+
+    def do(self, connection: sqlite3.Connection) -> None:
+        """Write it; StorageError if the row has changed since it was planned, or the new key is taken."""
+        row = row_of(connection, self.table, self.key)
+        new = self.change(row) if row else {}
+        if digest_of(new) != self.sha256 or row_of(connection, self.table, self.to):
+            raise StorageError("Cursor has written meanwhile; nothing was changed.", f"{self.database}: {self.key}")
+        marks = ", ".join("?" * len(new))
+        names = ", ".join(f'"{name}"' for name in new)
+        connection.execute(f"INSERT INTO {self.table} ({names}) VALUES ({marks})", tuple(new.values()))  # noqa: S608
+
+    def undone(self) -> Removal:
+        """Return the step that removes the copy."""
+        return Removal(self.database, self.table, self.to, self.sha256)
+
+
+Step = Change | Copy | Removal
 
 
 def apply(steps: Sequence[Step], journal: Path, about: Mapping[str, Any]) -> None:
@@ -124,9 +107,9 @@ def apply(steps: Sequence[Step], journal: Path, about: Mapping[str, Any]) -> Non
     """
     refuse_while_running()
     journal.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    noted = {**about, "changes": [step.noted() for step in steps]}
+    changes = [asdict(step.undone() if isinstance(step, Copy) else step) for step in steps]
     with open(os.open(journal, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-        json.dump(noted, file, ensure_ascii=False)
+        json.dump({**about, "changes": changes}, file, ensure_ascii=False)
         file.flush()
         os.fsync(file.fileno())
     _write(steps)
@@ -153,10 +136,9 @@ def _write(steps: Sequence[Step]) -> None:
             held = list(of_one)
             _write_into(database, held)
             done += held
-            _look(held)
     except (sqlite3.Error, StorageError) as exc:
         for database, of_one in groupby(done, key=lambda step: step.database):
-            _write_into(database, [step.undone() for step in of_one])
+            _write_into(database, [step.undone() for step in of_one if not isinstance(step, Removal)])
         if isinstance(exc, StorageError):
             raise
         raise StorageError("Cursor's database could not be written; it is as it was.", str(exc)) from exc
@@ -191,13 +173,6 @@ def _statement(one: Change) -> tuple[str, tuple[str | None, ...]]:
     return f"UPDATE {one.table} SET {one.column} = ? WHERE {key} = ?", (one.after, one.key)  # noqa: S608
 
 
-def _look(steps: Iterable[Step]) -> None:
-    for step in steps:
-        with reading(Path(step.database)) as connection:
-            if not step.stands(connection):
-                raise StorageError("The move did not stand in Cursor's database.", f"{step.database}: {step.key}")
-
-
 def refuse_while_running() -> None:
     """InvalidRequest while Cursor runs: it keeps its lists in memory and would write them over ours."""
     if any(name.casefold() in ("cursor", "cursor.exe") for name in running_programs()):
@@ -217,14 +192,25 @@ def running_programs() -> Iterator[str]:
 
 
 def value_of(connection: sqlite3.Connection, table: str, key: str, column: str, field: str = "") -> str | None:
-    """A value, or a field of it, as text, whether it is kept as one or as bytes; None where there is none."""
-    text = f"CAST({column} AS TEXT)"
-    text = f"json_extract({text}, '$.{field}')" if field else text
-    query = f"SELECT {text} FROM {table} WHERE {_KEYS[table]} = ?"  # noqa: S608, names of ours
-    with suppress(sqlite3.OperationalError):
-        row = connection.execute(query, (key,)).fetchone()
-        return str(row[0]) if row and row[0] is not None else None
-    return None
+    """Return a value, stored as text or as bytes, or one field of its JSON, as text; None if there is none."""
+    if not has_table(connection, table):
+        return None
+    query = f"SELECT CAST({column} AS TEXT) FROM {table} WHERE {_KEYS[table]} = ?"  # noqa: S608, names of ours
+    (value,) = connection.execute(query, (key,)).fetchone() or (None,)
+    if field:
+        held = record_of(value).get(field)
+        return None if held is None else json_text(held)
+    return None if value is None else str(value)
+
+
+def record_of(value: str | None) -> Json:
+    """Return the JSON object that a value is; empty if it is none."""
+    return dict(mapping(read_json(value)))
+
+
+def json_text(value: Any) -> str:
+    """Return JSON as Cursor writes it."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def reading(database: Path) -> closing[sqlite3.Connection]:
