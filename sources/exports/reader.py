@@ -158,36 +158,44 @@ def exports_in(path: Path, stack: ExitStack) -> list[AccountExport]:
         raise StorageError(f"Could not read {path}.", why_not(exc)) from exc
     held: dict[str, list[Part]] = {}
     others: list[Part | Skipped] = []
+    damage: list[Skipped] = []
+    is_meant = False
     for part in found:
-        name, why = _looked_at(part) if isinstance(part, Part) else ("", "")
-        if name and isinstance(part, Part):
-            held.setdefault(name, []).append(part)
-        else:
-            others.append(Skipped(part.name, why) if why and isinstance(part, Part) else part)
-    damage = [one for one in others if isinstance(one, Skipped) and one.why != _NONE]
-    if not held and damage and any(isinstance(part, Part) and _is_meant(part) for part in found):
+        if isinstance(part, Skipped):
+            damage.append(part)
+            others.append(part)
+            continue
+        provider, why = _provider_of(part)
+        if provider:
+            held.setdefault(provider, []).append(part)
+            continue
+        others.append(Skipped(part.name, why) if why else part)
+        is_meant = is_meant or bool(why)
+        if why not in ("", _NONE):
+            damage.append(Skipped(part.name, why))
+    if not held and damage and is_meant:
         raise StorageError(
             f"An export of an account, but damaged or encrypted: {path}",
             f"No conversation in it could be read ({_named(damage)}). Download it anew.",
         )
     if not held:
-        raise InvalidRequest(f"Not an export of an account: {path}", f"{_described(path, others)} {_EXPECTED}")
+        kind = "a folder" if path.is_dir() else "a zip" if is_zip(path) else "a file"
+        contents = f"with no conversations in it ({_named(others)})" if others else "without any JSON in it"
+        raise InvalidRequest(f"Not an export of an account: {path}", f"Recognised: {kind} {contents}. {_EXPECTED}")
     return [AccountExport(name, parts, others) for name, parts in held.items()]
 
 
-def _looked_at(part: Part) -> tuple[str, str]:
-    """The provider whose conversations a file holds, by the first of them; or why there is none although there
-    should be."""
-    is_meant = _is_meant(part)
-    why = _NONE if is_meant else ""
+def _provider_of(part: Part) -> tuple[str, str]:
+    """Return the provider whose conversations a file holds; or why there are none although there should be."""
+    why = _NONE
     for record in islice(_records(part, _at_most(4 * LONGEST)), _LOOKED_AT):
         if isinstance(record, str):
-            why = record if is_meant else ""
+            why = record
             continue
         for name, provider in PROVIDERS.items():
             if provider.is_conversation(record):
                 return name, ""
-    return "", why
+    return "", why if _is_meant(part) else ""
 
 
 def _is_meant(part: Part) -> bool:
@@ -220,14 +228,6 @@ def _records(part: Part, told: Told) -> Iterator[Record | str]:
             yield from records_in(Plain(file, told))
     except UNREADABLE as exc:
         yield f"{reason(exc)}; the rest was not read"
-
-
-def _described(path: Path, others: Sequence[Part | Skipped]) -> str:
-    """What was found in place of an export."""
-    kind = "a folder" if path.is_dir() else "a zip" if is_zip(path) else "a file"
-    if not others:
-        return f"Recognised: {kind} without any JSON in it."
-    return f"Recognised: {kind} with no conversations in it ({_named(others)})."
 
 
 def _named(others: Sequence[Part | Skipped]) -> str:

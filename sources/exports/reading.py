@@ -20,11 +20,12 @@ _MOST_UNKNOWN = 50
 
 
 class Unknown(Counter[str]):
-    """What a reader does not know, and how often it came."""
+    """Counts what a reader does not know."""
 
     def note(self, what: str) -> None:
-        """One more; of too many different ones the rest is counted together."""
-        self[what[:TITLE_WIDTH] if what[:TITLE_WIDTH] in self or len(self) < _MOST_UNKNOWN else "something else"] += 1
+        """Count one more; of too many different kinds the rest is counted together."""
+        what = what[:TITLE_WIDTH]
+        self[what if what in self or len(self) < _MOST_UNKNOWN else "something else"] += 1
 
 
 def name_of(value: object) -> str:
@@ -76,7 +77,6 @@ def session_of(
         name = name_of(draft.more["native_id"])
         named[name] += 1
         draft.more["native_id"] = name if named[name] == 1 else f"{name}#{named[name]}"
-    _joined(kept)
     known = {"title_from": title[0], **meta}
     known = {name: value for name, value in known.items() if value}
     return Session(
@@ -90,20 +90,13 @@ def injected(text: str, at: datetime | None, native_id: str, **more: Any) -> Dra
 
 
 def more_result(draft: Draft, result: str, status: str) -> None:
-    """A result of a call; some calls have several."""
+    """Add a result to a call; some calls have several."""
     tool = draft.more["tool"]
     if tool["status"] == drafts.PENDING:
         drafts.answer(draft, result, status)
     elif result:
-        tool["result"] = tool["result"] if isinstance(tool["result"], list) else [tool["result"]]
-        tool["result"].append(result)
+        tool["result"] = f"{tool['result']}\n\n{result}"
         draft.add(result)
-
-
-def _joined(kept: Iterable[Draft]) -> None:
-    for tool in (draft.more["tool"] for draft in kept if "tool" in draft.more):
-        if isinstance(tool["result"], list):
-            tool["result"] = "\n\n".join(tool["result"])
 
 
 _WRITTEN = ("content", "file_text", "code", "input")
