@@ -23,9 +23,8 @@ from cli.operations import (
 )
 from cli.output import as_json_option, line_width, print_json
 from orchestrator.answer.digests.suggested_nickname import suggest_nickname
-from orchestrator.export.files import write_new_file
 from orchestrator.export.sharing import for_others
-from orchestrator.export.texts import ExportFormat, document_name
+from orchestrator.export.texts import ExportFormat, document_name, write_new_file
 from orchestrator.export.texts import export as render
 from orchestrator.requests.calls import session_result
 from orchestrator.requests.field_types import MOST_COUNTED

@@ -13,9 +13,8 @@ from pydantic import BaseModel, Field
 
 from mcp_server.envelope import Envelope, client_name, reply
 from mcp_server.tools.history import SessionId
-from orchestrator.export.files import write_new_file
 from orchestrator.export.sharing import for_others
-from orchestrator.export.texts import ExportFormat, export
+from orchestrator.export.texts import ExportFormat, export, write_new_file
 from orchestrator.lazy import RunOperation
 from orchestrator.requests.calls import refusal, source_of
 from orchestrator.requests.queries import FetchQuery

@@ -56,9 +56,14 @@ _FACTS = {
 
 def as_html(session: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -> str:
     """The page; every word of the session is escaped."""
-    title = session["title"] or session["first_message_preview"] or session["channel"]
+    title = title_of(session)
     facts = "\n".join(f"<dt>{label}</dt><dd>{escape(fact)}</dd>" for label, fact in facts_of(session))
     return _PAGE.format(title=escape(title), facts=facts, messages="\n".join(map(_message, messages)))
+
+
+def title_of(session: Mapping[str, Any]) -> str:
+    """Return the session's title on one line, else its first words or its channel."""
+    return " ".join((session["title"] or session["first_message_preview"] or session["channel"]).split())
 
 
 def facts_of(session: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -10,13 +10,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from orchestrator.export.html import facts_of, said_at
+from orchestrator.export.html import FOLDED, facts_of, said_at, title_of
 from registry.domain import preview_of
 from registry.errors import InvalidRequest
 from registry.extras import install_command
 
 Node = dict[str, Any]
-FOLDED = ("tool", "thinking", "system")
 FOLDED_WIDTH = 400
 """Of what tools and thinking said, so many characters: paper cannot be unfolded."""
 _LONG_WORD = re.compile(r"\S{60}(?=\S)")
@@ -31,7 +30,7 @@ def as_pdf(session: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) ->
     from pylopdf_fonts_ko import sans_path
 
     about = {
-        "title": " ".join((session["title"] or session["first_message_preview"] or session["channel"]).split()),
+        "title": title_of(session),
         "lang": "ko" if any("가" <= letter <= "힣" for one in messages[:20] for letter in one["text"]) else "en",
         "facts": [[label, _breakable(fact)] for label, fact in facts_of(session)],
         "messages": [_message(message) for message in messages],

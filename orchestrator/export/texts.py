@@ -1,4 +1,4 @@
-"""A session as a document: Markdown, JSON, HTML or PDF. Pure."""
+"""A session as a document: Markdown, JSON, HTML or PDF."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
+from html import escape
+from pathlib import Path
 from typing import Any, Literal
 
 from orchestrator.export.code_fences import closed, fence_for
-from orchestrator.export.html import FOLDED, as_html, said_at
+from orchestrator.export.html import FOLDED, as_html, said_at, title_of
 from registry.domain import preview_of
+from registry.errors import InvalidRequest, StorageError
 
 ExportFormat = Literal["markdown", "json", "html", "pdf"]
 ENDINGS: Mapping[ExportFormat, str] = {"markdown": ".md", "json": ".json", "html": ".html", "pdf": ".pdf"}
@@ -55,6 +58,22 @@ def document_name(session: Item, to: ExportFormat) -> str:
     return "_".join(filter(None, (session["created_at"][:10], name, told))) + ENDINGS[to]
 
 
+def write_new_file(path: Path, content: bytes) -> Path:
+    """Write a file that is not there yet, and say where; InvalidRequest if it is, or if its folder is not."""
+    if not path.parent.is_dir():
+        raise InvalidRequest(
+            "There is no such folder.", f"path: given {str(path)!r}; allowed: a file in a folder that exists"
+        )
+    try:
+        with path.open("xb") as file:
+            file.write(content)
+    except FileExistsError as exc:
+        raise InvalidRequest("The file exists already.", f"path: given {str(path)!r}; allowed: a new name") from exc
+    except OSError as exc:
+        raise StorageError("The file could not be written.", f"{path}: {exc.strerror}") from exc
+    return path.absolute()
+
+
 def as_json(session: Item, messages: Sequence[Item]) -> str:
     """Session and messages as they are; who has read them is no part of it."""
     session = {name: value for name, value in session.items() if name not in _OF_THE_REGISTRY}
@@ -63,8 +82,7 @@ def as_json(session: Item, messages: Sequence[Item]) -> str:
 
 def as_markdown(session: Item, messages: Sequence[Item]) -> str:
     """A head in YAML, then a section for each turn: texts word for word, what tools and thinking said folded."""
-    title = session["title"] or session["first_message_preview"] or session["channel"]
-    parts = [_head(session), f"# {' '.join(title.split())}"]
+    parts = [_head(session), f"# {title_of(session)}"]
     turn = 0
     for message in messages:
         if message["role"] == "user" or turn == 0:
@@ -87,15 +105,11 @@ def _said(message: Item) -> str:
 def _folded(message: Item) -> str:
     text = message["text"]
     fence = fence_for(text)
-    summary = _escaped(preview_of(text, 80))
+    summary = escape(preview_of(text, 80), quote=False)
     return (
         f"<details>\n<summary>{message['role'].capitalize()}: {summary}</summary>\n\n"
         f"{fence}text\n{text}\n{fence}\n\n</details>"
     )
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 _DOCUMENTS: dict[str, Callable[[Item, Sequence[Item]], str]] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import httpx
@@ -14,69 +14,63 @@ from registry.tracing import span
 
 REQUEST_S = 60.0
 ATTEMPTS = 3
-PAUSE_S = 0.5
-"""Before the second attempt; twice as long before each further one."""
-_PASSING = frozenset({408, 409, 429, 500, 502, 503, 504})
-NOTES_TOKENS = 400
-SPARE_TOKENS = 64
+PAUSE_S = 0.5  # before the second attempt; doubled before each further one
+_PASSING = frozenset({408, 409, 429, 500, 502, 503, 504})  # statuses that are worth another attempt
+NOTES_TOKENS = 400  # of the notes on one part of a material that is too long for one request
+SPARE_TOKENS = 64  # requested beyond the limit, for a last sentence that `within` then cuts
 
 
 class LanguageModel:
-    """Writes by the chat completions of an endpoint. Close it when done."""
+    """The chat completions of an endpoint. Close it when done."""
 
     def __init__(self, base_url: str, name: str, key: str = "", *, pause_s: float = PAUSE_S) -> None:
         self.name = name
         self._url = f"{base_url.rstrip('/')}/chat/completions"
-        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
-        self._client: httpx.AsyncClient | None = None
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._client = httpx.AsyncClient(timeout=REQUEST_S, headers=headers)
         self._pause_s = pause_s
 
     async def write(self, task: str, material: str, max_tokens: int) -> str:
-        """What the task asks for, made of the material, in at most so many tokens; Unavailable."""
+        """Return a text of at most `max_tokens` tokens that does the task with the material. Raises Unavailable."""
         parts = pieces(material)
         if len(parts) > 1:
-            material = "\n\n".join([await self._written(NOTES, part, NOTES_TOKENS) for part in parts])
-        return within(await self._written(task, material, max_tokens), max_tokens)
+            material = "\n\n".join([await self._completion(NOTES, part, NOTES_TOKENS) for part in parts])
+        return within(await self._completion(task, material, max_tokens), max_tokens)
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._client:
-            await self._client.aclose()
+        await self._client.aclose()
 
-    async def _written(self, task: str, material: str, max_tokens: int) -> str:
+    async def _completion(self, task: str, material: str, max_tokens: int) -> str:
         request = {
             "model": self.name,
             "messages": [{"role": "system", "content": SYSTEM}, {"role": "user", "content": fenced(task, material)}],
             "max_tokens": max_tokens + SPARE_TOKENS,
             "temperature": 0.2,
         }
+        attributes = {
+            "gen_ai__operation__name": "chat",
+            "gen_ai__request__model": self.name,
+            "gen_ai__provider__name": "openai",
+        }
+        trouble = ""
         for attempt in range(ATTEMPTS):
+            if attempt:
+                await asyncio.sleep(self._pause_s * 2 ** (attempt - 1))
             try:
-                answer = await self._post(request)
+                with span(f"chat {self.name}", calls_out=True, **attributes):
+                    answer = await self._client.post(self._url, json=request)
             except httpx.TransportError as exc:
                 trouble = f"{self._url}: {str(exc) or type(exc).__name__}"
+                continue
             except (httpx.HTTPError, httpx.InvalidURL) as exc:
                 raise Unavailable(f"{self._url}: {exc}") from exc
-            else:
-                if answer.is_success:
-                    return _text_of(answer)
-                trouble = f"{self._url} answered {answer.status_code}"
-                if answer.status_code not in _PASSING:
-                    break
-            if attempt < ATTEMPTS - 1:
-                await asyncio.sleep(self._pause_s * 2**attempt)
+            if answer.is_success:
+                return _text_of(answer)
+            trouble = f"{self._url} answered {answer.status_code}"
+            if answer.status_code not in _PASSING:
+                break
         raise Unavailable(trouble)
-
-    async def _post(self, request: Mapping[str, Any]) -> httpx.Response:
-        self._client = self._client or httpx.AsyncClient(timeout=REQUEST_S, headers=self._headers)
-        with span(
-            f"chat {self.name}",
-            calls_out=True,
-            gen_ai__operation__name="chat",
-            gen_ai__request__model=self.name,
-            gen_ai__provider__name="openai",
-        ):
-            return await self._client.post(self._url, json=request)
 
 
 def _text_of(answer: httpx.Response) -> str:

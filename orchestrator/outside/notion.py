@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +54,9 @@ class Notion:
     def _asking(self) -> Iterator[Call]:
         with (
             start_blocking_portal() as portal,
-            portal.wrap_async_context_manager(connected("Notion", self._server, self._environment)) as tools,
+            portal.wrap_async_context_manager(connected("Notion", self._server, self._environment)) as call,
         ):
-            yield lambda tool, arguments: json.loads(portal.call(partial(tools.call, tool, arguments)))
+            yield lambda tool, arguments: json.loads(portal.call(call, tool, arguments))
 
 
 def _pages(call: Call) -> Iterator[dict[str, Any]]:

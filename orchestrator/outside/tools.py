@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 from registry.settings import ActionSettings, McpServerSettings
@@ -18,50 +18,49 @@ _FIELD = re.compile(r"\{(id|date|text|part)\}")
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
 
 
+Call = Callable[[str, Mapping[str, Any]], Awaitable[str]]
+
+
 class Refused(Exception):
     """The tool was called, and answered that it failed."""
-
-
-class Tools:
-    """The tools of an MCP server while it is connected."""
-
-    def __init__(self, client: Any) -> None:
-        self._client = client
-
-    async def call(self, tool: str, arguments: Mapping[str, Any]) -> str:
-        """What the tool answers, in words; `Refused` where that is a failure."""
-        answer = await self._client.call_tool(tool, arguments)
-        said = " ".join(part.text for part in getattr(answer, "content", ()) if getattr(part, "text", ""))
-        if getattr(answer, "is_error", False) or _is_told_failure(said):
-            raise Refused(said or "the tool failed")
-        return said
-
-
-def _is_told_failure(said: str) -> bool:
-    """Some servers hand on the refusal of what is behind them as if it were an answer."""
-    with suppress(ValueError):
-        told = json.loads(said) if said.startswith("{") else None
-        return isinstance(told, dict) and "error" in (told.get("object"), told.get("status"))
-    return False
 
 
 @asynccontextmanager
 async def connected(
     name: str, server: McpServerSettings, environment: Mapping[str, str] = os.environ
-) -> AsyncIterator[Tools]:
-    """The server's tools; ConnectionError where it cannot be reached."""
-    from mcp import Client  # only who has configured an outside system needs the client
+) -> AsyncIterator[Call]:
+    """Connect to the server, to call its tools by name. Raises ConnectionError; a call raises `Refused`."""
+    from mcp import Client  # loaded only where an outside system is configured
 
-    reached = False
+    is_connected = False
     try:
         async with Client(_target(server, environment), read_timeout_seconds=TIMEOUT_S) as client:
-            reached = True
-            yield Tools(client)
+            is_connected = True
+
+            async def call(tool: str, arguments: Mapping[str, Any]) -> str:
+                answer = await client.call_tool(tool, dict(arguments))
+                text = " ".join(part.text for part in getattr(answer, "content", ()) if getattr(part, "text", ""))
+                if getattr(answer, "is_error", False) or _reports_failure(text):
+                    raise Refused(text or "the tool failed")
+                return text
+
+            yield call
     except Exception as exc:
-        found = _root(exc)
-        if reached:
-            raise found from None
-        raise ConnectionError(f"{name} cannot be reached: {type(found).__name__}: {found}") from exc
+        cause: BaseException = exc
+        while isinstance(cause, BaseExceptionGroup):  # a client's tasks raise theirs as one of a group
+            cause = cause.exceptions[0]
+        if is_connected:
+            raise cause from None
+        raise ConnectionError(f"{name} cannot be reached: {type(cause).__name__}: {cause}") from exc
+
+
+def _reports_failure(text: str) -> bool:
+    """Some servers pass on the refusal of the system behind them as if it were an answer."""
+    try:
+        answer = json.loads(text) if text.startswith("{") else None
+    except ValueError:
+        return False
+    return isinstance(answer, dict) and "error" in (answer.get("object"), answer.get("status"))
 
 
 class McpAction:
@@ -73,17 +72,17 @@ class McpAction:
 
     async def perform(self, about: Mapping[str, str]) -> str:
         """Call the tool; its answer in words. ConnectionError where the server cannot be reached, else `Refused`."""
-        async with connected(self.name, self._settings, self._environment) as tools:
-            return (await tools.call(self._settings.tool, filled(self._settings.arguments, about)))[:500]
+        async with connected(self.name, self._settings, self._environment) as call:
+            return (await call(self._settings.tool, filled(self._settings.arguments, about)))[:500]
 
     async def was_done(self, about: Mapping[str, str]) -> bool | None:
         """Whether the outside has it already; None where nobody can tell."""
         check = self._settings.check
         if check is None:
             return None
-        async with connected(self.name, self._settings, self._environment) as tools:
+        async with connected(self.name, self._settings, self._environment) as call:
             try:
-                return str(filled(check.finds, about)) in await tools.call(check.tool, filled(check.arguments, about))
+                return str(filled(check.finds, about)) in await call(check.tool, filled(check.arguments, about))
             except Refused:
                 return False
 
@@ -140,10 +139,3 @@ def parts_of(text: str) -> Iterator[str]:
 def _with(text: str, environment: Mapping[str, str]) -> str:
     """A setting with the variables in it replaced: secrets stand in the environment, not in a file."""
     return _VARIABLE.sub(lambda name: environment.get(name[1], ""), text)
-
-
-def _root(exc: BaseException) -> BaseException:
-    """What happened: a client's tasks tell it as one of a group."""
-    while isinstance(exc, BaseExceptionGroup):
-        exc = exc.exceptions[0]
-    return exc

@@ -7,11 +7,12 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from orchestrator.answer.delivery import tokens_in, within
 
 if TYPE_CHECKING:
+    from orchestrator.outside.language_model import LanguageModel
     from orchestrator.recording.recorder import Recorder
 
 PIECE_TOKENS, MOST_PIECES = 6000, 8
@@ -40,23 +41,11 @@ class Unavailable(Exception):
     """The model does not answer, or not with a text."""
 
 
-class Writes(Protocol):
-    """A language model, as whoever wants a text sees it."""
-
-    name: str
-
-    async def write(self, task: str, material: str, max_tokens: int) -> str:
-        """What the task asks for, made of the material, in at most so many tokens; Unavailable."""
-
-    async def close(self) -> None:
-        """Close the connections."""
-
-
 @dataclass(frozen=True, slots=True)
 class ModelWriter:
     """A language model that writes summaries, and how many seconds an answer waits for it."""
 
-    model: Writes
+    model: LanguageModel
     patience_s: float
 
     async def write(self, recorder: Recorder, task: str, material: str, max_tokens: int) -> str:
