@@ -43,14 +43,15 @@ def messages_of(
     The leading one has the bubble's id as `native_id`; another in the same bubble has its role behind it.
     `model` is the conversation's, for answers that name none.
     """
-    common = _common(bubble, header)
-    answers = {"model": model_of(bubble) or model} if model_of(bubble) or model else {}
-    leading = _leading_role(bubble, speaker)
+    bubble_id = string(header.get("bubbleId")) or string(bubble.get("bubbleId"))
+    own_model = model_of(bubble) or model
+    common = {"request_id": string(bubble.get("requestId")), "model": "" if speaker is Role.USER else own_model}
+    known = {name: value for name, value in common.items() if value}
+    by_kind = {_THINKING: Role.THINKING, _SUMMARY: Role.SYSTEM}
+    leading = Role.TOOL if is_tool_call(bubble) else by_kind.get(_capability(bubble), speaker)
     for part in _parts(bubble, speaker):
-        native_id = common["native_id"] if part.role is leading else f"{common['native_id']}:{part.role}"
-        own = {} if speaker is Role.USER else answers
-        more = {**common, "native_id": native_id, **own, **part.more}
-        yield replace(part, timestamp=bubble_time(bubble, header), more=more)
+        native_id = bubble_id if part.role is leading else f"{bubble_id}:{part.role}"
+        yield replace(part, timestamp=bubble_time(bubble, header), more={"native_id": native_id, **known, **part.more})
 
 
 def model_of(holder: Mapping[str, Any], field: str = "modelInfo") -> str | None:
@@ -66,19 +67,6 @@ def bubble_text(bubble: Mapping[str, Any]) -> str:
         text = plain_text(bubble.get("richText") or bubble.get("initText"))
     blocks = filter(None, map(_fenced, objects(bubble.get("codeBlocks"))))
     return "\n\n".join([text.strip(), *(block for code, block in blocks if code not in text)]).strip()
-
-
-def _common(bubble: Mapping[str, Any], header: Mapping[str, Any]) -> dict[str, Any]:
-    native_id = string(header.get("bubbleId")) or string(bubble.get("bubbleId"))
-    request = string(bubble.get("requestId"))
-    return {"native_id": native_id, **({"request_id": request} if request else {})}
-
-
-def _leading_role(bubble: Mapping[str, Any], speaker: Role) -> Role:
-    if is_tool_call(bubble):
-        return Role.TOOL
-    by_kind = {_THINKING: Role.THINKING, _SUMMARY: Role.SYSTEM}
-    return by_kind.get(_capability(bubble), speaker)
 
 
 def _parts(bubble: Mapping[str, Any], speaker: Role) -> Iterator[Message]:
@@ -113,12 +101,9 @@ def _capability(bubble: Mapping[str, Any]) -> int:
 def _thinking(bubble: Mapping[str, Any]) -> str:
     thought = unfolded(bubble.get("thinking"))
     own = string(thought) or string(inside(thought, "text"))
-    older = (string(block.get("thinking")) or string(block.get("text")) for block in _thinking_blocks(bubble))
+    blocks = objects(bubble.get("allThinkingBlocks"))
+    older = (string(block.get("thinking")) or string(block.get("text")) for block in blocks)
     return (own or "\n\n".join(filter(None, older))).strip()
-
-
-def _thinking_blocks(bubble: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return objects(bubble.get("allThinkingBlocks"))
 
 
 def _fenced(block: Mapping[str, Any]) -> tuple[str, str] | None:

@@ -14,7 +14,7 @@ from sources.cursor.bubbles import messages_of, model_of, speaker_of
 from sources.cursor.projects import Evidence, Workspaces, project_of
 from sources.cursor.times import Span, dated, moment
 from sources.kit.jsonl import mapping, string
-from sources.kit.loose_json import number, objects, read_json, strings
+from sources.kit.loose_json import number, objects, read_json, strings, unfolded
 
 QUIET = timedelta(seconds=60)
 _TOOL_CAPABILITY = 15
@@ -88,7 +88,8 @@ def reading_of(
         parent=_subagent(composer, "parentComposerId") or None,
         meta=_meta(composer, model),
     )
-    return Reading(session, _skipped(composer.composer_id, damage), settled)
+    skipped = (Skipped(f"{counted(count, 'message')} of {composer.composer_id}", why) for why, count in damage.items())
+    return Reading(session, tuple(skipped), settled)
 
 
 def _trouble(stored: Any, bubble: Json) -> str:
@@ -100,10 +101,6 @@ def _trouble(stored: Any, bubble: Json) -> str:
 def counted(count: int, noun: str) -> str:
     """`1 message`, `2 messages`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def _skipped(composer_id: str, damage: Counter[str]) -> tuple[Skipped, ...]:
-    return tuple(Skipped(f"{counted(count, 'message')} of {composer_id}", why) for why, count in damage.items())
 
 
 def _is_answering(composer: Composer, messages: list[Message], now: datetime) -> bool:
@@ -167,8 +164,4 @@ def _inline_tools(record: Json) -> dict[str, Any]:
     """Tool calls of the first generation, which stood apart from the bubbles."""
     capabilities = objects(record.get("capabilities"))
     held = (mapping(given.get("data")) for given in capabilities if number(given.get("type")) == _TOOL_CAPABILITY)
-    return {key: call for data in held for key, call in mapping(_opened(data.get("bubbleDataMap"))).items()}
-
-
-def _opened(value: Any) -> Any:
-    return read_json(value) if isinstance(value, str) else value
+    return {key: call for data in held for key, call in mapping(unfolded(data.get("bubbleDataMap"))).items()}

@@ -14,13 +14,13 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from registry.domain import Session, now
+from registry.domain import now
 from registry.errors import StorageError
 from sources.base import FoundSession, Places, Skipped
 from sources.cursor.client import CURSOR
 from sources.cursor.conversations import QUIET, Composer, counted, headers_of, inline_bubbles, reading_of
 from sources.cursor.projects import Workspaces, listed_project
-from sources.cursor.store import GlobalStore, Trace
+from sources.cursor.store import GlobalStore
 from sources.cursor.workspaces import DATABASE, note_workspace, own_conversations, workspace_folders
 from sources.kit.loose_json import read_json
 from sources.kit.sqlite_files import last_change, stamp
@@ -58,7 +58,9 @@ class CursorIde:
 
         In WSL the IDE runs on Windows: `CTXR_CURSOR_DIR` has to name its `User` folder on the mounted drive.
         """
-        for user_folder in dict.fromkeys(_user_folders(places)):
+        named = places.environment.get("CTXR_CURSOR_DIR")
+        usual = user_folders(places, _BUILDS)
+        for user_folder in dict.fromkeys([Path(named).expanduser()] if named else usual):
             if any((user_folder / name).is_dir() for name in ("globalStorage", "workspaceStorage")):
                 yield user_folder / "globalStorage" / DATABASE
 
@@ -121,9 +123,9 @@ class CursorIde:
         for composer_id in composer_ids:
             header = headers.get(composer_id, {})
             try:
-                fingerprint = _fingerprint(
-                    store.trace(composer_id), header, listed_project(composer_id, header, workspaces)
-                )
+                project = listed_project(composer_id, header, workspaces)
+                about = header.get("name"), header.get("lastUpdatedAt"), project
+                fingerprint = _digest(_GENERATION, *store.trace(composer_id), *about)
                 if seen.get(composer_id) == fingerprint:
                     continue
                 outcome = self._conversation(store, composer_id, header, workspaces, fingerprint)
@@ -150,8 +152,8 @@ class CursorIde:
         )
         if reading.is_empty:
             return _UNLISTED if unlisted else _EMPTY
-        if unlisted and _is_just_written(reading.session, self.clock()):
-            return _UNLISTED
+        if unlisted and (last := reading.session.messages[-1].timestamp) and self.clock() - last < QUIET:
+            return _UNLISTED  # Cursor may still be about to list them
         recovered = (Skipped(f"list of messages of {composer_id}", _RECOVERED),) if unlisted else ()
         return FoundSession(
             composer_id, fingerprint + ("" if reading.settled else "…"), reading.session, (*recovered, *reading.skipped)
@@ -166,23 +168,6 @@ def _bubbles(
         bubble_id = header["bubbleId"]
         stored = None if inline and bubble_id in inline else store.bubble(composer_id, bubble_id)
         yield header, inline.get(bubble_id) if stored is None else stored
-
-
-def _is_just_written(session: Session, at: datetime) -> bool:
-    """Whether Cursor may still be about to list the messages."""
-    return any(message.timestamp and at - message.timestamp < QUIET for message in session.messages[-1:])
-
-
-def _user_folders(places: Places) -> Iterator[Path]:
-    """Cursor's `User` folders: the named one, else the usual ones of every system."""
-    if named := places.environment.get("CTXR_CURSOR_DIR"):
-        yield Path(named).expanduser()
-        return
-    yield from user_folders(places, _BUILDS)
-
-
-def _fingerprint(trace: Trace, header: _Header, project: str) -> str:
-    return _digest(_GENERATION, *trace, header.get("name"), header.get("lastUpdatedAt"), project)
 
 
 def _digest(*parts: object) -> str:

@@ -5,7 +5,6 @@ Only key ranges and named keys: `LIKE` would scan gigabytes, and other keys of t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from sources.kit.jsonl import mapping, string
@@ -29,16 +28,6 @@ _HEADER_FIELDS = frozenset(
 )
 
 
-class Trace(NamedTuple):
-    """What changes when a conversation does, read without reading it (`CursorIde` says why)."""
-
-    record_row: int = 0
-    record_length: int = 0
-    bubbles: int = 0
-    newest_row: int = 0
-    rows_total: int = 0
-
-
 class GlobalStore:
     """The database `globalStorage/state.vscdb`: composers, their bubbles, and two generations of lists."""
 
@@ -54,8 +43,9 @@ class GlobalStore:
         ids = (key.partition(":")[2] for (key,) in rows)
         return [composer_id for composer_id in ids if composer_id and composer_id != _DRAFT]
 
-    def trace(self, composer_id: str) -> Trace:
-        """The state of a composer; its bubbles are only counted in the index."""
+    def trace(self, composer_id: str) -> tuple[int, ...]:
+        """Return numbers that change with the composer, without reading a value: row and length of its record, and the
+        count, newest row and sum of rows of its bubbles, out of the index."""
         [record] = self._database.rows(
             "SELECT rowid, ifnull(length(CAST(value AS BLOB)), 0) FROM cursorDiskKV WHERE key = ?",
             (f"composerData:{composer_id}",),
@@ -65,7 +55,7 @@ class GlobalStore:
             " WHERE key >= ? AND key < ?",
             _keys(f"bubbleId:{composer_id}"),
         )
-        return Trace(*record, *bubbles)
+        return (*record, *bubbles)
 
     def record(self, composer_id: str) -> Any:
         """The record of a composer as JSON text or bytes."""
@@ -81,28 +71,24 @@ class GlobalStore:
         return [key.split(":", 2)[2] for (key,) in self._database.rows(query, _keys(f"bubbleId:{composer_id}"))]
 
     def headers(self) -> dict[str, dict[str, Any]]:
-        """What the lists say of each composer: the table before its stale mirror, field by field."""
+        """Return the fields that the lists hold of each composer; the table overrides its stale mirror."""
+        entries: list[dict[str, Any]] = []
+        if "ItemTable" in self._tables:
+            for (value,) in self._database.rows("SELECT value FROM ItemTable WHERE key = ?", (_LIST_KEY,)):
+                entries += objects(mapping(read_json(value)).get("allComposers"))
+        if "composerHeaders" in self._tables:
+            for row in self._database.records("SELECT * FROM composerHeaders"):
+                entries += [{**mapping(read_json(row.get("value"))), "composerId": row.get("composerId")}, row]
         found: dict[str, dict[str, Any]] = {}
-        for composer_id, header in (*self._mirrored_headers(), *self._table_headers()):
-            found.setdefault(composer_id, {}).update(header)
+        for entry in entries:
+            if composer_id := string(entry.get("composerId")):
+                wanted = {key: entry[key] for key in _HEADER_FIELDS if entry.get(key) not in (None, "", 0)}
+                found.setdefault(composer_id, {}).update(wanted)
         return found
 
     def _value(self, key: str) -> Any:
         rows = self._database.rows("SELECT value FROM cursorDiskKV WHERE key = ?", (key,))
         return rows[0][0] if rows else None
-
-    def _mirrored_headers(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        if "ItemTable" in self._tables:
-            for (value,) in self._database.rows("SELECT value FROM ItemTable WHERE key = ?", (_LIST_KEY,)):
-                yield from _listed(mapping(read_json(value)))
-
-    def _table_headers(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        if "composerHeaders" not in self._tables:
-            return
-        for row in self._database.records("SELECT * FROM composerHeaders"):
-            composer_id = string(row.get("composerId"))
-            if composer_id:
-                yield composer_id, {**_wanted(mapping(read_json(row.get("value")))), **_wanted(row)}
 
 
 class WorkspaceRows(NamedTuple):
@@ -114,8 +100,11 @@ class WorkspaceRows(NamedTuple):
 
 
 def workspace_rows(database: ClientDatabase) -> WorkspaceRows:
-    """The conversations of a workspace's own database, by named keys only."""
-    values = dict(_workspace_values(database))
+    """Read the conversations of a workspace's own database, by named keys only."""
+    wanted = "SELECT key, value FROM ItemTable WHERE key IN (?, ?) OR (key >= ? AND key < ?)"
+    keys = (_WORKSPACE_LIST_KEY, _CHAT_KEY, _PANE_KEY, _PANE_KEY + "~")
+    rows = database.rows(wanted, keys) if "ItemTable" in database.tables() else []
+    values = {key: read_json(value) for key, value in rows}
     composers = mapping(values.pop(_WORKSPACE_LIST_KEY, None))
     tabs = objects(mapping(values.pop(_CHAT_KEY, None)).get("tabs"))
     whole = objects(composers.get("allComposers"))
@@ -124,25 +113,6 @@ def workspace_rows(database: ClientDatabase) -> WorkspaceRows:
     listed.update(key.removeprefix(_PANE_OF) for pane in values.values() for key in mapping(pane))
     inline = {string(entry.get("composerId")): entry for entry in whole if entry.get("conversation")}
     return WorkspaceRows(tabs, listed - {""}, inline)
-
-
-def _workspace_values(database: ClientDatabase) -> Iterator[tuple[str, Any]]:
-    if "ItemTable" not in database.tables():
-        return
-    wanted = "SELECT key, value FROM ItemTable WHERE key IN (?, ?) OR (key >= ? AND key < ?)"
-    for key, value in database.rows(wanted, (_WORKSPACE_LIST_KEY, _CHAT_KEY, _PANE_KEY, _PANE_KEY + "~")):
-        yield key, read_json(value)
-
-
-def _listed(given: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    for header in objects(given.get("allComposers")):
-        composer_id = string(header.get("composerId"))
-        if composer_id:
-            yield composer_id, _wanted(header)
-
-
-def _wanted(header: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in header.items() if key in _HEADER_FIELDS and value not in (None, "", 0)}
 
 
 def _keys(family: str) -> tuple[str, str]:

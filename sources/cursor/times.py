@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
+from itertools import groupby
 from typing import Any
 
 from registry.domain import Message, parse_time
+from sources.kit import drafts
 from sources.kit.jsonl import mapping
-from sources.kit.loose_json import number
 
-_EARLIEST_MS, _LATEST_MS = 1e12, 253_402_300_799_000.0  # below it is a span of time, not a date; above, no year
+_EARLIEST_MS = 1e12  # September 2001: a smaller number is elapsed time, not a date
 _TIMINGS = ("clientRpcSendTime", "clientSettleTime", "clientEndTime", "clientStartTime")
 
 
@@ -25,17 +26,8 @@ class Span:
 
 
 def moment(value: Any) -> datetime | None:
-    """A stored time: milliseconds since 1970 or ISO 8601; None if it is neither, or plainly no date."""
-    if isinstance(value, str):
-        try:
-            given = parse_time(value)
-        except ValueError:
-            return None
-        return given if given.timestamp() * 1000 > _EARLIEST_MS else None
-    milliseconds = number(value)
-    if milliseconds is None or not _EARLIEST_MS < milliseconds < _LATEST_MS:
-        return None
-    return parse_time(datetime.fromtimestamp(milliseconds / 1000, UTC))
+    """Return a stored time, milliseconds since 1970 or ISO 8601; None if it is neither, or a span of time."""
+    return None if isinstance(value, int | float) and value < _EARLIEST_MS else drafts.moment(value)
 
 
 def bubble_time(bubble: Mapping[str, Any], header: Mapping[str, Any]) -> datetime | None:
@@ -65,29 +57,18 @@ def _with_time(message: Message, estimate: datetime | None, now: datetime) -> Me
 def _estimates(
     times: Sequence[datetime | None], span: Span, longest_step: timedelta | None
 ) -> Iterator[datetime | None]:
-    """For each message its own time, or one between those around it."""
-    earlier, position = _earliest(span.start, next(filter(None, times), None)), 0
-    while position < len(times):
-        own = times[position]
-        if own is not None:
-            yield own
-            earlier, position = own, position + 1
-            continue
-        gap = _gap_length(times, position)
-        following = times[position + gap] if position + gap < len(times) else span.end
-        yield from _spread(earlier, following, gap, longest_step if position else None)
-        position += gap
-
-
-def _earliest(*times: datetime | None) -> datetime | None:
-    return min(filter(None, times), default=None)
-
-
-def _gap_length(times: Sequence[datetime | None], position: int) -> int:
-    end = position
-    while end < len(times) and times[end] is None:
-        end += 1
-    return end - position
+    """Yield each known time, and times between their neighbours for the missing ones."""
+    earlier = min(filter(None, (span.start, next(filter(None, times), None))), default=None)
+    end = 0
+    for is_known, group in groupby(times, key=lambda time: time is not None):
+        run = list(group)
+        end += len(run)
+        if is_known:
+            yield from run
+            earlier = run[-1]
+        else:
+            later = times[end] if end < len(times) else span.end
+            yield from _spread(earlier, later, len(run), longest_step if end > len(run) else None)
 
 
 def _spread(

@@ -60,30 +60,21 @@ def own_conversations(
     project = workspaces.project_by_id.get(folder.name)
     tabs = {string(tab.get("tabId")) or f"{folder.name}-{place}": tab for place, tab in enumerate(rows.tabs, 1)}
     for key, kept in (tabs | rows.inline).items():
-        fingerprint = _fingerprint(kept, project)
+        fingerprint = blake2b(json.dumps([kept, project]).encode(), digest_size=16).hexdigest()
         if key in done:
             continue
         done.add(key)
         if seen.get(key) == fingerprint:
             continue
         if key in rows.inline:
-            found = _inline_conversation(Composer(key, kept, {}), fingerprint, workspaces, now)
+            inline = inline_bubbles(kept)
+            bubbles = [(header, inline.get(header["bubbleId"])) for header in headers_of(kept)]
+            reading = reading_of(Composer(key, kept, {}), bubbles, workspaces, now)
+            found = FoundSession(key, fingerprint, reading.session, reading.skipped)
         else:
             found = FoundSession(key, fingerprint, tab_session(kept, key, project, now))
         touched = drafts.moment(last_change(folder / DATABASE) or None)
         yield replace(found, session=drafts.dated(found.session, touched))
-
-
-def _inline_conversation(composer: Composer, fingerprint: str, workspaces: Workspaces, now: datetime) -> FoundSession:
-    inline = inline_bubbles(composer.record)
-    bubbles = ((header, inline.get(header["bubbleId"])) for header in headers_of(composer.record))
-    reading = reading_of(composer, bubbles, workspaces, now)
-    return FoundSession(composer.composer_id, fingerprint, reading.session, reading.skipped)
-
-
-def _fingerprint(given: Mapping[str, Any], project: str | None) -> str:
-    text = json.dumps([given, project])
-    return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 # The chat panel that Cursor had before composers, until early 2025
@@ -103,14 +94,10 @@ def _messages(bubbles: Iterable[Mapping[str, Any]]) -> Iterator[Message]:
     for bubble in bubbles:
         role, text = _SPEAKERS.get(string(bubble.get("type"))), bubble_text(bubble)
         if role and text:
-            yield Message(role, text, moment(bubble.get("createdAt")), more=_more(bubble, role))
-
-
-def _more(bubble: Mapping[str, Any], role: Role) -> dict[str, Any]:
-    model = string(bubble.get("modelType"))
-    more = {
-        "native_id": string(bubble.get("id")) or string(bubble.get("bubbleId")),
-        "model": model if role is Role.ASSISTANT else "",
-        "attachments": attachments_of(bubble),
-    }
-    return {name: value for name, value in more.items() if value}
+            more = {
+                "native_id": string(bubble.get("id")) or string(bubble.get("bubbleId")),
+                "model": string(bubble.get("modelType")) if role is Role.ASSISTANT else "",
+                "attachments": attachments_of(bubble),
+            }
+            known = {name: value for name, value in more.items() if value}
+            yield Message(role, text, moment(bubble.get("createdAt")), more=known)
