@@ -10,9 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
-from mcp.server import ServerRequestContext
 from mcp.server.mcpserver import Context
-from mcp.types import CallToolResult, Implementation, TextContent
+from mcp.types import CallToolResult, TextContent
 from pydantic import BaseModel
 
 from orchestrator.requests.calls import QUOTED, QUOTING, RESULTS
@@ -25,20 +24,7 @@ Result = TypeVar("Result", bound=BaseModel)
 def client_name(context: Context[Any, Any] | None) -> str | None:
     """Name and version of the client program, where it told them."""
     params = context.session.client_params if context else None
-    return _named(params.client_info) if params else None
-
-
-def client_of(context: ServerRequestContext[Any, Any]) -> str | None:
-    """The same of any request, also of the first one, which is about to tell it."""
-    params = context.session.client_params
-    if params:
-        return _named(params.client_info)
-    told = (context.params or {}).get("clientInfo")
-    return _named(Implementation.model_validate(told)) if told else None
-
-
-def _named(info: Implementation) -> str:
-    return f"{info.name} {info.version}".strip()
+    return f"{params.client_info.name} {params.client_info.version}".strip() if params else None
 
 
 class Envelope(BaseModel, Generic[Result]):

@@ -12,8 +12,7 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from mcp import MCPError
-from mcp.server import MCPServer, ServerRequestContext
-from mcp.server.context import CallNext, HandlerResult
+from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool as SdkTool
@@ -21,7 +20,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult, Tool
 from pydantic import ValidationError
 
-from mcp_server.envelope import client_name, client_of, reply, slim, slim_output
+from mcp_server.envelope import client_name, reply, slim, slim_output
 from mcp_server.instructions import instructions_for
 from mcp_server.prompts import add_completion, add_prompts
 from mcp_server.resources import add_resources
@@ -38,6 +37,7 @@ from orchestrator.requests.calls import RESULTS, TOLD, as_meant, example, refusa
 from orchestrator.requests.refusals import invalid_request
 from orchestrator.requests.shapes import refuse_too_many
 from registry.errors import InternalError, InvalidRequest
+from sources.client import SAFE_ROOM, Client
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -97,13 +97,15 @@ class RegistryServer(MCPServer[Any]):
         *,
         is_local: bool,
         grown: GrownChannels | None,
+        client: Client | None,
     ) -> None:
+        run = partial(run, room=client.room if client else SAFE_ROOM)
         bus = ChannelBus(grown) if grown else None
         super().__init__(
             NAME,
             title="Context Registry",
             version=version(NAME),
-            instructions=instructions_for(None),
+            instructions=instructions_for(client),
             log_level="WARNING",
             subscriptions=bus or False,
         )
@@ -121,7 +123,6 @@ class RegistryServer(MCPServer[Any]):
         add_prompts(self)
         add_resources(self, run)
         add_completion(self, run)
-        _tell_each_client(self)
         if bus and is_local:
             add_subscriptions(self, bus)
 
@@ -233,18 +234,6 @@ def no_such_tool(name: str) -> InvalidRequest:
     return InvalidRequest("No such tool.", f"tool: given {name!r}; allowed: {allowed}; nearest: {example(near)}")
 
 
-def _tell_each_client(server: MCPServer[Any]) -> None:
-    """Let the handshake's answer, of either era, hold the instructions for the client that asks."""
-
-    async def instruct(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-        answer = await call_next(ctx)
-        if ctx.method in ("initialize", "server/discover") and isinstance(answer, Mapping):
-            return {**answer, "instructions": instructions_for(client_of(ctx))}
-        return answer
-
-    server.middleware.append(instruct)
-
-
 def create_server(
     run: RunOperation,
     toolsets: Collection[str] = (DEFAULT,),
@@ -252,14 +241,16 @@ def create_server(
     *,
     is_local: bool = False,
     grown: GrownChannels | None = None,
+    client: Client | None = None,
 ) -> RegistryServer:
     """A server over an orchestrator's `run`, for stdio, HTTP or tests.
 
     `toolsets`: which of TOOLSETS to publish. `project`: the folder that `current` means, where it is known.
     `is_local`: only this machine's user can call it, as over stdio; others may not have files written here.
     `grown`: tells which channels grow; without it nobody can subscribe to them.
+    `client`: whose model reads the answers, where the server was started for one (`ctxr mcp --client`).
     """
-    return RegistryServer(run, toolsets, project, is_local=is_local, grown=grown)
+    return RegistryServer(run, toolsets, project, is_local=is_local, grown=grown, client=client)
 
 
 MAX_BODY = 64 * 1024 * 1024

@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from orchestrator.service import Orchestrator
     from registry.settings import Settings
     from registry.storage.records.executions import Door
+    from sources.client import Room
 
 logger = logging.getLogger(__name__)
 
 Opener = Callable[["Settings"], AbstractAsyncContextManager["Orchestrator"]]
-RunOperation = Callable[[Mapping[str, Any] | Request | Refusal, str | None], Awaitable[dict[str, Any]]]
-"""The one thing a door needs of an orchestrator: request and client's name in, answer out."""
+RunOperation = Callable[..., Awaitable[dict[str, Any]]]
+"""The one thing a door needs of an orchestrator: `run(request, client's name, room=…)` gives the answer."""
 
 GrownChannels = Callable[[datetime], AsyncIterator[set[str]]]
 """Tells a door which channels grow since a moment (`orchestrator.sync.grown_channels`)."""
@@ -48,14 +49,19 @@ class LazyOrchestrator:
             _trace_from_the_first_call()
 
     async def run(
-        self, request: Mapping[str, Any] | Request | Refusal, client: str | None = None, door: Door = "mcp"
+        self,
+        given: Mapping[str, Any] | Request | Refusal,
+        client: str | None = None,
+        door: Door = "mcp",
+        *,
+        room: Room | None = None,
     ) -> dict[str, Any]:
         """Run one operation. A registry that cannot be opened is a failed answer, and is tried again next time."""
         try:
             orchestrator = await self._open()
         except RegistryError as exc:
             return {"success": False, "error": exc.as_dict()}
-        return await orchestrator.run(request, client, door=door)
+        return await orchestrator.run(given, client, door=door, room=room)
 
     async def grown_channels(self, since: datetime) -> AsyncIterator[set[str]]:
         """The names of channels that gained messages since a moment; none where the registry cannot be opened."""

@@ -58,7 +58,6 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
         registry,
         timeout_s=settings.timeout_s,
         search_budget=settings.search_budget,
-        answer_characters=settings.answer_characters,
         meaning=meaning,
         actions=_actions(settings),
         writer=writer,

@@ -36,6 +36,7 @@ from registry.storage.records.executions import Door
 from registry.storage.records.executions import Execution as Execution
 from registry.text.privacy.masking import holds_secret
 from registry.tracing import span
+from sources.client import Room
 
 if TYPE_CHECKING:
     from orchestrator.outside.writing import ModelWriter
@@ -61,7 +62,6 @@ class Orchestrator:
         *,
         timeout_s: float = 30.0,
         search_budget: int = 0,
-        answer_characters: int = 0,
         actions: Sequence[ExternalAction] = (),
         meaning: Meaning | None = None,
         writer: ModelWriter | None = None,
@@ -69,7 +69,7 @@ class Orchestrator:
     ) -> None:
         self.registry = registry
         self._timeout_s = timeout_s
-        self._search_budget, self._answer_characters = search_budget, answer_characters
+        self._search_budget = search_budget
         self._actions = actions
         self.meaning = meaning
         self._writer, self._shelf = writer, shelf
@@ -102,12 +102,13 @@ class Orchestrator:
         execution_id: str | None = None,
         access: Access | None = None,
         door: Door = "inside",
+        room: Room | None = None,
     ) -> dict[str, Any]:
         """Run `{operation, channel, messages|query, source, metadata}`. A failure is an answer, never an exception.
 
         `client`: name and version of the program that asks, for the record. `execution_id`: a new id, given by
         a caller who will look the record up. `access`: what the caller's token allows; None for who needs none.
-        `door`: which way it came in.
+        `door`: which way it came in. `room`: how much of an answer reaches the model that asks; None: all of it.
         """
         if not isinstance(given, ImportRequest):
             self._asked_at = time.monotonic()
@@ -127,7 +128,7 @@ class Orchestrator:
                     ctxr__door=door,
                 ) as failed,
             ):
-                answer = await self._recorded(given, recorder, access)
+                answer = await self._recorded(given, recorder, access, room)
                 if not (answer["success"] or answer["error"]["code"] == ErrorCode.NOT_FOUND):
                     failed(answer["error"]["code"])
                 return answer
@@ -136,7 +137,11 @@ class Orchestrator:
             self._running.pop(recorder.id, None)
 
     async def _recorded(
-        self, given: Mapping[str, Any] | Request | Refusal, recorder: Recorder, access: Access | None
+        self,
+        given: Mapping[str, Any] | Request | Refusal,
+        recorder: Recorder,
+        access: Access | None,
+        room: Room | None,
     ) -> dict[str, Any]:
         try:
             is_log = recorder.operation == Operation.CONVERSATION_LOG
@@ -144,7 +149,7 @@ class Orchestrator:
             request = sent.request(_request_of) if sent else _request_of(given)
             recorder.request = request_summary(request)
             request = await self._without_secrets(request)
-            result = await self._run(request, recorder, access)
+            result = await self._run(request, recorder, access, room)
         except asyncio.CancelledError:
             gone = OperationTimeout("The caller stopped waiting.", "what was begun to be stored may be stored")
             self._records.add(self._observed(recorder.finished(None, gone.as_dict())))
@@ -247,7 +252,9 @@ class Orchestrator:
         runs.info("%s: %s", run.operation, run.outcome, extra={"run": _figures(run)})
         return run
 
-    async def _run(self, request: Request, recorder: Recorder, access: Access | None) -> dict[str, Any]:
+    async def _run(
+        self, request: Request, recorder: Recorder, access: Access | None, room: Room | None
+    ) -> dict[str, Any]:
         if access:
             check(request, access)
         registry = self.registry.seen_by(access)
@@ -255,7 +262,7 @@ class Orchestrator:
             registry.for_questions() if request.operation in READ else registry,
             recorder,
             search_budget=self._search_budget,
-            answer_characters=self._answer_characters,
+            room=room,
             actions=self._actions,
             before_reading=self._before_reading(access),
             meaning=self.meaning,

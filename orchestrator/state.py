@@ -14,6 +14,7 @@ from registry.errors import NotFound
 from registry.registry import Registry
 from registry.storage.database import ReadTransaction, WriteTransaction
 from sources.base import Places, Source
+from sources.client import Room
 
 if TYPE_CHECKING:
     from orchestrator.semantic.meaning import Meaning, Meant
@@ -113,8 +114,8 @@ class Run:
     registry: Registry
     recorder: Recorder
     search_budget: int = 0
-    answer_characters: int = 0
-    """How long an answer may be; 0: what the asking client lets through."""
+    room: Room | None = None
+    """How much of an answer reaches the model behind the client; None: all of it, as for pages and commands."""
     actions: Sequence[ExternalAction] = ()
     before_reading: Callable[[], Awaitable[Syncing | None]] | None = None
     """What brings the registry up to date before it is asked."""

@@ -117,11 +117,6 @@ class Settings(BaseSettings):
     lock_timeout_s: float = Field(
         default=10.0, gt=0, description="Seconds an operation may wait on PostgreSQL for what another is writing."
     )
-    answer_characters: int = Field(
-        0,
-        ge=0,
-        description="How long an answer of extract may be, in characters; 0: what the asking client lets through.",
-    )
     start_note: Literal["on", "off"] = Field(
         default="on",
         description="Whether a new chat gets a note of its folder's latest conversations, from clients' hooks.",

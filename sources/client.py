@@ -20,6 +20,22 @@ Place = Callable[[Places], Path]
 
 
 @dataclass(frozen=True, slots=True)
+class Room:
+    """How much of a tool's answer a client passes on to its model, in characters or in bytes of UTF-8."""
+
+    size: int
+    in_bytes: bool = False
+
+    def length_of(self, text: str) -> int:
+        """Return a text's length as the client counts it."""
+        return len(text.encode()) if self.in_bytes else len(text)
+
+
+SAFE_ROOM = Room(9_500, in_bytes=True)
+"""Valid in every known client: Codex, the narrowest, cuts an answer at about 12 000 bytes."""
+
+
+@dataclass(frozen=True, slots=True)
 class ServerList:
     """The file in which the client lists its MCP servers: below `key`, each with `entry` beside its command."""
 
@@ -116,6 +132,8 @@ class Client:
     purge: Purge | None = None
     is_logged_by_model: bool = False
     """Its model is asked to log each turn: nothing else brings its chats, or nothing as soon and as surely."""
+    room: Room = SAFE_ROOM
+    """Measured with the real client, with a margin."""
     command: str = ""
     """Its name for `ctxr install`; "" where only a hand can connect it."""
     project_option: str = ""

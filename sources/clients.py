@@ -42,3 +42,8 @@ CLIENTS: tuple[Client, ...] = (
     AIDER,
     CHATGPT,
 )
+
+
+def client_called(name: str) -> Client | None:
+    """Return the client with that name of ours: its source, or what `ctxr install` calls it."""
+    return next((client for client in CLIENTS if name and name in (client.source, client.command)), None)

@@ -49,7 +49,7 @@ class Part:
 def parts_of(client: Client, server: StdioServer, places: Places, project: Path | None = None) -> Iterator[Part]:
     """Everything that connects a client, here or in a project's folder where it has a list or a rule of its own."""
     if client.servers:
-        yield _server(client.servers, server, places, project)
+        yield _server(client.servers, server.started_by(client), places, project)
     if client.hooks and client.folder:
         yield _hooks(client.source, client.hooks, server, client.folder(places) / client.hooks.file)
     if client.rule and project:

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -28,16 +28,27 @@ class StdioServer:
 
     command: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
+    client: str = ""
+    """The client that will start it (`ctxr mcp --client`)."""
+
+    def started_by(self, client: Client) -> StdioServer:
+        """Return the server as this client starts it."""
+        return replace(self, client=client.command or client.source)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The program and its arguments."""
+        return (*self.command, "--client", self.client) if self.client else self.command
 
     def entry(self) -> dict[str, Any]:
         """The server's object in a client's list."""
         given = {"env": dict(self.env)} if self.env else {}
-        return {"command": self.command[0], "args": list(self.command[1:]), **given}
+        return {"command": self.words[0], "args": list(self.words[1:]), **given}
 
     def one_command(self) -> dict[str, Any]:
         """The same for a client that takes program and arguments in one list."""
         given = {"environment": dict(self.env)} if self.env else {}
-        return {"command": list(self.command), **given}
+        return {"command": list(self.words), **given}
 
     def mcp_json(self) -> str:
         """The file content for Cursor and Claude Desktop."""
@@ -46,7 +57,7 @@ class StdioServer:
 
     def link(self, client: Client) -> str:
         """A link that opens a client and offers to add the server."""
-        config = base64.b64encode(json.dumps(self.entry()).encode()).decode()
+        config = base64.b64encode(json.dumps(self.started_by(client).entry()).encode()).decode()
         return f"{client.link}?{urlencode({'name': SERVER, 'config': config})}"
 
     def hook_command(self, client: str, event: str) -> str:
@@ -62,12 +73,14 @@ class StdioServer:
     def shell_command(self) -> str:
         """The server as a command of a POSIX shell."""
         told = [f"{name}={value}" for name, value in self.env.items()]
-        return shlex.join([*(["env", *told] if told else []), *self.command])
+        return shlex.join([*(["env", *told] if told else []), *self.words])
 
     def claude_code_command(self) -> str:
         """The shell command for Claude Code."""
         told = [word for name, value in self.env.items() for word in ("--env", f"{name}={value}")]
-        return shlex.join(["claude", "mcp", "add", "--scope", "user", SERVER, *told, "--", *self.command])
+        return shlex.join(
+            ["claude", "mcp", "add", "--scope", "user", SERVER, *told, "--", *self.words, "--client", "claude-code"]
+        )
 
 
 def this_server() -> StdioServer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from typing import NamedTuple
 
 import click
 
@@ -18,28 +19,43 @@ import click
     help="Which tools: default, history, all, archive, admin; with commas.",
 )
 @click.option("--project", metavar="FOLDER", help="The folder that `current` means. Default: the one it is started in.")
-def mcp(toolsets: str, project: str | None) -> None:
+@click.option("--client", metavar="NAME", help="The client that starts it: its answers have its size.")
+def mcp(toolsets: str, project: str | None, client: str | None) -> None:
     """Speak MCP on stdin and stdout: what a client starts for itself.
 
     Clients are told of this command by what `ctxr up` prints.
     """
     from mcp_server.transport.stdio import run_stdio
+    from sources.clients import client_called
 
-    chosen, folder = window_options(toolsets, project)
+    options = window_options(toolsets, project, client)
     # Waiting for stdin cannot be interrupted otherwise, and what was answered is stored already.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if sys.stdin.isatty():
         click.echo("Waiting for an MCP client on stdin; Ctrl-C ends this. Clients start it themselves.", err=True)
-    run_stdio(chosen, folder)
+    run_stdio(options.toolsets, options.project, client_called(options.client))
 
 
-def window_options(toolsets: str, project: str | None, folder: str | None = None) -> tuple[tuple[str, ...], str | None]:
-    """The chosen toolsets, and the folder that `current` means for who is started in `folder`.
+class WindowOptions(NamedTuple):
+    """What a chat window was started with: its toolsets, the folder that `current` means, and its client."""
 
-    Raises InvalidRequest if there is no such toolset.
+    toolsets: tuple[str, ...]
+    project: str | None
+    client: str
+
+
+def window_options(toolsets: str, project: str | None, client: str | None, folder: str | None = None) -> WindowOptions:
+    """Return the options of a window that was started in `folder`.
+
+    Raises InvalidRequest if there is no such toolset or client.
     """
     from mcp_server.server import toolsets_named
     from orchestrator.requests.calls import working_folder
+    from registry.errors import InvalidRequest
+    from sources.clients import CLIENTS, client_called
 
+    if client and client_called(client) is None:
+        allowed = ", ".join(one.command or one.source for one in CLIENTS)
+        raise InvalidRequest("No such client.", f"--client: given {client!r}; allowed: {allowed}")
     named = os.path.abspath(os.path.join(folder or "", project)) if project else None
-    return toolsets_named(toolsets), named or working_folder(folder)
+    return WindowOptions(toolsets_named(toolsets), named or working_folder(folder), client or "")

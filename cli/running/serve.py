@@ -45,6 +45,7 @@ from registry.storage.index.packing import keeping_packed
 from registry.storage.safety.tokens import has_tokens
 from registry.storage.upkeep.integrity import is_sound, was_left_open
 from sources.base import Places
+from sources.client import Room
 from sources.clients import CLIENTS
 from sources.purging import LONG, days_kept
 from sources.readers import READERS
@@ -75,9 +76,11 @@ def build_app(settings: Settings) -> FastAPI:
     """The whole HTTP side: `/mcp` beside the backoffice, over one orchestrator, opened by the app's lifespan."""
     rules = rules_of(settings)
 
-    async def run(request: Mapping[str, Any] | Request | Refusal, client: str | None) -> dict[str, Any]:
+    async def run(
+        given: Mapping[str, Any] | Request | Refusal, client: str | None = None, *, room: Room | None = None
+    ) -> dict[str, Any]:
         answer: dict[str, Any] = await app.state.orchestrator.run(
-            request, client, access=ASKING.get(), door=door_of_caller()
+            given, client, access=ASKING.get(), door=door_of_caller(), room=room
         )
         return answer
 

@@ -27,11 +27,13 @@ from cli.terminal import SERVED
 from orchestrator.sync.spool import dumps, loads
 
 if TYPE_CHECKING:
+    from cli.running.mcp_command import WindowOptions
     from mcp_server.server import RegistryServer
     from orchestrator.lazy import GrownChannels, RunOperation
     from orchestrator.requests.refusals import Refusal
     from orchestrator.requests.shapes import Request
     from registry.storage.records.executions import Door
+    from sources.client import Room
 
 logger = logging.getLogger(__name__)
 
@@ -158,10 +160,13 @@ class LocalProcess:
         said = await asyncio.to_thread(run_command, hello["words"], terminal)
         await _say(writer, dumps(said).encode() + b"\n")
 
-    def _make_server(self, toolsets: tuple[str, ...], project: str | None) -> RegistryServer:
+    def _make_server(self, toolsets: tuple[str, ...], project: str | None, client: str) -> RegistryServer:
         from mcp_server.server import create_server
+        from sources.clients import client_called
 
-        return create_server(self._run, toolsets, project, is_local=True, grown=self._grown)
+        return create_server(
+            self._run, toolsets, project, is_local=True, grown=self._grown, client=client_called(client)
+        )
 
     def _warm(self) -> None:
         if self._warm_up and self._warming is None:
@@ -268,8 +273,10 @@ async def _serve(place: Place, lock: int) -> None:
     set_up_logging(settings.log_format)
     orchestrator = LazyOrchestrator(settings)
 
-    async def run(request: Mapping[str, Any] | Request | Refusal, client: str | None) -> dict[str, Any]:
-        return await orchestrator.run(request, client, door_of_caller())
+    async def run(
+        given: Mapping[str, Any] | Request | Refusal, client: str | None, *, room: Room | None = None
+    ) -> dict[str, Any]:
+        return await orchestrator.run(given, client, door_of_caller(), room=room)
 
     process = LocalProcess(place, run, orchestrator.grown_channels, orchestrator.warm_up)
     if sys.platform != "win32":
@@ -311,8 +318,8 @@ def _take_over(place: Place) -> int | None:
     return lock
 
 
-def _window_options(hello: Mapping[str, Any]) -> tuple[tuple[str, ...], str | None] | None:
-    """The toolsets and the project of a window; None if its words mean anything else, such as a mistake."""
+def _window_options(hello: Mapping[str, Any]) -> WindowOptions | None:
+    """Return the options of a window; None if its words mean anything else, such as a mistake."""
     import click
 
     import mcp_server.server  # noqa: F401, a second of imports, which no event loop should wait for

@@ -12,18 +12,22 @@ from orchestrator.lazy import LazyOrchestrator
 from orchestrator.requests.calls import working_folder
 from registry.log import set_up_logging
 from registry.settings import Settings, read_settings
+from sources.client import Client
 
 
-def run_stdio(toolsets: Collection[str] = (DEFAULT,), project: str | None = None) -> None:
+def run_stdio(toolsets: Collection[str] = (DEFAULT,), project: str | None = None, client: Client | None = None) -> None:
     """Serve until stdin closes; InvalidRequest if the configuration is not usable.
 
-    `project`: the folder that `current` means; by default the one the server was started in.
+    `project`: the folder that `current` means; by default the one the server was started in. `client`: whose model
+    reads the answers, where that is known.
     """
     set_up_logging()
-    anyio.run(serve_stdio, read_settings(), toolsets, project or working_folder())
+    anyio.run(serve_stdio, read_settings(), toolsets, project or working_folder(), client)
 
 
-async def serve_stdio(settings: Settings, toolsets: Collection[str], project: str | None) -> None:
+async def serve_stdio(
+    settings: Settings, toolsets: Collection[str], project: str | None, client: Client | None
+) -> None:
     """Answer the handshake first, open the registry behind it."""
     orchestrator = LazyOrchestrator(settings)
     server = create_server(
@@ -32,6 +36,7 @@ async def serve_stdio(settings: Settings, toolsets: Collection[str], project: st
         project,
         is_local=True,
         grown=orchestrator.grown_channels,
+        client=client,
     )
     try:
         async with anyio.create_task_group() as background:

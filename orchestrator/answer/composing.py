@@ -32,6 +32,7 @@ from registry.domain import format_time, new_id, parse_time
 from registry.storage.paging import cursor_of, encode_cursor
 from registry.text.ranking.confidence import Confidence
 from registry.text.ranking.matching import matching_tokens
+from sources.client import Room
 
 SMALL = 0.25
 """A conversation that takes no more of the tokens is given whole."""
@@ -46,11 +47,10 @@ TEXTS = 1 / 3
 """So much of it is left to the texts of messages, whatever stands around them."""
 
 
-def composed(request: ExtractRequest, data: Extraction, client: str | None, setting: int) -> tuple[dict[str, Any], int]:
+def composed(request: ExtractRequest, data: Extraction, room: Room | None) -> tuple[dict[str, Any], int]:
     """The answer, within the tokens asked for and what the client lets through; and how many its messages were given.
 
-    What is told beside the messages is cut first, then they are. `setting`: how long an answer may be, in place of
-    what is known of the client; 0: none.
+    What is told beside the messages is cut first, then they are. `room`: how much the client lets through.
     """
     query = request.query
     most = query.max_tokens or DEFAULT_TOKENS
@@ -61,7 +61,7 @@ def composed(request: ExtractRequest, data: Extraction, client: str | None, sett
     result = _answer(query, data, beside, tokens, known)
     while tokens > 1 and not request.is_shortened:
         shown = _as_shown(result)
-        if fits(client, setting, shown) and (tokens <= TEXTS * most or tokens_of(shown) <= most):
+        if fits(room, shown) and (tokens <= TEXTS * most or tokens_of(shown) <= most):
             break
         tokens = tokens * 3 // 4
         result = _answer(query, data, beside, tokens, known)

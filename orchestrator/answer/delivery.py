@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from registry.domain import CLAIMED, Role, format_time, json_writer, preview_of
 from registry.text.privacy.hidden_characters import shown
+from sources.client import Room
 
 if TYPE_CHECKING:
     from registry.storage.conversations.messages import MessageRow, SaidMessage
@@ -123,35 +124,12 @@ def cut_text(text: str, max_tokens: int | None) -> str:
 
 DEFAULT_TOKENS = 3_000
 """What `extract` gives unless the caller asks for another size."""
-ROOM: Mapping[str, int] = {"codex": 10_000, "copilot": 18_000, "gemini": 30_000}
-"""By a part of the client's name: how much of a tool's answer reaches its model.
-
-Measured with the real clients: Codex cuts at about 12 000 bytes, Copilot CLI between 18 840 and 27 827, OpenCode at
-50 998, all of which count bytes; Gemini CLI at 40 000 characters, Claude Code at 49 645.
-"""
-OTHERS = 40_000
-ENVELOPE = 600
-"""Characters that stand around a result: the envelope, where it was looked, the mark of quoted material."""
-COUNTS_BYTES = ("codex", "copilot", "opencode")
+ENVELOPE = 600  # characters around a result: the envelope, where it was looked, the mark of quoted material
 
 
-def room_for(client: str | None, setting: int = 0) -> int:
-    """How long a whole answer may be, as `length_for` measures it; a setting above 0 overrides the table."""
-    if setting > 0:
-        return setting
-    name = (client or "").lower()
-    return next((size for known, size in ROOM.items() if known in name), OTHERS)
-
-
-def length_for(client: str | None, text: str) -> int:
-    """How long a text is as the client counts it: in bytes, or in characters."""
-    counts_bytes = any(known in (client or "").lower() for known in COUNTS_BYTES)
-    return len(text.encode()) if counts_bytes else len(text)
-
-
-def fits(client: str | None, setting: int, result: Mapping[str, Any]) -> bool:
-    """Whether a result, written as it goes out, reaches the model behind the client."""
-    return length_for(client, _as_sent(shown(result))) <= room_for(client, setting) - ENVELOPE
+def fits(room: Room | None, result: Mapping[str, Any]) -> bool:
+    """Return whether a result, as it is sent, reaches the model behind the client; always without a limit."""
+    return room is None or room.length_of(_as_sent(shown(result))) <= room.size - ENVELOPE
 
 
 def tokens_in(text: str) -> int:
@@ -267,10 +245,9 @@ def _joined(pieces: Sequence[str], chosen: Sequence[int]) -> str:
     return text if chosen[-1] == len(pieces) - 1 else text + GAP.rstrip("\n")
 
 
-OURS = 0.85
-"""So much of what a client lets through is ours: the envelope takes some, and marks and line ends are escaped."""
+OUR_SHARE = 0.85  # of a client's room; the envelope takes some, and marks and line ends are escaped
 
 
-def tokens_for(client: str | None, wanted: int, setting: int = 0) -> int:
-    """The tokens that are wanted, or as many as the client lets through, or as a setting says."""
-    return min(wanted, int(room_for(client, setting) * OURS) // 3)
+def tokens_for(room: Room | None, wanted: int) -> int:
+    """Return the wanted tokens, or as many as the client lets through."""
+    return wanted if room is None else min(wanted, int(room.size * OUR_SHARE) // 3)

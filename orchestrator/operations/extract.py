@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from orchestrator.answer.composing import composed
-from orchestrator.answer.delivery import MessageDict, delivered, room_for, tokens_in
+from orchestrator.answer.delivery import MessageDict, delivered, tokens_for, tokens_in
 from orchestrator.answer.digests.summary import SHORT_TOKENS, WRITER, digest_of, summary_of
 from orchestrator.answer.finding.choosing import Choice, chosen, kept_of, sure_of
 from orchestrator.answer.finding.elsewhere import nothing_found, nothing_then, spoken_span
@@ -39,9 +39,6 @@ from registry.storage.records.extract_results import get_result, save_result
 from registry.text.ranking.confidence import Confidence
 from registry.text.request.syntax import Search
 from registry.text.times.spans import Span
-
-ENVELOPE = 400
-"""Characters that the envelope and the record of the answer take."""
 
 
 def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction:
@@ -197,7 +194,7 @@ def _not_given(turns: Sequence[Sequence[MessageDict]], ids: Sequence[str]) -> li
 async def keep(run: Run, request: ExtractRequest, data: Extraction) -> dict[str, Any]:
     """The answer, as large as is asked for and as the asking client lets through; NotFound if nothing is left."""
     request = request.as_read()
-    result, tokens = composed(request, data, run.recorder.client, run.answer_characters)
+    result, tokens = composed(request, data, run.room)
     if data.verdicts:
         run.recorder.explain(**outcome(data.verdicts))
     if not result["messages"]:
@@ -209,8 +206,7 @@ async def keep(run: Run, request: ExtractRequest, data: Extraction) -> dict[str,
 async def shorten(run: Run, request: ExtractRequest, state: State) -> State:
     """The part that was asked for as a digest of its messages, or as a summary, within what was asked for."""
     result, data = state["result"], state["data"]
-    room = room_for(run.recorder.client, run.answer_characters) - ENVELOPE
-    tokens = min(request.query.max_tokens or SHORT_TOKENS, room // 4)
+    tokens = tokens_for(run.room, request.query.max_tokens or SHORT_TOKENS)
     run.recorder.explain(messages=len(result["messages"]), max_tokens=tokens)
     if request.query.mode == "digest":
         return {"result": {**result, "messages": digest_of(result["messages"], tokens)}}

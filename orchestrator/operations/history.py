@@ -256,7 +256,7 @@ def _in_pieces(run: Run, query: FetchQuery, session: dict[str, Any], message: di
     if query.max_tokens is None:
         return {"messages": [message]}
     offset = min(max(_piece_place(query.cursor).get("o", 0), 0), len(message["text"]))
-    tokens = tokens_for(run.recorder.client, query.max_tokens, run.answer_characters)
+    tokens = tokens_for(run.room, query.max_tokens)
 
     def answer(text: str) -> dict[str, Any]:
         end = offset + len(text)
@@ -267,7 +267,7 @@ def _in_pieces(run: Run, query: FetchQuery, session: dict[str, Any], message: di
 
     def is_small(text: str) -> bool:
         sized = {"session": session, **answer(text)}
-        return tokens_in(text) <= tokens and fits(run.recorder.client, run.answer_characters, sized)
+        return tokens_in(text) <= tokens and fits(run.room, sized)
 
     piece = piece_of(message["text"], offset, is_small)
     run.recorder.explain(kept=1, characters=len(piece), of=len(message["text"]), offset=offset)
@@ -280,10 +280,9 @@ def _within(
     """What fits into one answer, from the cursor on or from the end back."""
     if query.max_tokens is None:
         return messages
-    client, setting = run.recorder.client, run.answer_characters
-    tokens = tokens_for(client, query.max_tokens, setting)
+    tokens = tokens_for(run.room, query.max_tokens)
     shown = _page(query, messages, tokens)
-    while tokens > 1 and not fits(client, setting, {"session": session, "messages": shown}):
+    while tokens > 1 and not fits(run.room, {"session": session, "messages": shown}):
         tokens = tokens * 3 // 4
         shown = _page(query, messages, tokens)
     return shown

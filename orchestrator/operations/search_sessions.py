@@ -165,7 +165,7 @@ async def keep_sessions(run: Run, request: SessionsRequest, data: SessionsFound)
     told: dict[str, Any] = {"understood": _understood(data), **_trust(run, data)}
     if data.about:
         told["elsewhere"] = {"about_it": _told(data.about)}
-    tokens = tokens_for(run.recorder.client, request.query.max_tokens, run.answer_characters) - tokens_of(told)
+    tokens = tokens_for(run.room, request.query.max_tokens) - tokens_of(told)
     shown, total = await run.registry.read(lambda tx: _shown(tx, run, request.query, data, tokens))
     shown = within_client(run, shown)
     place = pagination(total, request.query.limit, request.query.offset, len(shown))
@@ -315,8 +315,7 @@ def pagination(total: int, limit: int, offset: int, shown: int) -> dict[str, Any
 
 def within_client(run: Run, sessions: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """As many of the sessions as reach the model behind the asking client."""
-    client, setting = run.recorder.client, run.answer_characters
-    return as_many_as_fit(sessions, lambda some: fits(client, setting, {"sessions": some}))
+    return as_many_as_fit(sessions, lambda some: fits(run.room, {"sessions": some}))
 
 
 def _best_wording(result: SearchResult, number: int) -> ParsedQuery:

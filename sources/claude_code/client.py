@@ -7,7 +7,7 @@ from pathlib import Path
 from registry.domain import Role
 from sources.base import Places
 from sources.claude_code.prompts import typed
-from sources.client import Client, Hooks, Purge, ServerList
+from sources.client import Client, Hooks, Purge, Room, ServerList
 
 
 def _servers(places: Places) -> Path:
@@ -18,6 +18,7 @@ def _servers(places: Places) -> Path:
 CLAUDE_CODE = Client(
     source="claude-code",
     name="Claude Code",
+    room=Room(40_000),
     handshake=("claude-code",),
     history="`~/.claude`; `CLAUDE_CONFIG_DIR` or `CTXR_CLAUDE_CODE_DIR`",
     shown_by=("claude-code",),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from registry.domain import Role
 from sources.base import Places
-from sources.client import Client, Hooks, ServerList
+from sources.client import Client, Hooks, Room, ServerList
 from sources.codex.records import typed
 from sources.codex.trust import untrusted
 
@@ -18,6 +18,7 @@ def _folder(places: Places) -> Path:
 CODEX = Client(
     source="codex",
     name="Codex",
+    room=Room(10_000, in_bytes=True),
     handshake=("codex", "codex-mcp-client"),
     history="`~/.codex`; `CODEX_HOME` or `CTXR_CODEX_DIR`",
     shown_by=("codex",),

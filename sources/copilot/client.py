@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from sources.base import Places
-from sources.client import Client, Hooks, ServerList, settings_of_the_system
+from sources.client import Client, Hooks, Room, ServerList, settings_of_the_system
 
 
 def _user_folder(_: Places) -> Path:
@@ -45,6 +45,7 @@ def _handler(command: str) -> dict[str, str | int]:
 COPILOT_CLI = Client(
     source="copilot-cli",
     name="Copilot CLI",
+    room=Room(18_000, in_bytes=True),
     handshake=("github-copilot-developer", "copilot-cli"),
     history="`~/.copilot`; `COPILOT_HOME` or `CTXR_COPILOT_CLI_DIR`",
     shown_by=("copilot-cli",),

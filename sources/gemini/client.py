@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sources.base import Places
-from sources.client import Client, Hooks, Purge, ServerList
+from sources.client import Client, Hooks, Purge, Room, ServerList
 
 
 def _folder(places: Places) -> Path:
@@ -15,6 +15,7 @@ def _folder(places: Places) -> Path:
 GEMINI_CLI = Client(
     source="gemini-cli",
     name="Gemini CLI",
+    room=Room(30_000),
     handshake=("gemini-cli", "gemini-cli-mcp-client"),
     history="`~/.gemini`; `GEMINI_CLI_HOME` (the folder above) or `CTXR_GEMINI_CLI_DIR`",
     shown_by=("gemini-cli",),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sources.base import Places
-from sources.client import Client, Hooks, ServerList
+from sources.client import Client, Hooks, Room, ServerList
 
 _PLUGIN = """\
 // Context Registry's hooks, written by `ctxr install opencode`, which writes it anew; `ctxr uninstall` removes it.
@@ -63,6 +63,7 @@ def _settings(places: Places) -> Path:
 OPENCODE = Client(
     source="opencode",
     name="OpenCode",
+    room=Room(40_000, in_bytes=True),
     handshake=("opencode",),
     history="`~/.local/share/opencode`; `XDG_DATA_HOME` (the folder above) or `CTXR_OPENCODE_DIR`",
     shown_by=("opencode",),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sources.base import Places
-from sources.client import Client, Hooks, ServerList
+from sources.client import Client, Hooks, Room, ServerList
 
 
 def _folder(places: Places) -> Path:
@@ -15,6 +15,7 @@ def _folder(places: Places) -> Path:
 QWEN_CODE = Client(
     source="qwen-code",
     name="Qwen Code",
+    room=Room(30_000),
     handshake=("qwen-code", "qwen-cli", "qwen-code-mcp-client"),
     history="`~/.qwen`; `QWEN_HOME` or `CTXR_QWEN_CODE_DIR`",
     shown_by=("qwen-code",),

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 from mcp import Client
-from mcp.types import Implementation
+from mcp.types import TextContent
 
 from mcp_server.server import create_server
 from orchestrator.service import Orchestrator
+from sources.clients import client_called
+from sources.codex.client import CODEX
 
 pytestmark = pytest.mark.anyio
 
@@ -41,8 +43,7 @@ async def log(orchestrator: Orchestrator, channel: str, messages: list[dict[str,
 @pytest.fixture
 async def codex(orchestrator: Orchestrator) -> AsyncIterator[Client]:
     """The client that lets least through: 10 000 bytes."""
-    name = Implementation(name="codex-mcp-client", version="1.0")
-    async with Client(create_server(orchestrator.run), client_info=name) as client:
+    async with Client(create_server(orchestrator.run, client=CODEX)) as client:
         yield client
 
 
@@ -78,6 +79,19 @@ async def test_the_pages_of_an_answer_hold_each_message_once(
             break
         cursor = {"cursor": page["metadata"]["next_cursor"]}
     assert (len(seen), len(set(seen))) == (2 * TURNS, 2 * TURNS)
+
+
+@pytest.mark.parametrize(("client", "most"), [("", 9_500), ("codex", 10_000), ("claude-code", 40_000)])
+async def test_an_answer_is_as_long_as_the_client_that_started_the_server_lets_through(
+    orchestrator: Orchestrator, client: str, most: int
+) -> None:
+    await log(orchestrator, "long", turns(TURNS, width=200))
+    async with Client(create_server(orchestrator.run, client=client_called(client))) as connected:
+        answer = await connected.call_tool(
+            "extract", {"channel": "long", "query": {"limit": 1000, "max_tokens": 50_000}}
+        )
+    assert isinstance(answer.content[0], TextContent)
+    assert most // 2 < len(answer.content[0].text.encode()) <= most
 
 
 async def test_the_pages_of_a_time_end_with_its_first_message(orchestrator: Orchestrator, codex: Client) -> None:
@@ -178,7 +192,7 @@ async def test_what_is_looked_for_in_a_line_without_end_is_shown(
     assert "KESTREL-3305" in asked["text"]
     assert asked["full_length"] == len(messages[0]["text"])
     page = await result(codex, "fetch_session_by_id", session_id="line")
-    assert len(page["messages"][0]["text"]) > 1_000
+    assert len(page["messages"][0]["text"]) > 900
 
 
 async def test_letters_that_are_shown_by_name_are_counted_as_they_are_shown(

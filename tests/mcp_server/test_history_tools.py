@@ -15,6 +15,8 @@ from orchestrator.service import Orchestrator
 from registry.registry import Registry
 from registry.storage.paging import Page
 from registry.storage.records.executions import ExecutionFilter, list_executions
+from sources.claude_code.client import CLAUDE_CODE
+from sources.codex.client import CODEX
 from tests.seeded import Seeded
 
 pytestmark = pytest.mark.anyio
@@ -49,7 +51,7 @@ async def filled(seeded_file: Seeded) -> AsyncIterator[Orchestrator]:
 @pytest.fixture(params=["auto", "legacy"])
 async def client(request: pytest.FixtureRequest, filled: Orchestrator) -> AsyncIterator[Client]:
     cursor = Implementation(name="cursor-vscode", version="1.0")
-    server = create_server(filled.run, ("all",), SHOP)
+    server = create_server(filled.run, ("all",), SHOP, client=CLAUDE_CODE)
     async with Client(server, mode=request.param, client_info=cursor) as connected:
         yield connected
 
@@ -183,8 +185,7 @@ async def test_a_message_that_is_too_long_says_so_and_can_be_read_whole(filled: 
     assert answered["text"].startswith("Paragraph 0 ")
     assert "[…]" in answered["text"]
     wanted = {"session_id": "essay", "message_id": answered["id"]}
-    codex = Implementation(name="codex-mcp-client", version="1.0")
-    async with Client(create_server(filled.run), client_info=codex) as small:
+    async with Client(create_server(filled.run, client=CODEX)) as small:
         for asking, least_pieces in ((client, 2), (small, 10)):
             page = await result(asking, "fetch_session_by_id", **wanted)
             pieces = [page["messages"][0]]
@@ -206,8 +207,7 @@ async def test_a_message_that_is_too_long_says_so_and_can_be_read_whole(filled: 
 async def test_no_answer_is_longer_than_its_client_lets_through(filled: Orchestrator, client: Client) -> None:
     messages = [{"role": "user", "text": f'"{number}"\n가나다 ' * 80} for number in range(60)]
     await filled.run({"operation": "save", "channel": "long", "messages": messages})
-    codex = Implementation(name="codex-mcp-client", version="1.0")
-    async with Client(create_server(filled.run), client_info=codex) as asking:
+    async with Client(create_server(filled.run, client=CODEX)) as asking:
         for tool in ("fetch_session_by_id", "get_session_detail"):
             answer = await asking.call_tool(tool, {"session_id": "long"})
             assert isinstance(answer, CallToolResult)
@@ -335,9 +335,8 @@ async def test_a_list_is_no_longer_than_the_client_lets_through_and_goes_on_wher
     orchestrator: Orchestrator, tool: str, arguments: dict[str, Any]
 ) -> None:
     there = await many(orchestrator)
-    codex = Implementation(name="codex-mcp-client", version="1.0")
     seen: list[str] = []
-    async with Client(create_server(orchestrator.run, ("all",)), client_info=codex) as client:
+    async with Client(create_server(orchestrator.run, ("all",), client=CODEX)) as client:
         offset: int | None = 0
         while offset is not None:
             answer = await client.call_tool(tool, {**arguments, "limit": 30, "offset": offset})

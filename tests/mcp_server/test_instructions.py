@@ -1,4 +1,4 @@
-"""What each client's model is told before anything is asked, in both protocol eras."""
+"""The instructions of a server that was started for a client, in both protocol eras."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from mcp import Client
-from mcp.types import Implementation
 
 from mcp_server.server import create_server
+from sources.clients import client_called
 
 pytestmark = pytest.mark.anyio
 
@@ -18,7 +18,7 @@ async def unused(*_: object) -> dict[str, Any]:
 
 
 async def told(mode: Any, name: str) -> str:
-    async with Client(create_server(unused), mode=mode, client_info=Implementation(name=name, version="2.1")) as client:
+    async with Client(create_server(unused, client=client_called(name)), mode=mode) as client:
         return client.instructions or ""
 
 
@@ -26,13 +26,13 @@ async def told(mode: Any, name: str) -> str:
 @pytest.mark.parametrize(
     ("name", "logs"),
     [
-        ("cursor-vscode", "After each turn call conversation_log"),
-        ("claude-ai", "only the new turns are enough"),
+        ("cursor", "After each turn call conversation_log"),
+        ("claude-desktop", "only the new turns are enough"),
         ("claude-code", "kept without you: do not log it"),
-        ("codex-mcp-client", "kept without you: do not log it"),
-        ("gemini-cli-mcp-client", "kept without you: do not log it"),
+        ("codex", "kept without you: do not log it"),
+        ("gemini-cli", "kept without you: do not log it"),
         ("opencode", "kept without you: do not log it"),
-        ("somebody", "Elsewhere, after each turn call conversation_log"),
+        ("", "Elsewhere, after each turn call conversation_log"),
     ],
 )
 async def test_a_client_is_asked_to_log_only_where_nothing_else_brings_its_chat(

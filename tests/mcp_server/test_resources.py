@@ -99,7 +99,7 @@ async def test_a_resource_that_is_not_there_is_the_callers_mistake(client: Clien
 
 
 async def test_a_registry_that_cannot_be_read_is_ours() -> None:
-    async def broken(*_: object) -> dict[str, Any]:
+    async def broken(*_: object, **__: object) -> dict[str, Any]:
         return {"success": False, "error": {"code": "STORAGE_ERROR", "message": "The disk is full.", "details": ""}}
 
     async with Client(create_server(broken)) as client:

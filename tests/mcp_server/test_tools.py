@@ -155,7 +155,7 @@ async def test_nothing_relevant_is_the_seed_s_not_found(client: Client) -> None:
 
 
 async def test_a_bug_in_a_tool_shows_nothing_of_the_inside(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def buggy(*_: object) -> dict[str, Any]:
+    async def buggy(*_: object, **__: object) -> dict[str, Any]:
         raise ZeroDivisionError("secret of the inside")
 
     async with Client(create_server(buggy)) as client:
@@ -216,7 +216,7 @@ async def test_the_seeds_common_fields_are_taken_at_the_top_too(client: Client, 
 async def test_a_plain_string_is_the_text_of_a_query() -> None:
     asked: list[Any] = []
 
-    async def run(request: Any, _: str | None) -> dict[str, Any]:
+    async def run(request: Any, _: str | None, **__: object) -> dict[str, Any]:
         asked.append(request)
         return {"success": False, "error": {"code": "NOT_FOUND", "message": "", "details": ""}}
 
@@ -302,7 +302,7 @@ async def test_what_extract_knows_is_passed_on_and_what_it_does_not_is_left_out(
     more = {"understood": {"words": ["x"]}, "newer_messages": 3, "left_out": {"messages": 8, "tokens": 900}}
     shown = {**message, "gap_before": 2, "full_length": 9000, "superseded_by": "conv_2"}
 
-    async def run(*_: object) -> dict[str, Any]:
+    async def run(*_: object, **__: object) -> dict[str, Any]:
         empty = {"syncing": None, "next_cursor": None}
         found = {"success": True, "channel": "c", **about, "summary": None, "messages": [shown]}
         return {**found, "metadata": {**counts, **more, **empty}}
@@ -317,7 +317,7 @@ async def test_what_extract_knows_is_passed_on_and_what_it_does_not_is_left_out(
 async def test_the_other_wordings_reach_the_search() -> None:
     asked: list[Any] = []
 
-    async def run(request: Any, _: str | None) -> dict[str, Any]:
+    async def run(request: Any, _: str | None, **__: object) -> dict[str, Any]:
         asked.append(request.query)
         return {"success": False, "error": {"code": "NOT_FOUND", "message": "", "details": ""}}
 

@@ -146,7 +146,10 @@ def test_codex_gets_a_table_and_hooks(empty_home: Path) -> None:
     config.write_text('model = "o5" # mine\n', encoding="utf-8")
     result = bare_ctxr("install", "codex", "--yes")
     parsed = tomllib.loads(config.read_text(encoding="utf-8"))
-    assert parsed == {"model": "o5", "mcp_servers": {"context-registry": {"command": CTXR, "args": ["mcp"]}}}
+    assert parsed == {
+        "model": "o5",
+        "mcp_servers": {"context-registry": {"command": CTXR, "args": ["mcp", "--client", "codex"]}},
+    }
     assert json_in(config.with_name("hooks.json"))["hooks"].keys() == {"SessionStart", "UserPromptSubmit", "Stop"}
     assert "/hooks" in result.output
 
@@ -154,7 +157,7 @@ def test_codex_gets_a_table_and_hooks(empty_home: Path) -> None:
 def test_vs_code_takes_servers_of_a_type_and_of_one_project(tmp_path: Path) -> None:
     bare_ctxr("install", "vscode", "--project", str(tmp_path), "--yes")
     servers = json_in(tmp_path / ".vscode" / "mcp.json")["servers"]
-    assert servers["context-registry"] == {"type": "stdio", "command": CTXR, "args": ["mcp"]}
+    assert servers["context-registry"] == {"type": "stdio", "command": CTXR, "args": ["mcp", "--client", "vscode"]}
     refused = bare_ctxr("install", "codex", "--project", str(tmp_path), "--yes")
     assert refused.exit_code == 2
 
@@ -209,7 +212,7 @@ def test_all_clients_of_this_machine_are_connected_at_once(empty_home: Path) -> 
     assert done.exit_code == 0
     assert ("Gemini CLI:" in done.output, "OpenCode:" in done.output, "Zed" in done.output) == (True, True, False)
     settings = json_in(empty_home / ".gemini" / "settings.json")
-    assert settings["mcpServers"]["context-registry"] == {"command": CTXR, "args": ["mcp"]}
+    assert settings["mcpServers"]["context-registry"] == {"command": CTXR, "args": ["mcp", "--client", "gemini-cli"]}
     assert settings["hooks"]["SessionStart"] == [
         {"hooks": [{"type": "command", "command": f"{CTXR} hook gemini-cli SessionStart"}]}
     ]
@@ -231,7 +234,7 @@ def test_opencode_gets_one_command_and_a_plugin_that_runs_the_hook(
         "context-registry": {
             "type": "local",
             "enabled": True,
-            "command": [CTXR, "mcp"],
+            "command": [CTXR, "mcp", "--client", "opencode"],
             "environment": {"CTXR_HOME": "/my data"},
         }
     }
@@ -262,7 +265,7 @@ def test_the_hook_knows_a_registry_that_stands_elsewhere() -> None:
 def test_the_link_for_cursor_carries_the_server() -> None:
     query = parse_qs(urlsplit(SERVER.link(CURSOR)).query)
     assert query["name"] == ["context-registry"]
-    assert json.loads(base64.b64decode(query["config"][0])) == SERVER.entry()
+    assert json.loads(base64.b64decode(query["config"][0])) == SERVER.started_by(CURSOR).entry()
 
 
 def edits(client: str) -> Iterator[tuple[Any, Any]]:

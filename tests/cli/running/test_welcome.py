@@ -50,7 +50,7 @@ def test_what_is_pasted_into_a_config_file_is_json() -> None:
 def test_the_command_for_claude_code_survives_spaces() -> None:
     server = StdioServer(("/opt/my programs/ctxr", "mcp"), {"CTXR_HOME": "/my data"})
     words = shlex.split(server.claude_code_command())
-    assert words[words.index("--") + 1 :] == ["/opt/my programs/ctxr", "mcp"]
+    assert words[words.index("--") + 1 :] == ["/opt/my programs/ctxr", "mcp", "--client", "claude-code"]
     assert words[words.index("--env") + 1] == "CTXR_HOME=/my data"
 
 

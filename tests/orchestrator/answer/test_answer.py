@@ -7,31 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.answer.delivery import GAP, length_for, room_for, shortened, tokens_in, within
+from orchestrator.answer.delivery import GAP, shortened, tokens_in, within
 from orchestrator.answer.finding.reading import Said, sentences_that_take_back, taken_back, takes_back
 from orchestrator.answer.standing import FILES, SHOWN, where_it_stands
+from sources.client import Room
 
 # -- size
 
 
-@pytest.mark.parametrize(
-    ("client", "setting", "expected"),
-    [
-        ("codex-mcp-client", 0, 10_000),
-        ("Codex", 0, 10_000),
-        ("copilot-cli", 0, 18_000),
-        ("gemini-cli-mcp-client", 0, 30_000),
-        ("claude-code", 0, 40_000),
-        (None, 0, 40_000),
-        ("codex", 500, 500),
-    ],
-)
-def test_an_answer_is_as_long_as_its_client_lets_through(client: str | None, setting: int, expected: int) -> None:
-    assert room_for(client, setting) == expected
-
-
 def test_korean_is_three_times_as_long_where_bytes_are_counted() -> None:
-    assert (length_for("copilot", "가나다"), length_for("gemini", "가나다"), length_for(None, "가나다")) == (9, 3, 3)
+    assert [Room(9, in_bytes=in_bytes).length_of("가나다") for in_bytes in (True, False)] == [9, 3]
 
 
 def test_a_text_never_has_fewer_tokens_than_estimated_by_letters() -> None:
