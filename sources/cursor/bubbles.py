@@ -1,4 +1,4 @@
-"""A bubble, Cursor's unit of conversation, as messages. Pure."""
+"""Read the messages of a bubble, Cursor's unit of conversation. Pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BREAKS = frozenset({"linebreak", "hardBreak", "hard_break"})
 
 
 def speaker_of(bubble: Mapping[str, Any], header: Mapping[str, Any]) -> Role | None:
-    """Who speaks in a bubble, by its own type or its header's; None for a type nobody has seen yet."""
+    """Return the role by the type of the bubble, else of its header; None for an unknown type."""
     given = (number(source.get("type")) for source in (bubble, header))
     return next((_SPEAKERS[kind] for kind in given if kind in _SPEAKERS), None)
 
@@ -38,10 +38,10 @@ def speaker_of(bubble: Mapping[str, Any], header: Mapping[str, Any]) -> Role | N
 def messages_of(
     bubble: Mapping[str, Any], header: Mapping[str, Any], speaker: Role, model: str | None
 ) -> Iterator[Message]:
-    """What a bubble says, in the order it was seen: thinking, words, tool call, error. Times may be missing.
+    """Yield the messages of a bubble: thinking, text, tool call, error. Times may be missing.
 
-    The leading one has the bubble's id as `native_id`; another in the same bubble has its role behind it.
-    `model` is the conversation's, for answers that name none.
+    The leading one has the bubble's id as `native_id`; the others have their role appended to it. `model` is the
+    conversation's, for answers that name none.
     """
     bubble_id = string(header.get("bubbleId")) or string(bubble.get("bubbleId"))
     own_model = model_of(bubble) or model
@@ -55,13 +55,13 @@ def messages_of(
 
 
 def model_of(holder: Mapping[str, Any], field: str = "modelInfo") -> str | None:
-    """The model that a bubble or conversation names; "default" names none."""
+    """Return the model that a bubble or conversation names; "default" names none."""
     name = string(inside(holder, field, "modelName"))
     return name if name and name != _UNKNOWN_MODEL else None
 
 
 def bubble_text(bubble: Mapping[str, Any]) -> str:
-    """What was typed or answered, with the code that older replies keep beside the text."""
+    """Return the text of a bubble, with the code that older replies store in fields of their own."""
     text = string(bubble.get("text")) or string(bubble.get("rawText"))
     if not text.strip():
         text = plain_text(bubble.get("richText") or bubble.get("initText"))
@@ -73,14 +73,14 @@ def _parts(bubble: Mapping[str, Any], speaker: Role) -> Iterator[Message]:
     if thought := _thinking(bubble):
         duration = number(bubble.get("thinkingDurationMs"))
         yield Message(Role.THINKING, thought, more={"duration_ms": round(duration)} if duration else {})
-    yield from _words(bubble, speaker)
+    yield from _spoken(bubble, speaker)
     if is_tool_call(bubble):
         yield tool_message(mapping(bubble.get("toolFormerData")))
     if failure := bubble.get("errorDetails"):
         yield Message(Role.ERROR, error_text(failure))
 
 
-def _words(bubble: Mapping[str, Any], speaker: Role) -> Iterator[Message]:
+def _spoken(bubble: Mapping[str, Any], speaker: Role) -> Iterator[Message]:
     text, kind = bubble_text(bubble), _capability(bubble)
     if kind == _SUMMARY:
         summary = text or string(inside(bubble, "conversationSummary", "summary"))
@@ -107,7 +107,7 @@ def _thinking(bubble: Mapping[str, Any]) -> str:
 
 
 def _fenced(block: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The code of a block, and the same fenced by more backticks than it holds itself."""
+    """Return the code of a block, and the code between fences of more backticks than it contains."""
     code = string(block.get("content")).strip("\n")
     if not code.strip():
         return None
@@ -117,7 +117,7 @@ def _fenced(block: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def attachments_of(bubble: Mapping[str, Any]) -> list[str]:
-    """The names of what was sent along, in order, each once; never the contents."""
+    """Return the names of attached pictures, files and folders, each once; never their contents."""
     context = mapping(bubble.get("context"))
     lists = [bubble.get(key) for key in _ATTACHED] + [context.get(key) for key in _SELECTED]
     pictures = map(_picture_name, objects(bubble.get("images")))
@@ -140,11 +140,11 @@ def _file_name(entry: Any) -> str:
     return path_of(given.get("uri")) or next(filter(None, names), "")
 
 
-# The text in a rich-text editor's saved state: Lexical and ProseMirror
+# Rich text: the saved state of the editors Lexical and ProseMirror
 
 
 def plain_text(state: Any) -> str:
-    """The text of an editor's state, given as its JSON or as the value; unknown nodes count for what they hold."""
+    """Return the text of an editor's state, given as JSON text or as its value; unknown nodes are searched too."""
     value = mapping(read_json(state) if isinstance(state, str) else state)
     return "".join(_pieces(value.get("root", value))).strip()
 

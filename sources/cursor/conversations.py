@@ -1,4 +1,4 @@
-"""A composer, Cursor's name for a conversation, as a session. Pure."""
+"""Read a composer, Cursor's name for a conversation, as a session. Pure."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 from registry.domain import Message, Role, Session, preview_of
 from sources.base import Skipped
 from sources.cursor.bubbles import messages_of, model_of, speaker_of
-from sources.cursor.projects import Evidence, Workspaces, project_of
-from sources.cursor.times import Span, dated, moment
+from sources.cursor.projects import ProjectHints, WorkspaceProjects, project_of
+from sources.cursor.times import TimeFrame, dated, moment
 from sources.kit.jsonl import mapping, string
 from sources.kit.loose_json import number, objects, read_json, strings, unfolded
 
@@ -25,7 +25,7 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Composer:
-    """One conversation: its record (`composerData`) and what the lists of conversations say of it."""
+    """One conversation: its record (`composerData`) and its entry in the lists of conversations (`header`)."""
 
     composer_id: str
     record: Json
@@ -33,8 +33,8 @@ class Composer:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """What came of a composer. Not `settled`: its last answer is still being written and was left out."""
+class ComposerReading:
+    """The session of a composer. Not `settled`: its last answer is still being written and was left out."""
 
     session: Session
     skipped: tuple[Skipped, ...]
@@ -42,12 +42,12 @@ class Reading:
 
     @property
     def is_empty(self) -> bool:
-        """A draft, or nothing anybody said."""
+        """Return True for a draft or a conversation without a word of user or model."""
         return all(message.role in _NOT_WORTH_A_CHANNEL for message in self.session.messages)
 
 
 def headers_of(record: Json) -> list[dict[str, Any]]:
-    """The bubbles of a conversation in its order, each once: `bubbleId`, `type`, perhaps `createdAt`."""
+    """Return the headers of a conversation's bubbles in order, each once: `bubbleId`, `type`, perhaps `createdAt`."""
     listed = objects(record.get("fullConversationHeadersOnly"))
     named = {string(header.get("bubbleId")): header for header in reversed(listed) if string(header.get("bubbleId"))}
     if not named:
@@ -56,7 +56,7 @@ def headers_of(record: Json) -> list[dict[str, Any]]:
 
 
 def inline_bubbles(record: Json) -> dict[str, dict[str, Any]]:
-    """The bubbles that an old record holds itself, by id, in order, with the tool data it keeps apart."""
+    """Return the bubbles inside an old record by id, in order, with the tool data that it stores separately."""
     tools = _inline_tools(record)
     mapped = {key: bubble for key, bubble in mapping(record.get("conversationMap")).items() if isinstance(bubble, dict)}
     listed = enumerate(objects(record.get("conversation")), 1)
@@ -65,10 +65,10 @@ def inline_bubbles(record: Json) -> dict[str, dict[str, Any]]:
 
 
 def reading_of(
-    composer: Composer, bubbles: Iterable[tuple[Json, Any]], workspaces: Workspaces, now: datetime
-) -> Reading:
-    """The conversation out of its headers, each with its bubble as stored (JSON or object; None: not there)."""
-    evidence, damage, messages = Evidence(), Counter[str](), list[Message]()
+    composer: Composer, bubbles: Iterable[tuple[Json, Any]], workspaces: WorkspaceProjects, now: datetime
+) -> ComposerReading:
+    """Build the session from its headers, each with its bubble as stored: JSON or object, None if it is missing."""
+    hints, damage, messages = ProjectHints(), Counter[str](), list[Message]()
     model = model_of(composer.record, "modelConfig")
     for header, stored in bubbles:
         bubble = mapping(stored if isinstance(stored, dict) else read_json(stored))
@@ -76,7 +76,7 @@ def reading_of(
         if not bubble or speaker is None:
             damage[_trouble(stored, bubble)] += 1
             continue
-        evidence.add(bubble)
+        hints.add(bubble)
         messages.extend(messages_of(bubble, header, speaker, model))
     settled = not _is_answering(composer, messages, now)
     kept = messages if settled else _without_last_answer(messages)
@@ -84,12 +84,12 @@ def reading_of(
         session_id=composer.composer_id,
         messages=dated(kept, _span(composer, now)),
         title=_title(composer, messages),
-        project=project_of(composer.composer_id, composer.header, composer.record, workspaces, evidence),
+        project=project_of(composer.composer_id, composer.header, composer.record, workspaces, hints),
         parent=_subagent(composer, "parentComposerId") or None,
         meta=_meta(composer, model),
     )
     skipped = (Skipped(f"{counted(count, 'message')} of {composer.composer_id}", why) for why, count in damage.items())
-    return Reading(session, tuple(skipped), settled)
+    return ComposerReading(session, tuple(skipped), settled)
 
 
 def _trouble(stored: Any, bubble: Json) -> str:
@@ -99,12 +99,12 @@ def _trouble(stored: Any, bubble: Json) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """`1 message`, `2 messages`."""
+    """Return `1 message`, `2 messages`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _is_answering(composer: Composer, messages: list[Message], now: datetime) -> bool:
-    """Whether bubbles may still be rewritten: Cursor says so, and something happened a moment ago."""
+    """Return True while Cursor rewrites bubbles: its status says so, and the last change is less than `QUIET` ago."""
     record = composer.record
     if record.get("status") != "generating" and not record.get("generatingBubbleIds"):
         return False
@@ -113,14 +113,13 @@ def _is_answering(composer: Composer, messages: list[Message], now: datetime) ->
 
 
 def _without_last_answer(messages: list[Message]) -> list[Message]:
-    """Up to the last question."""
     questions = [place for place, message in enumerate(messages, 1) if message.role is Role.USER]
     return messages[: max(questions, default=0)]
 
 
-def _span(composer: Composer, now: datetime) -> Span:
+def _span(composer: Composer, now: datetime) -> TimeFrame:
     created = filter(None, (moment(given.get("createdAt")) for given in (composer.header, composer.record)))
-    return Span(min(created, default=None), _last_change(composer), now)
+    return TimeFrame(min(created, default=None), _last_change(composer), now)
 
 
 def _last_change(composer: Composer) -> datetime | None:
@@ -136,7 +135,7 @@ def _title(composer: Composer, messages: Iterable[Message]) -> str:
 
 
 def first_line(text: str) -> str:
-    """The first line that says something, short enough for a title."""
+    """Return the first line of a text, short enough for a title."""
     return preview_of(text.strip().partition("\n")[0])
 
 
@@ -146,7 +145,7 @@ def _subagent(composer: Composer, name: str) -> str:
 
 
 def _meta(composer: Composer, model: str | None) -> dict[str, Any]:
-    """What else is worth keeping, by our names. Named one by one: keys and tokens lie in the same record."""
+    """Return known fields only: the same record holds keys and tokens."""
     merged = {**composer.header, **composer.record}
     children = [*strings(merged.get("subagentComposerIds")), *strings(merged.get("subComposerIds"))]
     meta = {
@@ -161,7 +160,7 @@ def _meta(composer: Composer, model: str | None) -> dict[str, Any]:
 
 
 def _inline_tools(record: Json) -> dict[str, Any]:
-    """Tool calls of the first generation, which stood apart from the bubbles."""
+    """Return the tool calls of the first generation, by bubble; they were stored apart from the bubbles."""
     capabilities = objects(record.get("capabilities"))
     held = (mapping(given.get("data")) for given in capabilities if number(given.get("type")) == _TOOL_CAPABILITY)
     return {key: call for data in held for key, call in mapping(unfolded(data.get("bubbleDataMap"))).items()}

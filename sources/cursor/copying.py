@@ -14,7 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 from sources.cursor.conversations import inline_bubbles
-from sources.cursor.journal import Copy, Json, Step, digest_of, has_table, json_text, reading, row_of
+from sources.cursor.journal import Json, RowCopy, Step, digest_of, has_table, json_text, reading, row_of
 from sources.cursor.moving import HEADERS, LISTED, PLACE, Target, changed, heads_of, into, record_in
 from sources.cursor.workspaces import DATABASE, workspace_folders
 
@@ -41,7 +41,7 @@ def plan_copy(user_folder: Path, composer_ids: Sequence[str], target: Target) ->
             to = ":".join(names.get(part, part) for part in key.split(":"))
             change = partial(_renamed_row, to, names, target)
             if row := row_of(connection, table, key):
-                steps.append(Copy(str(database), table, key, to, digest_of(change(row)), change))
+                steps.append(RowCopy(str(database), table, key, to, digest_of(change(row)), change))
 
         def with_copies(given: Json) -> Json:
             copies = [renamed(head, names) | {PLACE: target.identifier} for head in _among(heads_of(given), ids)]

@@ -1,6 +1,6 @@
-"""What is written to Cursor's own databases: each step noted in a journal before, done, looked at, and taken back.
+"""Write to Cursor's own databases: every step is first noted in a journal, which can undo it.
 
-Cursor's keys stand in the same rows, and go into no journal.
+Cursor's keys are stored in the same rows, and must not get into the journal.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from sources.kit.loose_json import read_json
 
 Json = dict[str, Any]
 
+# the tables that are written, with the column that identifies a row
 _KEYS = {"cursorDiskKV": "key", "ItemTable": "key", "composerHeaders": "composerId"}
-"""The tables that are written, and what their rows are found by."""
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """One value of one row, as it was and as it will be. None: there is no such row, or no such field.
+class ValueChange:
+    """One value of one row before and after. None: no such row, or no such field.
 
-    `field`: only that field of the JSON that the value is: keys stand beside it, which go into no journal.
+    `field`: change only that field of the value's JSON, since keys are stored beside it.
     """
 
     database: str
@@ -44,19 +44,19 @@ class Change:
     field: str = ""
 
     def do(self, connection: sqlite3.Connection) -> None:
-        """Write it; StorageError where the value is another one by now."""
+        """Write the value; StorageError if it has changed since it was planned."""
         if value_of(connection, self.table, self.key, self.column, self.field) != self.before:
             raise StorageError("Cursor has written meanwhile; nothing was changed.", f"{self.database}: {self.key}")
         connection.execute(*_statement(self))
 
-    def undone(self) -> Change:
-        """The change back."""
-        return Change(self.database, self.table, self.key, self.column, self.after, self.before, self.field)
+    def undone(self) -> ValueChange:
+        """Return the reverse change."""
+        return ValueChange(self.database, self.table, self.key, self.column, self.after, self.before, self.field)
 
 
 @dataclass(frozen=True, slots=True)
-class Removal:
-    """A row of a copy that goes again, if nobody has written to it."""
+class RowRemoval:
+    """Deletes the row of a copy, if nobody has written to it."""
 
     database: str
     table: str
@@ -64,7 +64,7 @@ class Removal:
     sha256: str
 
     def do(self, connection: sqlite3.Connection) -> None:
-        """Remove it; StorageError where Cursor has written to the copy."""
+        """Delete the row; StorageError if Cursor has written to the copy."""
         if digest_of(row_of(connection, self.table, self.key)) != self.sha256:
             raise StorageError("The copy went on in Cursor; delete it there.", f"{self.database}: {self.key}")
         where = f"{_KEYS[self.table]} = ?"
@@ -72,7 +72,7 @@ class Removal:
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class RowCopy:
     """A row of the same table under a new key, changed by `change`; `sha256` is the digest of the new row."""
 
     database: str
@@ -83,7 +83,7 @@ class Copy:
     change: Callable[[Json], Json] = field(repr=False, compare=False)
 
     def do(self, connection: sqlite3.Connection) -> None:
-        """Write it; StorageError if the row has changed since it was planned, or the new key is taken."""
+        """Insert the row; StorageError if the original has changed since it was planned, or the new key is taken."""
         row = row_of(connection, self.table, self.key)
         new = self.change(row) if row else {}
         if digest_of(new) != self.sha256 or row_of(connection, self.table, self.to):
@@ -92,22 +92,22 @@ class Copy:
         names = ", ".join(f'"{name}"' for name in new)
         connection.execute(f"INSERT INTO {self.table} ({names}) VALUES ({marks})", tuple(new.values()))  # noqa: S608
 
-    def undone(self) -> Removal:
+    def undone(self) -> RowRemoval:
         """Return the step that removes the copy."""
-        return Removal(self.database, self.table, self.to, self.sha256)
+        return RowRemoval(self.database, self.table, self.to, self.sha256)
 
 
-Step = Change | Copy | Removal
+Step = ValueChange | RowCopy | RowRemoval
 
 
 def apply(steps: Sequence[Step], journal: Path, about: Mapping[str, Any]) -> None:
-    """Note all of it in a new journal, do it, and look whether it stands. After a failure all is as it was before.
+    """Note all steps in a new journal, then do them. After a failure nothing is changed.
 
-    InvalidRequest while Cursor runs; StorageError where a value is another one by now, or cannot be written.
+    InvalidRequest while Cursor runs; StorageError if a value has changed since it was planned, or cannot be written.
     """
     refuse_while_running()
     journal.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    changes = [asdict(step.undone() if isinstance(step, Copy) else step) for step in steps]
+    changes = [asdict(step.undone() if isinstance(step, RowCopy) else step) for step in steps]
     with open(os.open(journal, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
         json.dump({**about, "changes": changes}, file, ensure_ascii=False)
         file.flush()
@@ -116,10 +116,11 @@ def apply(steps: Sequence[Step], journal: Path, about: Mapping[str, Any]) -> Non
 
 
 def undo(journal: Path) -> dict[str, Any]:
-    """Put back what a journal tells of; what it tells."""
+    """Undo the steps in a journal and return its contents."""
     try:
         noted: dict[str, Any] = json.loads(journal.read_text(encoding="utf-8"))
-        steps: list[Step] = [Removal(**one) if "sha256" in one else Change(**one).undone() for one in noted["changes"]]
+        changes = noted["changes"]
+        steps: list[Step] = [RowRemoval(**one) if "sha256" in one else ValueChange(**one).undone() for one in changes]
     except (OSError, ValueError, KeyError, TypeError) as exc:
         raise InvalidRequest("That is no journal of a move.", f"undo: given {str(journal)!r}; {exc}") from exc
     refuse_while_running()
@@ -128,7 +129,7 @@ def undo(journal: Path) -> dict[str, Any]:
 
 
 def _write(steps: Sequence[Step]) -> None:
-    """Workspaces first: what is written in the global database with them cannot fail half way any more."""
+    """Write workspaces first: the global database comes last, in one transaction."""
     done: list[Step] = []
     ordered = sorted(steps, key=lambda step: ("globalStorage" in Path(step.database).parts, step.database))
     try:
@@ -138,14 +139,14 @@ def _write(steps: Sequence[Step]) -> None:
             done += held
     except (sqlite3.Error, StorageError) as exc:
         for database, of_one in groupby(done, key=lambda step: step.database):
-            _write_into(database, [step.undone() for step in of_one if not isinstance(step, Removal)])
+            _write_into(database, [step.undone() for step in of_one if not isinstance(step, RowRemoval)])
         if isinstance(exc, StorageError):
             raise
         raise StorageError("Cursor's database could not be written; it is as it was.", str(exc)) from exc
 
 
 def _write_into(database: str, steps: Iterable[Step]) -> None:
-    """All steps of one database, or none."""
+    """Do all steps of one database, or none."""
     with closing(sqlite3.connect(database, timeout=1, isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -157,7 +158,7 @@ def _write_into(database: str, steps: Iterable[Step]) -> None:
         connection.execute("COMMIT")
 
 
-def _statement(one: Change) -> tuple[str, tuple[str | None, ...]]:
+def _statement(one: ValueChange) -> tuple[str, tuple[str | None, ...]]:
     key = _KEYS[one.table]
     if one.field:
         text = f"CAST({one.column} AS TEXT)"
@@ -174,13 +175,13 @@ def _statement(one: Change) -> tuple[str, tuple[str | None, ...]]:
 
 
 def refuse_while_running() -> None:
-    """InvalidRequest while Cursor runs: it keeps its lists in memory and would write them over ours."""
+    """Raise InvalidRequest while Cursor runs: it would overwrite our changes with the lists it has in memory."""
     if any(name.casefold() in ("cursor", "cursor.exe") for name in running_programs()):
         raise InvalidRequest("Cursor is running.", "Quit Cursor, then ask again: it would write over the change")
 
 
 def running_programs() -> Iterator[str]:
-    """The names of the programs that run on this machine."""
+    """Yield the names of all running programs."""
     if sys.platform.startswith("linux"):
         for process in Path("/proc").glob("[0-9]*/comm"):
             with suppress(OSError):
@@ -214,18 +215,17 @@ def json_text(value: Any) -> str:
 
 
 def reading(database: Path) -> closing[sqlite3.Connection]:
-    """An open database, read-only; an empty one where there is none."""
+    """Open a database read-only; an empty one in memory if there is no file."""
     where = f"{database.absolute().as_uri()}?mode=ro" if database.exists() else ":memory:"
     return closing(sqlite3.connect(where, uri=True, timeout=1))
 
 
 def has_table(connection: sqlite3.Connection, table: str) -> bool:
-    """Whether there is such a table."""
     return bool(connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone())
 
 
 def row_of(connection: sqlite3.Connection, table: str, key: str) -> Json:
-    """A whole row by its columns; empty where there is none."""
+    """Return a whole row by its columns; empty if there is none."""
     if not has_table(connection, table):
         return {}
     query = f"SELECT * FROM {table} WHERE {_KEYS[table]} = ?"  # noqa: S608, names of ours
@@ -235,5 +235,5 @@ def row_of(connection: sqlite3.Connection, table: str, key: str) -> Json:
 
 
 def digest_of(row: Json) -> str:
-    """A row's SHA-256; none where there is no row."""
+    """Return a row's SHA-256; empty if there is no row."""
     return sha256(repr(sorted(row.items())).encode("utf-8", "surrogateescape")).hexdigest() if row else ""

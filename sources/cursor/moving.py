@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from registry.errors import InvalidRequest
-from sources.cursor.journal import Change, Json, json_text, reading, record_of, value_of
+from sources.cursor.journal import Json, ValueChange, json_text, reading, record_of, value_of
 from sources.cursor.workspaces import DATABASE, workspace_folders
 from sources.kit.files import small_text
 from sources.kit.jsonl import mapping, string
@@ -49,7 +49,7 @@ def _is_same(one: str, other: str) -> bool:
     return one.casefold() == other.casefold() if ignores_case else one == other
 
 
-def plan(user_folder: Path, composer_ids: Sequence[str], target: Target) -> list[Change]:
+def plan(user_folder: Path, composer_ids: Sequence[str], target: Target) -> list[ValueChange]:
     """Return the changes that put these conversations into the target's list. Nothing is written yet."""
     ids = frozenset(composer_ids)
     changes = list(_in_global(user_folder / "globalStorage" / DATABASE, ids, target))
@@ -68,7 +68,7 @@ def plan(user_folder: Path, composer_ids: Sequence[str], target: Target) -> list
     return changes + list(into(target.folder / DATABASE, heads))
 
 
-def _in_global(database: Path, ids: frozenset[str], target: Target) -> Iterator[Change]:
+def _in_global(database: Path, ids: frozenset[str], target: Target) -> Iterator[ValueChange]:
     """Yield the changes of the conversations' records, their rows in the table of headers, and the older list."""
     after = json_text(target.identifier)
     with reading(database) as connection:
@@ -76,11 +76,11 @@ def _in_global(database: Path, ids: frozenset[str], target: Target) -> Iterator[
             for table, key in (("cursorDiskKV", f"composerData:{composer_id}"), ("composerHeaders", composer_id)):
                 held = value_of(connection, table, key, "value", PLACE)
                 if record_in(connection, table, key) and held != after:
-                    yield Change(str(database), table, key, "value", held, after, PLACE)
+                    yield ValueChange(str(database), table, key, "value", held, after, PLACE)
             workspace = value_of(connection, "composerHeaders", composer_id, "workspaceId")
             if workspace not in (None, target.folder.name):
                 name = target.folder.name
-                yield Change(str(database), "composerHeaders", composer_id, "workspaceId", workspace, name)
+                yield ValueChange(str(database), "composerHeaders", composer_id, "workspaceId", workspace, name)
 
         def placed(given: Json) -> Json:
             heads = [
@@ -91,7 +91,7 @@ def _in_global(database: Path, ids: frozenset[str], target: Target) -> Iterator[
         yield from changed(connection, database, HEADERS, placed)
 
 
-def into(database: Path, heads: Sequence[Json]) -> Iterator[Change]:
+def into(database: Path, heads: Sequence[Json]) -> Iterator[ValueChange]:
     """Yield the change that adds to a workspace's own list what other workspaces' lists held."""
 
     def added(given: Json) -> Json:
@@ -105,14 +105,14 @@ def into(database: Path, heads: Sequence[Json]) -> Iterator[Change]:
 
 def changed(
     connection: sqlite3.Connection, database: Path, key: str, change: Callable[[Json], Json]
-) -> Iterator[Change]:
+) -> Iterator[ValueChange]:
     """Yield the change of a value in `ItemTable`; nothing if it stays as it is, or is not understood."""
     held = value_of(connection, "ItemTable", key, "value")
     record = record_of(held)
     if held is None or record:
         after = change(record)
         if after != record:
-            yield Change(str(database), "ItemTable", key, "value", held, json_text(after))
+            yield ValueChange(str(database), "ItemTable", key, "value", held, json_text(after))
 
 
 def heads_of(given: Mapping[str, Any]) -> list[Json]:

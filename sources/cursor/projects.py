@@ -1,4 +1,4 @@
-"""Which project a Cursor conversation belongs to. Pure."""
+"""Find the project of a Cursor conversation. Pure."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ _HOME = re.compile(r"(?:[a-z]:)?/(?:home|users)/[^/]+$", re.IGNORECASE)
 
 
 @dataclass(slots=True)
-class Workspaces:
-    """What the folder `workspaceStorage` knows: the project of each workspace, and which of them lists what."""
+class WorkspaceProjects:
+    """The project of each workspace in `workspaceStorage`, and of each composer that a workspace lists."""
 
     project_by_id: dict[str, str] = field(default_factory=dict)
     project_by_composer: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
-class Evidence:
-    """What the bubbles of a conversation tell of its project, gathered as they pass."""
+class ProjectHints:
+    """Hints at the project, collected from the bubbles of a conversation."""
 
     open_folders: list[str] = field(default_factory=list)
     searched: list[str] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
 
     def add(self, bubble: Mapping[str, Any]) -> None:
-        """What one more bubble tells."""
+        """Collect the hints of one bubble."""
         if not self.open_folders:
             self.open_folders = [path for uri in strings(bubble.get("workspaceUris")) if (path := path_of(uri))]
         if not self.searched:
@@ -43,29 +43,29 @@ def project_of(
     composer_id: str,
     header: Mapping[str, Any],
     composer: Mapping[str, Any],
-    workspaces: Workspaces,
-    evidence: Evidence,
+    workspaces: WorkspaceProjects,
+    hints: ProjectHints,
 ) -> str | None:
-    """The path of the project, or None: the first hit in the order of the document."""
+    """Return the path of the project, or None: the most reliable field first."""
     hits = (
         *(_by_workspace(given, workspaces) for given in (composer, header)),
         *(path_of(_deep_uri(given.get("agentLocation"))) for given in (composer, header)),
         *(_repository(given) for given in (composer, header)),
         workspaces.project_by_composer.get(composer_id),
-        next(iter(evidence.open_folders), None),
-        common_folder([*evidence.files, *_own_files(composer)]),
-        next(iter(evidence.searched), None),
+        next(iter(hints.open_folders), None),
+        common_folder([*hints.files, *_own_files(composer)]),
+        next(iter(hints.searched), None),
     )
     return next(filter(None, hits), None)
 
 
-def listed_project(composer_id: str, header: Mapping[str, Any], workspaces: Workspaces) -> str:
-    """The project that the lists alone tell, without a look into the conversation."""
+def listed_project(composer_id: str, header: Mapping[str, Any], workspaces: WorkspaceProjects) -> str:
+    """Return the project by the lists alone, without reading the conversation."""
     return _by_workspace(header, workspaces) or workspaces.project_by_composer.get(composer_id, "")
 
 
 def common_folder(files: Iterable[str]) -> str | None:
-    """The folder that several absolute file paths have in common; None if it is a home folder or above."""
+    """Return the common folder of absolute file paths; None if it is a home folder or above."""
     split = [native(file).replace("\\", "/").split("/")[:-1] for file in files if is_absolute(file)]
     if not split:
         return None
@@ -78,7 +78,7 @@ def common_folder(files: Iterable[str]) -> str | None:
     return None if len(shared) < 3 or _HOME.match(folder) else native(folder)
 
 
-def _by_workspace(holder: Mapping[str, Any], workspaces: Workspaces) -> str:
+def _by_workspace(holder: Mapping[str, Any], workspaces: WorkspaceProjects) -> str:
     identifier = mapping(holder.get("workspaceIdentifier"))
     ids = (string(identifier.get("id")), string(holder.get("workspaceId")))
     known = next(filter(None, (workspaces.project_by_id.get(workspace_id) for workspace_id in ids)), "")
@@ -87,7 +87,7 @@ def _by_workspace(holder: Mapping[str, Any], workspaces: Workspaces) -> str:
 
 
 def _deep_uri(location: Any) -> Any:
-    """The first `uri` at any depth of a small object whose shape is not settled."""
+    """Return the first `uri` at any depth: the shape of this object differs between versions."""
     waiting = [location]
     while waiting:
         found = mapping(waiting.pop(0))

@@ -1,7 +1,7 @@
-"""The conversations of the Cursor IDE, from every generation of its storage.
+"""Read the conversations of the Cursor IDE, from every generation of its storage.
 
-A generation differs in where lists and bubbles stand and what a record holds. `store` and `workspaces` know the
-places; `conversations` and `bubbles` the meaning.
+Generations differ in where lists and bubbles are stored, which `store` and `workspaces` know, and in the fields of a
+record, which `conversations` and `bubbles` know.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from registry.errors import StorageError
 from sources.base import FoundSession, Places, Skipped
 from sources.cursor.client import CURSOR
 from sources.cursor.conversations import QUIET, Composer, counted, headers_of, inline_bubbles, reading_of
-from sources.cursor.projects import Workspaces, listed_project
+from sources.cursor.projects import WorkspaceProjects, listed_project
 from sources.cursor.store import GlobalStore
 from sources.cursor.workspaces import DATABASE, note_workspace, own_conversations, workspace_folders
 from sources.kit.loose_json import read_json
@@ -27,8 +27,7 @@ from sources.kit.sqlite_files import last_change, stamp
 from sources.kit.sqlite_store import WAIT_S, ClientDatabase, DamagedDatabase
 from sources.kit.workspace_files import user_folders
 
-_GENERATION = "1"
-"""Part of every fingerprint: another number makes every conversation be read again."""
+_GENERATION = "1"  # part of every fingerprint: another number makes every conversation be read again
 
 _BUILDS = ("Cursor", "Cursor Nightly")
 _EMPTY = "drafts, or nothing was said"
@@ -43,10 +42,10 @@ _Header = Mapping[str, Any]
 class CursorIde:
     """Reads one installation of Cursor: its global database and those of all its workspaces.
 
-    A conversation counts as changed when its record or its entry in the lists does, or when a bubble was added,
-    removed or rewritten: Cursor's tables replace a row on conflict, so a rewritten one has a new row number, and the
-    index of the keys tells numbers and counts without reading a value. A bubble updated within its row would be
-    noticed with the record, which is written when a turn ends.
+    A conversation has changed when its record or its entry in the lists has, or when a bubble was added, removed or
+    rewritten: Cursor's tables replace a row on conflict, so a rewritten one has a new row number, and the index gives
+    numbers and counts without reading a value. A bubble updated within its row is noticed together with the record,
+    which is written when a turn ends.
     """
 
     name: str = CURSOR.source
@@ -54,7 +53,7 @@ class CursorIde:
     clock: Callable[[], datetime] = field(default=now)
 
     def find(self, places: Places) -> Iterator[Path]:
-        """The global database of each Cursor on this machine, even where only workspaces have one.
+        """Yield the global database of each Cursor on this machine, even if only workspaces have one.
 
         In WSL the IDE runs on Windows: `CTXR_CURSOR_DIR` has to name its `User` folder on the mounted drive.
         """
@@ -65,46 +64,49 @@ class CursorIde:
                 yield user_folder / "globalStorage" / DATABASE
 
     def stamp(self, store: Path) -> str:
-        """The same as long as nothing was written in any database of the store; a few file statuses long.
+        """Return a digest of the status of all databases.
 
-        A minute after the last writing it changes once more: an answer left out because it was being written
-        (`sessions`) is complete by then, or never will be.
+        It changes once more a minute after the last write: an answer that was left out because it was being written is
+        complete by then, or never will be.
         """
         databases = [store, *(folder / DATABASE for folder in workspace_folders(store.parents[1]))]
         idle = self.clock().timestamp() - max(map(last_change, databases)) > QUIET.total_seconds()
         return _digest(idle, [(database.parent.name, stamp(database)) for database in databases])
 
     def count(self, store: Path) -> int:
-        """The composers with a record in the global database."""
+        """Count the composers with a record in the global database."""
         if not store.exists():
             return 0
         with ClientDatabase(store, self.wait_s) as database:
             return len(GlobalStore(database).composer_ids())
 
     def watched(self, store: Path) -> Iterable[Path]:
-        """The folder of the global database, and those of the workspaces'."""
+        """Return the folder of the global database, and that of the workspaces."""
         return [store.parent, store.parents[1] / "workspaceStorage"]
 
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
-        """The conversations that are new or have changed, one at a time in memory.
+        """Yield the conversations that are new or have changed, one at a time in memory.
 
-        An answer that is being written waits for a later pass; its question comes at once.
-        StorageError if the global database cannot be read, DamagedDatabase included.
+        An answer that is being written waits for a later pass; its question is returned at once. Raises StorageError if
+        the global database cannot be read.
         """
         if not store.exists():
             yield Skipped(f"{store.parent.name}/{store.name}", "not there; only the workspaces' own were read")
-            yield from self._workspaces(store, seen, Workspaces(), frozenset())
+            yield from self._workspaces(store, seen, WorkspaceProjects(), frozenset())
             return
         with ClientDatabase(store, self.wait_s) as database:
-            everything, workspaces = GlobalStore(database), Workspaces()
+            everything, workspaces = GlobalStore(database), WorkspaceProjects()
             composer_ids = everything.composer_ids()
             yield from self._workspaces(store, seen, workspaces, frozenset(composer_ids))
             yield from self._composers(everything, composer_ids, seen, workspaces)
 
     def _workspaces(
-        self, store: Path, seen: Mapping[str, str], workspaces: Workspaces, known: frozenset[str]
+        self, store: Path, seen: Mapping[str, str], workspaces: WorkspaceProjects, known: frozenset[str]
     ) -> Iterator[FoundSession | Skipped]:
-        """What only workspaces hold, each once, while it is noted what they list; `known` composers are elsewhere."""
+        """Yield conversations that only workspaces store, each once; note in `workspaces` which composers they list.
+
+        `known` composers are in the global database.
+        """
         done = set(known)
         for folder in workspace_folders(store.parents[1]):
             try:
@@ -116,7 +118,7 @@ class CursorIde:
             yield from (found for found in changed if found.session.messages)
 
     def _composers(
-        self, store: GlobalStore, composer_ids: list[str], seen: Mapping[str, str], workspaces: Workspaces
+        self, store: GlobalStore, composer_ids: list[str], seen: Mapping[str, str], workspaces: WorkspaceProjects
     ) -> Iterator[FoundSession | Skipped]:
         headers = store.headers()
         passed_over = Counter({_NO_RECORD: len(headers.keys() - composer_ids)})
@@ -138,9 +140,9 @@ class CursorIde:
         yield from (Skipped(counted(count, "conversation"), why) for why, count in passed_over.items() if count)
 
     def _conversation(
-        self, store: GlobalStore, composer_id: str, header: _Header, workspaces: Workspaces, fingerprint: str
+        self, store: GlobalStore, composer_id: str, header: _Header, workspaces: WorkspaceProjects, fingerprint: str
     ) -> FoundSession | Skipped | str:
-        """The conversation, or why there is none: a string where many have the same reason."""
+        """Return the conversation, or the reason why there is none: as a string if it is one to be counted."""
         record = read_json(store.record(composer_id))
         if not isinstance(record, dict):
             return Skipped(f"conversation {composer_id}", "its record is not a JSON object")

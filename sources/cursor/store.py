@@ -1,4 +1,4 @@
-"""What stands where in Cursor's databases: every statement we put to them.
+"""The SQL statements for Cursor's databases.
 
 Only key ranges and named keys: `LIKE` would scan gigabytes, and other keys of the same tables hold credentials.
 """
@@ -29,14 +29,14 @@ _HEADER_FIELDS = frozenset(
 
 
 class GlobalStore:
-    """The database `globalStorage/state.vscdb`: composers, their bubbles, and two generations of lists."""
+    """The database `globalStorage/state.vscdb`: composers, their bubbles, and two generations of lists of them."""
 
     def __init__(self, database: ClientDatabase) -> None:
         self._database = database
         self._tables = database.tables()
 
     def composer_ids(self) -> list[str]:
-        """The ids of all composers that have a record, without the empty input box."""
+        """Return the ids of all composers that have a record, without the empty input box."""
         if "cursorDiskKV" not in self._tables:
             return []
         rows = self._database.rows("SELECT key FROM cursorDiskKV WHERE key >= ? AND key < ?", _keys("composerData"))
@@ -58,15 +58,15 @@ class GlobalStore:
         return (*record, *bubbles)
 
     def record(self, composer_id: str) -> Any:
-        """The record of a composer as JSON text or bytes."""
+        """Return the record of a composer as JSON text or bytes."""
         return self._value(f"composerData:{composer_id}")
 
     def bubble(self, composer_id: str, bubble_id: str) -> Any:
-        """A bubble as JSON text or bytes; None if it is not there."""
+        """Return a bubble as JSON text or bytes; None if it is missing."""
         return self._value(f"bubbleId:{composer_id}:{bubble_id}")
 
     def bubble_ids(self, composer_id: str) -> list[str]:
-        """The ids of a composer's bubbles in the order in which they were first written."""
+        """Return the ids of a composer's bubbles in the order in which they were written."""
         query = "SELECT key FROM cursorDiskKV WHERE key >= ? AND key < ? ORDER BY rowid"
         return [key.split(":", 2)[2] for (key,) in self._database.rows(query, _keys(f"bubbleId:{composer_id}"))]
 
@@ -92,7 +92,7 @@ class GlobalStore:
 
 
 class WorkspaceRows(NamedTuple):
-    """What one workspace's database says: tabs of the old panel, composers it lists, composers it holds whole."""
+    """The conversations in one workspace's database: old tabs, ids of listed composers, whole composers."""
 
     tabs: list[dict[str, Any]]
     listed: set[str]
@@ -116,5 +116,5 @@ def workspace_rows(database: ClientDatabase) -> WorkspaceRows:
 
 
 def _keys(family: str) -> tuple[str, str]:
-    """The range of keys that begin with `family:`; `;` is the character after the colon."""
+    """Return the range of keys that begin with `family:`; `;` is the character after the colon."""
     return f"{family}:", f"{family};"

@@ -1,4 +1,4 @@
-"""When a Cursor message was said: stored where Cursor stored it, else estimated and marked so. Pure."""
+"""Times of Cursor messages: the stored ones, and marked estimates for the others. Pure."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _TIMINGS = ("clientRpcSendTime", "clientSettleTime", "clientEndTime", "clientSta
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """What is known of a whole conversation: when it began, when it was last touched, and what time it is now."""
+class TimeFrame:
+    """The known beginning and last change of a conversation, and the current time."""
 
     start: datetime | None
     end: datetime | None
@@ -31,17 +31,17 @@ def moment(value: Any) -> datetime | None:
 
 
 def bubble_time(bubble: Mapping[str, Any], header: Mapping[str, Any]) -> datetime | None:
-    """The time of a bubble: its own, its header's, else the first absolute one of its timings."""
+    """Return the time of a bubble: its own, its header's, else the first absolute one of its timings."""
     timings = mapping(bubble.get("timingInfo"))
     candidates = (bubble.get("createdAt"), header.get("createdAt"), *map(timings.get, _TIMINGS))
     return next(filter(None, map(moment, candidates)), None)
 
 
-def dated(messages: Sequence[Message], span: Span, longest_step: timedelta | None = None) -> tuple[Message, ...]:
-    """The messages with the times they lack: spread evenly between their neighbours, none in the future.
+def dated(messages: Sequence[Message], span: TimeFrame, longest_step: timedelta | None = None) -> tuple[Message, ...]:
+    """Fill in missing times, spread evenly between their neighbours, none in the future.
 
-    An estimated time is marked `more["time"] = "inferred"`; it stays None where nothing at all is known. After a
-    message with a time of its own estimates are no farther apart than `longest_step`.
+    An estimate is marked `more["time"] = "inferred"`; the time stays None if nothing at all is known. After a dated
+    message estimates are at most `longest_step` apart.
     """
     estimates = _estimates([message.timestamp for message in messages], span, longest_step)
     return tuple(_with_time(message, estimate, span.now) for message, estimate in zip(messages, estimates, strict=True))
@@ -55,7 +55,7 @@ def _with_time(message: Message, estimate: datetime | None, now: datetime) -> Me
 
 
 def _estimates(
-    times: Sequence[datetime | None], span: Span, longest_step: timedelta | None
+    times: Sequence[datetime | None], span: TimeFrame, longest_step: timedelta | None
 ) -> Iterator[datetime | None]:
     """Yield each known time, and times between their neighbours for the missing ones."""
     earlier = min(filter(None, (span.start, next(filter(None, times), None))), default=None)
@@ -74,7 +74,7 @@ def _estimates(
 def _spread(
     earlier: datetime | None, later: datetime | None, count: int, longest_step: timedelta | None
 ) -> Iterator[datetime | None]:
-    """`count` moments evenly between two; at the known one if the other is missing or before it."""
+    """Yield `count` times evenly between two; all at the known one if the other is missing or before it."""
     first = earlier or later
     if first is None:
         yield from [None] * count

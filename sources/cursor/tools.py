@@ -1,4 +1,4 @@
-"""A tool call of Cursor as a message: call and result share one bubble. Pure."""
+"""Read a tool call of Cursor, whose call and result share one bubble. Pure."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ _STATUS = {
     **{"completed": COMPLETED, "error": FAILED, "cancelled": CANCELLED},
     **dict.fromkeys(("started", "loading", "running"), PENDING),
 }
-# What of its parameters says in a few words what a call does, what says most first.
-_SAYING_MOST = (
+# The parameters that may stand for a call in its title, the most telling first.
+_TITLE_PARAMS = (
     *("command", "query", "searchTerm", "search_term", "pattern", "globPattern", "glob_pattern", "regex", "url"),
     *("targetFile", "target_file", "relativeWorkspacePath", "file_path", "filePath", "effectiveUri", "path"),
     *("targetDirectory", "directoryPath", "description", "prompt", "question"),
 )
-_SHOWN_OF_RESULT = ("output", "contents", "content", "text", "stdout", "diff", "message")
+_RESULT_TEXTS = ("output", "contents", "content", "text", "stdout", "diff", "message")
 _LONGEST_SUBJECT = 300
 _LONGEST_ERROR = 4000
 _VERSION = re.compile(r"_v\d+$")
 
 
 def is_tool_call(bubble: Mapping[str, Any]) -> bool:
-    """Whether a bubble holds a tool call; many others carry an empty `toolFormerData`."""
+    """Return True if the bubble holds a tool call; many others carry an empty `toolFormerData`."""
     call = mapping(bubble.get("toolFormerData"))
     return any(call.get(key) for key in ("name", "toolCallId", "rawArgs", "params", "result"))
 
 
 def tool_message(call: Mapping[str, Any]) -> Message:
-    """The call in words, such as `run_terminal_command: npm test` and the result below it.
+    """Return the call as text, such as `run_terminal_command: npm test` with the result below.
 
-    A long result is shortened in the text. `more["tool"]` has all of it: name, params, result, status, and where
-    there are any `id`, `error`, `decision`.
+    The text shortens a long result; `more["tool"]` has it in full: name, params, result, status, and where present
+    `id`, `error`, `decision`.
     """
     tool = _tool(call)
     lines = (_headline(tool), _result_text(tool["result"]), *_outcome(tool))
@@ -73,14 +73,14 @@ def _headline(tool: Mapping[str, Any]) -> str:
 
 def _subject(params: Any) -> str:
     given = mapping(params)
-    most = next(filter(None, (string(given.get(key)) for key in _SAYING_MOST)), "")
+    most = next(filter(None, (string(given.get(key)) for key in _TITLE_PARAMS)), "")
     return most or (compact(params) if params not in (None, {}, []) else "")
 
 
 def _result_text(result: Any) -> str:
     if result in (None, "", {}, []):
         return ""
-    shown = (string(mapping(result).get(key)) for key in _SHOWN_OF_RESULT)
+    shown = (string(mapping(result).get(key)) for key in _RESULT_TEXTS)
     text = (next(filter(None, shown), "") or compact(result)).strip()
     return shortened(text)
 
@@ -95,8 +95,8 @@ def _outcome(tool: Mapping[str, Any]) -> Iterator[str]:
         yield f"({tool['status']})"
 
 
-# The last one is looked at first.
-_ERROR_WORDS = (
+# fields that may hold the wording of an error; the last one is tried first
+_ERROR_FIELDS = (
     "modelVisibleErrorMessage",
     "error",
     "detail",
@@ -108,11 +108,11 @@ _ERROR_WORDS = (
 
 
 def error_text(error: Any) -> str:
-    """What an error says: its first wording, else all of it; Cursor nests them in many ways."""
+    """Return the first wording found in an error, which Cursor nests in many ways; else the whole as JSON."""
     waiting = [unfolded(error)]
     while waiting:
         found = waiting.pop()
         if isinstance(found, str) and found.strip():
             return found.strip()[:_LONGEST_ERROR]
-        waiting.extend(inner for word in _ERROR_WORDS if (inner := mapping(found).get(word)))
+        waiting.extend(inner for word in _ERROR_FIELDS if (inner := mapping(found).get(word)))
     return compact(unfolded(error))[:_LONGEST_ERROR]

@@ -1,4 +1,4 @@
-"""The folder `workspaceStorage`: what the workspaces' own databases hold, and whose folders they are."""
+"""Read the folder `workspaceStorage`: the workspaces' projects and the conversations in their own databases."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from registry.domain import Message, Role, Session
 from sources.base import FoundSession
 from sources.cursor.bubbles import attachments_of, bubble_text
 from sources.cursor.conversations import Composer, first_line, headers_of, inline_bubbles, reading_of
-from sources.cursor.projects import Workspaces
+from sources.cursor.projects import WorkspaceProjects
 from sources.cursor.store import WorkspaceRows, workspace_rows
-from sources.cursor.times import Span, dated, moment
+from sources.cursor.times import TimeFrame, dated, moment
 from sources.kit import drafts
 from sources.kit.files import folders_in, store_entries
 from sources.kit.jsonl import string
@@ -30,12 +30,12 @@ _SPEAKERS = {"user": Role.USER, "ai": Role.ASSISTANT}
 
 
 def workspace_folders(user_folder: Path) -> list[Path]:
-    """The folders of all workspaces that Cursor has opened, in a settled order. Raises StorageError."""
+    """Return the folders of all workspaces that Cursor has opened, sorted. Raises StorageError."""
     return sorted(map(Path, folders_in(store_entries(user_folder / "workspaceStorage"))))
 
 
-def note_workspace(folder: Path, workspaces: Workspaces, wait_s: float) -> WorkspaceRows:
-    """Read one workspace, and note its project and which composers it lists. StorageError if it cannot be read."""
+def note_workspace(folder: Path, workspaces: WorkspaceProjects, wait_s: float) -> WorkspaceRows:
+    """Read one workspace, and note its project and which composers it lists. Raises StorageError."""
     project = project_of_workspace(folder)
     if project:
         workspaces.project_by_id[folder.name] = project
@@ -51,11 +51,16 @@ def note_workspace(folder: Path, workspaces: Workspaces, wait_s: float) -> Works
 
 
 def own_conversations(
-    folder: Path, rows: WorkspaceRows, workspaces: Workspaces, seen: Mapping[str, str], done: set[str], now: datetime
+    folder: Path,
+    rows: WorkspaceRows,
+    workspaces: WorkspaceProjects,
+    seen: Mapping[str, str],
+    done: set[str],
+    now: datetime,
 ) -> Iterator[FoundSession]:
-    """The changed ones of the conversations that workspaces alone hold: old chat tabs, composers kept whole.
+    """Yield the changed conversations that only this workspace stores: tabs of the old panel, whole composers.
 
-    `done` are the keys met before, here or elsewhere; it grows, for two workspaces may list the same.
+    Keys in `done` were met before and are passed over; it grows, since two workspaces may list the same one.
     """
     project = workspaces.project_by_id.get(folder.name)
     tabs = {string(tab.get("tabId")) or f"{folder.name}-{place}": tab for place, tab in enumerate(rows.tabs, 1)}
@@ -81,9 +86,9 @@ def own_conversations(
 
 
 def tab_session(tab: Mapping[str, Any], tab_id: str, project: str | None, now: datetime) -> Session:
-    """A tab of the panel as a session; only its last message has a time that Cursor stored."""
+    """Read a tab of the panel; Cursor stored a time for its last message only."""
     messages = list(_messages(objects(tab.get("bubbles"))))
-    span = Span(None, moment(tab.get("lastSendTime")), now)
+    span = TimeFrame(None, moment(tab.get("lastSendTime")), now)
     asked = (first_line(message.text) for message in messages if message.role is Role.USER)
     titles = (string(tab.get("chatTitle")).strip(), *asked)
     title = next(filter(None, titles), "Untitled")

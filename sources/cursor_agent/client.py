@@ -1,4 +1,4 @@
-"""Cursor's agent on the command line and in other editors. It is connected by Cursor's own settings."""
+"""Cursor's agent on the command line and in other editors; Cursor's own settings connect it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user of a Cursor agent really typed, and what the client put around it. Pure."""
+"""Separate what the user typed from what Cursor's agent wrapped around it. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TIME = re.compile(
     r"(?: \(UTC([+-]\d{1,2})?(?::(\d\d))?\))?"
 )
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-# The client's wrappers have names of several words; those of one word are these.
+# the client's wrapper tags: any name of several words, and these of one word
 _OPENING = re.compile(
     r"<((?:[a-z]+(?:_[a-z]+)+)|system-reminder|timestamp|context|rules|memories)(?: [^<>\n]{0,500})?>"
 )
@@ -28,14 +28,14 @@ _FOLDER = re.compile(r"^Workspace Path:[ \t]*(\S[^\r\n]{0,1000})", re.MULTILINE)
 
 
 def pieces_of(text: str) -> Iterator[tuple[Role, str]]:
-    """The context (system) and the prompt (user) in a text of the user, in their order, without its time."""
+    """Yield the context (system) and the prompt (user) of a text, in order, without the time stamp."""
     for role, piece in _split(text.strip()):
-        if said := (_STAMP.sub("", piece) if role is Role.SYSTEM else piece).strip():
-            yield role, said
+        if spoken := (_STAMP.sub("", piece) if role is Role.SYSTEM else piece).strip():
+            yield role, spoken
 
 
-def told_at(text: str) -> datetime | None:
-    """The time that the client noted in a text of the user: to the minute, with its zone."""
+def noted_time(text: str) -> datetime | None:
+    """Return the time that the client noted in a text: to the minute, with its zone."""
     text = text.strip()
     typed_from = text.find(_QUERY)
     stamp = _STAMP.search(text, 0, typed_from if typed_from >= 0 else _before(text))
@@ -48,19 +48,19 @@ def told_at(text: str) -> datetime | None:
         zone = timezone(offset) if offset else UTC
         at = int(hour) % 12 + (12 if half == "PM" else 0) if half else int(hour)
         place = _MONTHS.index(month) + 1
-        told = parse_time(datetime(int(year), place, int(day), at, int(minute), int(second or 0), tzinfo=zone))
+        noted = parse_time(datetime(int(year), place, int(day), at, int(minute), int(second or 0), tzinfo=zone))
     except (ValueError, OverflowError):
         return None
-    return told if told >= EARLIEST else None
+    return noted if noted >= EARLIEST else None
 
 
 def attachments_of(context: str) -> list[str]:
-    """The names of the files that a piece of context carries, each once."""
+    """Return the names of the files attached to a context, each once."""
     return list(dict.fromkeys(_ATTACHED.findall(context)))
 
 
 def folder_of(context: str) -> str:
-    """The workspace folder that a piece of context names; nothing if it names none."""
+    """Return the workspace folder that a context names; empty if none."""
     named = _FOLDER.search(context)
     return named[1].strip() if named else ""
 
@@ -82,7 +82,7 @@ def _split(text: str) -> Iterator[tuple[Role, str]]:
 
 
 def _before(text: str) -> int:
-    """Where the wrappers that a text begins with end."""
+    """Return the end of the wrappers at the beginning of a text."""
     at = 0
     while opening := _OPENING.match(text, at):
         close = f"</{opening[1]}>"
@@ -96,7 +96,7 @@ def _before(text: str) -> int:
 
 
 def _behind(text: str, begin: int) -> int:
-    """Where the wrappers that it ends with begin."""
+    """Return the beginning of the wrappers at the end of a text."""
     end = len(text)
     while end > begin and (closing := _CLOSING.search(text, max(begin, end - 70), end)):
         start = text.rfind(f"<{closing[1]}", begin, end)

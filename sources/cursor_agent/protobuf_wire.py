@@ -1,7 +1,6 @@
-"""Protocol buffers without their schema: the fields of one message by tag. Pure.
+"""Read the fields of a protocol buffers message by tag, without a schema. Pure.
 
-Every message is read to its end or to where it is damaged; what is inside a field is read only when asked for, so
-depth costs nothing.
+A damaged message is read up to the damage. Nested messages are read only on request, so depth costs nothing.
 """
 
 from __future__ import annotations
@@ -14,40 +13,40 @@ _LONGEST_VARINT = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """One message: the values of its fields by tag, in order. `is_whole`: otherwise it ended in damage."""
+class WireMessage:
+    """One message: the values of its fields by tag, in order. Not `is_whole`: it is damaged at its end."""
 
     is_whole: bool
     _varints: dict[int, list[int]] = field(default_factory=dict)
     _bytes: dict[int, list[bytes]] = field(default_factory=dict)
 
     def blocks(self, tag: int) -> list[bytes]:
-        """All values of a repeated field of bytes, text or messages."""
+        """Return all values of a repeated field of bytes, text or messages."""
         return self._bytes.get(tag, [])
 
     def texts(self, tag: int) -> list[str]:
-        """All values of a repeated field of text; what is no UTF-8 is shown with U+FFFD."""
+        """Return all values of a repeated field of text; invalid UTF-8 becomes U+FFFD."""
         return [block.decode("utf-8", "replace") for block in self.blocks(tag)]
 
-    def nodes(self, tag: int) -> list[Node]:
-        """All values of a repeated field of messages."""
+    def nodes(self, tag: int) -> list[WireMessage]:
+        """Return all values of a repeated field of messages."""
         return [read_node(block) for block in self.blocks(tag)]
 
     def text(self, tag: int) -> str:
-        """The last value of a field of text, as protocol buffers demand; nothing if there is none."""
+        """Return the last value of a field of text, as protocol buffers demand; empty if none."""
         return next(iter(self.texts(tag)[-1:]), "")
 
     def number(self, tag: int) -> int | None:
-        """The last value of a field of unsigned integers."""
+        """Return the last value of a field of unsigned integers."""
         return next(iter(self._varints.get(tag, [])[-1:]), None)
 
     def all_texts(self) -> list[str]:
-        """The values of every field of bytes, where a message's tags are not known."""
+        """Return the text of every field, for a message whose tags are not known."""
         return [text for tag in self._bytes for text in self.texts(tag)]
 
 
-def read_node(data: bytes) -> Node:
-    """A message; any bytes at all are one, perhaps not a whole one. Fields of other wire types are passed over."""
+def read_node(data: bytes) -> WireMessage:
+    """Parse any bytes as a message, perhaps not a whole one. Numbers of fixed width are passed over."""
     varints: dict[int, list[int]] = {}
     blocks: dict[int, list[bytes]] = {}
     at = 0
@@ -68,12 +67,12 @@ def read_node(data: bytes) -> Node:
                 blocks.setdefault(tag, []).append(data[at : at + width])
             at += width
     except (ValueError, KeyError, IndexError):  # a torn number, an unknown wire type, the end within a number
-        return Node(False, varints, blocks)
-    return Node(True, varints, blocks)
+        return WireMessage(False, varints, blocks)
+    return WireMessage(True, varints, blocks)
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """The number that begins there, and where the next thing begins."""
+    """Return the number at an offset, and the offset behind it."""
     value = 0
     for place in range(_LONGEST_VARINT):
         byte = data[at + place]

@@ -19,13 +19,21 @@ from registry.domain import Message, Role, Session, now, parse_time, preview_of
 from registry.errors import StorageError
 from sources.base import FoundSession, Places, Skipped
 from sources.cursor.conversations import counted
-from sources.cursor.times import Span, moment
+from sources.cursor.times import TimeFrame, moment
 from sources.cursor_agent.client import CURSOR_AGENT
-from sources.cursor_agent.files import DATABASE, FOLDERS, Stored, Workspaces, Written, description_in, walk
-from sources.cursor_agent.messages import UNKNOWN_MODEL, Talk, paths_in
+from sources.cursor_agent.files import (
+    DATABASE,
+    FOLDERS,
+    ProjectFolders,
+    StoredChat,
+    TranscriptFile,
+    description_in,
+    walk,
+)
+from sources.cursor_agent.messages import UNKNOWN_MODEL, Conversation, paths_in
 from sources.cursor_agent.state import Root, question_of, read_turn, steps_of
 from sources.cursor_agent.store import AgentStore
-from sources.cursor_agent.times import Reading, timed
+from sources.cursor_agent.times import Fingerprint, timed
 from sources.cursor_agent.transcript import read_line, records_of_text
 from sources.kit.drafts import undated_messages_of
 from sources.kit.files import why_not
@@ -36,6 +44,8 @@ _GENERATION = "1"  # part of every fingerprint: another number makes every conve
 _SETTINGS = ("CTXR_CURSOR_AGENT_DIR", "CURSOR_CONFIG_DIR")
 _UNNAMED = ("", "New Agent")
 _TITLE_WIDTH = 80
+
+Skips = tuple[Skipped, ...]
 
 
 @dataclass(slots=True)
@@ -77,7 +87,7 @@ class CursorAgent:
         """
         kept = walk(store)
         yield from kept.skipped
-        reading = _Pass(seen, Workspaces(kept.stored), kept.written, self.clock(), self.wait_s)
+        reading = _Pass(seen, ProjectFolders(kept.stored), kept.written, self.clock(), self.wait_s)
         for stored in sorted(kept.stored, key=lambda each: each.modified, reverse=True):
             yield from reading.stored(stored)
         have_databases = {stored.session_id for stored in kept.stored if stored.modified} - reading.unread
@@ -94,17 +104,17 @@ class _Pass:
     """One reading of a store, and what was met on the way."""
 
     seen: Mapping[str, str]
-    workspaces: Workspaces
-    transcripts: Mapping[str, Written]
+    workspaces: ProjectFolders
+    transcripts: Mapping[str, TranscriptFile]
     now: datetime
     patience_s: float
     unread: set[str] = field(default_factory=set)
     busy: list[BusyDatabase] = field(default_factory=list)
     passed_over: Counter[str] = field(default_factory=Counter)
 
-    def stored(self, kept: Stored) -> Iterator[FoundSession | Skipped]:
+    def stored(self, kept: StoredChat) -> Iterator[FoundSession | Skipped]:
         """Read a conversation from its database, if a file has changed."""
-        earlier = Reading.parse(self.seen.get(kept.key, ""))
+        earlier = Fingerprint.parse(self.seen.get(kept.key, ""))
         files = _digest(_GENERATION, kept.fingerprint)
         if not kept.modified:
             self.passed_over["not begun yet"] += 1
@@ -122,7 +132,7 @@ class _Pass:
             yield Skipped(kept.key, exc.details)
 
     def _conversation(
-        self, kept: Stored, store: AgentStore, earlier: Reading, files: str
+        self, kept: StoredChat, store: AgentStore, earlier: Fingerprint, files: str
     ) -> Iterator[FoundSession | Skipped]:
         """Files also change when nothing was said; the conversation's latest root tells whether something was."""
         about = {**store.description(), **description_in(kept.folder)}
@@ -136,12 +146,12 @@ class _Pass:
         content = _digest(root_id, [string(about.get(key)) for key in ("title", "name", "cwd")])
         if content == earlier.content:
             return
-        talk, skipped = _talk_in(store, root_id, root, about)
+        conversation, skipped = _conversation_in(store, root_id, root, about)
         if named not in ("", root_id):
             skipped += (Skipped(kept.key, "its latest state is not stored; an earlier one was read"),)
-        messages = timed(undated_messages_of(talk.drafts), _span(kept, about, self.now), earlier)
+        messages = timed(undated_messages_of(conversation.drafts), _span(kept, about, self.now), earlier)
         hashed = os.path.basename(os.path.dirname(kept.folder))
-        project = talk.folder or self.workspaces.by_hash(hashed, paths_in(talk.drafts))
+        project = conversation.folder or self.workspaces.by_hash(hashed, paths_in(conversation.drafts))
         titles = (string(about.get(key)).strip() for key in ("title", "name"))
         session = Session(
             session_id=string(about.get("agentId")) or kept.session_id,
@@ -150,70 +160,71 @@ class _Pass:
             project=project or None,
             meta=_meta(about, root),
         )
-        yield self._found(kept.key, Reading(files, content), session, self.transcripts.get(kept.session_id), skipped)
+        transcript = self.transcripts.get(kept.session_id)
+        yield self._found(kept.key, Fingerprint(files, content), session, transcript, skipped)
 
-    def written(self, kept: Written) -> Iterator[FoundSession | Skipped]:
+    def written(self, kept: TranscriptFile) -> Iterator[FoundSession | Skipped]:
         """Read a transcript, if it has changed."""
         key, files = f"transcripts/{kept.session_id}", _digest(_GENERATION, kept.file.fingerprint)
-        earlier = Reading.parse(self.seen.get(key, ""))
+        earlier = Fingerprint.parse(self.seen.get(key, ""))
         if earlier.files == files:
             return
         damage = Damage()
         try:
-            talk = _transcript_at(kept.file.path, damage)
+            conversation = _transcript_at(kept.file.path, damage)
         except OSError as exc:
             yield Skipped(kept.file.path, why_not(exc))
             return
-        folder = talk.folder or self.workspaces.by_slug(kept.slug, paths_in(talk.drafts))
-        span = Span(None, datetime.fromtimestamp(kept.file.modified / 1e9, UTC), self.now)
-        messages = timed(undated_messages_of(talk.drafts), span, earlier)
+        folder = conversation.folder or self.workspaces.by_slug(kept.slug, paths_in(conversation.drafts))
+        span = TimeFrame(None, datetime.fromtimestamp(kept.file.modified / 1e9, UTC), self.now)
+        messages = timed(undated_messages_of(conversation.drafts), span, earlier)
         session = Session(kept.session_id, messages, title_of("", messages), folder or None, is_copy=True)
-        yield self._found(key, Reading(files), session, kept, damage.skipped() + talk.skipped())
+        yield self._found(key, Fingerprint(files), session, kept, damage.skipped() + conversation.skipped())
 
     def _found(
-        self, key: str, reading: Reading, session: Session, written: Written | None, skipped: tuple[Skipped, ...]
+        self, key: str, noted: Fingerprint, session: Session, transcript: TranscriptFile | None, skipped: Skips
     ) -> FoundSession:
-        if written and written.parent:  # the folder of a transcript names the parent of a sub-agent
-            session = replace(session, parent=written.parent, meta={**session.meta, "relation": "sub-agent"})
+        if transcript and transcript.parent:  # the folder of a transcript names the parent of a sub-agent
+            session = replace(session, parent=transcript.parent, meta={**session.meta, "relation": "sub-agent"})
         if all(message.role is Role.SYSTEM for message in session.messages):
             self.passed_over["nothing was said"] += 1
             session = replace(session, messages=())
         until = max((message.timestamp for message in session.messages if message.timestamp), default=None)
-        noted = reading._replace(message_count=len(session.messages), until=until)
+        noted = noted._replace(message_count=len(session.messages), until=until)
         return FoundSession(key, noted.fingerprint(), session, skipped)
 
 
-def _talk_in(store: AgentStore, root_id: str, root: Root, about: Record) -> tuple[Talk, tuple[Skipped, ...]]:
+def _conversation_in(store: AgentStore, root_id: str, root: Root, about: Record) -> tuple[Conversation, Skips]:
     """Read what was said, and what could not be read of it. Raises StorageError."""
-    talk = Talk(string(about.get("cwd")) or root.folder(), string(about.get("lastUsedModel")))
+    conversation = Conversation(string(about.get("cwd")) or root.folder(), string(about.get("lastUsedModel")))
     damage = Counter[str]()
     for element in store.elements(root_id, root):
         if element.message is None:
             damage[element.why] += 1
         else:
-            talk.read(element.name, element.message)
-    if all(draft.role is Role.SYSTEM for draft in talk.drafts):
-        _read_turns(store, root, talk)
-    asked = next((draft for draft in reversed(talk.drafts) if draft.role is Role.USER), None)
-    if asked:
-        asked.at = asked.at or root.turn_began()
+            conversation.read(element.name, element.message)
+    if all(draft.role is Role.SYSTEM for draft in conversation.drafts):
+        _read_turns(store, root, conversation)
+    question = next((draft for draft in reversed(conversation.drafts) if draft.role is Role.USER), None)
+    if question:
+        question.at = question.at or root.turn_began()
     if not root.is_whole:
         damage["not whole: the state that lists them is damaged"] += 1
     skipped = (Skipped(counted(count, "message"), why) for why, count in damage.items())
-    return talk, (*skipped, *talk.skipped())
+    return conversation, (*skipped, *conversation.skipped())
 
 
-def _read_turns(store: AgentStore, root: Root, talk: Talk) -> None:
+def _read_turns(store: AgentStore, root: Root, conversation: Conversation) -> None:
     """Read the turns, which hold what the user saw, where the prompt, which the model saw, is missing."""
     for turn_id in root.turns():
         question, steps = read_turn(store.blob(turn_id) or b"") or ("", [])
-        talk.said(question, Role.USER, question_of(store.blob(question) or b""))
+        conversation.add(question, Role.USER, question_of(store.blob(question) or b""))
         for step_id in steps:
             for place, (role, text) in enumerate(steps_of(store.blob(step_id) or b"")):
                 if role is Role.TOOL:
-                    talk.unknown["tool call outside of the prompt"] += 1
+                    conversation.unknown["tool call outside of the prompt"] += 1
                 else:
-                    talk.said(f"{step_id}.{place}", role, text)
+                    conversation.add(f"{step_id}.{place}", role, text)
 
 
 def _meta(about: Record, root: Root) -> dict[str, Any]:
@@ -226,18 +237,18 @@ def _meta(about: Record, root: Root) -> dict[str, Any]:
 
 def title_of(named: str, messages: Iterable[Message]) -> str | None:
     """Return the client's title, else the user's first words."""
-    asked = (message.text for message in messages if message.role is Role.USER)
-    return preview_of(named or next(asked, ""), _TITLE_WIDTH) or None
+    question = (message.text for message in messages if message.role is Role.USER)
+    return preview_of(named or next(question, ""), _TITLE_WIDTH) or None
 
 
-def _span(kept: Stored, about: Record, now: datetime) -> Span:
+def _span(kept: StoredChat, about: Record, now: datetime) -> TimeFrame:
     created = filter(None, (moment(about.get(key)) for key in ("createdAtMs", "createdAt")))
     updated = moment(about.get("updatedAtMs")) or datetime.fromtimestamp(kept.modified, UTC)
-    return Span(min(created, default=None), parse_time(updated), now)
+    return TimeFrame(min(created, default=None), parse_time(updated), now)
 
 
-def _transcript_at(path: str, damage: Damage) -> Talk:
-    talk = Talk()
+def _transcript_at(path: str, damage: Damage) -> Conversation:
+    conversation = Conversation()
     with open(path, "rb") as file:
         lines = read_lines(file)
         if path.endswith(".txt"):
@@ -245,8 +256,8 @@ def _transcript_at(path: str, damage: Damage) -> Talk:
         else:
             records = records_of(lines, damage)
         for number, record in enumerate(records, 1):
-            read_line(talk, number, record)
-    return talk
+            read_line(conversation, number, record)
+    return conversation
 
 
 def _digest(*parts: object) -> str:

@@ -1,4 +1,4 @@
-"""The root of a Cursor agent's conversation and the nodes below it. Pure."""
+"""Read the root node of a Cursor agent's conversation and the nodes below it. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime
 
 from registry.domain import Role
 from sources.cursor.times import moment
-from sources.cursor_agent.protobuf_wire import Node, read_node
+from sources.cursor_agent.protobuf_wire import WireMessage, read_node
 from sources.kit.workspace_files import path_of
 
 ID_BYTES = 32
@@ -17,49 +17,49 @@ _MODES = {1: "agent", 2: "ask", 3: "plan", 4: "debug", 5: "triage"}
 
 
 class Root:
-    """What one state of a conversation says. Elements are hex ids of blobs, or JSON that stands in the root itself."""
+    """One state of a conversation. Blob ids are hexadecimal."""
 
     def __init__(self, data: bytes) -> None:
         self._node = read_node(data)
 
     @property
     def is_whole(self) -> bool:
-        """Otherwise only its beginning could be read."""
+        """Return False if only its beginning could be read."""
         return self._node.is_whole
 
     def prompt(self) -> list[str | bytes]:
-        """What the model saw, in order: an id of a blob as text, inline JSON as bytes."""
+        """Return the prompt in order: blob ids as text, inline JSON as bytes."""
         return [block.hex() if len(block) == ID_BYTES else block for block in self._node.blocks(_PROMPT)]
 
     def waiting(self) -> list[bytes]:
-        """Answers of the model whose tool calls have no result yet, as JSON."""
+        """Return answers whose tool calls have no result yet, as JSON."""
         return self._node.blocks(_WAITING)
 
     def turns(self) -> list[str]:
-        """What the user saw, in order: ids of turns."""
+        """Return the ids of the turns, which hold what the user saw."""
         return _ids(self._node, _TURNS)
 
     def folder(self) -> str:
-        """The first workspace folder; nothing if none is named."""
+        """Return the first workspace folder; empty if none is named."""
         described = (text for node in self._node.nodes(_WORKSPACE) for text in node.all_texts())
         return next(filter(None, map(path_of, (*self._node.texts(_FOLDERS), *described))), "")
 
     def turn_began(self) -> datetime | None:
-        """When the latest turn began."""
+        """Return the time at which the latest turn began."""
         return moment(self._node.number(_TURN_BEGAN))
 
     def children(self) -> list[str]:
-        """The ids of its sub-agents."""
+        """Return the ids of its sub-agents."""
         return [entry.text(1) for entry in self._node.nodes(_CHILDREN) if entry.text(1)]
 
     def about(self) -> dict[str, str]:
-        """What else is worth keeping, by our names."""
+        """Return mode, client and time zone."""
         known = {"mode": _MODES.get(self._node.number(_MODE) or 0, "")}
         return known | {"client": self._node.text(_CLIENT), "time_zone": self._node.text(_TIME_ZONE)}
 
 
 def links_of(data: bytes) -> list[str]:
-    """The children of a node of the first generation, which held nothing but ids; nothing if it is no such node."""
+    """Return the children of a node of the first generation, which held only ids; empty for any other node."""
     node = read_node(data)
     blocks = node.blocks(_PROMPT)
     return [block.hex() for block in blocks] if node.is_whole and _are_ids(blocks) else []
@@ -84,7 +84,7 @@ def steps_of(data: bytes) -> Iterator[tuple[Role, str]]:
     yield from ((Role.TOOL, "") for _ in node.blocks(2))
 
 
-def _ids(node: Node, tag: int) -> list[str]:
+def _ids(node: WireMessage, tag: int) -> list[str]:
     return [block.hex() for block in node.blocks(tag) if len(block) == ID_BYTES]
 
 

@@ -1,4 +1,4 @@
-"""What stands where in the database of a Cursor agent: every statement we put to it."""
+"""The SQL statements for the database of a Cursor agent."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from sources.kit.jsonl import LONGEST_LINE, Record, mapping, object_in, string
 from sources.kit.loose_json import read_json
 from sources.kit.sqlite_store import ClientDatabase
 
-LONGEST_BLOB = LONGEST_LINE
-"""Bytes. What is longer is passed over unread."""
+LONGEST_BLOB = LONGEST_LINE  # bytes; a longer one is passed over unread
 
+# of the description: beside them is a key that encrypts blobs
 _WANTED = ("agentId", "latestRootBlobId", "name", "mode", "createdAt", "lastUsedModel")
-"""Of the description; a key to encrypt blobs stands there, too."""
 _DEEPEST = 64
 _PAGE = 100
 _LAST_ROW = 2**63 - 1
@@ -26,12 +25,11 @@ _SUMMARY, _SUMMARY_WITHIN = b"isSummary", 8
 _MISSING, _TOO_LONG, _NOT_JSON = "not stored", f"longer than {LONGEST_BLOB // 2**20} MB", "not a JSON object"
 
 
-Prompt = list[str | bytes]
-"""Ids of blobs as text, and messages that stand in the root itself as bytes."""
+Prompt = list[str | bytes]  # blob ids as text, inline JSON messages as bytes
 
 
-class Element(NamedTuple):
-    """One message of the model's prompt by the name of its blob; without a message, `why` there is none."""
+class PromptElement(NamedTuple):
+    """A message of the prompt, named by its blob; if it cannot be read, `why`."""
 
     name: str
     message: Record | None
@@ -46,7 +44,7 @@ class AgentStore:
         self._tables = database.tables()
 
     def description(self) -> Record:
-        """What the client says of the whole: JSON as hexadecimal text, or plain. Empty if it says nothing."""
+        """Return the description of the conversation, stored as hexadecimal text or plain JSON; empty if missing."""
         if "meta" not in self._tables:
             return {}
         rows = self._database.rows("SELECT value FROM meta WHERE key = '0'")
@@ -54,33 +52,33 @@ class AgentStore:
         return {key: given[key] for key in _WANTED if key in given}
 
     def latest_root(self, named: str) -> tuple[str, Root] | None:
-        """The state of the conversation now, with its id: the one that is named, else the newest that is there."""
+        """Return the latest state with its id: the named one, else the newest one that is stored."""
         data = self.blob(named) if named else None
         return (named, Root(data)) if data else next(self._roots(_LAST_ROW), None)
 
     def blob(self, blob_id: str) -> bytes | None:
-        """The contents of a blob; None if it is not there or too long."""
+        """Return the contents of a blob; None if it is missing or too long."""
         return self._blob(blob_id)[0]
 
-    def elements(self, root_id: str, root: Root) -> Iterator[Element]:
-        """The prompt, one message at a time in memory: that of before each summary, then what followed.
+    def elements(self, root_id: str, root: Root) -> Iterator[PromptElement]:
+        """Yield the prompt, one message at a time in memory, with the messages before each summary.
 
-        A message that stands there twice has two names, which stay the same when more follow.
+        A repeated message gets a name of its own, which stays the same when more follow.
         """
         counts: dict[str, int] = {}
         for element in self._all_elements(root_id, root):
             count = counts[element.name] = counts.get(element.name, 0) + 1
             yield element if count == 1 else element._replace(name=f"{element.name}~{count}")
 
-    def _all_elements(self, root_id: str, root: Root) -> Iterator[Element]:
+    def _all_elements(self, root_id: str, root: Root) -> Iterator[PromptElement]:
         for given in (*self._with_earlier(root_id, root.prompt()), *root.waiting()):
             if isinstance(given, bytes):
                 yield _element(sha256(given).hexdigest(), given, "")
             else:
                 yield from self._below(given)
 
-    def _below(self, blob_id: str) -> Iterator[Element]:
-        """A message, or in stores of the first generation all that a node of ids leads to."""
+    def _below(self, blob_id: str) -> Iterator[PromptElement]:
+        """Yield a message, or in stores of the first generation all messages below a node of ids."""
         open_nodes, done = [(blob_id, 0)], set[str]()
         while open_nodes:
             here, depth = open_nodes.pop()
@@ -93,7 +91,7 @@ class AgentStore:
                 open_nodes += [(link, depth + 1) for link in reversed(links)]
 
     def _with_earlier(self, root_id: str, prompt: Prompt) -> Prompt:
-        """The prompt; where it began anew with a summary, what it was before stands in an earlier state."""
+        """Return the prompt. If it begins with a summary, the messages before it are taken from an earlier state."""
         summary = self._summary_in(prompt)
         earlier = self._roots(self._row(root_id)) if summary else iter(())
         for _, root in earlier:
@@ -108,7 +106,7 @@ class AgentStore:
         return prompt
 
     def _summary_in(self, prompt: Prompt) -> str | bytes | None:
-        """The element that stands for all that was said before."""
+        """Return the element that summarises all earlier messages."""
         for given in prompt[:_SUMMARY_WITHIN]:
             data = given if isinstance(given, bytes) else self.blob(given)
             if data and _SUMMARY in data and cursors_own(mapping(read_json(data))).get("isSummary") is True:
@@ -116,7 +114,7 @@ class AgentStore:
         return None
 
     def _roots(self, before_row: int) -> Iterator[tuple[str, Root]]:
-        """The states of the conversation that were stored before a row, newest first."""
+        """Yield the states that were stored before a row, newest first."""
         statement = (
             "SELECT rowid, CAST(id AS TEXT) FROM blobs WHERE rowid < ? AND length(data) <= ?"
             " AND substr(CAST(data AS BLOB), 1, 2) = ? ORDER BY rowid DESC LIMIT ?"
@@ -132,12 +130,12 @@ class AgentStore:
                 return
 
     def _row(self, blob_id: str) -> int:
-        """Where a blob is stored, counted in order of arrival; 0 if it is not."""
+        """Return the row of a blob, which grows with each new blob; 0 if it is missing."""
         rows = self._database.rows("SELECT rowid FROM blobs WHERE id = ?", (blob_id,))
         return rows[0][0] if rows else 0
 
     def _blob(self, blob_id: str) -> tuple[bytes | None, str]:
-        """The contents, or why there are none; the length is looked at first."""
+        """Return the contents, or why there are none; the length is checked before reading."""
         statement = "SELECT CASE WHEN length(data) <= ? THEN data END, length(data) FROM blobs WHERE id = ?"
         rows = self._database.rows(statement, (LONGEST_BLOB, blob_id)) if "blobs" in self._tables else []
         if not rows or rows[0][1] is None:
@@ -148,9 +146,9 @@ class AgentStore:
         return data if isinstance(data, bytes) else str(data).encode("utf-8", "replace"), ""
 
 
-def _element(name: str, data: bytes | None, why: str) -> Element:
+def _element(name: str, data: bytes | None, why: str) -> PromptElement:
     message = read_json(data) if data is not None else None
-    return Element(name, message) if isinstance(message, dict) else Element(name, None, why or _NOT_JSON)
+    return PromptElement(name, message) if isinstance(message, dict) else PromptElement(name, None, why or _NOT_JSON)
 
 
 def _description(value: Any) -> Record:

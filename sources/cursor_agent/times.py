@@ -1,4 +1,4 @@
-"""When the messages of a Cursor agent were said: the client notes a time with few of them. Pure."""
+"""Times of a Cursor agent's messages: the client notes a time with few of them. Pure."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from registry.domain import Message
-from sources.cursor.times import Span, dated, moment
+from sources.cursor.times import TimeFrame, dated, moment
 
 LONGEST_STEP = timedelta(seconds=20)  # estimates are no farther apart: a working agent says something this often
 _FINGERPRINT = re.compile(r"(\w*)\.(\w*)#(\d{1,9})@(\d{1,15})")
 
 
-class Reading(NamedTuple):
-    """What the fingerprint of a conversation notes: digests of its files and of its content, how many messages it had,
-    and the time of the latest one."""
+class Fingerprint(NamedTuple):
+    """The contents of a fingerprint: digests of files and content, number of messages, time of the latest one."""
 
     files: str = ""
     content: str = ""
@@ -25,7 +24,7 @@ class Reading(NamedTuple):
     until: datetime | None = None
 
     @classmethod
-    def parse(cls, fingerprint: str) -> Reading:
+    def parse(cls, fingerprint: str) -> Fingerprint:
         """Parse a fingerprint; an empty reading if it is none."""
         noted = _FINGERPRINT.fullmatch(fingerprint)
         return cls(noted[1], noted[2], int(noted[3]), moment(int(noted[4]))) if noted else cls()
@@ -36,7 +35,7 @@ class Reading(NamedTuple):
         return f"{self.files}.{self.content}#{self.message_count}@{until_ms}"
 
 
-def timed(messages: Sequence[Message], span: Span, earlier: Reading) -> tuple[Message, ...]:
+def timed(messages: Sequence[Message], span: TimeFrame, earlier: Fingerprint) -> tuple[Message, ...]:
     """Fill in missing times, none earlier than that of the message before.
 
     The registry never changes the time of a stored message, so messages that are new since the `earlier` reading are

@@ -1,4 +1,4 @@
-"""The transcripts that Cursor keeps beside its stores, without results and times. Pure."""
+"""Read the transcripts that Cursor writes beside its stores, without results and times. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from registry.domain import Role
-from sources.cursor_agent.messages import Talk
+from sources.cursor_agent.messages import Conversation
 from sources.kit.jsonl import Record, mapping, string
 from sources.kit.loose_json import objects
 
@@ -19,20 +19,20 @@ _MARKER = re.compile(r"\[(Thinking|Tool call|Tool result)\][ \t]*")
 _PARAMETER = re.compile(r"\s+([A-Za-z_]\w*):[ \t]?(.*)", re.DOTALL)
 
 
-def read_line(talk: Talk, number: int, record: Record) -> None:
-    """Hand one record of a transcript to the talk. Its messages are named by the line: the file only grows."""
+def read_line(conversation: Conversation, number: int, record: Record) -> None:
+    """Add one record of a transcript to the conversation. Its line names the messages: the file only grows."""
     name = f"transcript:{number}"
     if record.get("type") in ("turn_ended", "error"):
         error = record.get("error")
         if text := string(error) or string(mapping(error).get("message")):
-            talk.said(name, Role.ERROR, text)
+            conversation.add(name, Role.ERROR, text)
         elif record.get("status") in ("error", "aborted"):
-            talk.said(name, Role.SYSTEM, f"[Turn ended: {record['status']}]")
+            conversation.add(name, Role.SYSTEM, f"[Turn ended: {record['status']}]")
         return
     content = mapping(record.get("message")).get("content", record.get("content"))
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else objects(content)
     shown = [{**block, "text": _REDACTED.sub("", string(block.get("text")))} for block in blocks]
-    talk.read(name, {**record, "content": shown})
+    conversation.read(name, {**record, "content": shown})
 
 
 # The oldest transcripts, which are plain text
@@ -40,7 +40,7 @@ def read_line(talk: Talk, number: int, record: Record) -> None:
 
 @dataclass(slots=True)
 class _Block:
-    """One marked part of what somebody said; `head` stands on the line of the marker."""
+    """One marked part of a message; `head` is the rest of the marker's line."""
 
     kind: str
     head: str = ""
@@ -52,9 +52,9 @@ class _Block:
 
 
 def records_of_text(lines: Iterable[str]) -> Iterator[Record]:
-    """The records that a transcript of today would have for it: one for each time somebody speaks.
+    """Convert a text transcript to the records of today's transcripts, one for each change of speaker.
 
-    A part ends where the next begins. What somebody said may look like a beginning; nothing tells them apart.
+    A message may contain text that looks like a marker; nothing tells them apart.
     """
     speaker, blocks = "", [_Block("")]
     for line in lines:
@@ -100,7 +100,7 @@ def _call(name: str, params: dict[str, Any]) -> Record:
 
 
 def _parameters(lines: list[str]) -> dict[str, str]:
-    """`name: value` on indented lines; a line that is none continues the value before it."""
+    """Parse `name: value` on indented lines; any other line continues the value before it."""
     found: dict[str, list[str]] = {}
     name = ""
     for line in lines:

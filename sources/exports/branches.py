@@ -10,7 +10,7 @@ from typing import NamedTuple
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
-class Node(NamedTuple):
+class TreeNode(NamedTuple):
     """One message in the tree: the one before it, whether the user asks here, and when."""
 
     parent: str
@@ -18,14 +18,14 @@ class Node(NamedTuple):
     at: datetime | None = None
 
 
-def newest_leaf(nodes: Mapping[str, Node]) -> str:
+def newest_leaf(nodes: Mapping[str, TreeNode]) -> str:
     """The end of the branch that was written last; "" of an empty tree."""
     parents = {node.parent for node in nodes.values()}
     leaves = [name for name in nodes if name not in parents] or list(nodes)
     return max(reversed(leaves), key=lambda name: nodes[name].at or _LONG_AGO, default="")
 
 
-def path_to(nodes: Mapping[str, Node], leaf: str) -> set[str]:
+def path_to(nodes: Mapping[str, TreeNode], leaf: str) -> set[str]:
     """The messages that lead to this one, itself included: what the user saw in the end."""
     path: set[str] = set()
     while leaf in nodes and leaf not in path:
@@ -34,7 +34,7 @@ def path_to(nodes: Mapping[str, Node], leaf: str) -> set[str]:
     return path
 
 
-def in_order(nodes: Mapping[str, Node], path: set[str]) -> Iterator[str]:
+def in_order(nodes: Mapping[str, TreeNode], path: set[str]) -> Iterator[str]:
     """Every message once: along the path, and beside each answer on it the ones given before.
 
     What leaves the path comes before the next question on it, so that an answer stays with its own question.

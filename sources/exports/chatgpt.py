@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from registry.domain import Role, Session
-from sources.exports.branches import Node, in_order, newest_leaf, path_to
+from sources.exports.branches import TreeNode, in_order, newest_leaf, path_to
 from sources.exports.reading import (
     Unknown,
     Version,
@@ -83,9 +83,9 @@ def read(record: Record, projects: Mapping[str, str], unknown: Unknown) -> Sessi
     return drafts.dated(session, *(_moment(record.get(key)) for key in ("create_time", "update_time")))
 
 
-def _nodes(given: Record, messages: Mapping[str, Record]) -> dict[str, Node]:
+def _nodes(given: Record, messages: Mapping[str, Record]) -> dict[str, TreeNode]:
     return {
-        name: Node(
+        name: TreeNode(
             string(mapping(given[name]).get("parent")),
             mapping(message.get("author")).get("role") == "user",
             _moment(message.get("create_time")),
@@ -108,7 +108,7 @@ def _moment(value: object) -> datetime | None:
 class _Reading:
     model: str
     unknown: Unknown
-    nodes: Mapping[str, Node]
+    nodes: Mapping[str, TreeNode]
     kept: list[Draft] = field(default_factory=list)
     _times: dict[str, datetime | None] = field(default_factory=dict)
     _calls: dict[str, Draft] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from registry.domain import Role, Session
-from sources.exports.branches import Node, in_order, newest_leaf, path_to
+from sources.exports.branches import TreeNode, in_order, newest_leaf, path_to
 from sources.exports.reading import (
     Unknown,
     Version,
@@ -83,13 +83,13 @@ def _named(messages: list[Record]) -> dict[str, Record]:
     return named
 
 
-def _nodes(messages: Mapping[str, Record]) -> dict[str, Node]:
+def _nodes(messages: Mapping[str, Record]) -> dict[str, TreeNode]:
     """The tree; in older exports, which know no parents, each message follows the one before it."""
     parents = {name: string(message.get("parent_message_uuid")) for name, message in messages.items()}
     if not any(parent in messages for parent in parents.values()):
         parents = dict(zip(messages, ["", *messages], strict=False))
     return {
-        name: Node(parents[name], message.get("sender") == "human", drafts.moment(message.get("created_at")))
+        name: TreeNode(parents[name], message.get("sender") == "human", drafts.moment(message.get("created_at")))
         for name, message in messages.items()
     }
 

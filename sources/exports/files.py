@@ -25,7 +25,7 @@ _DEEPEST_FOLDER = 2  # below the given folder: the zip's own folder and `project
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ExportFile:
     """One JSON file of an export. `fingerprint` changes when the file does, or the zip that it is in."""
 
     name: str
@@ -39,7 +39,7 @@ class Part:
         return os.path.basename(self.name).lower().startswith("conversations")
 
 
-def parts_of(path: Path, stack: ExitStack) -> Iterator[Part | Skipped]:
+def parts_of(path: Path, stack: ExitStack) -> Iterator[ExportFile | Skipped]:
     """Yield the JSON files of a zip, of a folder and the zips in it, or the one file that the path names.
 
     Zips stay open as long as the stack. Raises OSError if there is nothing at the path, or it cannot be read.
@@ -59,7 +59,7 @@ def parts_of(path: Path, stack: ExitStack) -> Iterator[Part | Skipped]:
                 yield Skipped(shown(shown_name), why_not(exc))
 
 
-def _in_file(path: str, name: str, stack: ExitStack) -> Iterator[Part | Skipped]:
+def _in_file(path: str, name: str, stack: ExitStack) -> Iterator[ExportFile | Skipped]:
     """Tell a zip by its content: a browser may have saved it under any name."""
     file = file_at(path)
     if not isinstance(file, File):
@@ -68,7 +68,7 @@ def _in_file(path: str, name: str, stack: ExitStack) -> Iterator[Part | Skipped]
         yield from _in_zip(stack.enter_context(_plain(path)()), name, file.fingerprint, stack)
     else:
         shown_name = shown(name or os.path.basename(path))
-        yield Part(shown_name, os.path.getsize(path), file.fingerprint, _plain(path))
+        yield ExportFile(shown_name, os.path.getsize(path), file.fingerprint, _plain(path))
 
 
 def _plain(path: str) -> Callable[[], BinaryIO]:
@@ -83,7 +83,7 @@ def is_zip(path: str | Path) -> bool:
 
 def _in_zip(
     file: BinaryIO, name: str, fingerprint: str, stack: ExitStack, *, is_inner: bool = False
-) -> Iterator[Part | Skipped]:
+) -> Iterator[ExportFile | Skipped]:
     """Names in a zip are only shown, never used as paths."""
     try:
         archive = stack.enter_context(zipfile.ZipFile(file))
@@ -96,7 +96,7 @@ def _in_zip(
         inside = shown("/".join(filter(None, (name, member.filename))))
         open_member = cast(Callable[[], BinaryIO], partial(archive.open, member))
         if not member.filename.lower().endswith(".zip"):
-            yield Part(inside, member.file_size, fingerprint, open_member)
+            yield ExportFile(inside, member.file_size, fingerprint, open_member)
         elif is_inner:
             yield Skipped(inside, "a zip in a zip in a zip")
         else:
@@ -108,12 +108,12 @@ def _in_zip(
                 yield from _in_zip(inner, inside, fingerprint, stack, is_inner=True)
 
 
-def _in_torn_zip(file: BinaryIO, name: str, fingerprint: str) -> Iterator[Part | Skipped]:
+def _in_torn_zip(file: BinaryIO, name: str, fingerprint: str) -> Iterator[ExportFile | Skipped]:
     try:
         for member in islice(torn_zip.members_of(file), MOST_FILES):
             if _is_worth_reading(member.name) and not member.name.lower().endswith(".zip"):
                 inside = shown("/".join(filter(None, (name, member.name))))
-                yield Part(inside, member.size, fingerprint, partial(torn_zip.open_member, file, member))
+                yield ExportFile(inside, member.size, fingerprint, partial(torn_zip.open_member, file, member))
     except UNREADABLE as exc:
         yield Skipped(shown(name) or "the zip", reason(exc))
 

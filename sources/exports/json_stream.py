@@ -30,7 +30,7 @@ class NoEnd(Exception):
 
 
 @dataclass(slots=True)
-class Plain:
+class Utf8Source:
     """A file as the JSON parser wants it: valid UTF-8, whatever is in it, without a byte order mark.
 
     `told` hears how many bytes were read; `quiet`, of them, how many since the parser last made sense of something.
@@ -59,7 +59,7 @@ class Plain:
         return b""
 
 
-def records_in(source: Plain) -> Iterator[Record | str]:
+def records_in(source: Utf8Source) -> Iterator[Record | str]:
     """The objects in a JSON array, or the one object that the file is; a string says why one, or the rest, is not.
 
     Raises what the file raises.
@@ -74,7 +74,7 @@ def records_in(source: Plain) -> Iterator[Record | str]:
         yield f"cut off or damaged (at byte {source.at} or before); the rest was not read"
 
 
-def _records(events: Iterator[_Event], source: Plain) -> Iterator[Record | str]:
+def _records(events: Iterator[_Event], source: Utf8Source) -> Iterator[Record | str]:
     first = next(events, ("", None))
     if first[0] in _OPENING:
         yield from _objects(events if first[0] == "start_array" else chain([first], events), source)
@@ -82,7 +82,7 @@ def _records(events: Iterator[_Event], source: Plain) -> Iterator[Record | str]:
         yield _NO_OBJECT
 
 
-def _objects(events: Iterable[_Event], source: Plain) -> Iterator[Record | str]:
+def _objects(events: Iterable[_Event], source: Utf8Source) -> Iterator[Record | str]:
     """Gives each object as soon as it is whole. What is too large or too deep is counted, but not kept."""
     opened: list[Any] = []
     depth = values = 0

@@ -17,8 +17,8 @@ from sources.base import FoundSession, Places, Skipped
 from sources.exports import chatgpt as chatgpt_export
 from sources.exports import claude as claude_export
 from sources.exports.client import CHATGPT, CLAUDE
-from sources.exports.files import UNREADABLE, Part, is_zip, parts_of, reason
-from sources.exports.json_stream import LONGEST, NoEnd, Plain, records_in
+from sources.exports.files import UNREADABLE, ExportFile, is_zip, parts_of, reason
+from sources.exports.json_stream import LONGEST, NoEnd, Utf8Source, records_in
 from sources.exports.reading import Unknown, Version, is_known
 from sources.kit.files import why_not
 from sources.kit.jsonl import Record
@@ -39,7 +39,7 @@ _EXPECTED = (
     "the folder it was unpacked to, or the conversations.json in it."
 )
 
-Told = Callable[[int], None]
+OnRead = Callable[[int], None]
 
 
 class Provider(Protocol):
@@ -66,9 +66,9 @@ class AccountExport:
     """
 
     name: str
-    parts: list[Part]
-    others: Sequence[Part | Skipped] = ()
-    told: Told = lambda _: None
+    parts: list[ExportFile]
+    others: Sequence[ExportFile | Skipped] = ()
+    told: OnRead = lambda _: None
     _unknown: Unknown = field(default_factory=Unknown)
     _passed_over: Counter[str] = field(default_factory=Counter)
     _is_damaged: bool = False
@@ -111,7 +111,7 @@ class AccountExport:
             raise StorageError("Not all of the export could be read.", "What could be read is kept.")
 
     def _conversations(
-        self, part: Part, known: dict[str, str], projects: Mapping[str, str]
+        self, part: ExportFile, known: dict[str, str], projects: Mapping[str, str]
     ) -> Iterator[FoundSession | Skipped]:
         provider = PROVIDERS[self.name]
         for number, record in enumerate(_records(part, self._count), 1):
@@ -138,7 +138,7 @@ class AccountExport:
         return dict(
             known
             for part in self.others
-            if isinstance(part, Part)
+            if isinstance(part, ExportFile)
             for record in _records(part, lambda _: None)
             if isinstance(record, dict) and (known := PROVIDERS[self.name].project_name(record))
         )
@@ -156,8 +156,8 @@ def exports_in(path: Path, stack: ExitStack) -> list[AccountExport]:
         found = list(parts_of(path, stack))
     except OSError as exc:
         raise StorageError(f"Could not read {path}.", why_not(exc)) from exc
-    held: dict[str, list[Part]] = {}
-    others: list[Part | Skipped] = []
+    held: dict[str, list[ExportFile]] = {}
+    others: list[ExportFile | Skipped] = []
     damage: list[Skipped] = []
     is_meant = False
     for part in found:
@@ -185,7 +185,7 @@ def exports_in(path: Path, stack: ExitStack) -> list[AccountExport]:
     return [AccountExport(name, parts, others) for name, parts in held.items()]
 
 
-def _provider_of(part: Part) -> tuple[str, str]:
+def _provider_of(part: ExportFile) -> tuple[str, str]:
     """Return the provider whose conversations a file holds; or why there are none although there should be."""
     why = _NONE
     for record in islice(_records(part, _at_most(4 * LONGEST)), _LOOKED_AT):
@@ -198,7 +198,7 @@ def _provider_of(part: Part) -> tuple[str, str]:
     return "", why if _is_meant(part) else ""
 
 
-def _is_meant(part: Part) -> bool:
+def _is_meant(part: ExportFile) -> bool:
     """Whether a file should hold conversations: by its name, or, for it may have any, by how it begins."""
     if part.should_hold_conversations:
         return True
@@ -210,7 +210,7 @@ def _is_meant(part: Part) -> bool:
     return any(mark in beginning for mark in _MARKS)
 
 
-def _at_most(size: int) -> Told:
+def _at_most(size: int) -> OnRead:
     """Ends the reading of a file in which nothing is found for so many bytes."""
     left = [size]
 
@@ -222,15 +222,15 @@ def _at_most(size: int) -> Told:
     return told
 
 
-def _records(part: Part, told: Told) -> Iterator[Record | str]:
+def _records(part: ExportFile, told: OnRead) -> Iterator[Record | str]:
     try:
         with part.open() as file:
-            yield from records_in(Plain(file, told))
+            yield from records_in(Utf8Source(file, told))
     except UNREADABLE as exc:
         yield f"{reason(exc)}; the rest was not read"
 
 
-def _named(others: Sequence[Part | Skipped]) -> str:
+def _named(others: Sequence[ExportFile | Skipped]) -> str:
     """The first of them, and how many more there are."""
     named = [f"{one.what}: {one.why}" if isinstance(one, Skipped) else one.name for one in others]
     more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""

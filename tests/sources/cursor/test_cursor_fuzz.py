@@ -13,7 +13,7 @@ from registry.domain import Session
 from sources.base import FoundSession
 from sources.cursor.bubbles import plain_text
 from sources.cursor.conversations import Composer, headers_of, inline_bubbles, reading_of
-from sources.cursor.projects import Workspaces
+from sources.cursor.projects import WorkspaceProjects
 from sources.cursor.tools import error_text
 from sources.cursor.workspaces import tab_session
 from sources.kit.workspace_files import first_folder, path_of
@@ -34,7 +34,7 @@ def test_any_record_with_any_bubbles_is_read_to_its_end(kept: Json, header: Json
     order = headers_of(kept)
     inline_bubbles(kept)
     pairs = list(zip(order * 5, bubbles, strict=False))
-    assert_sound(reading_of(Composer("c", kept, header), pairs, Workspaces(), NOW).session)
+    assert_sound(reading_of(Composer("c", kept, header), pairs, WorkspaceProjects(), NOW).session)
 
 
 @given(damaged({"tabId": "t", "chatTitle": "x", "lastSendTime": 1, "bubbles": []}), st.lists(BUBBLES, max_size=5))
@@ -67,7 +67,7 @@ def test_values_nested_a_thousandfold_neither_crash_nor_hang() -> None:
         bubble = {name: value for name in FULL | {"text": 1, "images": 1, "relevantFiles": 1}}
         kept = {name: value for name in RECORD} | {"fullConversationHeadersOnly": [{"bubbleId": "u1", "type": 1}]}
         pairs = [({"bubbleId": "u1", "type": 1}, bubble)]
-        assert_sound(reading_of(Composer("c", kept, kept), pairs, Workspaces(), NOW).session)
+        assert_sound(reading_of(Composer("c", kept, kept), pairs, WorkspaceProjects(), NOW).session)
 
 
 @settings(max_examples=30)

@@ -7,10 +7,10 @@ import io
 from hypothesis import strategies as st
 
 from registry.domain import Session
-from sources.cursor.times import Span
-from sources.cursor_agent.messages import Talk
+from sources.cursor.times import TimeFrame
+from sources.cursor_agent.messages import Conversation
 from sources.cursor_agent.reader import title_of
-from sources.cursor_agent.times import Reading, timed
+from sources.cursor_agent.times import Fingerprint, timed
 from sources.cursor_agent.transcript import read_line
 from sources.kit.drafts import Draft, undated_messages_of
 from sources.kit.jsonl import Damage, Record, read_lines, records_of
@@ -98,27 +98,29 @@ LINES = st.fixed_dictionaries(
 
 def session_of(drafts: list[Draft]) -> Session:
     """A session as the reader makes one."""
-    messages = timed(undated_messages_of(drafts), Span(START, None, NOW), Reading(message_count=2, until=START))
+    messages = timed(
+        undated_messages_of(drafts), TimeFrame(START, None, NOW), Fingerprint(message_count=2, until=START)
+    )
     assert all(message.timestamp and message.timestamp <= NOW for message in messages)
     return Session("s", messages, title_of("", messages))
 
 
 def read_messages(messages: list[Record]) -> list[Session]:
     """The session that the messages of a prompt make."""
-    talk = Talk()
+    conversation = Conversation()
     for place, message in enumerate(messages):
-        talk.read(f"{place}", message)
-    talk.skipped()
-    return [session_of(talk.drafts)]
+        conversation.read(f"{place}", message)
+    conversation.skipped()
+    return [session_of(conversation.drafts)]
 
 
 def read_lines_of_transcript(records: list[Record]) -> list[Session]:
     """The session that the lines of a transcript make."""
-    talk = Talk()
+    conversation = Conversation()
     for number, record in enumerate(records, 1):
-        read_line(talk, number, record)
-    talk.skipped()
-    return [session_of(talk.drafts)]
+        read_line(conversation, number, record)
+    conversation.skipped()
+    return [session_of(conversation.drafts)]
 
 
 def read_transcript(data: bytes) -> list[Session]:

@@ -399,7 +399,7 @@ def test_sub_agents_are_linked_both_ways(cursor: AgentFiles) -> None:
     assert (sessions[agent_id(2)].parent, sessions[agent_id(2)].meta["relation"]) == (agent_id(1), "sub-agent")
 
 
-# Reading
+# Fingerprint
 
 
 def test_a_second_pass_reads_only_what_has_changed(cursor: AgentFiles) -> None:

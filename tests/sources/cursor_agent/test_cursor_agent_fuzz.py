@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from registry.domain import Message, Role
 from sources.base import FoundSession, Skipped
-from sources.cursor.times import Span
-from sources.cursor_agent.messages import Talk
-from sources.cursor_agent.prompts import pieces_of, told_at
+from sources.cursor.times import TimeFrame
+from sources.cursor_agent.messages import Conversation
+from sources.cursor_agent.prompts import noted_time, pieces_of
 from sources.cursor_agent.protobuf_wire import read_node
 from sources.cursor_agent.state import Root, links_of, question_of, read_turn, steps_of
-from sources.cursor_agent.times import Reading, timed
+from sources.cursor_agent.times import Fingerprint, timed
 from sources.cursor_agent.transcript import records_of_text
 from tests.sources.anything import ANYTHING, check_all
 from tests.sources.cursor_agent.cursor_agent_files import (
@@ -79,7 +79,7 @@ def test_any_text_falls_into_pieces_that_say_something(text: str) -> None:
     assert all(piece.strip() == piece and piece for _, piece in pieces)
     assert sum(len(piece) for _, piece in pieces) <= len(text)
     assert all(role in (Role.USER, Role.SYSTEM) for role, _ in pieces)
-    told_at(text)
+    noted_time(text)
 
 
 TEXT_LINES = st.sampled_from(
@@ -102,11 +102,11 @@ TIMES = st.none() | st.datetimes(timezones=st.just(UTC))
 def test_whatever_is_known_of_times_none_goes_back_or_into_the_future(
     known: list[datetime | None], start: datetime | None, end: datetime | None, mark: str, count: int
 ) -> None:
-    earlier = Reading("files", "content", count, START)
-    assert Reading.parse(earlier.fingerprint()) == earlier
-    assert Reading.parse(mark).files in mark
+    earlier = Fingerprint("files", "content", count, START)
+    assert Fingerprint.parse(earlier.fingerprint()) == earlier
+    assert Fingerprint.parse(mark).files in mark
     given = [Message(Role.ASSISTANT, "x", at) for at in known]
-    times = [message.timestamp for message in timed(given, Span(start, end, NOW), earlier) if message.timestamp]
+    times = [message.timestamp for message in timed(given, TimeFrame(start, end, NOW), earlier) if message.timestamp]
     assert times == sorted(times)
     assert not times or times[-1] <= NOW
     assert all(at >= START for at in times[count:]) or None in (message.timestamp for message in given)
@@ -174,9 +174,11 @@ def test_a_text_of_nothing_but_wrappers_takes_no_time() -> None:
 
 
 def test_twenty_thousand_calls_and_results_take_no_time() -> None:
-    talk = Talk()
+    conversation = Conversation()
     for number in range(20_000):
         part = {"type": "tool-call", "toolCallId": f"t{number}", "toolName": "Read", "args": {}}
-        talk.read(f"{number}", {"role": "assistant", "content": [part]})
-        talk.read(f"{number}r", {"role": "tool", "content": [{"type": "tool-result", "toolCallId": f"t{number}"}]})
-    assert len(talk.drafts) == 20_000
+        conversation.read(f"{number}", {"role": "assistant", "content": [part]})
+        conversation.read(
+            f"{number}r", {"role": "tool", "content": [{"type": "tool-result", "toolCallId": f"t{number}"}]}
+        )
+    assert len(conversation.drafts) == 20_000

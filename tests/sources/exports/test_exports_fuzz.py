@@ -20,10 +20,10 @@ from registry.domain import Role, Session, storable
 from registry.errors import RegistryError
 from sources.exports import chatgpt as chatgpt_export
 from sources.exports import claude as claude_export
-from sources.exports.branches import Node, in_order, newest_leaf, path_to
+from sources.exports.branches import TreeNode, in_order, newest_leaf, path_to
 from sources.exports.chatgpt import without_marks
 from sources.exports.files import parts_of
-from sources.exports.json_stream import Plain, records_in
+from sources.exports.json_stream import Utf8Source, records_in
 from sources.exports.reader import exports_in
 from sources.exports.reading import Unknown, Version, is_known
 from sources.kit.jsonl import Record
@@ -205,7 +205,7 @@ def change(data: st.DataObject, held: Any) -> None:
 
 @given(st.binary() | st.lists(st.sampled_from([*b'[]{}",:1ntx \xff'])).map(bytes))
 def test_any_bytes_are_objects_or_reasons(data: bytes) -> None:
-    for record in records_in(Plain(io.BytesIO(data))):
+    for record in records_in(Utf8Source(io.BytesIO(data))):
         assert isinstance(record, dict | str)
 
 
@@ -216,7 +216,7 @@ def test_any_json_is_read_as_the_library_reads_it(value: Any) -> None:
         data = json.dumps(value, allow_nan=False).encode()
     except ValueError:
         return
-    read = [record for record in records_in(Plain(io.BytesIO(data))) if isinstance(record, dict)]
+    read = [record for record in records_in(Utf8Source(io.BytesIO(data))) if isinstance(record, dict)]
     if all(abs(number) < 2**63 for number in numbers(value)):
         assert read == [record for record in given if isinstance(record, dict)]
 
@@ -251,7 +251,7 @@ def test_a_zip_with_any_bytes_changed_or_cut_is_read_or_refused(
 
 @given(st.dictionaries(IDS, st.tuples(IDS, st.booleans()), max_size=5), IDS)
 def test_any_tree_is_told_whole_and_once(given: dict[str, tuple[str, bool]], leaf: str) -> None:
-    nodes = {name: Node(parent, is_question) for name, (parent, is_question) in given.items() if name}
+    nodes = {name: TreeNode(parent, is_question) for name, (parent, is_question) in given.items() if name}
     path = path_to(nodes, leaf) or path_to(nodes, newest_leaf(nodes))
     told = list(in_order(nodes, path))
     assert sorted(told) == sorted(nodes)
