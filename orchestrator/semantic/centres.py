@@ -1,8 +1,8 @@
 """Vectors without what only the language of a text gives them.
 
-A small multilingual model calls texts of one language similar whatever they say: in a registry of two languages it
-finds nothing across them. So from each vector the mean of its kind (asked or said) and language is taken away, in the
-shares in which a text's letters are Hangul and Latin. `python -m benchmarks.centres` measured the means.
+A small multilingual model calls texts of one language similar whatever they say, so in a registry of two languages it
+finds nothing across them. From each vector the mean of its kind (question or message) and language is subtracted, in
+the shares in which the text's letters are Hangul and Latin. The means were fitted on the sets in benchmarks/retrieval.
 """
 
 from __future__ import annotations

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from cli.output import display_width
 from tests.cli.conftest import FIBONACCI, Ctxr
 from tests.embedding_server import EmbeddingServer
-from tests.tiny_model import make_tiny_model
 from tests.tiny_onnx import make_tiny_onnx
 
 PET = {
@@ -123,7 +116,7 @@ def test_doctor_says_that_the_model_answers(ctxr: Ctxr, endpoint: EmbeddingServe
 @pytest.fixture
 def tiny_model(ctxr: Ctxr, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A registry with two conversations and a model in a folder."""
-    folder = make_tiny_model(tmp_path / "tiny")
+    folder = str(make_tiny_onnx(tmp_path / "tiny"))
     monkeypatch.setenv("CTXR_EMBED_MODEL", folder)
     ctxr("log", "-", given=PET)
     ctxr("log", "-", given=FENCE)
@@ -152,47 +145,3 @@ def test_a_model_that_cannot_be_loaded_keeps_no_search(ctxr: Ctxr, tiny_model: s
     failed = ctxr("db", "embed")
     assert failed.exit_code == 1
     assert "MODEL_UNAVAILABLE" in failed.stderr
-
-
-def test_a_model_is_downloaded_whole_or_not_at_all(ctxr: Ctxr, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make_tiny_onnx(tmp_path / "hub/owner/tiny/resolve/main")
-    (tmp_path / "hub/owner/half/resolve/main").mkdir(parents=True)
-    shutil.copy(tmp_path / "hub/owner/tiny/resolve/main/tokenizer.json", tmp_path / "hub/owner/half/resolve/main")
-    with serving(tmp_path / "hub") as url:
-        monkeypatch.setenv("HF_ENDPOINT", url)
-        done = ctxr("meaning", "install", "owner/tiny")
-        assert done.exit_code == 0, done.output
-        for name in ("owner/half", "owner/none"):
-            failed = ctxr("meaning", "install", name)
-            assert failed.exit_code == 1
-            assert "DOWNLOAD_FAILED" in failed.stderr
-    assert ctxr("meaning", "install", "../up").exit_code == 2
-    models = Path(os.environ["CTXR_HOME"]) / "models"
-    assert [path.name for path in models.iterdir()] == ["owner--tiny"]
-    monkeypatch.setenv("CTXR_EMBED_MODEL", "owner/tiny")
-    ctxr("log", "-", given=PET)
-    ctxr("log", "-", given=FENCE)
-    assert ctxr("db", "embed").exit_code == 0
-    assert "Our feline refuses kibble" in ctxr("extract", "cat food").stdout
-
-
-@contextmanager
-def serving(folder: Path) -> Iterator[str]:
-    """The files of a folder, at an address of this machine."""
-
-    class Handler(SimpleHTTPRequestHandler):
-        def __init__(self, *given: Any) -> None:
-            super().__init__(*given, directory=str(folder))
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Quietly."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

