@@ -98,5 +98,5 @@ def _progress(export: AccountExport, is_shown: bool) -> Iterator[None]:
         stack.callback(export.stop)
         if is_shown:
             bar = click.progressbar(length=export.size, label=export.name, file=sys.stderr)
-            export.told = stack.enter_context(bar).update
+            export.on_read = stack.enter_context(bar).update
         yield

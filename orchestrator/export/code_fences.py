@@ -1,4 +1,4 @@
-"""The code blocks of a Markdown text (CommonMark 4.5). Pure."""
+"""Find the code blocks of a Markdown text (CommonMark 4.5). Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _BACKTICKS = re.compile("`+")
 
 
 class Passage(NamedTuple):
-    """A stretch of a text: prose, or what stands in one code block. `fence` is set where the block has no end."""
+    """Prose, or the contents of one code block. `fence` is set if the block is not closed."""
 
     is_code: bool
     text: str
@@ -19,7 +19,7 @@ class Passage(NamedTuple):
 
 
 def passages(text: str) -> Iterator[Passage]:
-    """Prose and code in turn, without the fences; prose that is empty is left out."""
+    """Yield prose and code in turn, without the fences and without empty prose."""
     lines: list[str] = []
     fence = ""
     for line in text.split("\n"):
@@ -41,11 +41,11 @@ def _passage(lines: list[str], *, is_code: bool, fence: str = "") -> Iterator[Pa
 
 
 def closed(text: str) -> str:
-    """The text, its last code block ended, so that what stands after it is not taken for code."""
+    """Close the last code block of a text, so that what follows is not part of it."""
     fences = [passage.fence for passage in passages(text)]
     return f"{text}\n{fences[-1]}" if fences and fences[-1] else text
 
 
 def fence_for(text: str) -> str:
-    """A fence that nothing in the text ends."""
+    """Return a fence that nothing in the text closes."""
     return "`" * max([2, *map(len, _BACKTICKS.findall(text))]) + "`"

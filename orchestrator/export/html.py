@@ -1,4 +1,4 @@
-"""A session as one HTML page that needs nothing else and runs nothing. Pure."""
+"""Write a session as one HTML page without scripts or other files. Pure."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _FACTS = {
 
 
 def as_html(session: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -> str:
-    """The page; every word of the session is escaped."""
+    """Return the page; all text of the session is escaped."""
     title = title_of(session)
     facts = "\n".join(f"<dt>{label}</dt><dd>{escape(fact)}</dd>" for label, fact in facts_of(session))
     return _PAGE.format(title=escape(title), facts=facts, messages="\n".join(map(_message, messages)))
@@ -67,7 +67,7 @@ def title_of(session: Mapping[str, Any]) -> str:
 
 
 def facts_of(session: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What is known of the session, with its name."""
+    """Yield label and value of the session's fields that are set."""
     for label, name in _FACTS.items():
         value = session[name]
         shown = ", ".join(value) if isinstance(value, list) else value
@@ -75,15 +75,15 @@ def facts_of(session: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield label, str(shown)
 
 
-def said_at(message: Mapping[str, Any]) -> str:
-    """When a message was said, and whether anybody told so."""
+def time_of(message: Mapping[str, Any]) -> str:
+    """Return the time of a message, and whether it is inferred."""
     at = f"{message['timestamp'][:16].replace('T', ' ')} UTC"
     return f"{at} (inferred)" if message.get("time") == "inferred" else at
 
 
 def _message(message: Mapping[str, Any]) -> str:
     role, text = message["role"], message["text"]
-    time = f'<time datetime="{message["timestamp"]}">{said_at(message)}</time>'
+    time = f'<time datetime="{message["timestamp"]}">{time_of(message)}</time>'
     body = "\n".join(_passages(text))
     if role in FOLDED:
         body = f"<details><summary>{escape(preview_of(text, 80))}</summary>\n{body}\n</details>"

@@ -1,4 +1,4 @@
-"""A session as a PDF, its Korean font inside it; set by Typst, which gets the words as data and never as markup."""
+"""Write a session as a PDF with its Korean font. Typst gets the text as data, never as markup."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from orchestrator.export.html import FOLDED, facts_of, said_at, title_of
+from orchestrator.export.html import FOLDED, facts_of, time_of, title_of
 from registry.domain import preview_of
 from registry.errors import InvalidRequest
 from registry.extras import install_command
 
 Node = dict[str, Any]
-FOLDED_WIDTH = 400
-"""Of what tools and thinking said, so many characters: paper cannot be unfolded."""
+FOLDED_WIDTH = 400  # characters of tools and thinking: paper cannot be unfolded
 _LONG_WORD = re.compile(r"\S{60}(?=\S)")
 _TEMPLATE = Path(__file__).with_name("session.typ")
 
 
 def as_pdf(session: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -> bytes:
-    """The pages; InvalidRequest where the extra that sets them is not installed."""
+    """Return the PDF; InvalidRequest if the extra `pdf` is not installed."""
     if find_spec("typst") is None or find_spec("pylopdf_fonts_ko") is None:
         raise InvalidRequest("A PDF needs the extra `pdf`.", install_command("pdf"))
     import typst
@@ -45,11 +44,11 @@ def _message(message: Mapping[str, Any]) -> Node:
     text = message["text"]
     folded = message["role"] in FOLDED
     said = [{"is": "block", "text": _breakable(preview_of(text, FOLDED_WIDTH))}] if folded else nodes_of(text)
-    return {"role": message["role"], "time": said_at(message), "said": said}
+    return {"role": message["role"], "time": time_of(message), "said": said}
 
 
 def _breakable(text: str) -> str:
-    """Paper has an edge: a long word may go on in the next line."""
+    """Allow line breaks in long words."""
     return _LONG_WORD.sub("\\g<0>\N{ZERO WIDTH SPACE}", text)
 
 
@@ -61,7 +60,7 @@ def _markdown() -> Any:
 
 
 def nodes_of(text: str) -> list[Node]:
-    """A Markdown text as the template shows it."""
+    """Return a Markdown text as the nodes that the template shows."""
     from markdown_it.tree import SyntaxTreeNode
 
     return [node for child in SyntaxTreeNode(_markdown().parse(text)).children for node in _nodes(child)]

@@ -1,19 +1,18 @@
-"""Sessions that were exported as JSON, as the requests that store them again. Pure."""
+"""Turn sessions that were exported as JSON into the requests that store them again. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-CLIENT = "client"
-"""Who wrote a summary that is part of the conversation."""
+CLIENT = "client"  # the writer of a summary that is part of the conversation
 Document = Mapping[str, Any]
 _OF_THE_REGISTRY = ("id", "sequence")
 _DESCRIBING = ("title", "session_id", "summary")
 
 
 def is_document(given: Any) -> bool:
-    """Whether it is what `ctxr export --format json` writes."""
+    """Return True for a document of `ctxr export --format json`."""
     if not isinstance(given, Mapping) or not isinstance(given.get("messages"), list):
         return False
     session = given.get("session")
@@ -21,7 +20,7 @@ def is_document(given: Any) -> bool:
 
 
 def requests_of(document: Document) -> Iterator[dict[str, Any]]:
-    """What stores the session again, and then names it. What is stored already is recognised."""
+    """Yield the request that stores the session, and the one that names and tags it."""
     session = document["session"]
     messages = [
         {name: value for name, value in message.items() if name not in _OF_THE_REGISTRY}

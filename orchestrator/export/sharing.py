@@ -1,4 +1,4 @@
-"""A session for others to read: whose machine it was, where, and with which keys is taken out. Pure."""
+"""Remove personal data and secrets from a session for others to read. Pure."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 from registry.domain import texts_in
 from registry.text.privacy.secrets import is_secret_value, mask, mask_secrets
 
+# a home folder; its group is the user
 _HOME = re.compile(r"(?:/(?:home|Users)|[A-Za-z]:\\{1,2}Users)(?:/|\\{1,2})([^/\\\s\"'`:*?<>|,;)\]}]+)")
-"""A home folder; its group is who lives there."""
+# home folders that name nobody
 _NOBODY = frozenset({"user", "users", "you", "me", "name", "username", "shared", "public", "default", "runner"})
-"""Home folders that name nobody."""
 _REST = r"(?:[/\\]+[^/\\\s\"'`:*?<>|,;()\[\]{}]+)*"
 _UNDER_HOME = re.compile(_HOME.pattern + _REST)
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
@@ -26,18 +26,18 @@ PERSON, FOLDER = "[name]", "[path]"
 def for_others(
     session: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], names: Iterable[str] = ()
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The session without secrets, home folders, user names, e-mail addresses and telephone numbers.
+    """Return the session without secrets, home folders, user names, e-mail addresses and telephone numbers.
 
-    The project's folder becomes its name, any other folder of a home [path]. `names` are further words to take out,
-    in any letters: who else is spoken of, nobody but the user knows.
+    The project's folder becomes its name, any other folder below a home becomes [path]. `names`: further words to
+    remove, in any case, such as other people's names.
     """
-    cover = _Cover(session, messages, names)
-    masked = {name: cover(value, name) for name, value in session.items()}
-    return masked, [{name: cover(value, name) for name, value in message.items()} for message in messages]
+    masked_value = _Mask(session, messages, names)
+    masked = {name: masked_value(value, name) for name, value in session.items()}
+    return masked, [{name: masked_value(value, name) for name, value in message.items()} for message in messages]
 
 
-class _Cover:
-    """What is covered in one session, in every text that it holds."""
+class _Mask:
+    """Masks all texts of one session."""
 
     def __init__(self, session: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], names: Iterable[str]) -> None:
         self._key = token_bytes(32)
@@ -73,11 +73,11 @@ class _Cover:
 
 
 def _any_slash(path: str) -> str:
-    """The path as it stands in texts, also where its backslashes are doubled, up to the end of a name."""
+    """Return a pattern for the path in texts, also with doubled backslashes, up to the end of a name."""
     parts = [re.escape(part) for part in re.split(r"[/\\]+", path)]
     return r"[/\\]{1,2}".join(parts) + r"(?![\w.-])"
 
 
 def _as_word(name: str) -> str:
-    """The name where it stands by itself; Korean particles may follow."""
+    """Return a pattern for a name as a word; Korean particles may follow."""
     return rf"(?<![A-Za-z0-9_가-힣]){re.escape(name)}(?![A-Za-z0-9_])"

@@ -1,4 +1,4 @@
-"""A session as a document: Markdown, JSON, HTML or PDF."""
+"""Write a session as a document: Markdown, JSON, HTML or PDF."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from orchestrator.export.code_fences import closed, fence_for
-from orchestrator.export.html import FOLDED, as_html, said_at, title_of
+from orchestrator.export.html import FOLDED, as_html, time_of, title_of
 from registry.domain import preview_of
 from registry.errors import InvalidRequest, StorageError
 
@@ -39,9 +39,9 @@ HEAD = (
 
 
 def export(to: ExportFormat, session: Item, messages: Sequence[Item]) -> bytes:
-    """The document. `session` and `messages` are what a fetch answers, oldest message first.
+    """Return the document. `session` and `messages` are a fetch's answer, oldest message first.
 
-    InvalidRequest where the extra that a PDF needs is not installed.
+    Raises InvalidRequest if the extra that a PDF needs is not installed.
     """
     if to == "pdf":
         from orchestrator.export.pdf import as_pdf  # an extra, which only who asks for a PDF needs
@@ -51,15 +51,15 @@ def export(to: ExportFormat, session: Item, messages: Sequence[Item]) -> bytes:
 
 
 def document_name(session: Item, to: ExportFormat) -> str:
-    """What the file of a session is called, on every system: the day it began, what it is called, its channel."""
+    """Return a file name that is valid on every system: first day, name, digest of the channel."""
     words = session["nickname"] or session["title"] or session["first_message_preview"] or ""
     name = _UNSAFE.sub("-", words).strip("-.")[:60].rstrip("-.")
-    told = blake2b(session["channel"].encode(), digest_size=3).hexdigest()
-    return "_".join(filter(None, (session["created_at"][:10], name, told))) + ENDINGS[to]
+    digest = blake2b(session["channel"].encode(), digest_size=3).hexdigest()
+    return "_".join(filter(None, (session["created_at"][:10], name, digest))) + ENDINGS[to]
 
 
 def write_new_file(path: Path, content: bytes) -> Path:
-    """Write a file that is not there yet, and say where; InvalidRequest if it is, or if its folder is not."""
+    """Write a new file and return its path; InvalidRequest if it exists, or its folder does not."""
     if not path.parent.is_dir():
         raise InvalidRequest(
             "There is no such folder.", f"path: given {str(path)!r}; allowed: a file in a folder that exists"
@@ -75,30 +75,30 @@ def write_new_file(path: Path, content: bytes) -> Path:
 
 
 def as_json(session: Item, messages: Sequence[Item]) -> str:
-    """Session and messages as they are; who has read them is no part of it."""
+    """Return session and messages as JSON, without the time of the last access."""
     session = {name: value for name, value in session.items() if name not in _OF_THE_REGISTRY}
     return json.dumps({"session": session, "messages": messages}, ensure_ascii=False, indent=2) + "\n"
 
 
 def as_markdown(session: Item, messages: Sequence[Item]) -> str:
-    """A head in YAML, then a section for each turn: texts word for word, what tools and thinking said folded."""
+    """Return a head in YAML and a section for each turn: texts word for word, tools and thinking folded."""
     parts = [_head(session), f"# {title_of(session)}"]
     turn = 0
     for message in messages:
         if message["role"] == "user" or turn == 0:
             turn += 1
-            parts.append(f"## {turn} · {said_at(message)}")
-        parts.append(_folded(message) if message["role"] in FOLDED else _said(message))
+            parts.append(f"## {turn} · {time_of(message)}")
+        parts.append(_folded(message) if message["role"] in FOLDED else _plain(message))
     return "\n\n".join(parts) + "\n"
 
 
 def _head(session: Item) -> str:
-    """JSON values are YAML values."""
+    """Return the head in YAML, of which JSON values are a part."""
     known = [f"{name}: {json.dumps(session[name], ensure_ascii=False)}" for name in HEAD if session.get(name)]
     return "\n".join(["---", *known, "---"])
 
 
-def _said(message: Item) -> str:
+def _plain(message: Item) -> str:
     return f"**{message['role'].capitalize()}**\n\n{closed(message['text'])}"
 
 

@@ -1,4 +1,4 @@
-"""OpenTelemetry's own way out: spans in batches to the collector that its standard variables name (OTEL_…)."""
+"""Send OpenTelemetry spans to the collector that its standard variables name (OTEL_…)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ try:
 except ImportError as exc:
     raise InvalidRequest("Traces need the extra `otel`.", f"CTXR_TRACES is on: {install_command('otel')}") from exc
 
-ASKED = frozenset({"url.path", "url.query", "url.full", "http.target", "http.url"})
-"""Attributes of the framework's spans that hold what was asked for, and how conversations are called."""
+# attributes of the framework's spans that contain queries and names of conversations
+TEXT_ATTRIBUTES = frozenset({"url.path", "url.query", "url.full", "http.target", "http.url"})
 
 
 def start_tracing() -> None:
-    """From now on this process makes spans and sends them; what waits is sent when it ends."""
+    """Make and send spans in this process; those that wait are sent when it ends."""
     if is_tracing():
         return
     provider = TracerProvider(
@@ -37,21 +37,21 @@ def start_tracing() -> None:
 
 
 class WithoutTexts(SpanExporter):
-    """Hands spans on without what may quote a text: addresses, and what exceptions say."""
+    """Exports spans without what may quote a text: addresses, and messages of exceptions."""
 
     def __init__(self, out: SpanExporter) -> None:
         self._out = out
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        """Hand on what remains of them."""
+        """Export the spans without texts."""
         return self._out.export([_bare(span) for span in spans])
 
     def shutdown(self) -> None:
-        """No more will come."""
+        """Shut down the exporter behind it."""
         self._out.shutdown()
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Whether all was sent within that time."""
+        """Return True if all spans were sent in time."""
         return self._out.force_flush(timeout_millis)
 
 
@@ -61,7 +61,7 @@ def _bare(span: ReadableSpan) -> ReadableSpan:
         context=span.context,
         parent=span.parent,
         resource=span.resource,
-        attributes={name: value for name, value in (span.attributes or {}).items() if name not in ASKED},
+        attributes={name: value for name, value in (span.attributes or {}).items() if name not in TEXT_ATTRIBUTES},
         links=span.links,
         kind=span.kind,
         status=Status(span.status.status_code),

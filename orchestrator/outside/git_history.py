@@ -1,4 +1,4 @@
-"""What git knows of lines and of commits. Changes nothing in a repository, and runs nothing that is in it."""
+"""Ask git for the commits of files and lines. Changes nothing in a repository, and runs nothing from it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ _TIMEOUT_S = 20
 _MARK = "\x01"
 _SHOW = ("--no-color", "--no-ext-diff", "--no-textconv", "--unified=0", f"--format={_MARK}%H%x00%at%x00%an%x00%s")
 MOST_COMMITS = 200
-_MOST_LINES = 2_000
-"""Added lines of one commit that are looked at."""
+_MOST_LINES = 2_000  # added lines of one commit
 _LINE = re.compile(r"\d{1,9}")
 
 
@@ -33,7 +32,7 @@ class Commit:
     added: dict[str, list[str]] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, str]:
-        """What is told of it."""
+        """Return the fields of an answer."""
         return {
             "sha": self.sha,
             "time": self.at.isoformat().replace("+00:00", "Z"),
@@ -43,7 +42,7 @@ class Commit:
 
 
 def repository_of(folder: Path) -> Path:
-    """The top folder of the repository that a folder is in; NotFound where there is none, or no git."""
+    """Return the top folder of a folder's repository; NotFound without a repository or without git."""
     try:
         top = _git(folder, "rev-parse", "--show-toplevel").strip()
     except (NotFound, OSError) as exc:
@@ -52,7 +51,7 @@ def repository_of(folder: Path) -> Path:
 
 
 def place_in(reference: str, folder: Path) -> tuple[Path, int | None]:
-    """`FILE` or `FILE:LINE` as a path and a line; a file that is called so counts as one."""
+    """Parse `FILE` or `FILE:LINE`; a file whose name ends in `:LINE` is recognised."""
     name, colon, line = reference.rpartition(":")
     if colon and _LINE.fullmatch(line) and not (folder / reference).exists():
         return (folder / name).resolve(), int(line)
@@ -60,9 +59,9 @@ def place_in(reference: str, folder: Path) -> tuple[Path, int | None]:
 
 
 def commit_of_line(top: Path, file: Path, line: int) -> tuple[Commit, str]:
-    """The commit that a line comes from, and the line's text. NotFound for a line that is not committed."""
-    said = _git(top, "blame", "--porcelain", "-w", "-M", "-L", f"{line},{line}", "--", _below(top, file))
-    first, *rest = said.split("\n")
+    """Return the commit of a line, and its text. NotFound for a line that is not committed."""
+    output = _git(top, "blame", "--porcelain", "-w", "-M", "-L", f"{line},{line}", "--", _below(top, file))
+    first, *rest = output.split("\n")
     sha = first.split(" ")[0]
     text = next((each[1:] for each in rest if each.startswith("\t")), "")
     if not sha.strip("0"):
@@ -71,13 +70,13 @@ def commit_of_line(top: Path, file: Path, line: int) -> tuple[Commit, str]:
 
 
 def commits_of_file(top: Path, file: Path, most: int = 20) -> list[Commit]:
-    """The latest commits of a file, with what they added to it."""
+    """Return the latest commits of a file, with the lines that they added to it."""
     name = _below(top, file)
     return list(_commits(_git(top, "log", f"--max-count={most}", "--follow", *_SHOW, "--patch", "--", name)))
 
 
 def commit(top: Path, name: str) -> Commit:
-    """One commit by any of its names. NotFound."""
+    """Return a commit by any of its names. Raises NotFound."""
     if name.startswith("-"):
         raise InvalidRequest("That is no commit.", f"commit: given {name!r}; allowed: a hash, a branch, a tag")
     found = next(_commits(_git(top, "show", *_SHOW, "--patch", "--first-parent", f"{name}^{{commit}}", "--")), None)
@@ -87,7 +86,7 @@ def commit(top: Path, name: str) -> Commit:
 
 
 def commits_between(top: Path, since: datetime, until: datetime) -> list[Commit]:
-    """The commits of all branches that were made in a time, the latest first."""
+    """Return the commits of all branches in a time, the latest first."""
     span = f"--since={since.isoformat()}", f"--until={until.isoformat()}"
     return list(_commits(_git(top, "log", "--all", f"--max-count={MOST_COMMITS}", *span, *_SHOW, "--patch")))
 
@@ -99,8 +98,8 @@ def _below(top: Path, file: Path) -> str:
         raise NotFound("That file is not in the repository.", f"{file} is not below {top}") from exc
 
 
-def _commits(said: str) -> Iterator[Commit]:
-    for part in said.split(_MARK)[1:]:
+def _commits(output: str) -> Iterator[Commit]:
+    for part in output.split(_MARK)[1:]:
         head, *lines = part.split("\n")
         sha, at, author, summary = head.split("\x00", 3)
         yield Commit(sha, datetime.fromtimestamp(int(at), UTC), author, summary, _added(lines))
@@ -119,7 +118,7 @@ def _added(lines: list[str]) -> dict[str, list[str]]:
 
 
 def _git(folder: Path, *words: str) -> str:
-    """What git says; NotFound with its own words where it refuses."""
+    """Return git's output; NotFound with git's own message if it fails."""
     environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
     try:
         done = subprocess.run(  # noqa: S603, a fixed program with fixed options

@@ -1,4 +1,4 @@
-"""A language model behind an OpenAI-compatible endpoint."""
+"""Ask a language model behind an OpenAI-compatible endpoint."""
 
 from __future__ import annotations
 

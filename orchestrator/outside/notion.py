@@ -1,4 +1,4 @@
-"""Notion's pages, read through its own MCP server: of each page that has changed a snapshot, as Markdown."""
+"""Read Notion's pages through its own MCP server: a snapshot of each changed page, as Markdown."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from registry.errors import StorageError
 from registry.settings import McpServerSettings
 from sources.base import FoundSession, Places, Skipped
 
+# tools of @notionhq/notion-mcp-server that only read
 SEARCH, READ, WHO = "API-post-search", "API-retrieve-page-markdown", "API-get-self"
-"""The tools of @notionhq/notion-mcp-server that are called; all only read."""
 AT_ONCE = 100
 
-Call = Callable[[str, Mapping[str, Any]], dict[str, Any]]
+CallTool = Callable[[str, Mapping[str, Any]], dict[str, Any]]
 
 
 class Notion:
-    """A reader like those of the clients: a page is a session, and each state of it that was seen a message."""
+    """A reader like those of the clients: a page is a session, and each of its snapshots a message."""
 
     name = "notion"
 
@@ -33,15 +33,15 @@ class Notion:
         self._server, self._environment = server, environment
 
     def find(self, places: Places) -> Iterator[Path]:
-        """The one workspace that the token opens."""
+        """Yield the one workspace that the token opens."""
         yield Path("Notion")
 
     def stamp(self, store: Path) -> str:
-        """Only Notion can tell."""
+        """Return nothing: only Notion knows what has changed."""
         return ""
 
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
-        """The pages that were edited since they were seen. StorageError where Notion cannot be asked."""
+        """Yield the pages that were edited since they were read. Raises StorageError."""
         try:
             with self._asking() as call:
                 for page in _pages(call):
@@ -51,7 +51,7 @@ class Notion:
             raise StorageError("Notion cannot be read.", str(exc)) from exc
 
     @contextmanager
-    def _asking(self) -> Iterator[Call]:
+    def _asking(self) -> Iterator[CallTool]:
         with (
             start_blocking_portal() as portal,
             portal.wrap_async_context_manager(connected("Notion", self._server, self._environment)) as call,
@@ -59,8 +59,8 @@ class Notion:
             yield lambda tool, arguments: json.loads(portal.call(call, tool, arguments))
 
 
-def _pages(call: Call) -> Iterator[dict[str, Any]]:
-    """What the integration may see and has not made itself (our briefings), the page edited last first."""
+def _pages(call: CallTool) -> Iterator[dict[str, Any]]:
+    """Yield the pages that the integration may see and has not made itself (our briefings), the last edited first."""
     ourselves = call(WHO, {})["id"]
     wanted: dict[str, Any] = {"filter": {"property": "object", "value": "page"}, "page_size": AT_ONCE}
     wanted["sort"] = {"timestamp": "last_edited_time", "direction": "descending"}
@@ -77,20 +77,20 @@ def _is_wanted(page: Mapping[str, Any], ourselves: str) -> bool:
     return by != ourselves and not (page.get("in_trash") or page.get("archived"))
 
 
-def _snapshot(call: Call, page: Mapping[str, Any]) -> FoundSession | Skipped:
+def _snapshot(call: CallTool, page: Mapping[str, Any]) -> FoundSession | Skipped:
     id_, edited = page["id"], page["last_edited_time"]
     try:
         text = str(call(READ, {"page_id": id_}).get("markdown") or "")
     except Refused as exc:  # one page that may not be read is no hindrance to the others
         return Skipped(id_, f"it could not be read: {exc}")
     title = _title(page)
-    said = Message(Role.ASSISTANT, text or title, parse_time(edited), more={"native_id": f"{id_}@{edited}"})
+    message = Message(Role.ASSISTANT, text or title, parse_time(edited), more={"native_id": f"{id_}@{edited}"})
     meta = {"url": page["url"]} if page.get("url") else {}
-    return FoundSession(id_, edited, Session(id_, (said,), title=title, meta=meta))
+    return FoundSession(id_, edited, Session(id_, (message,), title=title, meta=meta))
 
 
 def _title(page: Mapping[str, Any]) -> str:
-    """A page's title is the property of that type, whatever it is called."""
+    """Return the page's property of type `title`, whatever its name."""
     properties = page.get("properties") or {}
     parts: list[dict[str, str]] = next((one["title"] for one in properties.values() if one.get("type") == "title"), [])
     return "".join(part.get("plain_text", "") for part in parts) or "Untitled"

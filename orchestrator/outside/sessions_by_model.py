@@ -1,6 +1,6 @@
-"""Session summaries by the configured model, behind a running server: of the latest sessions, when they are at rest.
+"""Write session summaries by the configured model, in the background of a server, for the latest idle sessions.
 
-Nothing waits for them: until one is there, the extractive one is shown. A session that grows gets a new one.
+Nothing waits for them: the extractive summary is shown until one is ready. A session that grows gets a new one.
 """
 
 from __future__ import annotations
@@ -31,17 +31,14 @@ from registry.storage.database import ReadTransaction
 
 logger = logging.getLogger(__name__)
 
-LATEST = 50
-"""So many sessions have one by the model: each costs its tokens."""
-AT_REST = timedelta(minutes=2)
-"""So long nobody has said anything in it: a chat is not summed up after every turn."""
-EVERY_S, PAUSE_S = 15.0, 300.0
-"""Between two looks, and after the model did not answer."""
+LATEST = 50  # sessions that get one by the model: each costs tokens
+AT_REST = timedelta(minutes=2)  # since the last message: a chat is not summarised after every turn
+EVERY_S, PAUSE_S = 15.0, 300.0  # between two checks, and after the model did not answer
 
 
 @asynccontextmanager
 async def summing_up(registry: Registry, writer: ModelWriter) -> AsyncIterator[None]:
-    """Meanwhile sessions without a summary by the model get one."""
+    """Write missing summaries while the context is open."""
     task = asyncio.create_task(_keep_summing_up(registry, writer))
     try:
         yield
@@ -66,7 +63,7 @@ async def _keep_summing_up(registry: Registry, writer: ModelWriter) -> None:
 
 
 async def sum_up_one(registry: Registry, writer: ModelWriter, at: datetime) -> bool:
-    """Write the summary of the latest session that lacks one by the model; False where none does. Unavailable."""
+    """Write the summary of the latest session without one by the model; False if there is none. Raises Unavailable."""
     found = await registry.read(lambda tx: _lacking(tx, writer.model.name, at))
     if found is None:
         return False

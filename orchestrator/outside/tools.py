@@ -1,4 +1,4 @@
-"""Tools of other MCP servers, called with what an operation produced: where the outside begins."""
+"""Call tools of other MCP servers with the result of an operation."""
 
 from __future__ import annotations
 
@@ -12,23 +12,22 @@ from typing import Any
 from registry.settings import ActionSettings, McpServerSettings
 
 TIMEOUT_S = 60.0
-PART = 1000
-"""Characters of a part of the text at most: some systems take no longer ones in one piece."""
+PART = 1000  # characters of a {part}: some systems refuse longer blocks
 _FIELD = re.compile(r"\{(id|date|text|part)\}")
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
 
 
-Call = Callable[[str, Mapping[str, Any]], Awaitable[str]]
+CallTool = Callable[[str, Mapping[str, Any]], Awaitable[str]]
 
 
 class Refused(Exception):
-    """The tool was called, and answered that it failed."""
+    """The tool answered that it failed."""
 
 
 @asynccontextmanager
 async def connected(
     name: str, server: McpServerSettings, environment: Mapping[str, str] = os.environ
-) -> AsyncIterator[Call]:
+) -> AsyncIterator[CallTool]:
     """Connect to the server, to call its tools by name. Raises ConnectionError; a call raises `Refused`."""
     from mcp import Client  # loaded only where an outside system is configured
 
@@ -64,19 +63,19 @@ def _reports_failure(text: str) -> bool:
 
 
 class McpAction:
-    """One tool of one MCP server, as config.toml describes it."""
+    """One tool of one MCP server, configured in config.toml."""
 
     def __init__(self, settings: ActionSettings, environment: Mapping[str, str] = os.environ) -> None:
         self.name = settings.name
         self._settings, self._environment = settings, environment
 
     async def perform(self, about: Mapping[str, str]) -> str:
-        """Call the tool; its answer in words. ConnectionError where the server cannot be reached, else `Refused`."""
+        """Call the tool and return the text of its answer. Raises ConnectionError and `Refused`."""
         async with connected(self.name, self._settings, self._environment) as call:
             return (await call(self._settings.tool, filled(self._settings.arguments, about)))[:500]
 
     async def was_done(self, about: Mapping[str, str]) -> bool | None:
-        """Whether the outside has it already; None where nobody can tell."""
+        """Return True if the other system has it already; None without a configured check."""
         check = self._settings.check
         if check is None:
             return None
@@ -91,16 +90,17 @@ def _target(server: McpServerSettings, environment: Mapping[str, str]) -> Any:
     from mcp.client.stdio import StdioServerParameters
 
     if server.url:
-        return _with(server.url, environment)
-    command, *words = (_with(word, environment) for word in server.command)
+        return _with_variables(server.url, environment)
+    command, *words = (_with_variables(word, environment) for word in server.command)
     inherited = {name: environment[name] for name in ("PATH", "HOME") if name in environment}
-    given = {name: _with(value, environment) for name, value in server.env.items()}
+    given = {name: _with_variables(value, environment) for name, value in server.env.items()}
     return StdioServerParameters(command=command, args=words, env=inherited | given)
 
 
 def filled(template: Any, about: Mapping[str, str]) -> Any:
-    """A tool's arguments with {id}, {date} and {text} in their place, however deep they stand; what stands in a list
-    and holds {part} comes once for each part. What is put in is not looked at again: a text may hold braces.
+    """Fill {id}, {date} and {text} into a tool's arguments at any depth.
+
+    An element of a list with {part} is repeated for each part. Inserted text is not searched again: it may hold braces.
     """
     match template:
         case str():
@@ -121,14 +121,14 @@ def _repeated(value: Any, about: Mapping[str, str]) -> Iterator[Any]:
 
 
 def _holds_part(value: Any) -> bool:
-    """Itself, not in a list of its own."""
+    """Lists inside the value are not searched: their elements are repeated on their own."""
     if isinstance(value, Mapping):
         return any(map(_holds_part, value.values()))
     return isinstance(value, str) and "{part}" in value
 
 
 def parts_of(text: str) -> Iterator[str]:
-    """The text in parts of at most `PART` characters, cut behind a line or a word where there is one."""
+    """Split a text into parts of at most `PART` characters, after a line or a word if possible."""
     while len(text) > PART:
         cut = (text.rfind("\n", 0, PART) + 1) or (text.rfind(" ", 0, PART) + 1) or PART
         yield text[:cut]
@@ -136,6 +136,6 @@ def parts_of(text: str) -> Iterator[str]:
     yield text
 
 
-def _with(text: str, environment: Mapping[str, str]) -> str:
-    """A setting with the variables in it replaced: secrets stand in the environment, not in a file."""
+def _with_variables(text: str, environment: Mapping[str, str]) -> str:
+    """Replace environment variables in a setting, so that no secret has to be in a file."""
     return _VARIABLE.sub(lambda name: environment.get(name[1], ""), text)

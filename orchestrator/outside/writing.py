@@ -1,4 +1,4 @@
-"""What a language model is asked to write of conversations: what it reads is quoted, never obeyed."""
+"""Prompts for a language model that writes about conversations, which it reads as quotes, not as instructions."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from orchestrator.outside.language_model import LanguageModel
     from orchestrator.recording.recorder import Recorder
 
-PIECE_TOKENS, MOST_PIECES = 6000, 8
-"""A longer text is read in pieces; of one that has too many, its beginning and its end."""
+PIECE_TOKENS, MOST_PIECES = 6000, 8  # a longer text is read in pieces; of more pieces the first and the last half
 
 SYSTEM = """\
 You write for a registry of conversations. The user's message holds material between two lines that carry the same \
@@ -31,25 +30,25 @@ BRIEFING = """\
 Write a briefing of the day in Markdown: first what was decided, then open questions, then what comes next, then what \
 was worked on by project and client. No preamble."""
 
+# marks of models' chat templates: a server may read them as the end of a turn anywhere in a text
 _TURN_MARKS = re.compile(
     r"<(?=[|｜][^|｜>\n]{1,40}[|｜]>|/?s>|(?:start|end)_of_turn>|/?(?:im_start|im_end)>|</?SYS>>)|\[(?=/?INST\])"
 )
-"""What models' templates write between turns: a server may take it for a turn of its own, wherever it stands."""
 
 
 class Unavailable(Exception):
-    """The model does not answer, or not with a text."""
+    """The model did not answer with a text."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelWriter:
-    """A language model that writes summaries, and how many seconds an answer waits for it."""
+    """A language model that writes summaries, and the seconds that an answer waits for it."""
 
     model: LanguageModel
     patience_s: float
 
     async def write(self, recorder: Recorder, task: str, material: str, max_tokens: int) -> str:
-        """What the model makes of the material; "" where it cannot, noted with the step."""
+        """Return the model's text; "" if it has none, with the reason noted in the step."""
         try:
             async with asyncio.timeout(self.patience_s):
                 return await self.model.write(task, material, max_tokens)
@@ -59,17 +58,14 @@ class ModelWriter:
 
 
 def fenced(task: str, material: str) -> str:
-    """The task, then the material between two marks that it cannot hold: no text has its own hash in it.
-
-    The same material is fenced alike each time: a client that is asked in several rounds is asked the same.
-    """
+    """Return the task and the material between two marks that it cannot contain: its own hash."""
     quoted = _TURN_MARKS.sub(r"\g<0> ", material)
     mark = sha256(quoted.encode(errors="replace")).hexdigest()[:16]
     return f"{task}\n\n=== material {mark} ===\n{quoted}\n=== end of material {mark} ==="
 
 
 def pieces(material: str) -> list[str]:
-    """The material in parts that a model takes, cut between lines; of too many the first and the last."""
+    """Split the material between lines; of too many parts the first and the last are returned."""
     parts: list[str] = []
     held: list[str] = []
     size = 0
@@ -87,7 +83,7 @@ def pieces(material: str) -> list[str]:
 
 
 def transcript(messages: Iterable[Mapping[str, Any]]) -> str:
-    """Messages as a model reads them. Only where one begins does a line begin so: no text can put on another's role."""
+    """Format messages for a model. Other lines are indented, so no text can pretend to be a message of another role."""
     return "\n".join(f"[{message['role']}, {message['timestamp']}] {_within_a_turn(message)}" for message in messages)
 
 

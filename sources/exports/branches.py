@@ -1,4 +1,4 @@
-"""A conversation whose questions and answers were edited or asked for again is a tree; this puts it in order. Pure."""
+"""Order the tree of a conversation with edited questions and regenerated answers. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 class TreeNode(NamedTuple):
-    """One message in the tree: the one before it, whether the user asks here, and when."""
+    """One message in the tree: its parent, whether it is a question, its time."""
 
     parent: str
     is_question: bool
@@ -19,14 +19,14 @@ class TreeNode(NamedTuple):
 
 
 def newest_leaf(nodes: Mapping[str, TreeNode]) -> str:
-    """The end of the branch that was written last; "" of an empty tree."""
+    """Return the leaf of the newest branch; "" of an empty tree."""
     parents = {node.parent for node in nodes.values()}
     leaves = [name for name in nodes if name not in parents] or list(nodes)
     return max(reversed(leaves), key=lambda name: nodes[name].at or _LONG_AGO, default="")
 
 
 def path_to(nodes: Mapping[str, TreeNode], leaf: str) -> set[str]:
-    """The messages that lead to this one, itself included: what the user saw in the end."""
+    """Return the messages from the root to a leaf: what the user saw in the end."""
     path: set[str] = set()
     while leaf in nodes and leaf not in path:
         path.add(leaf)
@@ -35,22 +35,22 @@ def path_to(nodes: Mapping[str, TreeNode], leaf: str) -> set[str]:
 
 
 def in_order(nodes: Mapping[str, TreeNode], path: set[str]) -> Iterator[str]:
-    """Every message once: along the path, and beside each answer on it the ones given before.
+    """Yield every message once: along the path, and next to each answer on it the answers given before.
 
-    What leaves the path comes before the next question on it, so that an answer stays with its own question.
+    A branch that leaves the path comes before the next question on it, so an answer stays with its question.
     """
     below: dict[str, list[str]] = defaultdict(list)
     for name, node in nodes.items():
         below[node.parent if node.parent in nodes else ""].append(name)
-    told: set[str] = set()
+    done: set[str] = set()
     waiting = [
         *reversed(list(nodes)),
         *_turned(below[""], path),
-    ]  # cycles have no beginning: whatever is left is told last
+    ]  # cycles have no beginning: whatever is left comes last
     while waiting:
         here, follows, beside = waiting.pop(), "", list[str]()
-        while here and here not in told:
-            told.add(here)
+        while here and here not in done:
+            done.add(here)
             yield here
             *others, follows = _turned(below[here], path) or [""]
             beside += others
@@ -60,5 +60,5 @@ def in_order(nodes: Mapping[str, TreeNode], path: set[str]) -> Iterator[str]:
 
 
 def _turned(names: list[str], path: set[str]) -> list[str]:
-    """What is on the path comes last, to be taken up first; otherwise the latest does."""
+    """Sort what is on the path last: the stack of `in_order` takes it first."""
     return sorted(names, key=lambda name: name in path)

@@ -1,4 +1,4 @@
-"""What a conversation in an export of ChatGPT says. Pure."""
+"""Read a conversation in an export of ChatGPT. Pure."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ PLACE = "chatgpt.com"
 _UNTITLED = ("New chat", "New Chat")
 _PROJECT = "g-p-"
 RESULTS = ("execution_output", "computer_output", "tether_quote", "tether_browsing_display", "sonic_webpage")
+# how long it thought, and its memory of the user, which must not get into the search
 DROPPED = ("reasoning_recap", "model_editable_context")
-"""How long it thought, and what it remembers of the user: neither belongs to the conversation."""
 _PLAIN = ("text", "multimodal_text", "code", "thoughts", "user_editable_context", "system_error", *RESULTS)
 _MARK = re.compile("\ue200([^\ue200\ue201]{0,2000})\ue201|[\ue200-\ue206]|【\\d+(?::\\d+)?†[^】]{0,200}】")
 _POINTERS = {
@@ -42,27 +42,27 @@ _POINTERS = {
 
 
 def is_conversation(record: Record) -> bool:
-    """Whether it is one of ChatGPT's."""
+    """Return True for a conversation of ChatGPT."""
     return isinstance(record.get("mapping"), dict)
 
 
 def identity(record: Record) -> str:
-    """The conversation's own id."""
+    """Return the conversation's id."""
     return name_of(record.get("conversation_id") or record.get("id"))
 
 
 def version(record: Record) -> Version:
-    """How far the conversation had come."""
+    """Return the state of the conversation when it was exported."""
     rest = (record.get("title"), record.get("current_node"), record.get("gizmo_id"))
-    return Version(_moment(record.get("update_time")), len(mapping(record.get("mapping"))), rest)
+    return Version(_time(record.get("update_time")), len(mapping(record.get("mapping"))), rest)
 
 
 def project_name(_record: Record) -> None:
-    """The export knows projects and custom GPTs by their ids only."""
+    """Return nothing: the export has only the ids of projects and custom GPTs."""
 
 
 def read(record: Record, projects: Mapping[str, str], unknown: Unknown) -> Session:
-    """The conversation; what is not understood is counted in `unknown`."""
+    """Read the conversation; what is not understood is counted in `unknown`."""
     messages = {name: mapping(mapping(node).get("message")) for name, node in mapping(record.get("mapping")).items()}
     nodes = _nodes(mapping(record.get("mapping")), messages)
     path = path_to(nodes, string(record.get("current_node"))) or path_to(nodes, newest_leaf(nodes))
@@ -80,7 +80,7 @@ def read(record: Record, projects: Mapping[str, str], unknown: Unknown) -> Sessi
     }
     named = titled(reading.kept, title="" if title in _UNTITLED else title)
     session = session_of(identity(record), reading.kept, named, about)
-    return drafts.dated(session, *(_moment(record.get(key)) for key in ("create_time", "update_time")))
+    return drafts.dated(session, *(_time(record.get(key)) for key in ("create_time", "update_time")))
 
 
 def _nodes(given: Record, messages: Mapping[str, Record]) -> dict[str, TreeNode]:
@@ -88,14 +88,14 @@ def _nodes(given: Record, messages: Mapping[str, Record]) -> dict[str, TreeNode]
         name: TreeNode(
             string(mapping(given[name]).get("parent")),
             mapping(message.get("author")).get("role") == "user",
-            _moment(message.get("create_time")),
+            _time(message.get("create_time")),
         )
         for name, message in messages.items()
     }
 
 
-def _moment(value: object) -> datetime | None:
-    """Seconds since 1970; in rare old data as a string."""
+def _time(value: object) -> datetime | None:
+    """Parse seconds since 1970; in rare old data they are a string."""
     if isinstance(value, str):
         try:
             return drafts.moment(float(value))
@@ -111,23 +111,22 @@ class _Reading:
     nodes: Mapping[str, TreeNode]
     kept: list[Draft] = field(default_factory=list)
     _times: dict[str, datetime | None] = field(default_factory=dict)
-    _calls: dict[str, Draft] = field(default_factory=dict)
-    """By node: the call that it makes, or whose result it or one before it is."""
+    _calls: dict[str, Draft] = field(default_factory=dict)  # by node: its call, or the call of the node above it
 
     def message(self, name: str, message: Record, *, is_live: bool) -> None:
-        """Take in one message; those before it in the tree have been."""
+        """Add one message, after those above it in the tree."""
         node, before = self.nodes[name], len(self.kept)
         self._times[name] = node.at or self._times.get(node.parent)
         content, metadata = mapping(message.get("content")), mapping(message.get("metadata"))
         if message and content.get("content_type") not in DROPPED:
-            self._said(name, message, content, metadata)
+            self._read_content(name, message, content, metadata)
         else:
-            self._pass_on(name)
+            self._hand_down(name)
         for draft in self.kept[before:]:
             draft.more |= {} if is_live else {"superseded": True}
             draft.more |= {} if node.at or draft.at is None else {"time": "inferred"}
 
-    def _said(self, name: str, message: Record, content: Record, metadata: Record) -> None:
+    def _read_content(self, name: str, message: Record, content: Record, metadata: Record) -> None:
         role, recipient = mapping(message.get("author")).get("role"), string(message.get("recipient")) or "all"
         kind = string(content.get("content_type"))
         text = text_of(content, self.unknown)
@@ -136,20 +135,20 @@ class _Reading:
         elif role == "assistant" and recipient != "all":
             self._call(name, recipient, text, metadata)
         elif kind == "thoughts":
-            self._put(Role.THINKING, name, text, self._model(metadata))
-            self._pass_on(name)
+            self._add(Role.THINKING, name, text, self._model(metadata))
+            self._hand_down(name)
         elif kind == "system_error":
-            self._put(Role.ERROR, name, text, {})
+            self._add(Role.ERROR, name, text, {})
         elif role == "assistant" and not _is_hidden(message, metadata):
             text = fenced(content, text) if kind == "code" else without_marks(text)
             more = self._model(metadata) | citations(metadata)
-            self._attach(self._put(Role.ASSISTANT, name, text, more), content, metadata)
+            self._attach(self._add(Role.ASSISTANT, name, text, more), content, metadata)
         elif role == "user" and kind != "user_editable_context" and not _is_hidden(message, metadata):
-            self._attach(self._put(Role.USER, name, text, {}), content, metadata)
+            self._attach(self._add(Role.USER, name, text, {}), content, metadata)
         else:
             hidden = {"hidden": True} if _is_hidden(message, metadata) else {}
             self.kept.append(injected(text, self._times[name], name, **hidden))
-            self._pass_on(name)
+            self._hand_down(name)
 
     def _call(self, name: str, tool: str, text: str, metadata: Record) -> None:
         params = params_of(text)
@@ -160,23 +159,23 @@ class _Reading:
         self._calls[name] = draft
 
     def _result(self, name: str, message: Record, text: str) -> None:
-        """What a tool answered, to the call above it; without one, as a call of its own."""
+        """Add a tool's result to the call above it; without one, as a call of its own."""
         content, metadata = mapping(message.get("content")), mapping(message.get("metadata"))
         names = list(attachments(content, metadata))
         result = "\n\n".join(filter(None, (text, " ".join(f"[{each}]" for each in names))))
-        self._pass_on(name)
+        self._hand_down(name)
         if name not in self._calls:
             if not result:
                 return
             self._call(name, string(mapping(message.get("author")).get("name")) or "tool", "", {})
         more_result(self._calls[name], result, _status(content, metadata))
 
-    def _pass_on(self, name: str) -> None:
-        """A result may stand below another one, or below something between it and its call."""
+    def _hand_down(self, name: str) -> None:
+        """Hand a call down: its result may be below another result or message."""
         if call := self._calls.get(self.nodes[name].parent):
             self._calls[name] = call
 
-    def _put(self, role: Role, name: str, text: str, more: Record) -> Draft:
+    def _add(self, role: Role, name: str, text: str, more: Record) -> Draft:
         self.kept.append(Draft(role, [text] if text else [], self._times[name], {"native_id": name, **more}))
         return self.kept[-1]
 
@@ -199,11 +198,11 @@ def _status(content: Record, metadata: Record) -> str:
     return drafts.FAILED if has_failed or content.get("content_type") == "system_error" else drafts.COMPLETED
 
 
-# What the content of one message says
+# The content of one message
 
 
 def text_of(content: Record, unknown: Unknown) -> str:
-    """The text of a content of any type; of one that is not known what there is."""
+    """Return the text of a content of any type; of an unknown type any text in it."""
     kind = string(content.get("content_type"))
     if kind == "thoughts":
         return "\n\n".join(filter(None, map(_thought, items(content.get("thoughts")))))
@@ -225,12 +224,12 @@ def _thought(thought: object) -> str:
 
 
 def _part(part: object) -> str:
-    """A string, or what was said in a voice chat."""
+    """Return a string part, or the transcription of a voice chat."""
     return part if isinstance(part, str) else string(mapping(part).get("text"))
 
 
 def without_marks(text: str) -> str:
-    """Without the marks that stand for a citation; where a mark holds words, they stay."""
+    """Remove citation marks; where a mark contains words, they stay."""
     return _MARK.sub(_words_in, text).strip() if "\ue200" in text or "†" in text else text
 
 
@@ -243,18 +242,18 @@ def _words_in(mark: re.Match[str]) -> str:
 
 
 def fenced(content: Record, text: str) -> str:
-    """Code that nobody runs, as a code block."""
+    """Return code that is not run as a code block."""
     language = string(content.get("language"))
     return f"```{'' if language == 'unknown' else language}\n{text}\n```" if text else ""
 
 
 def params_of(text: str) -> object:
-    """What a tool is called with: JSON, or a script as it is."""
+    """Return the parameters of a tool: JSON, or a script as it is."""
     return object_in(text) or ({"input": text} if text else {})
 
 
 def attachments(content: Record, metadata: Record) -> Iterator[str]:
-    """The names of what was sent along; pictures without a name by their kind."""
+    """Yield the names of attachments; of pictures without a name their kind."""
     named = list(map(mapping, items(metadata.get("attachments"))))
     ids = {string(each.get("id")) for each in named}
     yield from (string(each.get("name")) or "file" for each in named)
@@ -265,5 +264,5 @@ def attachments(content: Record, metadata: Record) -> Iterator[str]:
 
 
 def citations(metadata: Record) -> Record:
-    """The pages that an answer refers to."""
+    """Return the pages that an answer refers to."""
     return cited(metadata.get("citations"), metadata.get("content_references"))

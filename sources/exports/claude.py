@@ -1,4 +1,4 @@
-"""What a conversation in an export of Claude.ai says. Pure."""
+"""Read a conversation in an export of Claude.ai. Pure."""
 
 from __future__ import annotations
 
@@ -30,31 +30,31 @@ _SILENT = ("text", "", *_IGNORED)
 
 
 def is_conversation(record: Record) -> bool:
-    """Whether it is one of Claude.ai's."""
+    """Return True for a conversation of Claude.ai."""
     return isinstance(record.get("chat_messages"), list)
 
 
 def identity(record: Record) -> str:
-    """The conversation's own id."""
+    """Return the conversation's id."""
     return name_of(record.get("uuid"))
 
 
 def version(record: Record) -> Version:
-    """How far the conversation had come."""
+    """Return the state of the conversation when it was exported."""
     rest = (record.get("name"), record.get("summary"), record.get("current_leaf_message_uuid"))
     return Version(drafts.moment(record.get("updated_at")), len(items(record.get("chat_messages"))), rest)
 
 
 def project_name(record: Record) -> tuple[str, str] | None:
-    """The id and the name of a project, if the record is one."""
+    """Return id and name of a project, if the record is one."""
     is_project = ("docs" in record or "prompt_template" in record) and not is_conversation(record)
     known = string(record.get("uuid")), string(record.get("name"))
     return known if is_project and all(known) else None
 
 
 def read(record: Record, projects: Mapping[str, str], unknown: Unknown) -> Session:
-    """The conversation; `projects` are names by id, and what is not understood is counted in `unknown`."""
-    messages = _named(list(map(mapping, items(record.get("chat_messages")))))
+    """Read the conversation. `projects`: names by id; what is not understood is counted in `unknown`."""
+    messages = _by_id(list(map(mapping, items(record.get("chat_messages")))))
     nodes = _nodes(messages)
     path = path_to(nodes, string(record.get("current_leaf_message_uuid"))) or path_to(nodes, newest_leaf(nodes))
     reading = _Reading(string(record.get("model")), unknown)
@@ -74,8 +74,8 @@ def read(record: Record, projects: Mapping[str, str], unknown: Unknown) -> Sessi
     return drafts.dated(session, *(drafts.moment(record.get(key)) for key in ("created_at", "updated_at")))
 
 
-def _named(messages: list[Record]) -> dict[str, Record]:
-    """By id; one without an id, or with that of another, by its position."""
+def _by_id(messages: list[Record]) -> dict[str, Record]:
+    """Return the messages by id; one without an id of its own by its position."""
     named: dict[str, Record] = {}
     for position, message in enumerate(messages):
         own = string(message.get("uuid"))
@@ -84,7 +84,7 @@ def _named(messages: list[Record]) -> dict[str, Record]:
 
 
 def _nodes(messages: Mapping[str, Record]) -> dict[str, TreeNode]:
-    """The tree; in older exports, which know no parents, each message follows the one before it."""
+    """Return the tree; in older exports without parents each message follows the one before it."""
     parents = {name: string(message.get("parent_message_uuid")) for name, message in messages.items()}
     if not any(parent in messages for parent in parents.values()):
         parents = dict(zip(messages, ["", *messages], strict=False))
@@ -99,32 +99,30 @@ class _Reading:
     model: str
     unknown: Unknown
     kept: list[Draft] = field(default_factory=list)
-    _named: dict[str, Draft] = field(default_factory=dict)
+    _by_id: dict[str, Draft] = field(default_factory=dict)
+    # calls that may have no result yet, by name, and all of them under ""
     _open: dict[str, deque[Draft]] = field(default_factory=lambda: defaultdict(deque))
-    """Calls that may have no result yet, by name, and all of them under no name."""
-    _said: list[Draft] = field(default_factory=list)
-    """What is not thought or called, of the message that is being read."""
-    _new: int = 0
-    """Where in `kept` the message that is being read begins."""
+    _texts: list[Draft] = field(default_factory=list)  # texts of the current message, without thinking and calls
+    _new: int = 0  # where in `kept` the current message begins
     _name: str = ""
     _at: datetime | None = None
     _role: Role = Role.USER
 
     def message(self, name: str, message: Record, at: datetime | None) -> None:
-        """Take in one message."""
+        """Add one message."""
         self._new, self._name, self._at = len(self.kept), name, at
         self._role = Role.USER if message.get("sender") == "human" else Role.ASSISTANT
-        self._said = []
+        self._texts = []
         blocks = [mapping(block) or {"type": "text", "text": block} for block in items(message.get("content"))]
         for block in blocks:
             self._block(block)
-        # Beside other blocks the text is about them: "This block is not supported on your current device yet."
-        if not self._said and not any(string(block.get("type")) not in _SILENT for block in blocks):
+        # With other blocks the text is a placeholder: "This block is not supported on your current device yet."
+        if not self._texts and not any(string(block.get("type")) not in _SILENT for block in blocks):
             self._text(message)
         self._attached(message)
 
     def mark(self, what: str, is_so: bool) -> None:
-        """Mark what the message just read has given."""
+        """Mark the drafts of the message just read."""
         for draft in self.kept[self._new :] if is_so else ():
             draft.more[what] = True
 
@@ -137,23 +135,23 @@ class _Reading:
             self._text(block)
 
     def _text(self, block: Record) -> None:
-        """Texts that follow each other are one message; a call between them makes them two."""
+        """Join consecutive texts to one message; a call between them makes them two."""
         text = string(block.get("text")).strip()
         if text:
-            if not self._said or self._said[-1] is not self.kept[-1]:
-                self._say()
-            self._said[-1].add(text)
-            self._said[-1].more |= cited(block.get("citations"))
+            if not self._texts or self._texts[-1] is not self.kept[-1]:
+                self._begin_text()
+            self._texts[-1].add(text)
+            self._texts[-1].more |= cited(block.get("citations"))
 
-    def _say(self) -> None:
-        earlier = len(self._said)
-        self._said.append(self._put(self._role, "", f"{self._name}:{earlier}" if earlier else self._name))
+    def _begin_text(self) -> None:
+        earlier = len(self._texts)
+        self._texts.append(self._add(self._role, "", f"{self._name}:{earlier}" if earlier else self._name))
 
     def _thinking(self, block: Record) -> None:
         summaries = (string(mapping(summary).get("summary")) for summary in items(block.get("summaries")))
         text = string(block.get("thinking")).strip() or "\n\n".join(filter(None, summaries))
         if text:
-            self._put(Role.THINKING, text, f"{self._name}:thinking:{len(self.kept) - self._new}")
+            self._add(Role.THINKING, text, f"{self._name}:thinking:{len(self.kept) - self._new}")
 
     def _call(self, block: Record) -> Draft:
         name = string(block.get("name")) or "tool"
@@ -164,21 +162,21 @@ class _Reading:
         if server := string(block.get("integration_name")):
             draft.more["tool"]["server"] = server
         self.kept.append(draft)
-        self._named[own] = draft
+        self._by_id[own] = draft
         for opened in (self._open[name], self._open[""]):
             opened.append(draft)
         return draft
 
     def _result(self, block: Record) -> None:
         call_id, name = string(block.get("tool_use_id")), string(block.get("name"))
-        call = self._named.get(call_id) if call_id else self._opened(name)
+        call = self._by_id.get(call_id) if call_id else self._opened(name)
         if call is None:
             call = self._call({"id": call_id, "name": name})
         status = drafts.FAILED if block.get("is_error") else drafts.COMPLETED
         more_result(call, _result_text(block.get("content")), status)
 
     def _opened(self, name: str) -> Draft | None:
-        """Ids are missing often: then it is the first open call of that name, else the first open one."""
+        """Return the call of a result without an id: the first open one of that name, else the first open one."""
         for opened in (self._open[name], self._open[""]):
             while opened and opened[0].more["tool"]["status"] != drafts.PENDING:
                 opened.popleft()
@@ -187,16 +185,16 @@ class _Reading:
         return None
 
     def _attached(self, message: Record) -> None:
-        """Files by name; of text files and long pastes the content too, as context of what was typed."""
+        """Add files by name; the content of text files and long pastes too, as context."""
         for number, (file, unnamed) in enumerate(_files(message)):
             name = string(file.get("file_name")) or unnamed
-            if not self._said:
-                self._say()
-            self._said[-1].attach(name)
+            if not self._texts:
+                self._begin_text()
+            self._texts[-1].attach(name)
             if text := string(file.get("extracted_content")).strip():
                 self.kept.append(injected(f"[{name}]\n\n{text}", self._at, f"{self._name}:attachment:{number}"))
 
-    def _put(self, role: Role, text: str, native_id: str) -> Draft:
+    def _add(self, role: Role, text: str, native_id: str) -> Draft:
         more = {"native_id": native_id, **self._model()}
         self.kept.append(Draft(role, [text] if text else [], self._at, more))
         return self.kept[-1]
@@ -206,7 +204,7 @@ class _Reading:
 
 
 def _files(message: Record) -> Iterator[tuple[Record, str]]:
-    """The files of a message, each with what it is called if it has no name."""
+    """Yield the files of a message, each with a name in case it has none."""
     yield from ((mapping(file), "pasted text") for file in items(message.get("attachments")))
     yield from ((mapping(file), "file") for file in items(message.get("files")))
 
@@ -218,7 +216,7 @@ def _result_text(content: object) -> str:
 
 
 def _result_item(item: object) -> str:
-    """A page that was found has a title and an address beside its text."""
+    """Return the text of one item; that of a page with its title and address."""
     given = mapping(item)
     told = [string(given.get(key)) for key in ("title", "url", "text")]
     if given.get("type") == "image":

@@ -1,4 +1,4 @@
-"""The clients that keep nothing on this machine and hand out exports: Claude (its app and its site), and ChatGPT."""
+"""Clients whose conversations are read from account exports: Claude (app and site) and ChatGPT."""
 
 from __future__ import annotations
 

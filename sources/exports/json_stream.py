@@ -1,4 +1,4 @@
-"""The JSON of an account export, one conversation at a time: files of many gigabytes in bounded memory."""
+"""Parse the JSON of an account export one conversation at a time: gigabytes in bounded memory."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from typing import Any, BinaryIO
 
 from sources.kit.jsonl import Record
 
+# bytes of one conversation; a longer one is passed over, with the rest of the file if it has no end
 LONGEST = 64 * 2**20
-"""Bytes of one conversation. A longer one is passed over, and so is the rest of a file where no end of it comes."""
-MOST_VALUES = 2_000_000
-"""Keys and values of one conversation: brackets take far more memory than they take room in the file."""
+MOST_VALUES = 2_000_000  # keys and values of one conversation: `[[[…` takes far more memory than bytes in the file
 DEEPEST = 100
 _ABYSS = 10_000
 
@@ -26,18 +25,18 @@ _Event = tuple[str, Any]
 
 
 class NoEnd(Exception):
-    """So much was read without a beginning or an end of anything that the rest is not worth reading."""
+    """Nothing began or ended in so many bytes that the rest is not worth reading."""
 
 
 @dataclass(slots=True)
 class Utf8Source:
-    """A file as the JSON parser wants it: valid UTF-8, whatever is in it, without a byte order mark.
+    """Converts a file to valid UTF-8 without a byte order mark, as the JSON parser needs it.
 
-    `told` hears how many bytes were read; `quiet`, of them, how many since the parser last made sense of something.
+    `on_read` is called with the number of bytes of each read; `quiet` counts bytes since the last bracket.
     """
 
     file: BinaryIO
-    told: Callable[[int], None] = lambda _: None
+    on_read: Callable[[int], None] = lambda _: None
     at: int = 0
     quiet: int = 0
     _decoder: codecs.IncrementalDecoder = field(
@@ -45,10 +44,10 @@ class Utf8Source:
     )
 
     def read(self, size: int = -1) -> bytes:
-        """The next bytes; none at the end, or if none are asked for. Raises what the file raises, and NoEnd."""
+        """Return the next bytes; none at the end or for `size` 0. Raises what the file raises, and NoEnd."""
         while size:
             raw = self.file.read(_CHUNK)
-            self.told(len(raw))
+            self.on_read(len(raw))
             self.quiet += len(raw)
             if self.quiet > LONGEST:
                 raise NoEnd
@@ -60,7 +59,7 @@ class Utf8Source:
 
 
 def records_in(source: Utf8Source) -> Iterator[Record | str]:
-    """The objects in a JSON array, or the one object that the file is; a string says why one, or the rest, is not.
+    """Yield the objects of a JSON array, or the one object of the file; a string says why one, or the rest, is missing.
 
     Raises what the file raises.
     """
@@ -83,7 +82,7 @@ def _records(events: Iterator[_Event], source: Utf8Source) -> Iterator[Record | 
 
 
 def _objects(events: Iterable[_Event], source: Utf8Source) -> Iterator[Record | str]:
-    """Gives each object as soon as it is whole. What is too large or too deep is counted, but not kept."""
+    """Yield each object as soon as it is complete. One that is too large or too deep is counted, not stored."""
     opened: list[Any] = []
     depth = values = 0
     key, reason, began = "", "", source.at

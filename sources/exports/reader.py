@@ -1,4 +1,4 @@
-"""Exports of whole accounts, as Claude.ai and ChatGPT hand them out: `ctxr import` reads them, no sync finds them."""
+"""Read the account exports of Claude.ai and ChatGPT, which `ctxr import` is given; no sync finds them."""
 
 from __future__ import annotations
 
@@ -23,14 +23,12 @@ from sources.exports.reading import Unknown, Version, is_known
 from sources.kit.files import why_not
 from sources.kit.jsonl import Record
 
-_GENERATION = "1"
-"""Part of every fingerprint: another number makes every conversation be read again."""
-_LOOKED_AT = 20
-"""So many objects at the beginning of a file tell what it holds."""
-_BEGINNING = 2**16
+_GENERATION = "1"  # part of every fingerprint: another number makes every conversation be read again
+_CHECKED_OBJECTS = 20  # objects at the beginning of a file that are checked to recognise it
+_BEGINNING_BYTES = 2**16
+# keys that every conversation of Claude.ai or ChatGPT has, and hardly any other file
 _MARKS = (b'"chat_messages"', b'"mapping"')
-"""Keys that every conversation of Claude.ai or ChatGPT has, and hardly anything else."""
-_NAMED = 3
+_MOST_NAMES = 3
 _EMPTY = "nothing was said in it"
 _NONE = "no conversations in it"
 _STRANGE = "not a conversation of this provider"
@@ -43,7 +41,7 @@ OnRead = Callable[[int], None]
 
 
 class Provider(Protocol):
-    """What is to be known of a provider's format; a module of functions."""
+    """The functions of a provider's module."""
 
     PLACE: str
 
@@ -59,46 +57,46 @@ PROVIDERS: dict[str, Provider] = {CLAUDE.source: claude_export, CHATGPT.source: 
 
 @dataclass(slots=True)
 class AccountExport:
-    """What one provider's account holds in an export. A `Source` whose one store is the account, not the file:
-    what an earlier export has told is known, whatever that file was called.
+    """The conversations of one provider in an export. A `Source` whose one store is the account, not the file, so that
+    conversations of an earlier export are known, whatever that file was called.
 
-    `told` hears of every piece that was read, in bytes.
+    `on_read` is called with the bytes of every read.
     """
 
     name: str
     parts: list[ExportFile]
     others: Sequence[ExportFile | Skipped] = ()
-    told: OnRead = lambda _: None
+    on_read: OnRead = lambda _: None
     _unknown: Unknown = field(default_factory=Unknown)
     _passed_over: Counter[str] = field(default_factory=Counter)
     _is_damaged: bool = False
     _is_stopped: bool = False
 
     def stop(self) -> None:
-        """End a reading that goes on in another thread, at its next piece."""
+        """End `sessions`, running in another thread, at its next read."""
         self._is_stopped = True
 
     def _count(self, count: int) -> None:
         if self._is_stopped:
             raise NoEnd
-        self.told(count)
+        self.on_read(count)
 
     @property
     def size(self) -> int:
-        """Bytes to be read, as `told` counts them."""
+        """Return the number of bytes to be read."""
         return sum(part.size for part in self.parts)
 
     def find(self, _places: Places) -> Iterator[Path]:
-        """The account that this export is of."""
+        """Yield the account of this export."""
         yield Path(PROVIDERS[self.name].PLACE)
 
     def stamp(self, store: Path) -> str:
-        """The state of the files."""
+        """Return a digest of the status of the files."""
         files = repr([(part.name, part.fingerprint, part.size) for part in self.parts])
         return f"{_GENERATION} {blake2b(files.encode('utf-8', 'replace'), digest_size=16).hexdigest()}"
 
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
-        """The conversations that no export had told of so far. StorageError at the end, if not all could be read."""
+        """Yield new and changed conversations. Raises StorageError at the end if not all could be read."""
         damaged = [other for other in self.others if isinstance(other, Skipped)]
         self._is_damaged = bool(damaged)
         yield from damaged
@@ -134,7 +132,7 @@ class AccountExport:
             yield FoundSession(key, fingerprint, session)
 
     def _projects(self) -> dict[str, str]:
-        """The names of projects by their ids, where the export tells them."""
+        """Return the names of projects by id, where the export has them."""
         return dict(
             known
             for part in self.others
@@ -145,10 +143,10 @@ class AccountExport:
 
 
 def exports_in(path: Path, stack: ExitStack) -> list[AccountExport]:
-    """What a file or folder is an export of, recognised by what is in it; open as long as the stack.
+    """Recognise the exports in a file or folder by their contents; their files stay open as long as the stack.
 
-    InvalidRequest if it is none, which says what it is; StorageError if it cannot be read, or is so damaged that no
-    conversation can.
+    Raises InvalidRequest with a description if there is none; StorageError if it cannot be read, or is so damaged that
+    no conversation can.
     """
     try:
         if not (path.is_file() or path.is_dir()):
@@ -176,62 +174,62 @@ def exports_in(path: Path, stack: ExitStack) -> list[AccountExport]:
     if not held and damage and is_meant:
         raise StorageError(
             f"An export of an account, but damaged or encrypted: {path}",
-            f"No conversation in it could be read ({_named(damage)}). Download it anew.",
+            f"No conversation in it could be read ({_names(damage)}). Download it anew.",
         )
     if not held:
         kind = "a folder" if path.is_dir() else "a zip" if is_zip(path) else "a file"
-        contents = f"with no conversations in it ({_named(others)})" if others else "without any JSON in it"
+        contents = f"with no conversations in it ({_names(others)})" if others else "without any JSON in it"
         raise InvalidRequest(f"Not an export of an account: {path}", f"Recognised: {kind} {contents}. {_EXPECTED}")
     return [AccountExport(name, parts, others) for name, parts in held.items()]
 
 
 def _provider_of(part: ExportFile) -> tuple[str, str]:
-    """Return the provider whose conversations a file holds; or why there are none although there should be."""
+    """Return the provider whose conversations a file contains; or why there are none although there should be."""
     why = _NONE
-    for record in islice(_records(part, _at_most(4 * LONGEST)), _LOOKED_AT):
+    for record in islice(_records(part, _at_most(4 * LONGEST)), _CHECKED_OBJECTS):
         if isinstance(record, str):
             why = record
             continue
         for name, provider in PROVIDERS.items():
             if provider.is_conversation(record):
                 return name, ""
-    return "", why if _is_meant(part) else ""
+    return "", why if _should_hold_conversations(part) else ""
 
 
-def _is_meant(part: ExportFile) -> bool:
-    """Whether a file should hold conversations: by its name, or, for it may have any, by how it begins."""
+def _should_hold_conversations(part: ExportFile) -> bool:
+    """Return True if a file should contain conversations, by its name or its beginning."""
     if part.should_hold_conversations:
         return True
     try:
         with part.open() as file:
-            beginning = file.read(_BEGINNING)
+            beginning = file.read(_BEGINNING_BYTES)
     except UNREADABLE:
         return False
     return any(mark in beginning for mark in _MARKS)
 
 
 def _at_most(size: int) -> OnRead:
-    """Ends the reading of a file in which nothing is found for so many bytes."""
+    """Return a callback that raises NoEnd after so many bytes."""
     left = [size]
 
-    def told(count: int) -> None:
+    def on_read(count: int) -> None:
         left[0] -= count
         if left[0] < 0:
             raise NoEnd
 
-    return told
+    return on_read
 
 
-def _records(part: ExportFile, told: OnRead) -> Iterator[Record | str]:
+def _records(part: ExportFile, on_read: OnRead) -> Iterator[Record | str]:
     try:
         with part.open() as file:
-            yield from records_in(Utf8Source(file, told))
+            yield from records_in(Utf8Source(file, on_read))
     except UNREADABLE as exc:
         yield f"{reason(exc)}; the rest was not read"
 
 
-def _named(others: Sequence[ExportFile | Skipped]) -> str:
-    """The first of them, and how many more there are."""
+def _names(others: Sequence[ExportFile | Skipped]) -> str:
+    """Name the first of them, and how many more there are."""
     named = [f"{one.what}: {one.why}" if isinstance(one, Skipped) else one.name for one in others]
-    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
-    return f"{', '.join(named[:_NAMED])}{more}"
+    more = f" and {len(named) - _MOST_NAMES} more" if len(named) > _MOST_NAMES else ""
+    return f"{', '.join(named[:_MOST_NAMES])}{more}"

@@ -1,4 +1,4 @@
-"""What the readers of both providers' exports share: what a reading is, and small rules for both. Pure."""
+"""Shared functions of the readers of both providers' exports. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Unknown(Counter[str]):
 
 
 def name_of(value: object) -> str:
-    """An id as the provider gives it; one that no database takes for a key becomes one of the same meaning."""
+    """Return an id as it is; its digest if it is too long or unprintable for a key."""
     given = string(value)
     if given.isprintable() and len(given) <= _LONGEST_NAME:
         return given
@@ -38,20 +38,20 @@ def name_of(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """How far a conversation had come when it was exported; `rest` is what may change beside its messages."""
+    """The state of a conversation when it was exported; `rest`: other fields that may change."""
 
     updated: datetime | None
     messages: int
     rest: tuple[object, ...] = ()
 
     def fingerprint(self, generation: str) -> str:
-        """For `Found`: the parts stand in it so that two exports can be compared."""
+        """Return the fingerprint for FoundSession, of which `is_known` compares the parts."""
         rest = blake2b(repr(self.rest).encode("utf-8", "replace"), digest_size=6).hexdigest()
         return f"{generation} {format_time(self.updated) if self.updated else '-'} {self.messages} {rest}"
 
 
 def is_known(seen: str | None, found: str) -> bool:
-    """Whether an export has nothing new on a conversation, because it is the same or an older one."""
+    """Return True if an export has nothing new of a conversation: it is the same or an older one."""
     if seen is None or seen == found:
         return seen is not None
     (before, seen_at, had, _), (generation, found_at, has, _) = seen.split(" "), found.split(" ")
@@ -59,7 +59,7 @@ def is_known(seen: str | None, found: str) -> bool:
 
 
 def titled(kept: Iterable[Draft], **titles: str) -> tuple[str, str] | tuple[None, None]:
-    """Where the title comes from and the title: the first that says something, else the user's first words."""
+    """Return the origin and the text of the title: the first that is not empty, else the user's first words."""
     for kind, title in titles.items():
         if title.strip():
             return kind, preview_of(title, 4 * TITLE_WIDTH)
@@ -71,7 +71,7 @@ def titled(kept: Iterable[Draft], **titles: str) -> tuple[str, str] | tuple[None
 def session_of(
     session_id: str, kept: list[Draft], title: tuple[str, str] | tuple[None, None], meta: Mapping[str, Any]
 ) -> Session:
-    """The session; of `meta` what is known."""
+    """Return the session, with the fields of `meta` that are set."""
     named = Counter[str]()
     for draft in kept:
         name = name_of(draft.more["native_id"])
@@ -85,7 +85,7 @@ def session_of(
 
 
 def injected(text: str, at: datetime | None, native_id: str, **more: Any) -> Draft:
-    """What nobody typed: context, instructions, the contents of files."""
+    """Return a draft of text that nobody typed: context, instructions, contents of files."""
     return Draft(Role.SYSTEM, [text] if text else [], at, {"native_id": native_id, "injected": True, **more})
 
 
@@ -103,7 +103,7 @@ _WRITTEN = ("content", "file_text", "code", "input")
 
 
 def show_document(draft: Draft, params: object) -> None:
-    """What a call writes or runs is what it is for (artifacts, canvases, scripts): it belongs to the message's text."""
+    """Add the document or script that a call writes or runs (artifacts, canvases) to the message's text."""
     given = mapping(params)
     text, title = next(filter(None, (string(given.get(key)) for key in _WRITTEN)), ""), draft.parts[0]
     name = next(filter(None, (string(given.get(key)) for key in ("title", "name"))), "")
@@ -113,7 +113,7 @@ def show_document(draft: Draft, params: object) -> None:
 
 
 def cited(*lists: object) -> dict[str, list[dict[str, str]]]:
-    """The pages that a text refers to, as part of a message's `more`."""
+    """Return the pages that a text refers to, for a message's `more`."""
     pages: dict[str, str] = {}
     for entry in (entry for entries in lists for entry in items(entries)):
         for page in _pages(mapping(entry)):

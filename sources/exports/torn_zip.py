@@ -1,4 +1,4 @@
-"""What can still be read of a zip whose list of contents, which stands at its end, is lost: a download cut off."""
+"""Read a zip without its list of contents, which is at its end: a download that was cut off."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PIECE = 2**16
 
 
 class Member(NamedTuple):
-    """A file in the zip; `at` is where its compressed data begin."""
+    """A file in the zip; `at` is the offset of its compressed data."""
 
     name: str
     at: int
@@ -23,7 +23,7 @@ class Member(NamedTuple):
 
 
 def members_of(file: BinaryIO) -> Iterator[Member]:
-    """The compressed files, one after the other, as far as they can be followed. Raises OSError and zlib.error."""
+    """Yield the compressed files up to the damage. Raises OSError and zlib.error."""
     at = 0
     while True:
         file.seek(at)
@@ -45,7 +45,7 @@ def members_of(file: BinaryIO) -> Iterator[Member]:
 
 
 def _next_header(file: BinaryIO, begin: int) -> int:
-    """Where the sizes follow the data, only reading these tells their end; the sizes come in several forms."""
+    """Return the offset of the next file where sizes follow the data: it is found only by decompressing."""
     inflated = Inflated(file, begin)
     buffer = memoryview(bytearray(_PIECE))
     try:
@@ -58,27 +58,27 @@ def _next_header(file: BinaryIO, begin: int) -> int:
 
 
 def open_member(file: BinaryIO, member: Member) -> BinaryIO:
-    """The contents of a file in the zip. While reading: EOFError where the zip was cut off, OSError, zlib.error."""
+    """Open a file in the zip. Reading raises EOFError where the zip was cut off, OSError, zlib.error."""
     return cast(BinaryIO, io.BufferedReader(Inflated(file, member.at)))
 
 
 class Inflated(io.RawIOBase):
-    """Compressed data, read as what they stand for."""
+    """Decompresses data while it is read."""
 
     def __init__(self, file: BinaryIO, at: int) -> None:
         self._file, self._at, self._decoder = file, at, zlib.decompressobj(-zlib.MAX_WBITS)
 
     @property
     def end(self) -> int:
-        """Where the data end, once they are read."""
+        """Return the end of the data, once they are read."""
         return self._at - len(self._decoder.unused_data)
 
     def readable(self) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        """The next bytes; 0 at the end of the data."""
+        """Fill the buffer; 0 at the end of the data."""
         piece = b""
         while not piece and not self._decoder.eof:
             piece = self._decoder.decompress(self._decoder.unconsumed_tail or self._more(), len(buffer))

@@ -74,7 +74,7 @@ async def test_the_same_export_again_is_not_even_read(orchestrator: Orchestrator
     with ExitStack() as stack:
         [export] = exports_in(path, stack)
         read: list[int] = []
-        export.told = read.append
+        export.on_read = read.append
         [report] = await sync(orchestrator, [export], Places(tmp_path, {}))
     assert (report.seen, report.parsed, report.new_messages, read) == (1, 0, 0, [])
 
