@@ -43,15 +43,12 @@ class WithoutTexts(SpanExporter):
         self._out = out
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        """Export the spans without texts."""
         return self._out.export([_bare(span) for span in spans])
 
     def shutdown(self) -> None:
-        """Shut down the exporter behind it."""
         self._out.shutdown()
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Return True if all spans were sent in time."""
         return self._out.force_flush(timeout_millis)
 
 

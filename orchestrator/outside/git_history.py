@@ -32,7 +32,6 @@ class Commit:
     added: dict[str, list[str]] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, str]:
-        """Return the fields of an answer."""
         return {
             "sha": self.sha,
             "time": self.at.isoformat().replace("+00:00", "Z"),

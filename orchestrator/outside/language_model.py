@@ -38,7 +38,6 @@ class LanguageModel:
         return within(await self._completion(task, material, max_tokens), max_tokens)
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._client.aclose()
 
     async def _completion(self, task: str, material: str, max_tokens: int) -> str:

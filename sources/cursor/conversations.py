@@ -99,7 +99,6 @@ def _trouble(stored: Any, bubble: Json) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """Return `1 message`, `2 messages`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 

@@ -50,7 +50,6 @@ class ValueChange:
         connection.execute(*_statement(self))
 
     def undone(self) -> ValueChange:
-        """Return the reverse change."""
         return ValueChange(self.database, self.table, self.key, self.column, self.after, self.before, self.field)
 
 
@@ -93,7 +92,6 @@ class RowCopy:
         connection.execute(f"INSERT INTO {self.table} ({names}) VALUES ({marks})", tuple(new.values()))  # noqa: S608
 
     def undone(self) -> RowRemoval:
-        """Return the step that removes the copy."""
         return RowRemoval(self.database, self.table, self.to, self.sha256)
 
 
@@ -181,7 +179,6 @@ def refuse_while_running() -> None:
 
 
 def running_programs() -> Iterator[str]:
-    """Yield the names of all running programs."""
     if sys.platform.startswith("linux"):
         for process in Path("/proc").glob("[0-9]*/comm"):
             with suppress(OSError):
@@ -210,7 +207,6 @@ def record_of(value: str | None) -> Json:
 
 
 def json_text(value: Any) -> str:
-    """Return JSON as Cursor writes it."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 

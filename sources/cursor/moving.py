@@ -116,10 +116,8 @@ def changed(
 
 
 def heads_of(given: Mapping[str, Any]) -> list[Json]:
-    """Return the conversations of a list."""
     return [dict(head) for head in objects(given.get("allComposers"))]
 
 
 def record_in(connection: sqlite3.Connection, table: str, key: str) -> Json:
-    """Return the JSON object that a row holds; empty if there is none."""
     return record_of(value_of(connection, table, key, "value"))

@@ -31,7 +31,6 @@ class ProjectHints:
     files: list[str] = field(default_factory=list)
 
     def add(self, bubble: Mapping[str, Any]) -> None:
-        """Collect the hints of one bubble."""
         if not self.open_folders:
             self.open_folders = [path for uri in strings(bubble.get("workspaceUris")) if (path := path_of(uri))]
         if not self.searched:

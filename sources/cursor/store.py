@@ -58,11 +58,9 @@ class GlobalStore:
         return (*record, *bubbles)
 
     def record(self, composer_id: str) -> Any:
-        """Return the record of a composer as JSON text or bytes."""
         return self._value(f"composerData:{composer_id}")
 
     def bubble(self, composer_id: str, bubble_id: str) -> Any:
-        """Return a bubble as JSON text or bytes; None if it is missing."""
         return self._value(f"bubbleId:{composer_id}:{bubble_id}")
 
     def bubble_ids(self, composer_id: str) -> list[str]:

@@ -29,7 +29,6 @@ class WireMessage:
         return [block.decode("utf-8", "replace") for block in self.blocks(tag)]
 
     def nodes(self, tag: int) -> list[WireMessage]:
-        """Return all values of a repeated field of messages."""
         return [read_node(block) for block in self.blocks(tag)]
 
     def text(self, tag: int) -> str:
@@ -37,7 +36,6 @@ class WireMessage:
         return next(iter(self.texts(tag)[-1:]), "")
 
     def number(self, tag: int) -> int | None:
-        """Return the last value of a field of unsigned integers."""
         return next(iter(self._varints.get(tag, [])[-1:]), None)
 
     def all_texts(self) -> list[str]:

@@ -61,7 +61,6 @@ class CursorAgent:
     clock: Callable[[], datetime] = field(default=now)
 
     def find(self, places: Places) -> Iterator[Path]:
-        """Yield the configuration folders that hold conversations."""
         setting = next(filter(places.environment.get, _SETTINGS), _SETTINGS[0])
         roots = [places.folder(setting, ".cursor")]
         if not places.environment.get(setting):

@@ -40,20 +40,16 @@ class Root:
         return _ids(self._node, _TURNS)
 
     def folder(self) -> str:
-        """Return the first workspace folder; empty if none is named."""
         described = (text for node in self._node.nodes(_WORKSPACE) for text in node.all_texts())
         return next(filter(None, map(path_of, (*self._node.texts(_FOLDERS), *described))), "")
 
     def turn_began(self) -> datetime | None:
-        """Return the time at which the latest turn began."""
         return moment(self._node.number(_TURN_BEGAN))
 
     def children(self) -> list[str]:
-        """Return the ids of its sub-agents."""
         return [entry.text(1) for entry in self._node.nodes(_CHILDREN) if entry.text(1)]
 
     def about(self) -> dict[str, str]:
-        """Return mode, client and time zone."""
         known = {"mode": _MODES.get(self._node.number(_MODE) or 0, "")}
         return known | {"client": self._node.text(_CLIENT), "time_zone": self._node.text(_TIME_ZONE)}
 
@@ -72,7 +68,6 @@ def read_turn(data: bytes) -> tuple[str, list[str]] | None:
 
 
 def question_of(data: bytes) -> str:
-    """Return what the user typed."""
     return read_node(data).text(1)
 
 

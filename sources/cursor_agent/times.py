@@ -30,7 +30,6 @@ class Fingerprint(NamedTuple):
         return cls(noted[1], noted[2], int(noted[3]), moment(int(noted[4]))) if noted else cls()
 
     def fingerprint(self) -> str:
-        """Format the reading as `parse` takes it."""
         until_ms = round(self.until.timestamp() * 1000) if self.until else 0
         return f"{self.files}.{self.content}#{self.message_count}@{until_ms}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,7 +12,6 @@ from typing import Any
 from registry.domain import Role, Session
 from sources.exports.branches import TreeNode, in_order, newest_leaf, path_to
 from sources.exports.reading import (
-    Unknown,
     Version,
     cited,
     injected,
@@ -42,17 +42,14 @@ _POINTERS = {
 
 
 def is_conversation(record: Record) -> bool:
-    """Return True for a conversation of ChatGPT."""
     return isinstance(record.get("mapping"), dict)
 
 
 def identity(record: Record) -> str:
-    """Return the conversation's id."""
     return name_of(record.get("conversation_id") or record.get("id"))
 
 
 def version(record: Record) -> Version:
-    """Return the state of the conversation when it was exported."""
     rest = (record.get("title"), record.get("current_node"), record.get("gizmo_id"))
     return Version(_time(record.get("update_time")), len(mapping(record.get("mapping"))), rest)
 
@@ -61,7 +58,7 @@ def project_name(_record: Record) -> None:
     """Return nothing: the export has only the ids of projects and custom GPTs."""
 
 
-def read(record: Record, projects: Mapping[str, str], unknown: Unknown) -> Session:
+def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> Session:
     """Read the conversation; what is not understood is counted in `unknown`."""
     messages = {name: mapping(mapping(node).get("message")) for name, node in mapping(record.get("mapping")).items()}
     nodes = _nodes(mapping(record.get("mapping")), messages)
@@ -107,7 +104,7 @@ def _time(value: object) -> datetime | None:
 @dataclass(slots=True)
 class _Reading:
     model: str
-    unknown: Unknown
+    unknown: Counter[str]
     nodes: Mapping[str, TreeNode]
     kept: list[Draft] = field(default_factory=list)
     _times: dict[str, datetime | None] = field(default_factory=dict)
@@ -201,7 +198,7 @@ def _status(content: Record, metadata: Record) -> str:
 # The content of one message
 
 
-def text_of(content: Record, unknown: Unknown) -> str:
+def text_of(content: Record, unknown: Counter[str]) -> str:
     """Return the text of a content of any type; of an unknown type any text in it."""
     kind = string(content.get("content_type"))
     if kind == "thoughts":
@@ -211,7 +208,7 @@ def text_of(content: Record, unknown: Unknown) -> str:
     if kind == "user_editable_context":
         return "\n\n".join(filter(None, (string(content.get(key)) for key in ("user_profile", "user_instructions"))))
     if kind not in _PLAIN:
-        unknown.note(f"content {kind or 'without type'}")
+        unknown[f"content {kind or 'without type'}"] += 1
     told = [string(content.get(key)) for key in ("title", "url", "name")] if kind in (*RESULTS, "system_error") else []
     told += map(_part, items(content.get("parts")))
     told += [string(content.get(key)) for key in ("text", "result", "content")]
@@ -264,5 +261,4 @@ def attachments(content: Record, metadata: Record) -> Iterator[str]:
 
 
 def citations(metadata: Record) -> Record:
-    """Return the pages that an answer refers to."""
     return cited(metadata.get("citations"), metadata.get("content_references"))

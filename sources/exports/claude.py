@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -10,7 +10,6 @@ from datetime import datetime
 from registry.domain import Role, Session
 from sources.exports.branches import TreeNode, in_order, newest_leaf, path_to
 from sources.exports.reading import (
-    Unknown,
     Version,
     cited,
     injected,
@@ -30,17 +29,14 @@ _SILENT = ("text", "", *_IGNORED)
 
 
 def is_conversation(record: Record) -> bool:
-    """Return True for a conversation of Claude.ai."""
     return isinstance(record.get("chat_messages"), list)
 
 
 def identity(record: Record) -> str:
-    """Return the conversation's id."""
     return name_of(record.get("uuid"))
 
 
 def version(record: Record) -> Version:
-    """Return the state of the conversation when it was exported."""
     rest = (record.get("name"), record.get("summary"), record.get("current_leaf_message_uuid"))
     return Version(drafts.moment(record.get("updated_at")), len(items(record.get("chat_messages"))), rest)
 
@@ -52,7 +48,7 @@ def project_name(record: Record) -> tuple[str, str] | None:
     return known if is_project and all(known) else None
 
 
-def read(record: Record, projects: Mapping[str, str], unknown: Unknown) -> Session:
+def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> Session:
     """Read the conversation. `projects`: names by id; what is not understood is counted in `unknown`."""
     messages = _by_id(list(map(mapping, items(record.get("chat_messages")))))
     nodes = _nodes(messages)
@@ -97,7 +93,7 @@ def _nodes(messages: Mapping[str, Record]) -> dict[str, TreeNode]:
 @dataclass(slots=True)
 class _Reading:
     model: str
-    unknown: Unknown
+    unknown: Counter[str]
     kept: list[Draft] = field(default_factory=list)
     _by_id: dict[str, Draft] = field(default_factory=dict)
     # calls that may have no result yet, by name, and all of them under ""
@@ -109,7 +105,6 @@ class _Reading:
     _role: Role = Role.USER
 
     def message(self, name: str, message: Record, at: datetime | None) -> None:
-        """Add one message."""
         self._new, self._name, self._at = len(self.kept), name, at
         self._role = Role.USER if message.get("sender") == "human" else Role.ASSISTANT
         self._texts = []
@@ -131,7 +126,7 @@ class _Reading:
         if handler := _BLOCKS.get(kind):
             handler(self, block)
         elif kind not in _IGNORED:
-            self.unknown.note(f"block {kind or 'without type'}")
+            self.unknown[f"block {kind or 'without type'}"] += 1
             self._text(block)
 
     def _text(self, block: Record) -> None:

@@ -6,6 +6,7 @@ import codecs
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
+from math import inf
 from typing import Any, BinaryIO
 
 from sources.kit.jsonl import Record
@@ -32,11 +33,13 @@ class NoEnd(Exception):
 class Utf8Source:
     """Converts a file to valid UTF-8 without a byte order mark, as the JSON parser needs it.
 
-    `on_read` is called with the number of bytes of each read; `quiet` counts bytes since the last bracket.
+    `on_read` is called with the number of bytes of each read; `quiet` counts bytes since the last bracket. Ends with
+    NoEnd after `most` bytes.
     """
 
     file: BinaryIO
     on_read: Callable[[int], None] = lambda _: None
+    most: float = inf
     at: int = 0
     quiet: int = 0
     _decoder: codecs.IncrementalDecoder = field(
@@ -49,7 +52,7 @@ class Utf8Source:
             raw = self.file.read(_CHUNK)
             self.on_read(len(raw))
             self.quiet += len(raw)
-            if self.quiet > LONGEST:
+            if self.quiet > LONGEST or self.at > self.most:
                 raise NoEnd
             text = self._decoder.decode(raw, not raw)
             if text or not raw:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
+from math import inf
 from pathlib import Path
 from typing import Protocol
 
@@ -17,9 +18,9 @@ from sources.base import FoundSession, Places, Skipped
 from sources.exports import chatgpt as chatgpt_export
 from sources.exports import claude as claude_export
 from sources.exports.client import CHATGPT, CLAUDE
-from sources.exports.files import UNREADABLE, ExportFile, is_zip, parts_of, reason
+from sources.exports.files import UNREADABLE, ExportFile, is_zip, parts_of, reason, shown
 from sources.exports.json_stream import LONGEST, NoEnd, Utf8Source, records_in
-from sources.exports.reading import Unknown, Version, is_known
+from sources.exports.reading import Version, is_known
 from sources.kit.files import why_not
 from sources.kit.jsonl import Record
 
@@ -49,7 +50,7 @@ class Provider(Protocol):
     def identity(self, record: Record) -> str: ...
     def version(self, record: Record) -> Version: ...
     def project_name(self, record: Record) -> tuple[str, str] | None: ...
-    def read(self, record: Record, projects: Mapping[str, str], unknown: Unknown) -> Session: ...
+    def read(self, record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> Session: ...
 
 
 PROVIDERS: dict[str, Provider] = {CLAUDE.source: claude_export, CHATGPT.source: chatgpt_export}
@@ -67,23 +68,14 @@ class AccountExport:
     parts: list[ExportFile]
     others: Sequence[ExportFile | Skipped] = ()
     on_read: OnRead = lambda _: None
-    _unknown: Unknown = field(default_factory=Unknown)
-    _passed_over: Counter[str] = field(default_factory=Counter)
-    _is_damaged: bool = False
     _is_stopped: bool = False
 
     def stop(self) -> None:
         """End `sessions`, running in another thread, at its next read."""
         self._is_stopped = True
 
-    def _count(self, count: int) -> None:
-        if self._is_stopped:
-            raise NoEnd
-        self.on_read(count)
-
     @property
     def size(self) -> int:
-        """Return the number of bytes to be read."""
         return sum(part.size for part in self.parts)
 
     def find(self, _places: Places) -> Iterator[Path]:
@@ -91,45 +83,44 @@ class AccountExport:
         yield Path(PROVIDERS[self.name].PLACE)
 
     def stamp(self, store: Path) -> str:
-        """Return a digest of the status of the files."""
         files = repr([(part.name, part.fingerprint, part.size) for part in self.parts])
         return f"{_GENERATION} {blake2b(files.encode('utf-8', 'replace'), digest_size=16).hexdigest()}"
 
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
         """Yield new and changed conversations. Raises StorageError at the end if not all could be read."""
         damaged = [other for other in self.others if isinstance(other, Skipped)]
-        self._is_damaged = bool(damaged)
         yield from damaged
-        known, projects = dict(seen), self._projects()
-        for part in self.parts:
-            yield from self._conversations(part, known, projects)
-        yield from (Skipped(f"{count} x {what}", "unknown to this reader") for what, count in self._unknown.items())
-        yield from (Skipped(f"{count} x a conversation", why) for why, count in self._passed_over.items())
-        if self._is_damaged:
-            raise StorageError("Not all of the export could be read.", "What could be read is kept.")
-
-    def _conversations(
-        self, part: ExportFile, known: dict[str, str], projects: Mapping[str, str]
-    ) -> Iterator[FoundSession | Skipped]:
-        provider = PROVIDERS[self.name]
-        for number, record in enumerate(_records(part, self._count), 1):
+        is_damaged = bool(damaged)
+        known, projects, provider = dict(seen), self._projects(), PROVIDERS[self.name]
+        unknown, passed_over = Counter[str](), Counter[str]()
+        numbered = ((part, *each) for part in self.parts for each in enumerate(_records(part, self._count), 1))
+        for part, number, record in numbered:
             if isinstance(record, str):
-                self._is_damaged = True
+                is_damaged = True
                 yield Skipped(f"{part.name}, conversation {number}", record)
                 continue
             key = provider.identity(record)
             if not provider.is_conversation(record) or not key:
-                self._passed_over[_STRANGE] += 1
+                passed_over[_STRANGE] += 1
                 continue
             fingerprint = provider.version(record).fingerprint(_GENERATION)
             if is_known(known.get(key), fingerprint):
                 continue
-            session = provider.read(record, projects, self._unknown)
+            session = provider.read(record, projects, unknown)
             if not session.messages:
-                self._passed_over[_EMPTY] += 1
+                passed_over[_EMPTY] += 1
                 continue
             known[key] = fingerprint
             yield FoundSession(key, fingerprint, session)
+        yield from (Skipped(f"{count} x {shown(what)}", "unknown to this reader") for what, count in unknown.items())
+        yield from (Skipped(f"{count} x a conversation", why) for why, count in passed_over.items())
+        if is_damaged:
+            raise StorageError("Not all of the export could be read.", "What could be read is kept.")
+
+    def _count(self, count: int) -> None:
+        if self._is_stopped:
+            raise NoEnd
+        self.on_read(count)
 
     def _projects(self) -> dict[str, str]:
         """Return the names of projects by id, where the export has them."""
@@ -186,7 +177,7 @@ def exports_in(path: Path, stack: ExitStack) -> list[AccountExport]:
 def _provider_of(part: ExportFile) -> tuple[str, str]:
     """Return the provider whose conversations a file contains; or why there are none although there should be."""
     why = _NONE
-    for record in islice(_records(part, _at_most(4 * LONGEST)), _CHECKED_OBJECTS):
+    for record in islice(_records(part, lambda _: None, 4 * LONGEST), _CHECKED_OBJECTS):
         if isinstance(record, str):
             why = record
             continue
@@ -208,22 +199,10 @@ def _should_hold_conversations(part: ExportFile) -> bool:
     return any(mark in beginning for mark in _MARKS)
 
 
-def _at_most(size: int) -> OnRead:
-    """Return a callback that raises NoEnd after so many bytes."""
-    left = [size]
-
-    def on_read(count: int) -> None:
-        left[0] -= count
-        if left[0] < 0:
-            raise NoEnd
-
-    return on_read
-
-
-def _records(part: ExportFile, on_read: OnRead) -> Iterator[Record | str]:
+def _records(part: ExportFile, on_read: OnRead, most: float = inf) -> Iterator[Record | str]:
     try:
         with part.open() as file:
-            yield from records_in(Utf8Source(file, on_read))
+            yield from records_in(Utf8Source(file, on_read, most))
     except UNREADABLE as exc:
         yield f"{reason(exc)}; the rest was not read"
 

@@ -16,16 +16,6 @@ from sources.kit.jsonl import Record, items, mapping, string
 
 TITLE_WIDTH = 80
 _LONGEST_NAME = 200
-_MOST_UNKNOWN = 50
-
-
-class Unknown(Counter[str]):
-    """Counts what a reader does not know."""
-
-    def note(self, what: str) -> None:
-        """Count one more; of too many different kinds the rest is counted together."""
-        what = what[:TITLE_WIDTH]
-        self[what if what in self or len(self) < _MOST_UNKNOWN else "something else"] += 1
 
 
 def name_of(value: object) -> str:

@@ -74,7 +74,6 @@ class Inflated(io.RawIOBase):
         return self._at - len(self._decoder.unused_data)
 
     def readable(self) -> bool:
-        """Return True."""
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]

@@ -6,6 +6,7 @@ import copy
 import io
 import json
 import zipfile
+from collections import Counter
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,7 +26,7 @@ from sources.exports.chatgpt import without_marks
 from sources.exports.files import parts_of
 from sources.exports.json_stream import Utf8Source, records_in
 from sources.exports.reader import exports_in
-from sources.exports.reading import Unknown, Version, is_known
+from sources.exports.reading import Version, is_known
 from sources.kit.jsonl import Record
 from tests.sources.exports.export_files import chatgpt_chat, chatgpt_files, claude_chat, claude_files, old_claude_chat
 
@@ -149,7 +150,7 @@ def check(session: Session) -> None:
 
 
 def read(provider: ModuleType, record: Record) -> None:
-    unknown = Unknown()
+    unknown = Counter[str]()
     check(provider.read(record, {}, unknown))
     fingerprint = provider.version(record).fingerprint("1")
     assert is_known(fingerprint, fingerprint)
@@ -267,12 +268,12 @@ def test_large_conversations_of_any_form_take_no_time() -> None:
     chain = {str(n): {"parent": str(n - 1), "message": None} for n in range(many)}
     fan = {str(n): {"parent": "0", "message": {"author": {"role": "user"}}} for n in range(many)}
     for tree in (chain, fan):
-        chatgpt_export.read({"mapping": tree, "current_node": str(many - 1)}, {}, Unknown())
+        chatgpt_export.read({"mapping": tree, "current_node": str(many - 1)}, {}, Counter[str]())
     calls = [{"type": "tool_use", "name": "a"}, {"type": "text", "text": "x"}] * many
     results = [{"type": "tool_result", "name": "b", "content": "y"}] * (2 * many)
     same = [{"type": "tool_result", "tool_use_id": "1", "content": "y"}] * many
     message = {"sender": "assistant", "content": [*calls, *results, {"type": "tool_use", "id": "1"}, *same]}
-    session = claude_export.read({"chat_messages": [message]}, {}, Unknown())
+    session = claude_export.read({"chat_messages": [message]}, {}, Counter[str]())
     assert len(session.messages) > many
     without_marks("【1†" * many + "\ue200" * many)
 
