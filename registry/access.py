@@ -1,5 +1,6 @@
-"""Who may do what: what a token allows, as a value. Pure; the tokens are in `storage.tokens`, what is seen in
-`storage.safety.visibility`."""
+"""The permissions of a token. Pure; tokens are stored by `storage.tokens`, rows filtered by
+`storage.safety.visibility`.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from registry.errors import Unauthorized
 
 
 class Level(StrEnum):
-    """What a token may do; each level holds those before it."""
+    """The permission levels of a token; each includes those before it."""
 
     READ = "read"
     WRITE = "write"
@@ -21,16 +22,16 @@ class Level(StrEnum):
 
 
 _LEVELS = list(Level)
+# tells another machine that its token is valid, but for other channels
 NOT_YOURS = "This token may not touch that channel."
-"""By this another machine knows that its token is good, but for other channels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who asks, by the name of the token, and what it allows.
+    """A token's name and permissions.
 
-    `channels` are patterns of channels' names (`*` any letters, `?` one), `projects` paths or folder names. Where both
-    are given a channel must meet both; where neither is, everything is allowed.
+    `channels` are patterns for names of channels (`*` any characters, `?` one), `projects` paths or folder names. If
+    both are given a channel must match both; if neither is, everything is allowed.
     """
 
     name: str
@@ -40,39 +41,39 @@ class Access:
 
     @property
     def is_restricted(self) -> bool:
-        """Whether there may be something that it does not let see."""
+        """Return True if the token is limited to some channels or projects."""
         return bool(self.channels or self.projects)
 
     def require(self, level: Level, instead: str = "") -> None:
-        """Unauthorized if this does not allow so much; `instead`: why, and what can be done without."""
+        """Raise Unauthorized if the level is too low; `instead`: the reason and an alternative."""
         if _LEVELS.index(self.level) < _LEVELS.index(level):
             scopes = f"token {self.name!r}: given scope {self.level}; needed: {level}"
             raise Unauthorized("This token may not do that.", "; ".join(filter(None, [scopes, instead])))
 
     def require_everything(self) -> None:
-        """Unauthorized if this is for some channels only."""
+        """Raise Unauthorized if the token is limited to some channels."""
         if self.is_restricted:
             raise Unauthorized(
                 "This token may not see that.", f"token {self.name!r} is for {self.extent}; needed: one for all"
             )
 
     def may_name(self, channel: str) -> bool:
-        """Whether a channel of that name can be one of those allowed, whatever there is."""
+        """Return True if the token's patterns allow a channel of that name, whether it exists or not."""
         return not self.channels or any(_expression(pattern).fullmatch(channel) for pattern in self.channels)
 
     @property
     def extent(self) -> str:
-        """What it is for, in words."""
+        """Return what the token is for, in words."""
         parts = [("channels", self.channels), ("projects", self.projects)]
         return " in ".join(f"{name} {_listed(given)}" for name, given in parts if given) or "everything"
 
     def not_yours(self) -> Unauthorized:
-        """The refusal of a channel, the same whether there is such a channel or not."""
+        """Return the refusal of a channel, the same whether it exists or not."""
         return Unauthorized(NOT_YOURS, f"token {self.name!r} is for {self.extent}")
 
 
+# permissions of the current HTTP request's token; None if it needs none
 ASKING: ContextVar[Access | None] = ContextVar("ASKING", default=None)
-"""What the token of the HTTP request that is being answered allows; None where none is needed."""
 
 
 def _expression(pattern: str) -> re.Pattern[str]:

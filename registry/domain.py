@@ -1,4 +1,4 @@
-"""The words of the product as values: roles, messages, times, projects. No I/O, no framework."""
+"""The product's values: roles, messages, times, projects. No I/O, no framework."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from os import urandom
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
+# payload key for fields that a caller claims but only the client's store can know; stored, so it must not change
 CLAIMED = "claimed"
-"""In a message's payload: what its caller said of it that only the client's own store can know. The key is stored."""
 
 
+# fields that identify a message or session: not searched for secrets
 IDENTITY = frozenset({"native_id", "request_id", "session_id", "parent", "project", "time", "timestamp"})
-"""What a message or a session is known by: secrets are not looked for there."""
 
 
 class Role(StrEnum):
-    """Who speaks: the three of every chat, and what a client's own history adds."""
+    """The speaker of a message: the three of every chat, and those of clients' histories."""
 
     USER = "user"
     ASSISTANT = "assistant"
@@ -38,8 +38,9 @@ class Role(StrEnum):
 
 
 class Actor(StrEnum):
-    """Who stored a message: a model through a tool, or another machine (by the name of the orchestrator, which they
-    call); a client's hook; the reader of a client's own store, and that of a shortened copy beside it."""
+    """The way a message was stored: by a tool call or another machine (`ao`), by a client's hook, by the reader of a
+    client's store, or by the reader of a shortened copy.
+    """
 
     TOOL = "ao"
     HOOK = "hook"
@@ -49,22 +50,21 @@ class Actor(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message as it arrives. `timestamp` None means: take the time of receipt."""
+    """One message as it arrives. `timestamp` None: the time of receipt is used."""
 
     role: Role
     text: str
     timestamp: datetime | None = None
     context: Mapping[str, Any] | None = None
-    more: Mapping[str, Any] = field(default_factory=dict)
-    """What else the client sent with it; kept in the payload."""
+    more: Mapping[str, Any] = field(default_factory=dict)  # other fields that the client sent, stored in the payload
 
     def __reduce__(self) -> tuple[type[Message], tuple[Any, ...]]:
-        """Between processes in a third of the time that a data class takes by itself."""
+        """Pickle in a third of the time that a data class takes by default."""
         return Message, (self.role, self.text, self.timestamp, self.context, self.more)
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Message:
-        """A message from its wire shape `{role, text, timestamp?, context?, …}`; ValueError if it is none."""
+        """Parse `{role, text, timestamp?, context?, …}`. Raises ValueError."""
         timestamp = given.get("timestamp")
         return cls(
             role=Role(given["role"]),
@@ -77,13 +77,13 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One conversation as a client keeps it.
+    """One conversation in a client's store.
 
-    `messages` in the client's order; what each carries beyond role, text and time stands in its `more`:
-    `native_id`, `model`, `tool` {name, params, result, status}, `attachments`, `time` = "inferred" where the
-    client stored none, `injected` = True for context that nobody typed. `parent` is the native id of the session
-    this one is a sub-agent or a fork of. `is_copy`: a shortened one that a client keeps beside the whole; it adds
-    only the turns that nothing else has told, until something does.
+    `messages` are in the client's order. `more` of a message may have `native_id`, `model`, `tool` {name, params,
+    result, status}, `attachments`, `time` = "inferred" where the client stored none, and `injected` = True for context
+    that nobody typed. `parent` is the native id of the session that this one is a sub-agent or a fork of. `is_copy`: a
+    shortened copy that a client stores beside the original; it adds only turns that no other source has, until one
+    does.
     """
 
     session_id: str
@@ -97,7 +97,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """The workspace folder a channel belongs to."""
+    """The workspace folder that a channel belongs to."""
 
     path: str
     name: str
@@ -105,29 +105,28 @@ class Project:
     @classmethod
     @lru_cache(1024)
     def from_path(cls, given: str) -> Project:
-        """A folder path of any system, or a bare name; the name is its last part."""
+        """Parse a folder path of any system, or a bare name; `name` is its last part."""
         flavour = PureWindowsPath if "\\" in given else PurePosixPath
         path = flavour(given)
         return cls(path=str(path), name=path.name or str(path))
 
 
-EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)
-"""No client is older: an earlier time of a message is a mistake."""
+EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)  # an earlier time of a message is a mistake: no client is older
 
 
 def is_within(folder: str, other: str) -> bool:
-    """Whether a folder is the other one or lies below it, whichever system wrote their paths."""
+    """Return True if a folder is the other one or below it, for paths of any system."""
     inner, outer = (path.replace("\\", "/").rstrip("/") + "/" for path in (folder, other))
     return inner.startswith(outer)
 
 
 def reckonable(moment: datetime) -> datetime:
-    """The moment, or the same of the nearest year that can be reckoned with: the years 1 and 9999 have an end."""
+    """Return the moment moved to the years 2 to 9998, in which adding hours cannot overflow."""
     return moment.replace(year=min(max(moment.year, 2), 9998))
 
 
 def parse_time(given: str | datetime) -> datetime:
-    """ISO 8601, naive means UTC; cut to milliseconds, so that what we answer equals what we stored."""
+    """Parse ISO 8601, naive as UTC, truncated to the milliseconds that are stored. Raises ValueError."""
     moment = datetime.fromisoformat(given.strip()) if isinstance(given, str) else given
     milliseconds = moment.microsecond // 1000 * 1000
     if moment.tzinfo is UTC and 1 < moment.year < 9999:  # as clients write it
@@ -140,18 +139,18 @@ def parse_time(given: str | datetime) -> datetime:
 
 
 def format_time(moment: datetime) -> str:
-    """ISO 8601 in UTC with milliseconds and `Z`."""
+    """Return ISO 8601 in UTC with milliseconds and `Z`."""
     in_utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)  # what is stored is; an answer holds hundreds
     return in_utc.isoformat(timespec="milliseconds")[: -len("+00:00")] + "Z"
 
 
 def instant_of(moment: datetime | None) -> int | None:
-    """A time as times are compared: in whole milliseconds."""
+    """Return milliseconds since 1970, the unit in which times are compared."""
     return None if moment is None else round(moment.timestamp() * 1000)
 
 
 def now() -> datetime:
-    """The present instant, UTC, in milliseconds."""
+    """Return the current time in UTC, truncated to milliseconds."""
     return parse_time(datetime.now(UTC))
 
 
@@ -160,7 +159,7 @@ _ID_PAIRS = [first + second for first in _ID_ALPHABET for second in _ID_ALPHABET
 
 
 def new_id(prefix: str) -> str:
-    """`conv_…`, `ext_…`, `exec_…`: 48 bits of time in milliseconds, then 80 random bits, so ids sort by age."""
+    """Return an id such as `conv_…`: 48 bits of time in milliseconds, then 80 random bits, so ids sort by age."""
     drawn = int.from_bytes(urandom(10))
     random = "".join([_ID_PAIRS[drawn >> shift & 1023] for shift in (70, 60, 50, 40, 30, 20, 10, 0)])
     return f"{prefix}_{_written_instant(time.time_ns() // 1_000_000)}{random}"
@@ -168,12 +167,12 @@ def new_id(prefix: str) -> str:
 
 @lru_cache(1)
 def _written_instant(milliseconds: int) -> str:
-    """How ids of this millisecond begin."""
+    """Return the first characters of ids of this millisecond."""
     return "".join([_ID_PAIRS[milliseconds >> shift & 1023] for shift in (40, 30, 20, 10, 0)])
 
 
 def names_message(given: str) -> bool:
-    """Whether that is the id of a message: of something said, or of a page as it was."""
+    """Return True for the id of a message or of a page's snapshot."""
     return given.startswith(("conv_", "snap_"))
 
 
@@ -181,7 +180,7 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def storable(value: Any) -> Any:
-    """The value with what PostgreSQL, UTF-8 or JSON cannot hold (NUL, lone surrogates, NaN) made text or U+FFFD."""
+    """Replace what PostgreSQL, UTF-8 or JSON cannot store (NUL, lone surrogates, NaN) by text or U+FFFD."""
     match value:
         case float() if not isfinite(value):
             return str(value)
@@ -197,7 +196,7 @@ def storable(value: Any) -> Any:
 
 
 def is_storable(value: Any) -> bool:
-    """Whether `storable` would change nothing of a value of JSON and times: told in half of the time."""
+    """Return True if `storable` would not change a value of JSON and times; takes half of its time."""
     left, texts = [value], list[str]()
     while left:
         held = left.pop()
@@ -217,7 +216,7 @@ def is_storable(value: Any) -> bool:
 
 
 def _is_storable(text: str) -> bool:
-    """Writing it out tells in a third of the time that looking for what cannot be written takes."""
+    """Encode the text: takes a third of the time of a search for characters that cannot be encoded."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -226,9 +225,9 @@ def _is_storable(text: str) -> bool:
 
 
 def json_writer(default: Callable[[Any], Any] | None = None) -> Callable[[Any], str]:
-    """Writes values as JSON; `default` makes of any other value one that JSON knows.
+    """Return a function that writes values as JSON; `default` converts other values.
 
-    The standard encoder makes its C code anew for each value: several times the work of writing a small one.
+    The standard encoder builds its C encoder anew for each value, several times the work of writing a small one.
     """
     usual = JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=default)
     if c_make_encoder is None:
@@ -237,13 +236,12 @@ def json_writer(default: Callable[[Any], Any] | None = None) -> Callable[[Any], 
     return lambda value: "".join(parts(value, 0))
 
 
-as_json = json_writer()
-"""A value as it is stored in a field of JSON."""
+as_json = json_writer()  # writes a value for a JSON column
 _read_json = JSONDecoder().raw_decode
 
 
 def from_json(text: str) -> Any:
-    """The value again: most are small, and of these `json.loads` takes five times as long."""
+    """Parse JSON; for small values, which most are, in a fifth of the time of `json.loads`."""
     text = text.strip()
     value, end = _read_json(text)
     if end != len(text):
@@ -255,7 +253,7 @@ DEEPEST = 64
 
 
 def is_too_deep(value: Any, deepest: int = DEEPEST) -> bool:
-    """Whether lists and mappings are nested further than anything that stores or shows them can follow."""
+    """Return True if lists and mappings are nested too deep to be stored or shown."""
     level = [value]
     for _ in range(deepest):
         level = [item for held in level for item in _items(held)]
@@ -274,7 +272,7 @@ def _items(value: Any) -> Iterable[Any]:
 
 
 def texts_in(value: Any) -> Iterator[str]:
-    """The texts in a JSON value, without the names of its fields."""
+    """Yield the strings in a JSON value, without the names of fields."""
     if isinstance(value, str):
         yield value
     for held in _items(value):
@@ -282,9 +280,9 @@ def texts_in(value: Any) -> Iterator[str]:
 
 
 def digest_of(role: Role, text: str, words: Sequence[str] | None = None) -> bytes:
-    """What makes two messages the same words: role and text, whatever the white space.
+    """Return a digest of role and text that ignores differences in white space.
 
-    `words`: the text, parted by white space, where that is known.
+    `words`: the text split at white space, if known.
     """
     if words is None or not unicodedata.is_normalized("NFC", text):
         words = unicodedata.normalize("NFC", text).split()
@@ -292,6 +290,6 @@ def digest_of(role: Role, text: str, words: Sequence[str] | None = None) -> byte
 
 
 def preview_of(text: str, width: int = 120) -> str:
-    """The first words of a text on one line."""
+    """Return the first words of a text on one line."""
     line = " ".join(text[: 4 * width].split())
     return line if len(line) <= width else line[: width - 1] + "…"

@@ -1,4 +1,4 @@
-"""The ways an operation can fail. Raised once, mapped to an answer at the doors."""
+"""The errors of operations; the doors map them to answers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class ErrorCode(StrEnum):
-    """What went wrong, as the outside sees it."""
+    """The error codes of the public interface."""
 
     INVALID_REQUEST = "INVALID_REQUEST"
     UNAUTHORIZED = "UNAUTHORIZED"
@@ -17,7 +17,7 @@ class ErrorCode(StrEnum):
 
 
 class RegistryError(Exception):
-    """A failure the caller may see: `message` says what was wrong, `details` what was given and what to do."""
+    """An error shown to the caller: `message` says what is wrong, `details` what was given and what to do."""
 
     code: ErrorCode
 
@@ -27,7 +27,7 @@ class RegistryError(Exception):
         self.details = details
 
     def as_dict(self) -> dict[str, str]:
-        """The error object of every envelope: code, message, details."""
+        """Return the error object of every envelope: code, message, details."""
         return {"code": self.code.value, "message": self.message, "details": self.details}
 
 
@@ -62,6 +62,6 @@ class OperationTimeout(RegistryError):
 
 
 class InternalError(RegistryError):
-    """A fault of the program itself, never of the user's disk or request."""
+    """A bug of the program, never a fault of the user's disk or request."""
 
     code = ErrorCode.INTERNAL_ERROR

@@ -1,7 +1,7 @@
-"""One analyzer for every database: what a message is found by.
+"""Turn a text into the tokens it is indexed by, the same for every database.
 
-Change anything that alters the tokens of a text and `ANALYZER_VERSION` must grow: the index is deleted
-from by analysing the stored text again.
+Increase `ANALYZER_VERSION` with any change to the tokens of a text: rows of the index are deleted by analysing the
+stored text again.
 """
 
 import re
@@ -16,8 +16,7 @@ from snowballstemmer import stemmer  # type: ignore[import-untyped]
 
 from registry.text.analysis.particles import is_syllable, strip_particles
 
-ANALYZER_VERSION = 2
-"""1 made the same tokens of a text; entries had no scope but the channel (`storage.index_entries`)."""
+ANALYZER_VERSION = 2  # 1: the same tokens, but index entries had no scope besides the channel
 IDENTIFIER_PREFIX = "zzid"
 KEY_PREFIX = "zzk"
 LATIN_KEY_PREFIX = "zzkl"
@@ -29,7 +28,7 @@ _CACHED_WORDS = 100_000
 
 
 class Kind(StrEnum):
-    """How a raw word is cut into tokens."""
+    """The way in which a raw word is split into tokens."""
 
     IDENTIFIER = "identifier"
     HANGUL = "hangul"
@@ -38,7 +37,7 @@ class Kind(StrEnum):
 
 
 class Word(NamedTuple):
-    """A raw word: normalised, case kept."""
+    """A raw word: normalised, with its case."""
 
     text: str
     kind: Kind
@@ -60,7 +59,7 @@ _PART = re.compile("[A-Z]{2,}s?(?![a-z])|[A-Z]?[a-z]+|[A-Z]|[0-9]+")
 _IS_HANGUL = re.compile(f"[{_HANGUL}]").match
 _IS_SPACELESS = re.compile(f"[{_SPACELESS}]").match
 
-# A voicing mark tells two kana apart, an accent does not tell two Latin words apart: kana are left alone.
+# Accents are removed, but not from kana: a voicing mark makes another letter.
 _ACCENTED = re.compile("[^\x00-\x7f\u3005-\u3098\u309b-\u30ff\u3400-\u9fff\uac00-\ud7a3]+")
 _LETTERS = str.maketrans(
     {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "ł": "l", "ı": "i"}
@@ -71,10 +70,10 @@ _ZERO_WIDTH_SPACE = "\u200b"
 
 
 def analyze(text: str) -> list[str]:
-    """The distinct tokens of one message, in order of first occurrence.
+    """Return the distinct tokens of a text, in order of first occurrence.
 
-    A token has 1 to 64 lower-case letters and digits (Unicode L*, N*), nothing else: FTS5's unicode61 and
-    PostgreSQL's tsvector both take it as one word.
+    A token has 1 to 64 lower-case letters and digits (Unicode L*, N*), nothing else: both FTS5's unicode61 and
+    PostgreSQL's tsvector take it as one word.
     """
     known = _ANALYZED.pop(text, None)
     if known is not None:
@@ -83,24 +82,24 @@ def analyze(text: str) -> list[str]:
 
 
 def tokens_of(pieces: Iterable[str]) -> list[str]:
-    """The same of a text's pieces, parted by white space: no word goes beyond it."""
+    """Return the same for a text that is already split at white space."""
     return list(dict.fromkeys(chain.from_iterable(map(_OF_PIECES.__getitem__, pieces))))
 
 
 def held_of(tokens: frozenset[str], text: str) -> frozenset[str]:
-    """Those of some tokens that a text has."""
+    """Return the tokens that a text contains."""
     return tokens.intersection(chain.from_iterable(map(_OF_PIECES.__getitem__, text.split())))
 
 
 def note_analyzed(tokens: Mapping[str, str]) -> None:
-    """What another process has found of some texts, so that `analyze` need not, once. A space parts the tokens."""
+    """Store tokens that another process made, for the next `analyze` of each text. Tokens are separated by spaces."""
     _ANALYZED.update(tokens)
     for text in list(_ANALYZED)[:-_MOST_ANALYZED]:  # nobody has asked for these
         _ANALYZED.pop(text, None)
 
 
 def forget_analyzed() -> None:
-    """Drop what nobody has asked for."""
+    """Drop the stored tokens that were not used."""
     _ANALYZED.clear()
 
 
@@ -109,7 +108,7 @@ _MOST_ANALYZED = 2000
 
 
 class _OfPieces(dict[str, tuple[str, ...]]):
-    """The tokens of what stands between white space; short pieces are remembered, for most of them come again."""
+    """Tokens by piece of text between white space; short pieces are cached, since most of them recur."""
 
     def __missing__(self, piece: str) -> tuple[str, ...]:
         tokens = tuple(dict.fromkeys(chain.from_iterable(map(word_tokens, _raw_words(piece)))))
@@ -126,29 +125,29 @@ _CACHED_PIECES = 50_000
 
 
 def words(text: str) -> list[Word]:
-    """The raw words of a text in order, repetitions included."""
+    """Return the raw words of a text in order, with repetitions."""
     return [Word(raw, _kind_of(raw)) for raw in _raw_words(text)]
 
 
 @lru_cache(_CACHED_WORDS)
 def word_tokens(raw: str) -> tuple[str, ...]:
-    """The tokens of one raw word (`Word.text`), loan-word keys included."""
+    """Return the tokens of a raw word (`Word.text`), with loan-word keys."""
     return _TOKENIZERS[_kind_of(raw)](raw)
 
 
 def identifier_parts(raw: str) -> list[str]:
-    """The lower-case parts of an identifier: `getUserName_v2` is get, user, name, v, 2."""
+    """Return the lower-case parts of an identifier: get, user, name, v, 2 for `getUserName_v2`."""
     return [part.lower() for part in _PART.findall(raw)]
 
 
 def identifier_part_spans(raw: str) -> list[tuple[int, int]]:
-    """Where the parts of an identifier stand in it."""
+    """Return the begin and end of each part of an identifier."""
     return [match.span() for match in _PART.finditer(raw)]
 
 
 @lru_cache(_CACHED_WORDS)
 def stem(word: str) -> str:
-    """The English stem of a lower-case ASCII word. The stemmer keeps state, so each call has its own."""
+    """Return the English stem of a lower-case ASCII word. The stemmer keeps state, so each call makes a new one."""
     stemmed: str = stemmer("english").stemWord(word)
     return stemmed
 
@@ -192,7 +191,7 @@ def _identifier(raw: str) -> tuple[str, ...]:
 
 
 def _whole(parts: list[str]) -> list[str]:
-    """A plain word needs no second token, unless it looks like one of our own prefixes."""
+    """Return no second token for a plain word, unless it begins like our own prefixes."""
     if len(parts) == 1 and not parts[0].startswith(_RESERVED):
         return []
     whole = IDENTIFIER_PREFIX + "".join(parts)
@@ -202,7 +201,7 @@ def _whole(parts: list[str]) -> list[str]:
 def _part_tokens(part: str) -> tuple[str, ...]:
     if len(part) > LONGEST_TOKEN or part.startswith(_RESERVED):
         return ()
-    # A number has no stem and sounds like nothing; there are too many to remember.
+    # Numbers have no stem and no loan-word key, and there are too many to cache.
     return (part,) if part.isdigit() else _letter_tokens(part)
 
 
@@ -264,9 +263,10 @@ _DOUBLED = re.compile(r"(.)\1+")
 
 
 def loan_key(word: str) -> str:
-    """The key of a lower-case Latin or a Hangul word without particles, 3 to 24 letters; "" when it has none.
+    """Return the loan-word key of a lower-case Latin word or a Hangul word without particles; "" if it has none.
 
-    Hangul words need two syllables, Latin words four letters: what is shorter sounds like too much else.
+    A key has 3 to 24 letters. Hangul words need two syllables, Latin words four letters: shorter ones sound like too
+    many others.
     """
     if word.isascii():
         key = _latin_skeleton(word) if len(word) >= _SHORTEST_LATIN and word.isalpha() else ""

@@ -1,7 +1,7 @@
-"""Words a typo away: looked for only when a word occurs nowhere as it was typed. Pure.
+"""Find words one or two typos away, for a word that occurs nowhere as it was typed. Pure.
 
-Neighbours are made up and looked up, so the work is bounded by the word's length and no vocabulary has to be
-kept beside the index. Korean words need none of it: the bigrams around a wrong syllable still match.
+Neighbours are generated and looked up, so the work is bounded by the length of the word and no vocabulary has to be
+stored. Korean words need none of it: the bigrams around a wrong syllable still match.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from string import ascii_lowercase
 
 SHORTEST = 5
+# letters of a word for which one typo, or two, are tolerated: shorter words have too many neighbours
 SHORTEST_FOR_TWO = 8
-"""Letters of a word in which one typo, or two, are forgiven: shorter ones have too many neighbours."""
 
 
 def neighbours(word: str) -> list[str]:
-    """The lower-case words one edit away that begin with the same letter (some 450 for eight letters)."""
+    """Return the lower-case words one edit away that begin with the same letter (about 450 for eight letters)."""
     found: dict[str, None] = {}
     for at in range(1, len(word) + 1):
         before, after = word[:at], word[at:]
@@ -30,13 +30,13 @@ def neighbours(word: str) -> list[str]:
 
 
 def nearest(word: str, others: Iterable[str], within: int = 2) -> list[str]:
-    """Those of the other words at most so many edits away, nearest first."""
+    """Return the words that are at most `within` edits away, nearest first."""
     distances = ((distance(word, other), other) for other in set(others))
     return [other for edits, other in sorted(distances) if 0 < edits <= within]
 
 
 def distance(one: str, other: str) -> int:
-    """How many letters must be put in, left out, changed or swapped with the next to make one word the other."""
+    """Return the number of letters to insert, delete, replace or swap with the next to turn one word into the other."""
     before: list[int] = []
     last = list(range(len(other) + 1))
     for i, letter in enumerate(one, 1):

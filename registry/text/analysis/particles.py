@@ -1,4 +1,4 @@
-"""Korean endings: 서버에서는 and 서버 are one word to a reader."""
+"""Strip Korean endings, so that 서버에서는 and 서버 are the same word."""
 
 SHORTEST_STEM = 2
 _MOST_ENDINGS = 3
@@ -25,12 +25,12 @@ _LONGEST_FIRST = sorted({*map(len, _ENDINGS)}, reverse=True)
 
 
 def is_syllable(char: str) -> bool:
-    """Whether `char` is one composed Hangul syllable."""
+    """Return True for one composed Hangul syllable."""
     return "가" <= char <= "힣"
 
 
 def strip_particles(word: str) -> str:
-    """A Hangul word without its particles and verb endings; at least two syllables are kept."""
+    """Return a Hangul word without particles and verb endings; at least two syllables are left."""
     for _ in range(_MOST_ENDINGS):
         ending = _ending_of(word)
         if not ending:
@@ -40,7 +40,7 @@ def strip_particles(word: str) -> str:
 
 
 def with_particles(syllable: str) -> tuple[str, ...]:
-    """A one-syllable noun as running text has it: 키 as 키를, 키가 … (bigrams are all the index keeps)."""
+    """Return a one-syllable noun with each particle (키를, 키가 …): the index has only bigrams."""
     fitting = _AFTER_VOWEL | {"로"} if _final(syllable) == 0 else _AFTER_CONSONANT
     return tuple(syllable + particle for particle in sorted(fitting | _AFTER_BOTH | {"도"}))
 
@@ -54,7 +54,7 @@ def _ending_of(word: str) -> str:
 
 
 def _is_particle(char: str, after: str) -> bool:
-    """Particles agree with the sound before them, which keeps 전문가 and 매니저 whole."""
+    """Particles agree with the sound before them, so 전문가 and 매니저 end in none."""
     if char in _AFTER_BOTH:
         return True
     final = _final(after)

@@ -1,6 +1,6 @@
-"""Sentences without spaces: the pieces of a Japanese, Chinese or Thai run that are looked for one by one. Pure.
+"""Split a Japanese, Chinese or Thai run of text without spaces into pieces to search for. Pure.
 
-Such a run is a sentence and not a word, so no text needs to hold most of it: each piece counts by itself.
+Such a run is a sentence, not a word, so a text need not contain most of it: each piece counts on its own.
 """
 
 from __future__ import annotations
@@ -9,17 +9,16 @@ import re
 from collections.abc import Iterator
 
 _HIRAGANA, _KATAKANA = "\u3041-\u309f", "\u30a0-\u30ff"
+# Chinese function words, which like hiragana in Japanese separate the words that carry meaning
 _LITTLE = "的了吗嗎呢吧们們她它么麼我你他这這那哪什怎是在很请請"
-"""Chinese says with these what Japanese says in hiragana: how the words belong together."""
 _PIECE = re.compile(rf"(?P<loan>[{_KATAKANA}]+)|[^{_HIRAGANA}{_KATAKANA}{_LITTLE}]+")
-_PAIR, _LONGEST = 2, 4
-"""Characters of what the index holds, and of a piece that may be one word."""
+_PAIR, _LONGEST = 2, 4  # characters of an index token, and of the longest piece that may be one word
+# weight of a pair: words have about two characters, so half of the pairs cross the border of two words
 PAIR_SHARE = 0.5
-"""A word has about two characters, so half of the pairs of characters stand across two words."""
 
 
 def pieces(run: str) -> list[tuple[str, float]]:
-    """What of a run is looked for, each with what it counts beside a word."""
+    """Return the pieces to search for, each with its weight relative to a word."""
     found = [piece for match in _PIECE.finditer(run) for piece in _cut(run, match)]
     return found or list(_pairs(run))
 
