@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import NamedTuple
 
 from sources.base import Skipped
-from sources.kit.files import File, entries, folders_in, look_at, store_entries, why_not
+from sources.kit.files import File, entries, file_at, folders_in, look_at, store_entries, why_not
 from sources.kit.jsonl import Record, mapping, string
 from sources.kit.loose_json import read_json
 from sources.kit.sqlite_files import stamp
@@ -92,24 +92,15 @@ def _conversations(files: StoreFiles, store: str, folder: str, deeper: int) -> N
 
 def _stored(store: str, folder: str) -> StoredChat | None:
     base = os.path.join(folder, DATABASE)
-    database, wal, description = map(_status, (base, base + "-wal", os.path.join(folder, DESCRIPTION)))
+    looked_at = map(file_at, (base, base + "-wal", os.path.join(folder, DESCRIPTION)))
+    database, wal, description = (file if isinstance(file, File) else None for file in looked_at)
     if not database and not description:
         return None
-    salts = stamp(Path(base)) if wal else ""
-    modified = max((seen.st_mtime for seen in (database, wal) if seen), default=0) if database else 0
+    prints = [file.fingerprint if file else "" for file in (database, description)]
+    prints.insert(1, stamp(Path(base)) if wal else "")
+    modified = max(file.modified for file in (database, wal) if file) / 1e9 if database else 0
     key = folder[len(store) + 1 :].replace(os.sep, "/")
-    return StoredChat(key, folder, f"{_fingerprint(database)}+{salts}+{_fingerprint(description)}", modified)
-
-
-def _status(file: str) -> os.stat_result | None:
-    try:
-        return os.stat(file)
-    except OSError:
-        return None
-
-
-def _fingerprint(seen: os.stat_result | None) -> str:
-    return f"{seen.st_ino}-{seen.st_size}-{seen.st_mtime_ns}" if seen else ""
+    return StoredChat(key, folder, "+".join(prints), modified)
 
 
 def _transcripts(files: StoreFiles, folder: str, slug: str) -> None:
