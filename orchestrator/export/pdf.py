@@ -43,8 +43,8 @@ def as_pdf(session: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) ->
 def _message(message: Mapping[str, Any]) -> Node:
     text = message["text"]
     folded = message["role"] in FOLDED
-    said = [{"is": "block", "text": _breakable(preview_of(text, FOLDED_WIDTH))}] if folded else nodes_of(text)
-    return {"role": message["role"], "time": time_of(message), "said": said}
+    body = [{"is": "block", "text": _breakable(preview_of(text, FOLDED_WIDTH))}] if folded else nodes_of(text)
+    return {"role": message["role"], "time": time_of(message), "body": body}
 
 
 def _breakable(text: str) -> str:

@@ -68,8 +68,8 @@ async def sum_up_one(registry: Registry, writer: ModelWriter, at: datetime) -> b
     if found is None:
         return False
     row, messages = found
-    said = [message_dict(one) for one in messages if as_said(one)["role"] in ("user", "assistant", "tool")]
-    text = await writer.model.write(SUMMARY, transcript(said), TOKENS)
+    spoken = [message_dict(one) for one in messages if as_said(one)["role"] in ("user", "assistant", "tool")]
+    text = await writer.model.write(SUMMARY, transcript(spoken), TOKENS)
     made = MadeSummary(row.number, text, writer.model.name, content_state(row))
     await registry.write(lambda tx: keep_summaries(tx, [made]))
     return True

@@ -185,8 +185,8 @@ def running_programs() -> Iterator[str]:
                 yield process.read_text(errors="replace").strip()
         return
     command = ["tasklist", "/fo", "csv", "/nh"] if sys.platform == "win32" else ["ps", "-axco", "command"]
-    told = subprocess.run(command, capture_output=True, text=True, check=False, timeout=10)  # noqa: S603
-    yield from (line.split(",")[0].strip(' "') for line in told.stdout.splitlines())
+    listing = subprocess.run(command, capture_output=True, text=True, check=False, timeout=10)  # noqa: S603
+    yield from (line.split(",")[0].strip(' "') for line in listing.stdout.splitlines())
 
 
 def value_of(connection: sqlite3.Connection, table: str, key: str, column: str, field: str = "") -> str | None:

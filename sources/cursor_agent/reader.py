@@ -70,12 +70,12 @@ class CursorAgent:
     def stamp(self, store: Path) -> str:
         """Return a digest of the status of all files, which changes with every conversation."""
         try:
-            kept = walk(store)
+            files = walk(store)
         except StorageError:
             return ""  # `sessions` says why
-        states = sorted((each.key, each.fingerprint) for each in kept.stored)
-        states += sorted((each.file.path, each.file.fingerprint) for each in kept.written.values())
-        return _digest(_GENERATION, states, kept.skipped)
+        states = sorted((each.key, each.fingerprint) for each in files.stored)
+        states += sorted((each.file.path, each.file.fingerprint) for each in files.written.values())
+        return _digest(_GENERATION, states, files.skipped)
 
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
         """Yield the changed conversations, newest first, databases before transcripts.
@@ -84,13 +84,13 @@ class CursorAgent:
         locked databases `wait_s` seconds in all. Raises StorageError, also at the end if a database was still in use:
         then the store has to be read once more.
         """
-        kept = walk(store)
-        yield from kept.skipped
-        reading = _Pass(seen, ProjectFolders(kept.stored), kept.written, self.clock(), self.wait_s)
-        for stored in sorted(kept.stored, key=lambda each: each.modified, reverse=True):
+        files = walk(store)
+        yield from files.skipped
+        reading = _Pass(seen, ProjectFolders(files.stored), files.written, self.clock(), self.wait_s)
+        for stored in sorted(files.stored, key=lambda each: each.modified, reverse=True):
             yield from reading.stored(stored)
-        have_databases = {stored.session_id for stored in kept.stored if stored.modified} - reading.unread
-        alone = [each for each in kept.written.values() if each.session_id not in have_databases]
+        have_databases = {stored.session_id for stored in files.stored if stored.modified} - reading.unread
+        alone = [each for each in files.written.values() if each.session_id not in have_databases]
         for written in sorted(alone, key=lambda each: each.file.modified, reverse=True):
             yield from reading.written(written)
         yield from (Skipped(counted(count, "conversation"), why) for why, count in reading.passed_over.items())
@@ -111,35 +111,35 @@ class _Pass:
     busy: list[BusyDatabase] = field(default_factory=list)
     passed_over: Counter[str] = field(default_factory=Counter)
 
-    def stored(self, kept: StoredChat) -> Iterator[FoundSession | Skipped]:
+    def stored(self, chat: StoredChat) -> Iterator[FoundSession | Skipped]:
         """Read a conversation from its database, if a file has changed."""
-        earlier = Fingerprint.parse(self.seen.get(kept.key, ""))
-        files = _digest(_GENERATION, kept.fingerprint)
-        if not kept.modified:
+        earlier = Fingerprint.parse(self.seen.get(chat.key, ""))
+        files = _digest(_GENERATION, chat.fingerprint)
+        if not chat.modified:
             self.passed_over["not begun yet"] += 1
-        if earlier.files == files or not kept.modified:
+        if earlier.files == files or not chat.modified:
             return
         began = time.monotonic()
         try:
-            with ClientDatabase(Path(kept.folder, DATABASE), self.patience_s) as database:
-                yield from self._conversation(kept, AgentStore(database), earlier, files)
+            with ClientDatabase(Path(chat.folder, DATABASE), self.patience_s) as database:
+                yield from self._conversation(chat, AgentStore(database), earlier, files)
         except BusyDatabase as exc:
             self.busy.append(exc)
             self.patience_s = max(0.0, self.patience_s - (time.monotonic() - began))
         except StorageError as exc:
-            self.unread.add(kept.session_id)
-            yield Skipped(kept.key, exc.details)
+            self.unread.add(chat.session_id)
+            yield Skipped(chat.key, exc.details)
 
     def _conversation(
-        self, kept: StoredChat, store: AgentStore, earlier: Fingerprint, files: str
+        self, chat: StoredChat, store: AgentStore, earlier: Fingerprint, files: str
     ) -> Iterator[FoundSession | Skipped]:
         """Files also change when nothing was said; the conversation's latest root tells whether something was."""
-        about = {**store.description(), **description_in(kept.folder)}
+        about = {**store.description(), **description_in(chat.folder)}
         named = string(about.get("latestRootBlobId"))
         latest = store.latest_root(named)
         if latest is None:
-            self.unread.add(kept.session_id)
-            yield Skipped(kept.key, "the state of the conversation is not stored")
+            self.unread.add(chat.session_id)
+            yield Skipped(chat.key, "the state of the conversation is not stored")
             return
         root_id, root = latest
         content = _digest(root_id, [string(about.get(key)) for key in ("title", "name", "cwd")])
@@ -147,38 +147,38 @@ class _Pass:
             return
         conversation, skipped = _conversation_in(store, root_id, root, about)
         if named not in ("", root_id):
-            skipped += (Skipped(kept.key, "its latest state is not stored; an earlier one was read"),)
-        messages = timed(undated_messages_of(conversation.drafts), _span(kept, about, self.now), earlier)
-        hashed = os.path.basename(os.path.dirname(kept.folder))
+            skipped += (Skipped(chat.key, "its latest state is not stored; an earlier one was read"),)
+        messages = timed(undated_messages_of(conversation.drafts), _span(chat, about, self.now), earlier)
+        hashed = os.path.basename(os.path.dirname(chat.folder))
         project = conversation.folder or self.workspaces.by_hash(hashed, paths_in(conversation.drafts))
         titles = (string(about.get(key)).strip() for key in ("title", "name"))
         session = Session(
-            session_id=string(about.get("agentId")) or kept.session_id,
+            session_id=string(about.get("agentId")) or chat.session_id,
             messages=messages,
             title=title_of(next((title for title in titles if title not in _UNNAMED), ""), messages),
             project=project or None,
             meta=_meta(about, root),
         )
-        transcript = self.transcripts.get(kept.session_id)
-        yield self._found(kept.key, Fingerprint(files, content), session, transcript, skipped)
+        transcript = self.transcripts.get(chat.session_id)
+        yield self._found(chat.key, Fingerprint(files, content), session, transcript, skipped)
 
-    def written(self, kept: TranscriptFile) -> Iterator[FoundSession | Skipped]:
+    def written(self, transcript: TranscriptFile) -> Iterator[FoundSession | Skipped]:
         """Read a transcript, if it has changed."""
-        key, files = f"transcripts/{kept.session_id}", _digest(_GENERATION, kept.file.fingerprint)
+        key, files = f"transcripts/{transcript.session_id}", _digest(_GENERATION, transcript.file.fingerprint)
         earlier = Fingerprint.parse(self.seen.get(key, ""))
         if earlier.files == files:
             return
         damage = Damage()
         try:
-            conversation = _transcript_at(kept.file.path, damage)
+            conversation = _transcript_at(transcript.file.path, damage)
         except OSError as exc:
-            yield Skipped(kept.file.path, why_not(exc))
+            yield Skipped(transcript.file.path, why_not(exc))
             return
-        folder = conversation.folder or self.workspaces.by_slug(kept.slug, paths_in(conversation.drafts))
-        span = TimeFrame(None, datetime.fromtimestamp(kept.file.modified / 1e9, UTC), self.now)
+        folder = conversation.folder or self.workspaces.by_slug(transcript.slug, paths_in(conversation.drafts))
+        span = TimeFrame(None, datetime.fromtimestamp(transcript.file.modified / 1e9, UTC), self.now)
         messages = timed(undated_messages_of(conversation.drafts), span, earlier)
-        session = Session(kept.session_id, messages, title_of("", messages), folder or None, is_copy=True)
-        yield self._found(key, Fingerprint(files), session, kept, damage.skipped() + conversation.skipped())
+        session = Session(transcript.session_id, messages, title_of("", messages), folder or None, is_copy=True)
+        yield self._found(key, Fingerprint(files), session, transcript, damage.skipped() + conversation.skipped())
 
     def _found(
         self, key: str, noted: Fingerprint, session: Session, transcript: TranscriptFile | None, skipped: Skips
@@ -240,9 +240,9 @@ def title_of(named: str, messages: Iterable[Message]) -> str | None:
     return preview_of(named or next(question, ""), _TITLE_WIDTH) or None
 
 
-def _span(kept: StoredChat, about: Record, now: datetime) -> TimeFrame:
+def _span(chat: StoredChat, about: Record, now: datetime) -> TimeFrame:
     created = filter(None, (moment(about.get(key)) for key in ("createdAtMs", "createdAt")))
-    updated = moment(about.get("updatedAtMs")) or datetime.fromtimestamp(kept.modified, UTC)
+    updated = moment(about.get("updatedAtMs")) or datetime.fromtimestamp(chat.modified, UTC)
     return TimeFrame(min(created, default=None), parse_time(updated), now)
 
 

@@ -75,8 +75,8 @@ def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> 
         "gizmo_type": string(record.get("gizmo_type")),
         "model": model,
     }
-    named = titled(reading.kept, title="" if title in _UNTITLED else title)
-    session = session_of(identity(record), reading.kept, named, about)
+    named = titled(reading.drafted, title="" if title in _UNTITLED else title)
+    session = session_of(identity(record), reading.drafted, named, about)
     return drafts.dated(session, *(_time(record.get(key)) for key in ("create_time", "update_time")))
 
 
@@ -106,20 +106,20 @@ class _Reading:
     model: str
     unknown: Counter[str]
     nodes: Mapping[str, TreeNode]
-    kept: list[Draft] = field(default_factory=list)
+    drafted: list[Draft] = field(default_factory=list)
     _times: dict[str, datetime | None] = field(default_factory=dict)
     _calls: dict[str, Draft] = field(default_factory=dict)  # by node: its call, or the call of the node above it
 
     def message(self, name: str, message: Record, *, is_live: bool) -> None:
         """Add one message, after those above it in the tree."""
-        node, before = self.nodes[name], len(self.kept)
+        node, before = self.nodes[name], len(self.drafted)
         self._times[name] = node.at or self._times.get(node.parent)
         content, metadata = mapping(message.get("content")), mapping(message.get("metadata"))
         if message and content.get("content_type") not in DROPPED:
             self._read_content(name, message, content, metadata)
         else:
             self._hand_down(name)
-        for draft in self.kept[before:]:
+        for draft in self.drafted[before:]:
             draft.more |= {} if is_live else {"superseded": True}
             draft.more |= {} if node.at or draft.at is None else {"time": "inferred"}
 
@@ -144,7 +144,7 @@ class _Reading:
             self._attach(self._add(Role.USER, name, text, {}), content, metadata)
         else:
             hidden = {"hidden": True} if _is_hidden(message, metadata) else {}
-            self.kept.append(injected(text, self._times[name], name, **hidden))
+            self.drafted.append(injected(text, self._times[name], name, **hidden))
             self._hand_down(name)
 
     def _call(self, name: str, tool: str, text: str, metadata: Record) -> None:
@@ -152,7 +152,7 @@ class _Reading:
         draft = drafts.tool_draft(name, tool, params, self._times[name])
         show_document(draft, params)
         draft.more |= self._model(metadata)
-        self.kept.append(draft)
+        self.drafted.append(draft)
         self._calls[name] = draft
 
     def _result(self, name: str, message: Record, text: str) -> None:
@@ -173,8 +173,8 @@ class _Reading:
             self._calls[name] = call
 
     def _add(self, role: Role, name: str, text: str, more: Record) -> Draft:
-        self.kept.append(Draft(role, [text] if text else [], self._times[name], {"native_id": name, **more}))
-        return self.kept[-1]
+        self.drafted.append(Draft(role, [text] if text else [], self._times[name], {"native_id": name, **more}))
+        return self.drafted[-1]
 
     def _attach(self, draft: Draft, content: Record, metadata: Record) -> None:
         for attached in attachments(content, metadata):
@@ -209,10 +209,10 @@ def text_of(content: Record, unknown: Counter[str]) -> str:
         return "\n\n".join(filter(None, (string(content.get(key)) for key in ("user_profile", "user_instructions"))))
     if kind not in _PLAIN:
         unknown[f"content {kind or 'without type'}"] += 1
-    told = [string(content.get(key)) for key in ("title", "url", "name")] if kind in (*RESULTS, "system_error") else []
-    told += map(_part, items(content.get("parts")))
-    told += [string(content.get(key)) for key in ("text", "result", "content")]
-    return "\n\n".join(dict.fromkeys(filter(None, map(str.strip, told))))
+    texts = [string(content.get(key)) for key in ("title", "url", "name")] if kind in (*RESULTS, "system_error") else []
+    texts += map(_part, items(content.get("parts")))
+    texts += [string(content.get(key)) for key in ("text", "result", "content")]
+    return "\n\n".join(dict.fromkeys(filter(None, map(str.strip, texts))))
 
 
 def _thought(thought: object) -> str:

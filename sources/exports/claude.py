@@ -57,7 +57,7 @@ def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> 
     for name in in_order(nodes, path):
         reading.message(name, messages[name], nodes[name].at)
         reading.mark("superseded", name not in path)
-    title = titled(reading.kept, name=string(record.get("name")), summary=string(record.get("summary")))
+    title = titled(reading.drafted, name=string(record.get("name")), summary=string(record.get("summary")))
     project = mapping(record.get("project"))
     project_id = string(record.get("project_uuid")) or string(project.get("uuid"))
     about = {
@@ -66,7 +66,7 @@ def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> 
         "model": record.get("model"),
         "summary": record.get("summary"),
     }
-    session = session_of(identity(record), reading.kept, title, {key: string(value) for key, value in about.items()})
+    session = session_of(identity(record), reading.drafted, title, {key: string(value) for key, value in about.items()})
     return drafts.dated(session, *(drafts.moment(record.get(key)) for key in ("created_at", "updated_at")))
 
 
@@ -94,18 +94,18 @@ def _nodes(messages: Mapping[str, Record]) -> dict[str, TreeNode]:
 class _Reading:
     model: str
     unknown: Counter[str]
-    kept: list[Draft] = field(default_factory=list)
+    drafted: list[Draft] = field(default_factory=list)
     _by_id: dict[str, Draft] = field(default_factory=dict)
     # calls that may have no result yet, by name, and all of them under ""
     _open: dict[str, deque[Draft]] = field(default_factory=lambda: defaultdict(deque))
     _texts: list[Draft] = field(default_factory=list)  # texts of the current message, without thinking and calls
-    _new: int = 0  # where in `kept` the current message begins
+    _new: int = 0  # where in `drafted` the current message begins
     _name: str = ""
     _at: datetime | None = None
     _role: Role = Role.USER
 
     def message(self, name: str, message: Record, at: datetime | None) -> None:
-        self._new, self._name, self._at = len(self.kept), name, at
+        self._new, self._name, self._at = len(self.drafted), name, at
         self._role = Role.USER if message.get("sender") == "human" else Role.ASSISTANT
         self._texts = []
         blocks = [mapping(block) or {"type": "text", "text": block} for block in items(message.get("content"))]
@@ -118,7 +118,7 @@ class _Reading:
 
     def mark(self, what: str, is_so: bool) -> None:
         """Mark the drafts of the message just read."""
-        for draft in self.kept[self._new :] if is_so else ():
+        for draft in self.drafted[self._new :] if is_so else ():
             draft.more[what] = True
 
     def _block(self, block: Record) -> None:
@@ -133,7 +133,7 @@ class _Reading:
         """Join consecutive texts to one message; a call between them makes them two."""
         text = string(block.get("text")).strip()
         if text:
-            if not self._texts or self._texts[-1] is not self.kept[-1]:
+            if not self._texts or self._texts[-1] is not self.drafted[-1]:
                 self._begin_text()
             self._texts[-1].add(text)
             self._texts[-1].more |= cited(block.get("citations"))
@@ -146,17 +146,17 @@ class _Reading:
         summaries = (string(mapping(summary).get("summary")) for summary in items(block.get("summaries")))
         text = string(block.get("thinking")).strip() or "\n\n".join(filter(None, summaries))
         if text:
-            self._add(Role.THINKING, text, f"{self._name}:thinking:{len(self.kept) - self._new}")
+            self._add(Role.THINKING, text, f"{self._name}:thinking:{len(self.drafted) - self._new}")
 
     def _call(self, block: Record) -> Draft:
         name = string(block.get("name")) or "tool"
-        own = string(block.get("id")) or f"{self._name}:call:{len(self.kept) - self._new}"
+        own = string(block.get("id")) or f"{self._name}:call:{len(self.drafted) - self._new}"
         draft = drafts.tool_draft(own, name, block.get("input"), self._at)
         show_document(draft, block.get("input"))
         draft.more |= self._model()
         if server := string(block.get("integration_name")):
             draft.more["tool"]["server"] = server
-        self.kept.append(draft)
+        self.drafted.append(draft)
         self._by_id[own] = draft
         for opened in (self._open[name], self._open[""]):
             opened.append(draft)
@@ -187,12 +187,12 @@ class _Reading:
                 self._begin_text()
             self._texts[-1].attach(name)
             if text := string(file.get("extracted_content")).strip():
-                self.kept.append(injected(f"[{name}]\n\n{text}", self._at, f"{self._name}:attachment:{number}"))
+                self.drafted.append(injected(f"[{name}]\n\n{text}", self._at, f"{self._name}:attachment:{number}"))
 
     def _add(self, role: Role, text: str, native_id: str) -> Draft:
         more = {"native_id": native_id, **self._model()}
-        self.kept.append(Draft(role, [text] if text else [], self._at, more))
-        return self.kept[-1]
+        self.drafted.append(Draft(role, [text] if text else [], self._at, more))
+        return self.drafted[-1]
 
     def _model(self) -> dict[str, str]:
         return {"model": self.model} if self.model and self._role is Role.ASSISTANT else {}
@@ -213,10 +213,10 @@ def _result_text(content: object) -> str:
 def _result_item(item: object) -> str:
     """Return the text of one item; that of a page with its title and address."""
     given = mapping(item)
-    told = [string(given.get(key)) for key in ("title", "url", "text")]
+    texts = [string(given.get(key)) for key in ("title", "url", "text")]
     if given.get("type") == "image":
         return f"[{string(given.get('file_name')) or 'image'}]"
-    return "\n".join(filter(None, told)) or drafts.readable(item if isinstance(item, str) else [item])
+    return "\n".join(filter(None, texts)) or drafts.readable(item if isinstance(item, str) else [item])
 
 
 _BLOCKS: dict[str, Callable[[_Reading, Record], object]] = {

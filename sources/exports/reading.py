@@ -48,29 +48,29 @@ def is_known(seen: str | None, found: str) -> bool:
     return before == generation and "-" not in (seen_at, found_at) and found_at < seen_at and int(has) <= int(had)
 
 
-def titled(kept: Iterable[Draft], **titles: str) -> tuple[str, str] | tuple[None, None]:
+def titled(drafted: Iterable[Draft], **titles: str) -> tuple[str, str] | tuple[None, None]:
     """Return the origin and the text of the title: the first that is not empty, else the user's first words."""
     for kind, title in titles.items():
         if title.strip():
             return kind, preview_of(title, 4 * TITLE_WIDTH)
-    typed = (part for draft in kept if draft.role is Role.USER for part in draft.parts)
+    typed = (part for draft in drafted if draft.role is Role.USER for part in draft.parts)
     words = next(filter(str.strip, typed), "")
     return ("first words", preview_of(words, TITLE_WIDTH)) if words else (None, None)
 
 
 def session_of(
-    session_id: str, kept: list[Draft], title: tuple[str, str] | tuple[None, None], meta: Mapping[str, Any]
+    session_id: str, drafted: list[Draft], title: tuple[str, str] | tuple[None, None], meta: Mapping[str, Any]
 ) -> Session:
     """Return the session, with the fields of `meta` that are set."""
     named = Counter[str]()
-    for draft in kept:
+    for draft in drafted:
         name = name_of(draft.more["native_id"])
         named[name] += 1
         draft.more["native_id"] = name if named[name] == 1 else f"{name}#{named[name]}"
     known = {"title_from": title[0], **meta}
     known = {name: value for name, value in known.items() if value}
     return Session(
-        session_id, drafts.messages_of(kept), title[1], string(known.pop("project", None)) or None, None, known
+        session_id, drafts.messages_of(drafted), title[1], string(known.pop("project", None)) or None, None, known
     )
 
 
