@@ -18,7 +18,7 @@ from orchestrator.operations.history import EVERYTHING
 from orchestrator.requests.queries import ResumeQuery
 from orchestrator.requests.shapes import ResumeRequest
 from orchestrator.state import Run, State, Steps
-from registry.domain import new_id, now, preview_of
+from registry.domain import Role, digest_of, new_id, now, preview_of
 from registry.errors import InvalidRequest, NotFound, StorageError
 from registry.storage.client_stores import keys_of_channel
 from registry.storage.conversations.aliases import add_alias, drop_alias
@@ -26,14 +26,13 @@ from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import messages_of
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.records.extract_results import drop_result, latest_result, save_result
+from registry.storage.records.extract_results import RESUMED, drop_result, latest_result, save_result
 from sources.base import Places
 from sources.clients import CLIENTS
 from sources.purging import gone
 from sources.writers import WRITERS
 from sources.writing import Carried, Writer, Written
 
-KIND = "resume"
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
 _ANSWERS_WITHIN_S = 20
 _TELLS_APART = 8
@@ -57,7 +56,7 @@ def find_conversation(tx: ReadTransaction, run: Run, request: ResumeRequest) -> 
     _writer(query.client)
     row = resolve_session(tx, query.session_id)
     run.recorder.channel = row.name
-    written = latest_result(tx, row.name, KIND, query.client)
+    written = latest_result(tx, row.name, RESUMED, query.client)
     messages = (
         [] if query.undo else [message_dict(message) for message in messages_of(tx, row.number, limit=EVERYTHING)]
     )
@@ -94,6 +93,7 @@ async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dic
         **_described(written, folder),
         "message_count": len(taken.messages),
         "left_out": taken.left_out,
+        "questions": [digest_of(one.role, one.text).hex() for one in taken.messages if one.role is Role.USER],
         "dry_run": query.dry_run,
         "files": {str(path): text for path, text in written.files.items()},
     }
@@ -102,7 +102,7 @@ async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dic
 def write_session(tx: WriteTransaction, run: Run, request: ResumeRequest, state: State) -> dict[str, Any]:
     """Note where the conversation goes on, then write the files; if that fails, neither is there."""
     result = dict(state["result"])
-    files = result.pop("files", {})
+    files, questions = result.pop("files", {}), result.pop("questions", [])
     if request.query.undo:
         return _undone(tx, state["data"], result, files)
     if request.query.dry_run or not files:
@@ -114,13 +114,14 @@ def write_session(tx: WriteTransaction, run: Run, request: ResumeRequest, state:
         "session_id": result["session_id"],
         "files": digests,
         "is_imported": "before" in result,
+        "questions": questions,
     }
     save_result(
         tx,
         new_id("ext"),
-        record_type=KIND,
+        record_type=RESUMED,
         channel=result["channel"],
-        result_type=KIND,
+        result_type=RESUMED,
         items=[],
         metadata={"execution_id": run.recorder.id, **metadata},
         timestamp=now(),

@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from itertools import pairwise
 from typing import NamedTuple
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, and_, select
 
 from registry.domain import Message, Role, digest_of, instant_of, storable
 from registry.ingest.alignment import Positions, Utterance
@@ -91,6 +91,8 @@ class Recognised:
     old: Known
     order: Sequence[MessageRow] = field(default_factory=tuple)
     is_reordered: bool = False
+    end: float = 0.0
+    """The last place of the channel, where `order` holds only the messages of one session in it."""
 
     def places(self) -> list[float]:
         """The place of each message in `order`, counted anew where they are reordered."""
@@ -111,7 +113,8 @@ class Recognised:
                 behind = index[run.after.number] + 1
             else:
                 behind = index[run.before.number] if run.before is not None else len(stored)
-            places += _between(stored[behind - 1] if behind else None, stored[behind : behind + 1], run.length)
+            low = stored[behind - 1] if behind else None
+            places += _between(low if stored else self.end, stored[behind : behind + 1], run.length)
         return places
 
 
@@ -141,10 +144,18 @@ def _between(low: float | None, next_places: Sequence[float], count: int) -> lis
     return [low + (high - low) * (i + 1) / (count + 1) for i in range(count)]
 
 
-def recognise_stored(tx: ReadTransaction, into: ChannelRow, sent: Sequence[Sent]) -> Recognised:
-    """Deleted messages count as stored: what a user deleted does not come back with the next resend."""
+def recognise_stored(
+    tx: ReadTransaction, into: ChannelRow, sent: Sequence[Sent], among: ColumnElement[bool] | None = None
+) -> Recognised:
+    """Recognise what is stored already; deleted messages count as stored, so that they do not come back.
+
+    `among`: the stored messages that can be meant, where the channel holds several sessions.
+    """
     if into.seq_count == 0 or not sent:
         return Recognised([None] * len(sent))
+    if among is not None:
+        of_session = _by_native_id(_Stored(tx, into, among), sent) or Recognised([None] * len(sent))
+        return replace(of_session, end=max((row.place for row in _Stored(tx, into).last(1)), default=0.0))
     stored = _Stored(tx, into)
     if any(is_masked(one.message.text) for one in sent):
         digests = digests_here(tx, into.number, sent)
@@ -181,10 +192,11 @@ def all_new(tx: ReadTransaction, into: ChannelRow, sent: Sequence[Sent]) -> Reco
 class _Stored:
     """What a channel holds, read no sooner than a step needs it."""
 
-    def __init__(self, tx: ReadTransaction, into: ChannelRow) -> None:
+    def __init__(self, tx: ReadTransaction, into: ChannelRow, among: ColumnElement[bool] | None = None) -> None:
         self.tx = tx
         self.is_session = into.session_id is not None
-        self._is_within = conversation.c.channel_number == into.number
+        is_in_channel = conversation.c.channel_number == into.number
+        self._is_within = is_in_channel if among is None else and_(is_in_channel, among)
 
     @cached_property
     def rows(self) -> Sequence[MessageRow]:

@@ -23,10 +23,12 @@ from registry.domain import Actor, Message, Role, Session, digest_of, now, stora
 from registry.ingest.from_hook import PREFIX as HOOK_PREFIX
 from registry.ingest.from_hook import take_store_ids
 from registry.ingest.intake import FORGOTTEN, is_forgotten, is_sound, keeping_of, let_in_session, with_sound_times
-from registry.ingest.message_rows import NOTE, Ready, Row, Said, as_kept, is_recall, of_the_moment, rows_of
+from registry.ingest.message_rows import Ready, Row, Said, as_kept, is_recall, of_the_moment, rows_of
 from registry.ingest.save import Saved, save_messages, save_new
 from registry.ingest.session_channel import (
+    IN_SESSION,
     Circumstances,
+    Resumed,
     bring_together,
     channel_for,
     decide_alone,
@@ -36,7 +38,7 @@ from registry.ingest.session_channel import (
     whose_times,
     without_named,
 )
-from registry.storage.conversations.channels import ChannelRow, make_channels, recount_channel
+from registry.storage.conversations.channels import ChannelRow, make_channels, open_channel, recount_channel
 from registry.storage.conversations.messages import MessageRow, remove, revise
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.safety.forgetting import is_anything_forgotten
@@ -76,10 +78,8 @@ def ingest_from_client(tx: WriteTransaction, source: str, session: Session) -> S
     if session.is_copy:
         return _ingest_copy(tx, source, session, known)
     messages: Sequence[Message] = session.messages
-    if known and found.is_carried_on:
-        take_store_ids(tx, known.number, messages)
-        session = replace(session, messages=tuple(_said_since(tx, known, messages)))
-        return _ingest_end(tx, source, session, known)
+    if known and found.resumed:
+        return _ingest_resumed(tx, source, found.resumed.said_since(messages), known, found.resumed)
     if known:
         messages = _not_read_elsewhere(tx, known, messages, source)
         _replace_copies(tx, known, messages, source)
@@ -91,10 +91,14 @@ def ingest_from_client(tx: WriteTransaction, source: str, session: Session) -> S
     return saved
 
 
-def _ingest_end(tx: WriteTransaction, source: str, session: Session, known: ChannelRow) -> Saved:
-    """Store what was said in a session that we wrote since it went on there; of the channel it changes nothing."""
-    into = open_for(tx, source, session, known)
-    return save_messages(tx, into, session.messages, source=source, metadata={}, actor=Actor.READER, received_at=now())
+def _ingest_resumed(
+    tx: WriteTransaction, source: str, messages: Sequence[Message], known: ChannelRow, resumed: Resumed
+) -> Saved:
+    """Store what was said in a session that `ctxr resume` wrote, since then; nothing else of the channel changes."""
+    take_store_ids(tx, known.number, messages, resumed.session_id)
+    into = open_channel(tx, known.name, source, now())
+    about: dict[str, Any] = {"source": source, "metadata": {}, "actor": Actor.READER, "received_at": now()}
+    return save_messages(tx, into, messages, **about, among=resumed.rows)
 
 
 def _ingest_copy(tx: WriteTransaction, source: str, session: Session, known: ChannelRow | None) -> Saved:
@@ -128,19 +132,6 @@ def _not_read_elsewhere(
     """The turns of a session that have not come out of another client's store; usually all."""
     elsewhere = _questions(tx, into.number, _is_read_by_others(source))
     return _turns_besides(elsewhere, messages) if elsewhere else messages
-
-
-def _said_since(tx: ReadTransaction, into: ChannelRow, messages: Sequence[Message]) -> list[Message]:
-    """The turns that were not taken along into a session that we wrote.
-
-    What this session has brought before comes through, to be recognised by its ids.
-    """
-    ids = [message.more["native_id"] for message in messages if message.more.get("native_id")]
-    taken_along = _questions(
-        tx, into.number, or_(conversation.c.native_id.is_(None), conversation.c.native_id.not_in(ids))
-    )
-    said = (message for message in messages if not (message.role is Role.USER and message.text.startswith(NOTE)))
-    return _turns_besides(taken_along, said)
 
 
 def _replace_copies(tx: WriteTransaction, into: ChannelRow, messages: Sequence[Message], source: str) -> None:
@@ -201,7 +192,8 @@ def _rows(tx: ReadTransaction, channel_number: int, condition: ColumnElement[boo
 
 
 def _is_read_by_others(source: str) -> ColumnElement[bool]:
-    return (conversation.c.actor == Actor.READER) & (conversation.c.source != source)
+    in_session = conversation.c.payload[IN_SESSION].as_string()
+    return and_(conversation.c.actor == Actor.READER, conversation.c.source != source, in_session.is_(None))
 
 
 def _questions(tx: ReadTransaction, channel_number: int, condition: ColumnElement[bool]) -> Counter[bytes]:

@@ -17,7 +17,14 @@ from sqlalchemy import ColumnElement, bindparam, select, update
 from registry.domain import Actor, Message, Session, digest_of, now, storable
 from registry.ingest.intake import FORGOTTEN, is_forgotten, let_in_session, with_sound_times
 from registry.ingest.save import Saved, save_messages
-from registry.ingest.session_channel import Circumstances, bring_together, channel_for, describing, open_for
+from registry.ingest.session_channel import (
+    IN_SESSION,
+    Circumstances,
+    bring_together,
+    channel_for,
+    describing,
+    open_for,
+)
 from registry.storage.conversations.channels import recount_channel
 from registry.storage.conversations.messages import MessageRow, replace_messages, revise
 from registry.storage.database import ReadTransaction, WriteTransaction
@@ -42,13 +49,17 @@ def ingest_from_hook(tx: WriteTransaction, source: str, session: Session) -> tup
     found = channel_for(tx, source, session)
     if found.known is None and is_forgotten(tx, session.messages, session_id=session.session_id):
         return session.session_id, Saved([], 0, now(), 0, FORGOTTEN)
-    metadata = {} if found.is_carried_on else describing(session)
+    resumed = found.resumed
+    metadata = {} if resumed else describing(session)
     if found.known and found.known.project_path:
         metadata.pop("project", None)  # a hook knows the folder of the moment, the store that of the session
     into = open_for(tx, source, session, found.known)
-    new = _not_stored(tx, into.number, session.messages)
-    saved = save_messages(tx, into, new, source=source, metadata=metadata, actor=Actor.HOOK, received_at=now())
-    bring_together(tx, Circumstances.of(source, into, session), saved, found)
+    said = resumed.said_in(session.messages) if resumed else session.messages
+    new = _not_stored(tx, into.number, said, resumed.session_id if resumed else None)
+    about: dict[str, Any] = {"source": source, "metadata": metadata, "actor": Actor.HOOK, "received_at": now()}
+    saved = save_messages(tx, into, new, **about, among=resumed.rows if resumed else None)
+    if not resumed:
+        bring_together(tx, Circumstances.of(source, into, session), saved, found)
     return into.name, saved
 
 
@@ -64,13 +75,15 @@ def hook_id(message: Message, request: str | None) -> str:
     return f"{PREFIX}{request or round(sent_at.timestamp() * 1000)}:{message.role}:{_digest(message).hex()}"
 
 
-def take_store_ids(tx: WriteTransaction, channel_number: int, messages: Sequence[Message]) -> None:
+def take_store_ids(
+    tx: WriteTransaction, channel_number: int, messages: Sequence[Message], in_session: str | None = None
+) -> None:
     """Give the messages from hooks the ids and times that the client's own store has for them.
 
-    `messages`: the whole session as the store has it. Where the store's own copy came first, half written, the one
-    from the hook goes.
+    `messages`: the whole session as the store has it; `in_session`: its id, if it is one that the channel was resumed
+    in. Where the store's own copy came first, half written, the one from the hook goes.
     """
-    from_hooks = _rows(tx, channel_number, conversation.c.native_id.startswith(PREFIX))
+    from_hooks = _rows(tx, channel_number, conversation.c.native_id.startswith(PREFIX) & _is_said_in(in_session))
     if not from_hooks:
         return
     digests = {bytes(row.digest) for row in from_hooks}
@@ -158,9 +171,17 @@ class _Event(NamedTuple):
         return abs(self.at - other.at) <= (REPEATED if other.is_of_hook else CLOCKS_APART)
 
 
-def _not_stored(tx: WriteTransaction, channel_number: int, messages: Sequence[Message]) -> list[Message]:
-    """Those messages from hooks that the channel does not have, by whichever way they came."""
-    known = _events(tx, channel_number, {_digest(message) for message in messages})
+def _is_said_in(session_id: str | None) -> ColumnElement[bool]:
+    """Select what was said in a session that the channel was resumed in; None: in the channel's own session."""
+    said_in: ColumnElement[str] = conversation.c.payload[IN_SESSION].as_string()
+    return said_in.is_not_distinct_from(session_id)
+
+
+def _not_stored(
+    tx: WriteTransaction, channel_number: int, messages: Sequence[Message], in_session: str | None
+) -> list[Message]:
+    """Return the messages from hooks that the channel does not have, by whichever way they came."""
+    known = _events(tx, channel_number, {_digest(message) for message in messages}, in_session)
     new = []
     requests: list[tuple[MessageRow | None, object]] = []
     for message in messages:
@@ -177,10 +198,13 @@ def _not_stored(tx: WriteTransaction, channel_number: int, messages: Sequence[Me
     return new
 
 
-def _events(tx: ReadTransaction, channel_number: int, digests: Iterable[bytes]) -> dict[bytes, list[_Event]]:
-    """What hooks sent or the store has of these words; what a tool has sent is recognised when it is saved."""
+def _events(
+    tx: ReadTransaction, channel_number: int, digests: Iterable[bytes], in_session: str | None
+) -> dict[bytes, list[_Event]]:
+    """Return what hooks sent or the store has of these words; what a tool has sent is recognised when it is saved."""
     events: dict[bytes, list[_Event]] = defaultdict(list)
-    for row in _rows(tx, channel_number, conversation.c.digest.in_(digests) & conversation.c.native_id.is_not(None)):
+    is_known = conversation.c.digest.in_(digests) & conversation.c.native_id.is_not(None) & _is_said_in(in_session)
+    for row in _rows(tx, channel_number, is_known):
         is_of_hook = row.actor == Actor.HOOK or row.native_id.startswith(PREFIX)
         request = row.payload.get("request_id" if is_of_hook else ALSO_IN)
         events[bytes(row.digest)].append(_Event(row.timestamp, request, is_of_hook, row))

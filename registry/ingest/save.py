@@ -9,7 +9,7 @@ from itertools import chain, repeat
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import bindparam, select, text, update
+from sqlalchemy import ColumnElement, bindparam, select, text, update
 
 from registry.domain import Actor, Message, Role, preview_of, storable
 from registry.ingest.dedup import Known, Recognised, Sent, all_new, recognise_stored
@@ -58,16 +58,20 @@ def save_messages(
     actor: Actor,
     received_at: datetime,
     is_end: bool = False,
+    among: ColumnElement[bool] | None = None,
 ) -> Saved:
     """Store those of the messages that an open channel does not hold yet; all, or none if the transaction fails.
 
-    `is_end`: they are known to come behind all that is stored.
+    `is_end`: they are known to come behind all that is stored. `among`: only these stored messages may be repeated by
+    them, because the others were said in other sessions.
     A message that a client names by a `native_id` is the stored one of that name, whatever became of its text.
     """
     describe_channel(tx, into, metadata)
     sent = [Sent.of(as_kept(message)) for message in messages]
-    recognised = all_new(tx, into, sent) if is_end else recognise_stored(tx, into, sent)
-    rows = _new_rows(tx, into, sent, recognised, source, metadata, received_at)
+    recognised = all_new(tx, into, sent) if is_end else recognise_stored(tx, into, sent, among)
+    # What stands before a known message is no part of the last turn, nor is what was said in another session.
+    last_turn = _last_turn(tx, into) if among is None and not any(recognised.old) else None
+    rows = _new_rows(into, sent, recognised, source, metadata, received_at, last_turn)
     if rows:
         _reorder(tx, recognised)
         _insert(tx, [(into, rows)], actor, received_at)
@@ -155,20 +159,19 @@ def _correction(held: MessageRow, news: Sent) -> dict[str, Any]:
 
 
 def _new_rows(
-    tx: ReadTransaction,
     into: ChannelRow,
     sent: Sequence[Sent],
     recognised: Recognised,
     source: str,
     metadata: Mapping[str, Any],
     received_at: datetime,
+    turn: int | None,
 ) -> list[Row]:
-    """The rows to insert. A user message opens a turn, the rest belong to it."""
+    """Return the rows to insert. A user message opens a turn, the rest belong to it; the first ones to `turn`."""
     old = recognised.old
     common, meta = common_fields(source, into.source), storable(of_the_moment(metadata))
     places = iter(recognised.new_places())
     rows: list[Row] = []
-    turn = None if any(old) else _last_turn(tx, into)  # what stands before a known message is no part of the last turn
     for one, known in zip(sent, old, strict=True):
         if known:
             turn = known.turn

@@ -8,19 +8,20 @@ two channels are kept and linked, and looked at again when either gets a message
 from __future__ import annotations
 
 import zlib
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import chain, count
 from typing import Any
 
-from sqlalchemy import ColumnElement, case, select, text
+from sqlalchemy import ColumnElement, case, or_, select, text
 
-from registry.domain import Actor, Message, Project, Role, Session, now, parse_time
+from registry.domain import Actor, Message, Project, Role, Session, digest_of, now, parse_time, storable
 from registry.ingest.alignment import Utterance
 from registry.ingest.dedup import Sent, stored_texts
 from registry.ingest.merge_channels import merge_channels, merge_shortened
+from registry.ingest.message_rows import NOTE
 from registry.ingest.same_conversation import Evidence, Verdict, compare
 from registry.ingest.save import Saved
 from registry.ingest.turn_alignment import Transcript
@@ -36,6 +37,7 @@ from registry.storage.conversations.channels import (
 )
 from registry.storage.conversations.messages import in_turns
 from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.records.extract_results import resumed_session
 from registry.storage.tables import channel, conversation
 
 _ENOUGH_IDS = 100
@@ -78,15 +80,79 @@ class SessionChannel:
 
     known: ChannelRow | None
     named: Matches | None = None
-    is_carried_on: bool = False
-    """The session is one that we wrote, and the channel goes on in it."""
+    resumed: Resumed | None = None
+    """Set for a session that `ctxr resume` wrote: the channel continues in it."""
+
+
+IN_SESSION = "in_session"
+"""In the payload of what was said in a resumed session: the session's id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """A session of another client that a channel was resumed in. Several sessions may continue one channel."""
+
+    source: str
+    session_id: str
+    questions: Sequence[bytes]
+    """Digests of the questions that were written into it, in their order."""
+    written_at: datetime
+
+    @property
+    def rows(self) -> ColumnElement[bool]:
+        """The stored messages that may be of this session: its own, and those its client logged by a tool."""
+        in_session = conversation.c.payload[IN_SESSION].as_string()
+        is_logged = conversation.c.native_id.is_(None) & (conversation.c.source == self.source)
+        return or_(in_session == self.session_id, is_logged & in_session.is_(None))
+
+    def said_in(self, messages: Iterable[Message]) -> list[Message]:
+        """Return the messages marked as said in this session."""
+        return [replace(message, more={**message.more, IN_SESSION: self.session_id}) for message in messages]
+
+    def said_since(self, messages: Iterable[Message]) -> list[Message]:
+        """Return what was said in the session after it was written, marked as said in it.
+
+        The questions that were written stand first, in their order. A later one with the same words is new, and so is
+        whatever carries a time after the writing.
+        """
+        written = deque(self.questions)
+        since: list[Message] = []
+        is_new = False
+        for message in messages:
+            if message.role is Role.USER:
+                digest = digest_of(message.role, storable(message.text))
+                is_later = message.timestamp is not None and message.timestamp > self.written_at
+                is_new = is_later or digest not in written
+                while not is_new and written.popleft() != digest:
+                    pass  # the client has dropped a question
+            if is_new and not (message.role is Role.USER and message.text.startswith(NOTE)):
+                since.append(message)
+        return self.said_in(since)
+
+
+def _resumed(tx: ReadTransaction, row: ChannelRow, source: str, session_id: str) -> Resumed:
+    result = resumed_session(tx, session_id)
+    if result is None:  # named by hand: nothing of it is ours
+        return Resumed(source, session_id, (), row.created_at)
+    questions = [bytes.fromhex(digest) for digest in result.metadata.get("questions", ())]
+    return Resumed(source, session_id, questions or _questions_until(tx, row, result.timestamp), result.timestamp)
+
+
+def _questions_until(tx: ReadTransaction, row: ChannelRow, moment: datetime) -> list[bytes]:
+    """Return the questions of a channel that were stored by then."""
+    query = select(conversation.c.digest).where(
+        conversation.c.channel_number == row.number,
+        conversation.c.role == Role.USER,
+        conversation.c.received_at <= moment,
+    )
+    return [bytes(digest) for digest in tx.execute(query.order_by(conversation.c.place)).scalars()]
 
 
 def channel_for(tx: WriteTransaction, source: str, session: Session) -> SessionChannel:
     """Look up the channel that a client's session goes to. Nobody else decides that until the transaction ends."""
     decide_alone(tx, source)
-    if carried := _carried_from(tx, session):
-        return SessionChannel(carried, is_carried_on=True)
+    if row := _resumed_from(tx, session):
+        return SessionChannel(row, resumed=_resumed(tx, row, source, session.session_id))
     agent_of = session.parent if session.meta.get("relation") == "sub-agent" else None
     agent = Agent(agent_of, session.messages) if agent_of else None
     known = channel_of_session(tx, [source, *family_of(source)], session.session_id, agent)
@@ -96,8 +162,8 @@ def channel_for(tx: WriteTransaction, source: str, session: Session) -> SessionC
     return SessionChannel(named.same[0] if named.same else None, named)
 
 
-def _carried_from(tx: ReadTransaction, session: Session) -> ChannelRow | None:
-    """The channel that goes on in a session that we wrote: it has the session's id as another name."""
+def _resumed_from(tx: ReadTransaction, session: Session) -> ChannelRow | None:
+    """Return the channel that a session continues: `ctxr resume` gave it the session's id as another name."""
     row = find_channel(tx, session.session_id)
     return row if row and session.session_id not in (row.name, row.session_id) else None
 

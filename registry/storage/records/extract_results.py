@@ -105,6 +105,20 @@ def latest_result(tx: ReadTransaction, channel: str, record_type: str, client: s
     return {**row.metadata, "id": row.id} if row else None
 
 
+RESUMED = "resume"
+"""The kind of result that says which session of another client a channel was written into."""
+
+
+def resumed_session(tx: ReadTransaction, session_id: str) -> Row[Any] | None:
+    """Return the result of `ctxr resume` that wrote this session; None if we did not write it."""
+    query = select(extract_result).where(
+        extract_result.c.record_type == RESUMED,
+        extract_result.c.deleted.is_(False),
+        extract_result.c.metadata["session_id"].as_string() == session_id,
+    )
+    return tx.execute(query.order_by(extract_result.c.timestamp.desc()).limit(1)).first()
+
+
 def drop_result(tx: WriteTransaction, result_id: str) -> None:
     """Forget a result."""
     tx.execute(update(extract_result).where(extract_result.c.id == result_id).values(deleted=True))

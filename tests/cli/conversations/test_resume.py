@@ -122,6 +122,19 @@ def test_what_is_said_in_the_other_client_joins_the_conversation(
     assert ctxr("show", written["session_id"]).exit_code == 0, "it is found by its new id, too"
 
 
+def test_the_same_words_in_several_clients_are_said_in_each(ctxr: Ctxr, folder: Path, installed: Path) -> None:
+    before = messages(ctxr)
+    clients = ("codex", "gemini-cli", "copilot-cli", "qwen-code")
+    written = {client: resume(ctxr, client, folder) for client in clients}
+    for client in clients:
+        goes_on(client, Path(written[client]["path"]), written[client]["session_id"], "And the idempotency key?")
+        assert ctxr("sync").exit_code == 0
+    again = resume(ctxr, "claude-code", folder)
+    goes_on("claude-code", Path(again["path"]), again["session_id"], "And the idempotency key?")
+    assert ctxr("sync").exit_code == 0
+    assert messages(ctxr) == [*before, *["And the idempotency key?"] * 5]
+
+
 def test_opencode_gets_a_document_that_it_imports(ctxr: Ctxr, folder: Path, installed: Path) -> None:
     written = resume(ctxr, "opencode", folder)
     assert written["before"] == ["opencode", "import", written["path"]]
