@@ -13,11 +13,9 @@ from pathlib import Path
 from registry.errors import InvalidRequest, NotFound
 
 _SAFE = ("--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.pager=cat")
-_TIMEOUT_S = 20
 _MARK = "\x01"
 _SHOW = ("--no-color", "--no-ext-diff", "--no-textconv", "--unified=0", f"--format={_MARK}%H%x00%at%x00%an%x00%s")
 MOST_COMMITS = 200
-_MOST_LINES = 2_000  # added lines of one commit
 _LINE = re.compile(r"\d{1,9}")
 
 
@@ -110,7 +108,7 @@ def _added(lines: list[str]) -> dict[str, list[str]]:
     for line in lines:
         if line.startswith("+++ "):
             file = line[4:].strip('"').removeprefix("b/")
-        elif line.startswith("+") and count < _MOST_LINES:
+        elif line.startswith("+") and count < 2_000:
             added.setdefault(file, []).append(line[1:])
             count += 1
     return added
@@ -123,7 +121,7 @@ def _git(folder: Path, *words: str) -> str:
         done = subprocess.run(  # noqa: S603, a fixed program with fixed options
             ["git", *_SAFE, "-C", str(folder), *words],  # noqa: S607, the user's own git
             capture_output=True,
-            timeout=_TIMEOUT_S,
+            timeout=20,
             check=False,
             stdin=subprocess.DEVNULL,
             env=environment,

@@ -16,8 +16,6 @@ REQUEST_S = 60.0
 ATTEMPTS = 3
 PAUSE_S = 0.5  # before the second attempt; doubled before each further one
 _PASSING = frozenset({408, 409, 429, 500, 502, 503, 504})  # statuses that are worth another attempt
-NOTES_TOKENS = 400  # of the notes on one part of a material that is too long for one request
-SPARE_TOKENS = 64  # requested beyond the limit, for a last sentence that `within` then cuts
 
 
 class LanguageModel:
@@ -34,7 +32,7 @@ class LanguageModel:
         """Return a text of at most `max_tokens` tokens that does the task with the material. Raises Unavailable."""
         parts = pieces(material)
         if len(parts) > 1:
-            material = "\n\n".join([await self._completion(NOTES, part, NOTES_TOKENS) for part in parts])
+            material = "\n\n".join([await self._completion(NOTES, part, 400) for part in parts])
         return within(await self._completion(task, material, max_tokens), max_tokens)
 
     async def close(self) -> None:
@@ -44,7 +42,7 @@ class LanguageModel:
         request = {
             "model": self.name,
             "messages": [{"role": "system", "content": SYSTEM}, {"role": "user", "content": fenced(task, material)}],
-            "max_tokens": max_tokens + SPARE_TOKENS,
+            "max_tokens": max_tokens + 64,  # `within` cuts what is over
             "temperature": 0.2,
         }
         attributes = {

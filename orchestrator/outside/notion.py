@@ -19,7 +19,7 @@ from sources.base import FoundSession, Places, Skipped
 
 # tools of @notionhq/notion-mcp-server that only read
 SEARCH, READ, WHO = "API-post-search", "API-retrieve-page-markdown", "API-get-self"
-AT_ONCE = 100
+AT_ONCE = 100  # pages of one search: Notion's maximum
 
 CallTool = Callable[[str, Mapping[str, Any]], dict[str, Any]]
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from registry.settings import ActionSettings, McpServerSettings
 
-TIMEOUT_S = 60.0
 PART = 1000  # characters of a {part}: some systems refuse longer blocks
 _FIELD = re.compile(r"\{(id|date|text|part)\}")
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
@@ -33,7 +32,7 @@ async def connected(
 
     is_connected = False
     try:
-        async with Client(_target(server, environment), read_timeout_seconds=TIMEOUT_S) as client:
+        async with Client(_target(server, environment), read_timeout_seconds=60) as client:
             is_connected = True
 
             async def call(tool: str, arguments: Mapping[str, Any]) -> str:

@@ -17,7 +17,6 @@ from sources.kit.jsonl import mapping, string
 from sources.kit.loose_json import number, objects, read_json, strings, unfolded
 
 QUIET = timedelta(seconds=60)
-_TOOL_CAPABILITY = 15
 _NOT_WORTH_A_CHANNEL = frozenset({Role.ERROR, Role.SYSTEM})
 
 Json = Mapping[str, Any]
@@ -161,5 +160,5 @@ def _meta(composer: Composer, model: str | None) -> dict[str, Any]:
 def _inline_tools(record: Json) -> dict[str, Any]:
     """Return the tool calls of the first generation, by bubble; they were stored apart from the bubbles."""
     capabilities = objects(record.get("capabilities"))
-    held = (mapping(given.get("data")) for given in capabilities if number(given.get("type")) == _TOOL_CAPABILITY)
+    held = (mapping(given.get("data")) for given in capabilities if number(given.get("type")) == 15)
     return {key: call for data in held for key, call in mapping(unfolded(data.get("bubbleDataMap"))).items()}

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from registry.domain import Message, Role
+from registry.domain import Message, Role, preview_of
 from sources.kit.drafts import COMPLETED, FAILED, PENDING, REJECTED, shortened
 from sources.kit.jsonl import mapping, string
 from sources.kit.loose_json import compact, inside, number, unfolded
@@ -23,8 +23,6 @@ _TITLE_PARAMS = (
     *("targetDirectory", "directoryPath", "description", "prompt", "question"),
 )
 _RESULT_TEXTS = ("output", "contents", "content", "text", "stdout", "diff", "message")
-_LONGEST_SUBJECT = 300
-_LONGEST_ERROR = 4000
 _VERSION = re.compile(r"_v\d+$")
 
 
@@ -66,8 +64,7 @@ def _status(call: Mapping[str, Any]) -> str:
 
 def _headline(tool: Mapping[str, Any]) -> str:
     name = _VERSION.sub("", tool["name"])
-    subject = " ".join(_subject(tool["params"])[: 2 * _LONGEST_SUBJECT].split())
-    subject = subject if len(subject) <= _LONGEST_SUBJECT else subject[: _LONGEST_SUBJECT - 1] + "…"
+    subject = preview_of(_subject(tool["params"]), 300)
     return f"{name}: {subject}" if subject else name
 
 
@@ -113,6 +110,6 @@ def error_text(error: Any) -> str:
     while waiting:
         found = waiting.pop()
         if isinstance(found, str) and found.strip():
-            return found.strip()[:_LONGEST_ERROR]
+            return shortened(found.strip())
         waiting.extend(inner for word in _ERROR_FIELDS if (inner := mapping(found).get(word)))
-    return compact(unfolded(error))[:_LONGEST_ERROR]
+    return shortened(compact(unfolded(error)))

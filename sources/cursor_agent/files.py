@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import NamedTuple
 
 from sources.base import Skipped
-from sources.kit.files import File, entries, file_at, folders_in, look_at, store_entries, why_not
+from sources.kit.files import File, entries, file_at, folders_in, look_at, small_text, store_entries, why_not
 from sources.kit.jsonl import Record, mapping, string
 from sources.kit.loose_json import read_json
 from sources.kit.sqlite_files import stamp
@@ -22,7 +22,6 @@ _LAYOUTS = {"chats": 2, "acp-sessions": 1, "agent-sessions": 2, "conversations":
 _PROJECTS, _TRANSCRIPTS, _SUBAGENTS = "projects", "agent-transcripts", "subagents"
 FOLDERS = (*_LAYOUTS, _PROJECTS)
 _ENDS = (".jsonl", ".txt")
-_LONGEST_DESCRIPTION = 2**20
 
 
 class StoredChat(NamedTuple):
@@ -134,11 +133,7 @@ def _listed(files: StoreFiles, folder: str) -> list[os.DirEntry[str]]:
 
 def description_in(folder: str) -> Record:
     """Return known fields of a conversation's `meta.json`; empty if it is missing or damaged."""
-    try:
-        with open(os.path.join(folder, DESCRIPTION), "rb") as file:
-            given = mapping(read_json(file.read(_LONGEST_DESCRIPTION)))
-    except OSError:
-        return {}
+    given = mapping(read_json(small_text(os.path.join(folder, DESCRIPTION))))
     return {key: given[key] for key in ("createdAtMs", "updatedAtMs", "cwd", "title") if key in given}
 
 

@@ -17,8 +17,6 @@ from sources.kit.jsonl import Record, items, mapping, object_in, string
 from sources.kit.loose_json import inside, number, objects
 
 UNKNOWN_MODEL = "default"
-_LONGEST_ADDRESS = 2000
-_MOST_PATHS = 50
 _FAILED = ("error", "failure", "permissionDenied", "timeout")
 _SILENT = ("redacted-reasoning", "image", "file", "document")
 
@@ -185,7 +183,7 @@ def _name_of(part: Record) -> str:
     if part.get("type") not in ("image", "file", "document"):
         return ""
     address = next(filter(None, (string(part.get(key)) for key in ("image", "url", "path"))), "")
-    last = "" if address.startswith("data:") else re.split(r"[/\\]", address[:_LONGEST_ADDRESS])[-1]
+    last = "" if address.startswith("data:") else re.split(r"[/\\]", address)[-1][:200]
     media_type = string(part.get("mediaType")) or string(part.get("mimeType"))
     return string(part.get("filename")) or last or media_type or drafts.attachment_name(part)
 
@@ -199,7 +197,7 @@ def paths_in(calls: Iterable[Draft]) -> list[str]:
     """Return paths that calls name: one of their parents is the workspace."""
     params = (mapping(mapping(call.more.get("tool")).get("params")) for call in calls)
     named = (string(value) for given in params for key, value in given.items() if key == "cwd" or "path" in key.lower())
-    return list(islice(filter(None, named), _MOST_PATHS))
+    return list(islice(filter(None, named), 50))
 
 
 def outcome(part: Record, message: Record) -> tuple[str, str]:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _WIDTH = {_FIXED64: 8, _FIXED32: 4}
-_LONGEST_VARINT = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,7 @@ def read_node(data: bytes) -> WireMessage:
 def _varint(data: bytes, at: int) -> tuple[int, int]:
     """Return the number at an offset, and the offset behind it."""
     value = 0
-    for place in range(_LONGEST_VARINT):
+    for place in range(10):  # 64 bits, 7 in each byte
         byte = data[at + place]
         value |= (byte & 0x7F) << (7 * place)
         if byte < 0x80:

@@ -43,7 +43,6 @@ from sources.kit.sqlite_store import WAIT_S, BusyDatabase, ClientDatabase
 _GENERATION = "1"  # part of every fingerprint: another number makes every conversation be read again
 _SETTINGS = ("CTXR_CURSOR_AGENT_DIR", "CURSOR_CONFIG_DIR")
 _UNNAMED = ("", "New Agent")
-_TITLE_WIDTH = 80
 
 Skips = tuple[Skipped, ...]
 
@@ -237,7 +236,7 @@ def _meta(about: Record, root: Root) -> dict[str, Any]:
 def title_of(named: str, messages: Iterable[Message]) -> str | None:
     """Return the client's title, else the user's first words."""
     question = (message.text for message in messages if message.role is Role.USER)
-    return preview_of(named or next(question, ""), _TITLE_WIDTH) or None
+    return preview_of(named or next(question, ""), 80) or None
 
 
 def _span(chat: StoredChat, about: Record, now: datetime) -> TimeFrame:

@@ -17,11 +17,7 @@ LONGEST_BLOB = LONGEST_LINE  # bytes; a longer one is passed over unread
 
 # of the description: beside them is a key that encrypts blobs
 _WANTED = ("agentId", "latestRootBlobId", "name", "mode", "createdAt", "lastUsedModel")
-_DEEPEST = 64
-_PAGE = 100
-_LAST_ROW = 2**63 - 1
 _BEGIN_OF_ROOT = b"\x0a\x20"
-_SUMMARY, _SUMMARY_WITHIN = b"isSummary", 8
 _MISSING, _TOO_LONG, _NOT_JSON = "not stored", f"longer than {LONGEST_BLOB // 2**20} MB", "not a JSON object"
 
 
@@ -54,7 +50,7 @@ class AgentStore:
     def latest_root(self, named: str) -> tuple[str, Root] | None:
         """Return the latest state with its id: the named one, else the newest one that is stored."""
         data = self.blob(named) if named else None
-        return (named, Root(data)) if data else next(self._roots(_LAST_ROW), None)
+        return (named, Root(data)) if data else next(self._roots(2**63 - 1), None)
 
     def blob(self, blob_id: str) -> bytes | None:
         """Return the contents of a blob; None if it is missing or too long."""
@@ -86,7 +82,7 @@ class AgentStore:
             links = links_of(data) if data and not data.startswith(b"{") else []
             if not links:
                 yield _element(here, data, why)
-            elif depth < _DEEPEST and here not in done:
+            elif depth < 64 and here not in done:
                 done.add(here)
                 open_nodes += [(link, depth + 1) for link in reversed(links)]
 
@@ -107,27 +103,25 @@ class AgentStore:
 
     def _summary_in(self, prompt: Prompt) -> str | bytes | None:
         """Return the element that summarises all earlier messages."""
-        for given in prompt[:_SUMMARY_WITHIN]:
+        for given in prompt[:8]:  # a summary follows the system prompt and its context
             data = given if isinstance(given, bytes) else self.blob(given)
-            if data and _SUMMARY in data and cursors_own(mapping(read_json(data))).get("isSummary") is True:
+            if data and b"isSummary" in data and cursors_own(mapping(read_json(data))).get("isSummary") is True:
                 return given
         return None
 
     def _roots(self, before_row: int) -> Iterator[tuple[str, Root]]:
         """Yield the states that were stored before a row, newest first."""
         statement = (
-            "SELECT rowid, CAST(id AS TEXT) FROM blobs WHERE rowid < ? AND length(data) <= ?"
-            " AND substr(CAST(data AS BLOB), 1, 2) = ? ORDER BY rowid DESC LIMIT ?"
+            "SELECT CAST(id AS TEXT) FROM blobs WHERE rowid < ? AND length(data) <= ?"
+            " AND substr(CAST(data AS BLOB), 1, 2) = ? ORDER BY rowid DESC"
         )
-        while "blobs" in self._tables:
-            page = self._database.rows(statement, (before_row, LONGEST_BLOB, _BEGIN_OF_ROOT, _PAGE))
-            for row, blob_id in page:
-                before_row = row
-                links = links_of(self.blob(blob_id) or b"")
-                if links and self._row(links[0]):
-                    yield blob_id, Root(self.blob(blob_id) or b"")
-            if len(page) < _PAGE:
-                return
+        if "blobs" not in self._tables:
+            return
+        for (blob_id,) in self._database.rows(statement, (before_row, LONGEST_BLOB, _BEGIN_OF_ROOT)):
+            data = self.blob(blob_id) or b""
+            links = links_of(data)
+            if links and self._row(links[0]):
+                yield blob_id, Root(data)
 
     def _row(self, blob_id: str) -> int:
         """Return the row of a blob, which grows with each new blob; 0 if it is missing."""

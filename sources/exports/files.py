@@ -21,7 +21,6 @@ from sources.kit.files import File, file_at, why_not
 UNREADABLE = (OSError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, ValueError)
 PRIVATE = ("user.json", "users.json", "user_settings.json")  # the owner's e-mail address: never opened
 MOST_FILES = 50_000  # of one zip: bounds memory, real exports have some hundred
-_DEEPEST_FOLDER = 2  # below the given folder: the zip's own folder and `projects` in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,7 @@ def parts_of(path: Path, stack: ExitStack) -> Iterator[ExportFile | Skipped]:
     os.listdir(path)  # os.walk passes over what it cannot list
     for folder, inner, names in os.walk(path):
         below = os.path.relpath(folder, path)
-        inner[:] = sorted(inner) if below == "." or below.count(os.sep) < _DEEPEST_FOLDER - 1 else []
+        inner[:] = [] if os.sep in below else sorted(inner)  # two levels: a zip's own folder, and `projects` in it
         for name in filter(_is_worth_reading, sorted(names)):
             shown_name = name if below == "." else os.path.join(below, name)
             try:

@@ -14,8 +14,8 @@ from sources.kit.jsonl import Record
 # bytes of one conversation; a longer one is passed over, with the rest of the file if it has no end
 LONGEST = 64 * 2**20
 MOST_VALUES = 2_000_000  # keys and values of one conversation: `[[[…` takes far more memory than bytes in the file
-DEEPEST = 100
-_ABYSS = 10_000
+DEEPEST = 100  # levels of one conversation; deeper ones cannot be stored
+_ABYSS = 10_000  # levels after which the rest of the file is not read
 
 _CHUNK = 2**18  # the parser makes a list of all in a chunk, and looks at a long string anew with each
 _NO_OBJECT = "not a JSON object"

@@ -25,8 +25,6 @@ from sources.kit.files import why_not
 from sources.kit.jsonl import Record
 
 _GENERATION = "1"  # part of every fingerprint: another number makes every conversation be read again
-_CHECKED_OBJECTS = 20  # objects at the beginning of a file that are checked to recognise it
-_BEGINNING_BYTES = 2**16
 # keys that every conversation of Claude.ai or ChatGPT has, and hardly any other file
 _MARKS = (b'"chat_messages"', b'"mapping"')
 _MOST_NAMES = 3
@@ -177,7 +175,7 @@ def exports_in(path: Path, stack: ExitStack) -> list[AccountExport]:
 def _provider_of(part: ExportFile) -> tuple[str, str]:
     """Return the provider whose conversations a file contains; or why there are none although there should be."""
     why = _NONE
-    for record in islice(_records(part, lambda _: None, 4 * LONGEST), _CHECKED_OBJECTS):
+    for record in islice(_records(part, lambda _: None, 4 * LONGEST), 20):
         if isinstance(record, str):
             why = record
             continue
@@ -193,7 +191,7 @@ def _should_hold_conversations(part: ExportFile) -> bool:
         return True
     try:
         with part.open() as file:
-            beginning = file.read(_BEGINNING_BYTES)
+            beginning = file.read(2**16)
     except UNREADABLE:
         return False
     return any(mark in beginning for mark in _MARKS)

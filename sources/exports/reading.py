@@ -14,14 +14,11 @@ from sources.kit import drafts
 from sources.kit.drafts import Draft
 from sources.kit.jsonl import Record, items, mapping, string
 
-TITLE_WIDTH = 80
-_LONGEST_NAME = 200
-
 
 def name_of(value: object) -> str:
     """Return an id as it is; its digest if it is too long or unprintable for a key."""
     given = string(value)
-    if given.isprintable() and len(given) <= _LONGEST_NAME:
+    if given.isprintable() and len(given) <= 200:
         return given
     return blake2b(given.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
@@ -52,10 +49,10 @@ def titled(drafted: Iterable[Draft], **titles: str) -> tuple[str, str] | tuple[N
     """Return the origin and the text of the title: the first that is not empty, else the user's first words."""
     for kind, title in titles.items():
         if title.strip():
-            return kind, preview_of(title, 4 * TITLE_WIDTH)
+            return kind, preview_of(title, 320)
     typed = (part for draft in drafted if draft.role is Role.USER for part in draft.parts)
     words = next(filter(str.strip, typed), "")
-    return ("first words", preview_of(words, TITLE_WIDTH)) if words else (None, None)
+    return ("first words", preview_of(words, 80)) if words else (None, None)
 
 
 def session_of(

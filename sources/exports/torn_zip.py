@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple, cast
 
 _HEADER = struct.Struct("<4s5H3I2H")
-_SIGN, _DESCRIPTOR = b"PK\x03\x04", 24
+_SIGN = b"PK\x03\x04"
 _DEFLATED, _SIZE_FOLLOWS, _ENCRYPTED, _IN_EXTRA = 8, 8, 1, 0xFFFFFFFF
 _PIECE = 2**16
 
@@ -54,7 +54,7 @@ def _next_header(file: BinaryIO, begin: int) -> int:
     except EOFError:
         return file.seek(0, io.SEEK_END)
     file.seek(inflated.end)
-    return inflated.end + max(file.read(_DESCRIPTOR + len(_SIGN)).find(_SIGN), 0)
+    return inflated.end + max(file.read(28).find(_SIGN), 0)  # at most 24 bytes of sizes, then the next file
 
 
 def open_member(file: BinaryIO, member: Member) -> BinaryIO:
