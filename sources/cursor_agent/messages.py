@@ -115,7 +115,7 @@ class Conversation:
         given: object = next((part[key] for key in ("args", "input") if key in part), {})
         params = object_in(given) or given if isinstance(given, str) else given
         draft = self._add_call(string(part.get("toolCallId")), string(part.get("toolName") or part.get("name")), params)
-        if result := string(part.get("result")):  # only in a transcript
+        if isinstance(result := part.get("result"), str):  # only in a transcript
             drafts.answer(draft, result, drafts.COMPLETED, drafts.shortened(result))
 
     def _add_call(self, call_id: str, name: str, params: object) -> Draft:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Any
 
 from registry.domain import Role
 from sources.cursor_agent.messages import Conversation
@@ -38,17 +37,7 @@ def read_line(conversation: Conversation, number: int, record: Record) -> None:
 # The oldest transcripts, which are plain text
 
 
-@dataclass(slots=True)
-class _Block:
-    """One marked part of a message; `head` is the rest of the marker's line."""
-
-    kind: str
-    head: str = ""
-    lines: list[str] = field(default_factory=list)
-
-    @property
-    def body(self) -> str:
-        return "".join(self.lines).strip()
+_Block = tuple[str, str, list[str]]  # the kind of a marked part, the rest of the marker's line, the lines below
 
 
 def records_of_text(lines: Iterable[str]) -> Iterator[Record]:
@@ -56,47 +45,38 @@ def records_of_text(lines: Iterable[str]) -> Iterator[Record]:
 
     A message may contain text that looks like a marker; nothing tells them apart.
     """
-    speaker, blocks = "", [_Block("")]
+    speaker, blocks = "", list[_Block]([("", "", [])])
     for line in lines:
         spoken = _SPEAKER.fullmatch(line)
         marker = _MARKER.match(line) if speaker == "assistant" else None
         if spoken:
             yield from _record(speaker, blocks)
-            speaker, blocks = _SPEAKERS[spoken[1]], [_Block("")]
+            speaker, blocks = _SPEAKERS[spoken[1]], [("", "", [])]
         elif marker:
-            blocks.append(_Block(marker[1], line[marker.end() :].strip()))
+            blocks.append((marker[1], line[marker.end() :].strip(), []))
         else:
-            blocks[-1].lines.append(line)
+            blocks[-1][2].append(line)
     yield from _record(speaker, blocks)
 
 
 def _record(speaker: str, blocks: list[_Block]) -> Iterator[Record]:
     content: list[Record] = []
-    waiting: dict[str, list[Record]] = {}
-    for block in blocks:
-        if block.kind == "Tool result":
-            content += [] if waiting.get(block.head) else [_call(block.head, {})]
-            call = waiting[block.head].pop() if waiting.get(block.head) else content[-1]
-            call["result"] = block.body
-            continue
-        part = _part(block)
-        content.append(part)
-        if block.kind == "Tool call":
-            waiting.setdefault(block.head, []).append(part)
+    without_result: dict[str, list[Record]] = defaultdict(list)
+    for kind, head, lines in blocks:
+        body = "".join(lines).strip()
+        if kind == "Tool call":
+            content.append({"type": "tool_use", "name": head, "input": _parameters(lines)})
+            without_result[head].append(content[-1])
+        elif kind == "Tool result" and without_result[head]:
+            without_result[head].pop()["result"] = body
+        elif kind == "Tool result":
+            content.append({"type": "tool_use", "name": head, "input": {}, "result": body})
+        elif kind == "Thinking":
+            content.append({"type": "thinking", "text": f"{head}\n{body}"})
+        else:
+            content.append({"type": "text", "text": body})
     if speaker:
         yield {"role": speaker, "message": {"content": content}}
-
-
-def _part(block: _Block) -> Record:
-    if block.kind == "Tool call":
-        return _call(block.head, _parameters(block.lines))
-    if block.kind == "Thinking":
-        return {"type": "thinking", "thinking": f"{block.head}\n{block.body}".strip()}
-    return {"type": "text", "text": block.body}
-
-
-def _call(name: str, params: dict[str, Any]) -> Record:
-    return {"type": "tool_use", "name": name, "input": params}
 
 
 def _parameters(lines: list[str]) -> dict[str, str]:

@@ -32,11 +32,6 @@ class ExportFile:
     fingerprint: str
     open: Callable[[], BinaryIO]
 
-    @property
-    def should_hold_conversations(self) -> bool:
-        """Return True if its name says so: then it is missed if it cannot be read."""
-        return os.path.basename(self.name).lower().startswith("conversations")
-
 
 def parts_of(path: Path, stack: ExitStack) -> Iterator[ExportFile | Skipped]:
     """Yield the JSON files of a zip, of a folder and the zips in it, or the one file that the path names.

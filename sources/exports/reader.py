@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -187,7 +188,7 @@ def _provider_of(part: ExportFile) -> tuple[str, str]:
 
 def _should_hold_conversations(part: ExportFile) -> bool:
     """Return True if a file should contain conversations, by its name or its beginning."""
-    if part.should_hold_conversations:
+    if os.path.basename(part.name).lower().startswith("conversations"):
         return True
     try:
         with part.open() as file:
