@@ -111,7 +111,7 @@ async def _push_edits(registry: Registry, remote: RemoteRegistry, key: bytes, do
         grown = {number: await _push_grown(registry, remote, number, told.pop(number), key) for number in of_grown}
         try:
             answers = await remote.carry_out(list(told.values())) if told else []
-        except Refused as exc:  # an older release there knows nothing of edits
+        except Refused as exc:  # the token may not
             logger.warning("Names, tags and deletions stay here: %s", exc)
             return
         whys = dict.fromkeys(unsent) | grown | dict(zip(told, answers, strict=True))
@@ -132,7 +132,7 @@ async def _push_grown(registry: Registry, remote: RemoteRegistry, number: int, s
             await remote.log({**await _conversation(replace(unsent, key=key)), "grows": said.value["id"]})
         except NotGrown as exc:  # it has other words by now
             logger.warning("What was added to a message is not wanted elsewhere: %s", exc)
-        except Refused as exc:  # an older release there knows nothing of it
+        except Refused as exc:  # the token may not
             logger.warning("What was added to a message is not taken elsewhere: %s", exc)
             return str(exc)
     return None
@@ -194,7 +194,7 @@ async def _conversation(unsent: Unsent) -> dict[str, Any]:
 
 
 def _message(row: MessageRow, stored_id: str | None) -> dict[str, Any]:
-    """The message, and what it is called there if it is there: an older release there passes that over."""
+    """The message, and what it is called there if it is there."""
     named = {"native_id": row.native_id} if row.native_id else {}
     named |= {"stored_id": stored_id} if stored_id else {}
     return {**named, **_as_sent(message_item(row))}
@@ -252,7 +252,7 @@ async def _pull_edits(orchestrator: Orchestrator, remote: RemoteRegistry, done: 
     while True:
         try:
             found = await remote.edits(place)
-        except Refused as exc:  # an older release there knows nothing of edits
+        except Refused as exc:  # the token may not
             logger.warning("Names, tags and deletions stay there: %s", exc)
             return
         for said in found.items:

@@ -172,7 +172,9 @@ message_alias = Table(  # the ids of messages that turned out to be another one 
     metadata,
     Column("id", String(40), primary_key=True),
     Column("number", Number, ForeignKey("conversation.number", ondelete="CASCADE"), nullable=False),
-    Column("channel_number", Number),  # the message's; here and below none in what an older release wrote
+    Column(
+        "channel_number", Number
+    ),  # the message's; here and below NULL until `ctxr db reindex` in registries from before it
     Index("ix_message_alias_number", "number"),
 )
 

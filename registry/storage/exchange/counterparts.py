@@ -16,7 +16,7 @@ from registry.storage.tables import conversation
 from registry.text.privacy.secrets import MARK, MARK_BEGIN, is_masked
 
 NOT_GROWN = "No stored message is the beginning of this one."
-"""By this message a laptop knows that its longer text is not wanted, from what an older release here does not know."""
+"""By this message a laptop knows that its longer text is not wanted."""
 
 Given = tuple[Message, bytes, str | None]
 """A message as it came, with the digest of its words and what its sender was told it is called here."""

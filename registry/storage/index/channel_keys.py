@@ -1,6 +1,6 @@
-"""The channel in the tables that name a message: what an older release left out, or did not keep up, is made good.
+"""The channel in the tables that name a message: filled in where it is missing, repaired where it is wrong.
 
-The program writes it with each row, and the database keeps it when a message goes to another channel (migration 0020).
+The program writes it with each row, and triggers keep it when a message goes to another channel.
 """
 
 from __future__ import annotations
@@ -38,11 +38,8 @@ async def complete_channels(database: Database) -> int:
 
 
 def wrong_channels(tx: ReadTransaction) -> Iterator[tuple[str, int]]:
-    """The tables in which rows name another channel than their message's, and how many do; none is no wrong one.
-
-    In a registry that is still of the release before, none do.
-    """
-    for table in NAMING if _has_channel(tx, message_alias.name) else ():
+    """The tables in which rows name another channel than their message's, and how many do; none is no wrong one."""
+    for table in NAMING:
         is_wrong = table.c.channel_number.is_not(None) & _is_other(table)
         if count := tx.execute(select(func.count()).select_from(table).where(is_wrong)).scalar_one():
             yield table.name, count

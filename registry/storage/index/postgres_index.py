@@ -29,7 +29,6 @@ class PostgresIndex(MessageIndex):
 
     name = "gin"
 
-    # Whichever columns the table has: a rebuild by the release before makes one without the channel.
     _ADD = "INSERT INTO {0} SELECT * FROM json_populate_recordset(CAST(NULL AS {0}), CAST(%s AS json))"
     _REMOVE = "DELETE FROM {0} WHERE number = ANY(%s)"
     _COUNT = """

@@ -1,4 +1,6 @@
-"""Numbered changes to the tables. They only grow: a shipped one is never edited."""
+"""Numbered changes to the tables. They only grow: one that was released is never edited."""
 
+FIRST = "0021"
+"""The revision that makes all tables; it continues the numbers of the development before 0.1.0."""
 HEAD = "0021"
 """The newest revision; known without importing Alembic, which only a migration needs."""

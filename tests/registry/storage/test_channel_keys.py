@@ -16,7 +16,6 @@ from registry.registry import Registry
 from registry.search.vectors import EmbeddingModel, Vector, keep_model, keep_vectors, unembedded
 from registry.storage.exchange.remote import note_messages
 from registry.storage.index.rebuild_index import reindex
-from registry.storage.migrate import migrate
 from registry.storage.upkeep.copying import copy_registry
 from registry.storage.upkeep.integrity import damage_of
 
@@ -112,11 +111,6 @@ async def test_a_channel_that_is_not_the_messages_is_named_and_put_right(registr
     assert all(line.startswith("channels: ") for line in named)
     await reindex(registry, lambda *_: None, everything=True)
     assert damage_of(database_url) == []
-
-
-def test_a_registry_of_the_release_before_that_is_not_upgraded_yet_is_sound(empty_database_url: str) -> None:
-    migrate(empty_database_url, "0018")
-    assert damage_of(empty_database_url) == []
 
 
 async def test_a_rebuild_by_the_release_before_stops_nobody(registry: Registry) -> None:

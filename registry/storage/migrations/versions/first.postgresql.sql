@@ -1,0 +1,450 @@
+CREATE TABLE channel (
+    number BIGSERIAL NOT NULL,
+    name TEXT NOT NULL,
+    source VARCHAR(64) NOT NULL,
+    session_id TEXT,
+    title TEXT,
+    nickname TEXT,
+    project_path TEXT,
+    project_name TEXT,
+    summary TEXT,
+    made_summary TEXT,
+    made_summary_by VARCHAR(64),
+    made_summary_of VARCHAR(64),
+    first_message_preview TEXT,
+    meta JSONB NOT NULL,
+    message_count INTEGER NOT NULL,
+    seq_count INTEGER NOT NULL,
+    token_count BIGINT NOT NULL,
+    created_at TIMESTAMP WITH TIME ZONE NOT NULL,
+    updated_at TIMESTAMP WITH TIME ZONE NOT NULL,
+    last_accessed TIMESTAMP WITH TIME ZONE,
+    access_count INTEGER DEFAULT '0' NOT NULL,
+    tokens_delivered BIGINT DEFAULT '0' NOT NULL,
+    deleted BOOLEAN NOT NULL,
+    PRIMARY KEY (number),
+    UNIQUE (name),
+    UNIQUE (nickname)
+);
+
+CREATE INDEX ix_channel_project_path ON channel (project_path);
+
+CREATE INDEX ix_channel_session_id ON channel (session_id);
+
+CREATE INDEX ix_channel_updated_at ON channel (updated_at, number);
+
+CREATE TABLE embedding_model (
+    number BIGSERIAL NOT NULL,
+    name TEXT NOT NULL,
+    dimensions INTEGER NOT NULL,
+    calibration INTEGER NOT NULL,
+    background FLOAT NOT NULL,
+    spread FLOAT NOT NULL,
+    holder VARCHAR(40),
+    held_until TIMESTAMP WITH TIME ZONE,
+    PRIMARY KEY (number),
+    UNIQUE (name)
+);
+
+CREATE TABLE execution (
+    number BIGSERIAL NOT NULL,
+    id VARCHAR(40) NOT NULL,
+    operation VARCHAR(32) NOT NULL,
+    source VARCHAR(64) NOT NULL,
+    client TEXT,
+    channel TEXT,
+    status VARCHAR(16) NOT NULL,
+    error_code VARCHAR(32),
+    error JSONB,
+    started_at TIMESTAMP WITH TIME ZONE NOT NULL,
+    finished_at TIMESTAMP WITH TIME ZONE NOT NULL,
+    duration_ms FLOAT NOT NULL,
+    duration_rounded FLOAT DEFAULT '0' NOT NULL,
+    request JSONB NOT NULL,
+    result JSONB,
+    steps JSONB NOT NULL,
+    token TEXT,
+    asked VARCHAR(200) DEFAULT '' NOT NULL,
+    PRIMARY KEY (number),
+    UNIQUE (id)
+);
+
+CREATE INDEX ix_execution_asked ON execution (started_at, number, asked, client);
+
+CREATE INDEX ix_execution_channel ON execution (channel, started_at, number, operation, source, status, error_code, duration_ms);
+
+CREATE INDEX ix_execution_figures ON execution (operation, source, error_code, duration_rounded, started_at);
+
+CREATE INDEX ix_execution_operation ON execution (operation, started_at, number, source, status, channel);
+
+CREATE INDEX ix_execution_started_at ON execution (started_at, number, operation, source, status, error_code, duration_ms, channel);
+
+CREATE INDEX ix_execution_token ON execution (token, started_at);
+
+CREATE TABLE execution_rollup (
+    hour TIMESTAMP WITH TIME ZONE NOT NULL,
+    operation VARCHAR(32) NOT NULL,
+    source VARCHAR(64) NOT NULL,
+    error_code VARCHAR(32) NOT NULL,
+    duration_ms FLOAT NOT NULL,
+    runs INTEGER NOT NULL,
+    total_ms FLOAT NOT NULL,
+    PRIMARY KEY (hour, operation, source, error_code, duration_ms)
+);
+
+CREATE INDEX ix_execution_rollup_figures ON execution_rollup (operation, source, error_code, duration_ms, hour, runs);
+
+CREATE TABLE extract_result (
+    number BIGSERIAL NOT NULL,
+    id VARCHAR(40) NOT NULL,
+    record_type VARCHAR(32) NOT NULL,
+    channel TEXT NOT NULL,
+    result_type VARCHAR(16) NOT NULL,
+    items JSONB NOT NULL,
+    metadata JSONB,
+    timestamp TIMESTAMP WITH TIME ZONE NOT NULL,
+    deleted BOOLEAN NOT NULL,
+    token TEXT,
+    PRIMARY KEY (number),
+    UNIQUE (id)
+);
+
+CREATE INDEX ix_extract_result_channel ON extract_result (channel, timestamp);
+
+CREATE INDEX ix_extract_result_timestamp ON extract_result (timestamp);
+
+CREATE TABLE forgotten (
+    digest BYTEA NOT NULL,
+    what VARCHAR(16) NOT NULL,
+    receipt VARCHAR(40) NOT NULL,
+    forgotten_at TIMESTAMP WITH TIME ZONE NOT NULL,
+    PRIMARY KEY (digest)
+);
+
+CREATE INDEX ix_forgotten_receipt ON forgotten (receipt);
+
+CREATE TABLE rating (
+    execution_id VARCHAR(40) NOT NULL,
+    operation VARCHAR(32) NOT NULL,
+    source VARCHAR(64) NOT NULL,
+    useful BOOLEAN NOT NULL,
+    rated_at TIMESTAMP WITH TIME ZONE NOT NULL,
+    token TEXT,
+    PRIMARY KEY (execution_id)
+);
+
+CREATE INDEX ix_rating_rated_at ON rating (rated_at);
+
+CREATE TABLE registry_key (
+    number SERIAL NOT NULL,
+    key BYTEA NOT NULL,
+    PRIMARY KEY (number)
+);
+
+CREATE TABLE remote (
+    url TEXT NOT NULL,
+    place BIGINT NOT NULL,
+    sent BIGINT NOT NULL,
+    answered_at TIMESTAMP WITH TIME ZONE NOT NULL,
+    edit_place BIGINT DEFAULT '0' NOT NULL,
+    PRIMARY KEY (url)
+);
+
+CREATE TABLE saved_view (
+    number BIGSERIAL NOT NULL,
+    id VARCHAR(40) NOT NULL,
+    name TEXT NOT NULL,
+    address TEXT NOT NULL,
+    created_at TIMESTAMP WITH TIME ZONE NOT NULL,
+    PRIMARY KEY (number),
+    UNIQUE (id),
+    UNIQUE (name)
+);
+
+CREATE TABLE schedule (
+    job VARCHAR(64) NOT NULL,
+    due TIMESTAMP WITH TIME ZONE NOT NULL,
+    PRIMARY KEY (job)
+);
+
+CREATE TABLE store (
+    source VARCHAR(64) NOT NULL,
+    path TEXT NOT NULL,
+    synced_at TIMESTAMP WITH TIME ZONE NOT NULL,
+    stamp TEXT NOT NULL,
+    seen INTEGER NOT NULL,
+    parsed INTEGER NOT NULL,
+    skipped JSONB NOT NULL,
+    PRIMARY KEY (source, path)
+);
+
+CREATE TABLE token (
+    number BIGSERIAL NOT NULL,
+    id VARCHAR(40) NOT NULL,
+    name TEXT NOT NULL,
+    digest BYTEA NOT NULL,
+    scope VARCHAR(16) NOT NULL,
+    channels JSONB NOT NULL,
+    projects JSONB NOT NULL,
+    created_at TIMESTAMP WITH TIME ZONE NOT NULL,
+    expires_at TIMESTAMP WITH TIME ZONE,
+    revoked_at TIMESTAMP WITH TIME ZONE,
+    used_at TIMESTAMP WITH TIME ZONE,
+    PRIMARY KEY (number),
+    UNIQUE (id),
+    UNIQUE (name),
+    UNIQUE (digest)
+);
+
+CREATE TABLE channel_alias (
+    name TEXT NOT NULL,
+    channel_number BIGINT NOT NULL,
+    PRIMARY KEY (name),
+    FOREIGN KEY(channel_number) REFERENCES channel (number) ON DELETE CASCADE
+);
+
+CREATE INDEX ix_channel_alias_channel_number ON channel_alias (channel_number);
+
+CREATE TABLE channel_link (
+    told BIGINT NOT NULL,
+    session BIGINT NOT NULL,
+    PRIMARY KEY (told, session),
+    FOREIGN KEY(told) REFERENCES channel (number) ON DELETE CASCADE,
+    FOREIGN KEY(session) REFERENCES channel (number) ON DELETE CASCADE
+);
+
+CREATE INDEX ix_channel_link_session ON channel_link (session);
+
+CREATE TABLE conversation (
+    number BIGSERIAL NOT NULL,
+    id VARCHAR(40) NOT NULL,
+    record_type VARCHAR(32) NOT NULL,
+    source VARCHAR(64) NOT NULL,
+    channel TEXT NOT NULL,
+    payload JSONB NOT NULL,
+    timestamp TIMESTAMP WITH TIME ZONE NOT NULL,
+    actor VARCHAR(64) NOT NULL,
+    deleted BOOLEAN NOT NULL,
+    channel_number BIGINT NOT NULL,
+    seq INTEGER NOT NULL,
+    turn INTEGER NOT NULL,
+    place FLOAT NOT NULL,
+    role VARCHAR(16) NOT NULL,
+    text TEXT NOT NULL,
+    digest BYTEA NOT NULL,
+    received_at TIMESTAMP WITH TIME ZONE NOT NULL,
+    native_id TEXT,
+    length INTEGER NOT NULL,
+    analyzer_version INTEGER NOT NULL,
+    with_channel BOOLEAN DEFAULT false NOT NULL,
+    forgotten BOOLEAN DEFAULT false NOT NULL,
+    PRIMARY KEY (number),
+    UNIQUE (channel_number, seq),
+    UNIQUE (id),
+    FOREIGN KEY(channel_number) REFERENCES channel (number) ON DELETE CASCADE
+);
+
+CREATE INDEX ix_conversation_digest ON conversation (channel_number, digest);
+
+CREATE INDEX ix_conversation_native_id ON conversation (channel_number, native_id);
+
+CREATE INDEX ix_conversation_place ON conversation (channel_number, place);
+
+CREATE INDEX ix_conversation_places ON conversation (channel_number, timestamp, number, seq, role, deleted);
+
+CREATE INDEX ix_conversation_timestamp ON conversation (timestamp, number);
+
+CREATE INDEX ix_conversation_turn ON conversation (channel_number, turn);
+
+CREATE TABLE pin (
+    channel_number BIGINT NOT NULL,
+    pinned_at TIMESTAMP WITH TIME ZONE NOT NULL,
+    PRIMARY KEY (channel_number),
+    FOREIGN KEY(channel_number) REFERENCES channel (number) ON DELETE CASCADE
+);
+
+CREATE TABLE store_session (
+    source VARCHAR(64) NOT NULL,
+    path TEXT NOT NULL,
+    key TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    channel_number BIGINT,
+    PRIMARY KEY (source, path, key),
+    FOREIGN KEY(channel_number) REFERENCES channel (number) ON DELETE SET NULL
+);
+
+CREATE TABLE tag (
+    channel_number BIGINT NOT NULL,
+    name VARCHAR(64) NOT NULL,
+    PRIMARY KEY (channel_number, name),
+    FOREIGN KEY(channel_number) REFERENCES channel (number) ON DELETE CASCADE
+);
+
+CREATE INDEX ix_tag_name ON tag (name);
+
+CREATE TABLE edit (
+    number BIGSERIAL NOT NULL,
+    channel_number BIGINT,
+    message_number BIGINT,
+    field VARCHAR(80) NOT NULL,
+    value JSONB NOT NULL,
+    done_at TIMESTAMP WITH TIME ZONE NOT NULL,
+    PRIMARY KEY (number),
+    FOREIGN KEY(channel_number) REFERENCES channel (number) ON DELETE CASCADE,
+    FOREIGN KEY(message_number) REFERENCES conversation (number) ON DELETE CASCADE
+);
+
+CREATE INDEX ix_edit_channel_number ON edit (channel_number, field);
+
+CREATE INDEX ix_edit_message_number ON edit (message_number);
+
+CREATE TABLE expectation (
+    number BIGSERIAL NOT NULL,
+    id VARCHAR(40) NOT NULL,
+    request JSONB NOT NULL,
+    message_number BIGINT NOT NULL,
+    created_at TIMESTAMP WITH TIME ZONE NOT NULL,
+    PRIMARY KEY (number),
+    UNIQUE (id),
+    FOREIGN KEY(message_number) REFERENCES conversation (number) ON DELETE CASCADE
+);
+
+CREATE INDEX ix_expectation_message_number ON expectation (message_number);
+
+CREATE TABLE message_alias (
+    id VARCHAR(40) NOT NULL,
+    number BIGINT NOT NULL,
+    channel_number BIGINT,
+    PRIMARY KEY (id),
+    FOREIGN KEY(number) REFERENCES conversation (number) ON DELETE CASCADE
+);
+
+CREATE INDEX ix_message_alias_number ON message_alias (number);
+
+CREATE TABLE message_vector (
+    number BIGSERIAL NOT NULL,
+    message_number BIGINT NOT NULL,
+    model_number BIGINT NOT NULL,
+    digest BYTEA NOT NULL,
+    vector BYTEA NOT NULL,
+    channel_number BIGINT,
+    PRIMARY KEY (number),
+    UNIQUE (message_number, model_number),
+    FOREIGN KEY(message_number) REFERENCES conversation (number) ON DELETE CASCADE,
+    FOREIGN KEY(model_number) REFERENCES embedding_model (number) ON DELETE CASCADE
+);
+
+CREATE TABLE remote_message (
+    url TEXT NOT NULL,
+    number BIGINT NOT NULL,
+    id VARCHAR(40),
+    channel_number BIGINT,
+    PRIMARY KEY (url, number),
+    FOREIGN KEY(number) REFERENCES conversation (number) ON DELETE CASCADE
+);
+
+CREATE INDEX ix_remote_message ON remote_message (url, id);
+
+CREATE INDEX ix_remote_message_number ON remote_message (number);
+
+CREATE TABLE edit_token (
+    number BIGINT NOT NULL,
+    token TEXT NOT NULL,
+    PRIMARY KEY (number, token),
+    FOREIGN KEY(number) REFERENCES edit (number) ON DELETE CASCADE
+);
+
+CREATE TABLE remote_edit (
+    url TEXT NOT NULL,
+    number BIGINT NOT NULL,
+    why TEXT,
+    PRIMARY KEY (url, number),
+    FOREIGN KEY(number) REFERENCES edit (number) ON DELETE CASCADE
+);
+
+CREATE INDEX ix_remote_edit_number ON remote_edit (number);
+
+CREATE TABLE message_index (number BIGINT PRIMARY KEY, tokens TSVECTOR NOT NULL, channel_number BIGINT)
+WITH (toast_tuple_target = 128);
+
+ALTER TABLE message_index ALTER COLUMN tokens SET STATISTICS 500;
+
+CREATE INDEX ix_message_index_tokens ON message_index USING gin (tokens);
+
+-- A new index knows of each message who said it and when.
+INSERT INTO message_index VALUES (0, '''zzscoped''', NULL);
+
+-- Compressed posting lists of the commonest terms (docs/decisions/0005-search-in-the-database.md).
+CREATE TABLE message_index_block (
+    token TEXT COLLATE "C" NOT NULL, block INTEGER NOT NULL, numbers BYTEA NOT NULL, PRIMARY KEY (token, block)
+);
+
+ALTER TABLE message_index_block ALTER COLUMN numbers SET STORAGE PLAIN;
+
+CREATE INDEX ix_message_index_block_block ON message_index_block (block);
+
+CREATE TABLE message_index_token (token TEXT COLLATE "C" PRIMARY KEY, usable BOOLEAN NOT NULL);
+
+CREATE TABLE message_index_noted (number BIGINT NOT NULL);
+
+CREATE TABLE message_index_state (
+    index_oid OID NOT NULL, newest BIGINT NOT NULL, next_block INTEGER, version UUID DEFAULT gen_random_uuid() NOT NULL
+);
+
+CREATE FUNCTION note_message_index() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    IF TG_OP = 'TRUNCATE' THEN
+        DELETE FROM message_index_state;
+    ELSE
+        INSERT INTO message_index_noted SELECT number FROM changed WHERE number > 0;
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER note_insert AFTER INSERT ON message_index REFERENCING NEW TABLE AS changed
+FOR EACH STATEMENT EXECUTE FUNCTION note_message_index();
+
+CREATE TRIGGER note_update AFTER UPDATE ON message_index REFERENCING NEW TABLE AS changed
+FOR EACH STATEMENT EXECUTE FUNCTION note_message_index();
+
+CREATE TRIGGER note_delete AFTER DELETE ON message_index REFERENCING OLD TABLE AS changed
+FOR EACH STATEMENT EXECUTE FUNCTION note_message_index();
+
+CREATE TRIGGER note_truncate AFTER TRUNCATE ON message_index
+FOR EACH STATEMENT EXECUTE FUNCTION note_message_index();
+
+-- What is kept of a message names its channel, too, and follows it when channels are merged.
+CREATE FUNCTION follow_message() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    UPDATE message_alias SET channel_number = NEW.channel_number WHERE number = NEW.number;
+    UPDATE remote_message SET channel_number = NEW.channel_number WHERE number = NEW.number;
+    UPDATE message_vector SET channel_number = NEW.channel_number WHERE message_number = NEW.number;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER follow_message AFTER UPDATE OF channel_number ON conversation
+FOR EACH ROW WHEN (OLD.channel_number <> NEW.channel_number) EXECUTE FUNCTION follow_message();
+
+CREATE FUNCTION follow_alias() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    NEW.channel_number := (SELECT channel_number FROM conversation WHERE number = NEW.number);
+    RETURN NEW;
+END $$;
+
+CREATE TRIGGER follow_alias BEFORE UPDATE OF number ON message_alias
+FOR EACH ROW EXECUTE FUNCTION follow_alias();
+
+-- Listeners are notified when a transaction that stored something commits; of several at once, one notifies.
+CREATE FUNCTION tell_arrival() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF pg_try_advisory_xact_lock(1668577395) THEN
+        PERFORM pg_notify('ctxr', '');
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE CONSTRAINT TRIGGER tell_messages AFTER UPDATE OF seq_count ON channel
+DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION tell_arrival();
+
+CREATE CONSTRAINT TRIGGER tell_execution AFTER INSERT ON execution
+DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION tell_arrival();

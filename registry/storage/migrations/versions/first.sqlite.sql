@@ -1,0 +1,376 @@
+CREATE TABLE channel (
+    number INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    name TEXT NOT NULL,
+    source VARCHAR(64) NOT NULL,
+    session_id TEXT,
+    title TEXT,
+    nickname TEXT,
+    project_path TEXT,
+    project_name TEXT,
+    summary TEXT,
+    made_summary TEXT,
+    made_summary_by VARCHAR(64),
+    made_summary_of VARCHAR(64),
+    first_message_preview TEXT,
+    meta JSON NOT NULL,
+    message_count INTEGER NOT NULL,
+    seq_count INTEGER NOT NULL,
+    token_count BIGINT NOT NULL,
+    created_at DATETIME NOT NULL,
+    updated_at DATETIME NOT NULL,
+    last_accessed DATETIME,
+    access_count INTEGER DEFAULT '0' NOT NULL,
+    tokens_delivered BIGINT DEFAULT '0' NOT NULL,
+    deleted BOOLEAN NOT NULL,
+    UNIQUE (name),
+    UNIQUE (nickname)
+);
+
+CREATE INDEX ix_channel_project_path ON channel (project_path);
+
+CREATE INDEX ix_channel_session_id ON channel (session_id);
+
+CREATE INDEX ix_channel_updated_at ON channel (updated_at, number);
+
+CREATE TABLE embedding_model (
+    number INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    name TEXT NOT NULL,
+    dimensions INTEGER NOT NULL,
+    calibration INTEGER NOT NULL,
+    background FLOAT NOT NULL,
+    spread FLOAT NOT NULL,
+    holder VARCHAR(40),
+    held_until DATETIME,
+    UNIQUE (name)
+);
+
+CREATE TABLE execution (
+    number INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    id VARCHAR(40) NOT NULL,
+    operation VARCHAR(32) NOT NULL,
+    source VARCHAR(64) NOT NULL,
+    client TEXT,
+    channel TEXT,
+    status VARCHAR(16) NOT NULL,
+    error_code VARCHAR(32),
+    error JSON,
+    started_at DATETIME NOT NULL,
+    finished_at DATETIME NOT NULL,
+    duration_ms FLOAT NOT NULL,
+    duration_rounded FLOAT DEFAULT '0' NOT NULL,
+    request JSON NOT NULL,
+    result JSON,
+    steps JSON NOT NULL,
+    token TEXT,
+    asked VARCHAR(200) DEFAULT '' NOT NULL,
+    UNIQUE (id)
+);
+
+CREATE INDEX ix_execution_asked ON execution (started_at, number, asked, client);
+
+CREATE INDEX ix_execution_channel ON execution (channel, started_at, number, operation, source, status, error_code, duration_ms);
+
+CREATE INDEX ix_execution_figures ON execution (operation, source, error_code, duration_rounded, started_at);
+
+CREATE INDEX ix_execution_operation ON execution (operation, started_at, number, source, status, channel);
+
+CREATE INDEX ix_execution_started_at ON execution (started_at, number, operation, source, status, error_code, duration_ms, channel);
+
+CREATE INDEX ix_execution_token ON execution (token, started_at);
+
+CREATE TABLE execution_rollup (
+    hour DATETIME NOT NULL,
+    operation VARCHAR(32) NOT NULL,
+    source VARCHAR(64) NOT NULL,
+    error_code VARCHAR(32) NOT NULL,
+    duration_ms FLOAT NOT NULL,
+    runs INTEGER NOT NULL,
+    total_ms FLOAT NOT NULL,
+    PRIMARY KEY (hour, operation, source, error_code, duration_ms)
+)
+ WITHOUT ROWID;
+
+CREATE INDEX ix_execution_rollup_figures ON execution_rollup (operation, source, error_code, duration_ms, hour, runs);
+
+CREATE TABLE extract_result (
+    number INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    id VARCHAR(40) NOT NULL,
+    record_type VARCHAR(32) NOT NULL,
+    channel TEXT NOT NULL,
+    result_type VARCHAR(16) NOT NULL,
+    items JSON NOT NULL,
+    metadata JSON,
+    timestamp DATETIME NOT NULL,
+    deleted BOOLEAN NOT NULL,
+    token TEXT,
+    UNIQUE (id)
+);
+
+CREATE INDEX ix_extract_result_channel ON extract_result (channel, timestamp);
+
+CREATE INDEX ix_extract_result_timestamp ON extract_result (timestamp);
+
+CREATE TABLE forgotten (
+    digest BLOB NOT NULL,
+    what VARCHAR(16) NOT NULL,
+    receipt VARCHAR(40) NOT NULL,
+    forgotten_at DATETIME NOT NULL,
+    PRIMARY KEY (digest)
+);
+
+CREATE INDEX ix_forgotten_receipt ON forgotten (receipt);
+
+CREATE TABLE rating (
+    execution_id VARCHAR(40) NOT NULL,
+    operation VARCHAR(32) NOT NULL,
+    source VARCHAR(64) NOT NULL,
+    useful BOOLEAN NOT NULL,
+    rated_at DATETIME NOT NULL,
+    token TEXT,
+    PRIMARY KEY (execution_id)
+);
+
+CREATE INDEX ix_rating_rated_at ON rating (rated_at);
+
+CREATE TABLE registry_key (
+    number INTEGER NOT NULL,
+    "key" BLOB NOT NULL,
+    PRIMARY KEY (number)
+);
+
+CREATE TABLE remote (
+    url TEXT NOT NULL,
+    place INTEGER NOT NULL,
+    sent INTEGER NOT NULL,
+    answered_at DATETIME NOT NULL,
+    edit_place INTEGER DEFAULT '0' NOT NULL,
+    PRIMARY KEY (url)
+);
+
+CREATE TABLE saved_view (
+    number INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    id VARCHAR(40) NOT NULL,
+    name TEXT NOT NULL,
+    address TEXT NOT NULL,
+    created_at DATETIME NOT NULL,
+    UNIQUE (id),
+    UNIQUE (name)
+);
+
+CREATE TABLE schedule (
+    job VARCHAR(64) NOT NULL,
+    due DATETIME NOT NULL,
+    PRIMARY KEY (job)
+);
+
+CREATE TABLE store (
+    source VARCHAR(64) NOT NULL,
+    path TEXT NOT NULL,
+    synced_at DATETIME NOT NULL,
+    stamp TEXT NOT NULL,
+    seen INTEGER NOT NULL,
+    parsed INTEGER NOT NULL,
+    skipped JSON NOT NULL,
+    PRIMARY KEY (source, path)
+);
+
+CREATE TABLE token (
+    number INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    id VARCHAR(40) NOT NULL,
+    name TEXT NOT NULL,
+    digest BLOB NOT NULL,
+    scope VARCHAR(16) NOT NULL,
+    channels JSON NOT NULL,
+    projects JSON NOT NULL,
+    created_at DATETIME NOT NULL,
+    expires_at DATETIME,
+    revoked_at DATETIME,
+    used_at DATETIME,
+    UNIQUE (id),
+    UNIQUE (name),
+    UNIQUE (digest)
+);
+
+CREATE TABLE channel_alias (
+    name TEXT NOT NULL,
+    channel_number INTEGER NOT NULL,
+    PRIMARY KEY (name),
+    FOREIGN KEY(channel_number) REFERENCES channel (number) ON DELETE CASCADE
+);
+
+CREATE INDEX ix_channel_alias_channel_number ON channel_alias (channel_number);
+
+CREATE TABLE channel_link (
+    told INTEGER NOT NULL,
+    session INTEGER NOT NULL,
+    PRIMARY KEY (told, session),
+    FOREIGN KEY(told) REFERENCES channel (number) ON DELETE CASCADE,
+    FOREIGN KEY(session) REFERENCES channel (number) ON DELETE CASCADE
+);
+
+CREATE INDEX ix_channel_link_session ON channel_link (session);
+
+CREATE TABLE conversation (
+    number INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    id VARCHAR(40) NOT NULL,
+    record_type VARCHAR(32) NOT NULL,
+    source VARCHAR(64) NOT NULL,
+    channel TEXT NOT NULL,
+    payload JSON NOT NULL,
+    timestamp DATETIME NOT NULL,
+    actor VARCHAR(64) NOT NULL,
+    deleted BOOLEAN NOT NULL,
+    channel_number INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    turn INTEGER NOT NULL,
+    place FLOAT NOT NULL,
+    role VARCHAR(16) NOT NULL,
+    text TEXT NOT NULL,
+    digest BLOB NOT NULL,
+    received_at DATETIME NOT NULL,
+    native_id TEXT,
+    length INTEGER NOT NULL,
+    analyzer_version INTEGER NOT NULL,
+    with_channel BOOLEAN DEFAULT 0 NOT NULL,
+    forgotten BOOLEAN DEFAULT 0 NOT NULL,
+    UNIQUE (channel_number, seq),
+    UNIQUE (id),
+    FOREIGN KEY(channel_number) REFERENCES channel (number) ON DELETE CASCADE
+);
+
+CREATE INDEX ix_conversation_digest ON conversation (channel_number, digest);
+
+CREATE INDEX ix_conversation_native_id ON conversation (channel_number, native_id);
+
+CREATE INDEX ix_conversation_place ON conversation (channel_number, place);
+
+CREATE INDEX ix_conversation_places ON conversation (channel_number, timestamp, number, seq, role, deleted);
+
+CREATE INDEX ix_conversation_timestamp ON conversation (timestamp, number);
+
+CREATE INDEX ix_conversation_turn ON conversation (channel_number, turn);
+
+CREATE TABLE pin (
+    channel_number INTEGER NOT NULL,
+    pinned_at DATETIME NOT NULL,
+    PRIMARY KEY (channel_number),
+    FOREIGN KEY(channel_number) REFERENCES channel (number) ON DELETE CASCADE
+);
+
+CREATE TABLE store_session (
+    source VARCHAR(64) NOT NULL,
+    path TEXT NOT NULL,
+    "key" TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    channel_number INTEGER,
+    PRIMARY KEY (source, path, "key"),
+    FOREIGN KEY(channel_number) REFERENCES channel (number) ON DELETE SET NULL
+);
+
+CREATE TABLE tag (
+    channel_number INTEGER NOT NULL,
+    name VARCHAR(64) NOT NULL,
+    PRIMARY KEY (channel_number, name),
+    FOREIGN KEY(channel_number) REFERENCES channel (number) ON DELETE CASCADE
+);
+
+CREATE INDEX ix_tag_name ON tag (name);
+
+CREATE TABLE edit (
+    number INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    channel_number INTEGER,
+    message_number INTEGER,
+    field VARCHAR(80) NOT NULL,
+    value JSON NOT NULL,
+    done_at DATETIME NOT NULL,
+    FOREIGN KEY(channel_number) REFERENCES channel (number) ON DELETE CASCADE,
+    FOREIGN KEY(message_number) REFERENCES conversation (number) ON DELETE CASCADE
+);
+
+CREATE INDEX ix_edit_channel_number ON edit (channel_number, field);
+
+CREATE INDEX ix_edit_message_number ON edit (message_number);
+
+CREATE TABLE expectation (
+    number INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    id VARCHAR(40) NOT NULL,
+    request JSON NOT NULL,
+    message_number INTEGER NOT NULL,
+    created_at DATETIME NOT NULL,
+    UNIQUE (id),
+    FOREIGN KEY(message_number) REFERENCES conversation (number) ON DELETE CASCADE
+);
+
+CREATE INDEX ix_expectation_message_number ON expectation (message_number);
+
+CREATE TABLE message_alias (
+    id VARCHAR(40) NOT NULL,
+    number INTEGER NOT NULL,
+    channel_number INTEGER,
+    PRIMARY KEY (id),
+    FOREIGN KEY(number) REFERENCES conversation (number) ON DELETE CASCADE
+);
+
+CREATE INDEX ix_message_alias_number ON message_alias (number);
+
+CREATE TABLE message_vector (
+    number INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    message_number INTEGER NOT NULL,
+    model_number INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    vector BLOB NOT NULL,
+    channel_number INTEGER,
+    UNIQUE (message_number, model_number),
+    FOREIGN KEY(message_number) REFERENCES conversation (number) ON DELETE CASCADE,
+    FOREIGN KEY(model_number) REFERENCES embedding_model (number) ON DELETE CASCADE
+);
+
+CREATE TABLE remote_message (
+    url TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    id VARCHAR(40),
+    channel_number INTEGER,
+    PRIMARY KEY (url, number),
+    FOREIGN KEY(number) REFERENCES conversation (number) ON DELETE CASCADE
+);
+
+CREATE INDEX ix_remote_message ON remote_message (url, id);
+
+CREATE INDEX ix_remote_message_number ON remote_message (number);
+
+CREATE TABLE edit_token (
+    number INTEGER NOT NULL,
+    token TEXT NOT NULL,
+    PRIMARY KEY (number, token),
+    FOREIGN KEY(number) REFERENCES edit (number) ON DELETE CASCADE
+);
+
+CREATE TABLE remote_edit (
+    url TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    why TEXT,
+    PRIMARY KEY (url, number),
+    FOREIGN KEY(number) REFERENCES edit (number) ON DELETE CASCADE
+);
+
+CREATE INDEX ix_remote_edit_number ON remote_edit (number);
+
+CREATE VIRTUAL TABLE message_index USING fts5(t, content='', detail=none, tokenize='unicode61 remove_diacritics 0');
+
+CREATE VIRTUAL TABLE message_term USING fts5vocab(message_index, 'row');
+
+-- A new index knows of each message who said it and when.
+INSERT INTO message_index (rowid, t) VALUES (0, 'zzscoped');
+
+-- What is kept of a message names its channel, too, and follows it when channels are merged.
+CREATE TRIGGER follow_message AFTER UPDATE OF channel_number ON conversation
+WHEN OLD.channel_number <> NEW.channel_number BEGIN
+    UPDATE message_alias SET channel_number = NEW.channel_number WHERE number = NEW.number;
+    UPDATE remote_message SET channel_number = NEW.channel_number WHERE number = NEW.number;
+    UPDATE message_vector SET channel_number = NEW.channel_number WHERE message_number = NEW.number;
+END;
+
+CREATE TRIGGER follow_alias AFTER UPDATE OF number ON message_alias BEGIN
+    UPDATE message_alias SET channel_number = (SELECT channel_number FROM conversation WHERE number = NEW.number)
+    WHERE id = NEW.id;
+END;
