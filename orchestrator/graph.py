@@ -1,4 +1,4 @@
-"""The graph and its six nodes: its edges are decided by what the state holds, its picture is drawn from what it is.
+"""The graph and its nodes: its edges are decided by what the state holds, its picture is drawn from what it is.
 
 What a node does for an operation stands in that operation's module. Who asked to be told how far a run is hears it from
 the graph's own stream, as figures and words.
@@ -23,13 +23,13 @@ from orchestrator.recording.recorder import result_summary
 from orchestrator.requests.calls import TOLD, Tell
 from orchestrator.requests.operation_names import READING, Operation
 from orchestrator.requests.shapes import HookRequest, ImportRequest, Request
-from orchestrator.state import OUTSIDE_ATTEMPTS, Answered, PartDone, Run, State, Steps
+from orchestrator.state import OUTSIDE_ATTEMPTS, Answered, PartDone, Run, State, Steps, Tried
 from registry.errors import NotFound, OperationTimeout, StorageError
 from registry.storage.database import WriteTransaction
 from registry.storage.records.executions import save_execution
 from registry.storage.safety.visibility import admit, check_seen
 
-Graph = CompiledStateGraph[State, Run, Request, Answered]
+Graph = CompiledStateGraph[State, Run, State, Answered]
 
 ANSWERED = list(Answered.__annotations__)
 OUTSIDE = RetryPolicy(max_attempts=OUTSIDE_ATTEMPTS, initial_interval=0.5)
@@ -42,22 +42,22 @@ def after_plan(state: State) -> str:
 
 
 def after_query(state: State) -> str:
-    """What was found is narrowed down, or goes into a shorter form as a whole.
-
-    Here, and after `filter`, is the place to ask again with fewer words where nothing was found: an edge back.
-    """
-    if "error" in state:
+    """What was found is narrowed down, or goes into a shorter form as a whole."""
+    if state.get("error"):
         return END
     return "filter" if steps_of(state["query"].operation).keep else "transform"
 
 
 def after_filter(state: State) -> str:
-    """What is kept is made shorter where that is asked for, and stored where a record of it is kept."""
-    if "error" in state:
+    """Ask again with less if it is not enough; else shorten it where that is asked for, and store its record."""
+    steps = steps_of(state["query"].operation)
+    if steps.relax and "earlier" not in state and steps.relax(state["data"]):
+        return "relax"
+    if state.get("error"):
         return END
     if state["query"].is_shortened:
         return "transform"
-    return "cr_write" if steps_of(state["query"].operation).write else END
+    return "cr_write" if steps.write else END
 
 
 def after_transform(state: State) -> str:
@@ -68,7 +68,8 @@ def after_transform(state: State) -> str:
 EDGES: dict[str, tuple[Callable[[State], str], tuple[str, ...]]] = {
     "plan": (after_plan, ("cr_query", "cr_write")),
     "cr_query": (after_query, ("filter", "transform", END)),
-    "filter": (after_filter, ("transform", "cr_write", END)),
+    "filter": (after_filter, ("relax", "transform", "cr_write", END)),
+    "relax": (lambda _: "cr_query", ("cr_query",)),
     "transform": (after_transform, ("external_action", "cr_write")),
     "external_action": (lambda _: "cr_write", ("cr_write",)),
     "cr_write": (lambda _: END, (END,)),
@@ -85,35 +86,7 @@ def build_graph() -> Graph:
         decide, targets = EDGES[name]
         retry = OUTSIDE if name == "external_action" else None
         graph.add_node(name, _step(name, work, decide), destinations=targets, retry_policy=retry)
-    compiled = graph.compile()
-    for name in NODES:
-        node = compiled.nodes[name]
-        node.node = cast(Any, _Unheard(node))
-    return _begun_by_the_request(compiled)
-
-
-class _Unheard:
-    """A node and then its writers, as LangGraph has them run, but without its callbacks: they begin two tasks for each
-    node, whoever listens. Where somebody is told how far a run is, LangGraph's own way finds the stream for that."""
-
-    def __init__(self, node: Any) -> None:
-        self._heard, self._bound, self._writers = node.node, node.bound, node.flat_writers
-
-    async def ainvoke(self, state: State, config: Any) -> Any:
-        """What the node gave."""
-        if TOLD.get():
-            return await self._heard.ainvoke(state, config)
-        given = await self._bound.ainvoke(state, config)
-        for writer in self._writers:
-            writer.invoke(given, config)
-        return given
-
-
-def _begun_by_the_request(compiled: CompiledStateGraph[State, Run, State, Answered]) -> Graph:
-    """The request itself wakes `plan`: the way through `START` is a step of its own, a fifth of what a graph costs."""
-    compiled.input_channels = "query"
-    compiled.nodes["plan"].triggers = ["query"]
-    return cast(Graph, compiled.validate())
+    return graph.compile()
 
 
 def _step(name: str, work: Work, decide: Callable[[State], str]) -> Callable[..., Awaitable[Command[str]]]:
@@ -138,11 +111,16 @@ def _reporting(runtime: Runtime[Run]) -> Run:
 
 
 async def run_to_the_end(graph: Graph, request: Request, run: Run) -> Answered:
-    """What leaves the graph at the end, and nothing of what it passes on its way."""
+    """Run the graph and return its final output only."""
     ended: Answered = {}
-    async for state in graph.astream(request, context=run, stream_mode="values", output_keys=ANSWERED):
+    async for state in graph.astream(_start(request), context=run, stream_mode="values", output_keys=ANSWERED):
         ended = cast(Answered, state)
     return ended
+
+
+def _start(request: Request) -> State:
+    channel = request.channel
+    return {"operation": request.operation.value, "source": request.source, "channel": channel, "query": request}
 
 
 def describe_graph() -> dict[str, Any]:
@@ -232,7 +210,7 @@ async def _open_record(run: Run) -> None:
 async def cr_query(state: State, run: Run) -> State:
     """Read from the registry."""
     meant = await _meant(state, run)
-    return {"data": await _read(replace(run, meant=meant) if meant else run, state["query"])}
+    return {"data": await _read(replace(run, meant=meant, attempt=state.get("attempt", "")), state["query"])}
 
 
 async def _read(run: Run, request: Request) -> Any:
@@ -246,11 +224,33 @@ async def filter_(state: State, run: Run) -> State:
     """Keep what answers the request; where there is no such session, say where and when there are some."""
     from orchestrator.answer.finding.elsewhere import elsewhere
 
-    result = await _work(steps_of(state["query"].operation).keep)(run, state["query"], state["data"])
+    steps, request = steps_of(state["query"].operation), state["query"]
+    tried = await _try(state, run)
+    if "earlier" in state:
+        tried = _work(steps.better)(run, request, state["earlier"], tried)
+    data, result, error = tried
+    if error:
+        return {"data": data, "result": {}, "error": error}
     is_wanting = "sessions" in result and (not result["pagination"]["total"] or "guess" in result)
     if is_wanting and (others := await elsewhere(run, state["query"], result, _once_more)):
         result["elsewhere"] = others | result.get("elsewhere", {})
-    return {"result": result}
+    return {"data": data, "result": result, "error": None}
+
+
+async def _try(state: State, run: Run) -> Tried:
+    try:
+        keep = _work(steps_of(state["query"].operation).keep)
+        return Tried(state["data"], await keep(run, state["query"], state["data"]), None)
+    except NotFound as nothing:
+        return Tried(state["data"], {}, nothing)
+
+
+async def relax(state: State, run: Run) -> State:
+    """Give up a part of the request: a time or a place that it names in passing."""
+    attempt = _work(steps_of(state["query"].operation).relax)(state["data"])
+    run.recorder.explain(asks_again=attempt)
+    earlier = Tried(state["data"], state["result"], state.get("error"))
+    return {"attempt": attempt, "earlier": earlier, "error": None}
 
 
 async def _once_more(run: Run, request: Request) -> dict[str, Any]:
@@ -316,6 +316,7 @@ NODES: dict[str, Work] = {
     "plan": plan,
     "cr_query": cr_query,
     "filter": filter_,
+    "relax": relax,
     "transform": transform,
     "external_action": external_action,
     "cr_write": cr_write,
@@ -331,6 +332,7 @@ def _path(operation: Operation, is_shortened: bool) -> list[str]:
         "plan": True,
         "cr_query": steps.query,
         "filter": steps.keep,
+        "relax": False,
         "transform": steps.shorten and (is_shortened or not steps.keep),
         "external_action": steps.publish,
         "cr_write": steps.write,
@@ -367,6 +369,7 @@ DOING = {
     "plan": "Looking for what is new",
     "cr_query": "Reading",
     "filter": "Choosing what answers",
+    "relax": "Asking again with less",
     "transform": "Making it shorter",
     "external_action": "Handing it on",
     "cr_write": "Storing",
@@ -380,13 +383,15 @@ async def run_reporting(graph: Graph, request: Request, run: Run, tell: Tell) ->
     path = path_of(request)
     ended: Answered = {}
     at, told = 0, 0.0
-    stream = graph.astream(request, context=run, stream_mode=["tasks", "custom", "values"], output_keys=ANSWERED)
+    stream = graph.astream(
+        _start(request), context=run, stream_mode=["tasks", "custom", "values"], output_keys=ANSWERED
+    )
     async with aclosing(cast(Any, stream)) as events:
         async for kind, event in events:
             if kind == "values":
                 ended = event
             elif kind == "tasks" and "input" in event:
-                at = path.index(event["name"])
+                at = path.index(event["name"]) if event["name"] in path else at
                 told = float(at)
                 await tell(told, len(path), DOING[event["name"]])
             elif isinstance(event, PartDone) and at + event.share >= told + STEP:

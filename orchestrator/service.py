@@ -287,11 +287,11 @@ class Orchestrator:
             ) from exc
         syncing: Syncing | None = ended.get("syncing")
         copy = await self.copy_of() if self.copy_of and request.operation in READING else None
-        if "error" in ended:
+        if nothing := ended.get("error"):
             if access and is_of_others(request, access):
                 raise access.not_yours()
-            raise _not_yet(ended["error"], syncing) if syncing else _not_here(ended["error"], copy)
-        result: dict[str, Any] = ended["result"]
+            raise _not_yet(nothing, syncing) if syncing else _not_here(nothing, copy)
+        result = ended["result"]
         if syncing:
             result.get("metadata", result)["syncing"] = syncing
         if copy:

@@ -38,9 +38,20 @@ class LocalCopy(TypedDict):
     as_of: str | None
 
 
+class Tried(NamedTuple):
+    """The outcome of one attempt at a request: what was read, and the answer (empty if none) or why there is none."""
+
+    data: Any
+    result: dict[str, Any]
+    error: NotFound | None
+
+
 class State(TypedDict, total=False):
     """What the nodes read and write; the edges are decided by it."""
 
+    operation: str
+    source: str
+    channel: str | None
     query: Request
     data: Any
     """What `cr_query` read; its type is the operation's own."""
@@ -50,15 +61,19 @@ class State(TypedDict, total=False):
     """The text that `transform` made for others to read."""
     syncing: Syncing
     """Not everything is there yet: the first import is still running."""
-    error: NotFound
+    error: NotFound | None
     """Nothing was found."""
+    attempt: str
+    """The relaxation that `relax` chose; not set while the request is asked as it came."""
+    earlier: Tried
+    """What came of the request before it was relaxed."""
 
 
 class Answered(TypedDict, total=False):
-    """What of the state leaves the graph."""
+    """The part of the state that leaves the graph."""
 
     result: dict[str, Any]
-    error: NotFound
+    error: NotFound | None
     syncing: Syncing
 
 
@@ -128,6 +143,8 @@ class Run:
     """Tells how far a node is; from any thread."""
     meant: Meant | None = None
     """What the request means to the model of `meaning`, asked before the registry is read."""
+    attempt: str = ""
+    """The relaxation under which the registry is read; "": the request as it was asked."""
     is_kept: bool = True
     """Whether what is delivered is noted, and this run; not where the registry takes nothing more."""
 
@@ -144,6 +161,10 @@ class Steps(Generic[Asked, Read]):
     """`cr_query`: what is read from the registry, in one read transaction."""
     keep: Callable[[Run, Asked, Read], Awaitable[dict[str, Any]]] | None = None
     """`filter`: what of it answers the request."""
+    relax: Callable[[Read], str] | None = None
+    """`relax`: the relaxation to try after what was read; "" where the answer stands."""
+    better: Callable[[Run, Asked, Tried, Tried], Tried] | None = None
+    """`filter`: which of two attempts is answered, the request as it was asked or the relaxed one."""
     shorten: Callable[[Run, Asked, State], Awaitable[State]] | None = None
     """`transform`: a shorter form; where `filter` has kept something, only if one is asked for."""
     write: Callable[[WriteTransaction, Run, Asked, State], dict[str, Any]] | None = None

@@ -26,6 +26,8 @@ from registry import domain
 from registry.domain import new_id, parse_time
 from registry.registry import Registry
 from registry.settings import read_settings
+from sources.claude_code.client import CLAUDE_CODE
+from sources.client import Room
 
 SENT_AT_ONCE = 500
 
@@ -139,11 +141,11 @@ async def product_with(asked: QuestionSet, *, by_meaning: bool = False) -> Async
         orchestrator = Orchestrator(registry, meaning=meaning)
         executions: list[str] = []
 
-        async def run(request: Any, client: str | None = None) -> dict[str, Any]:
+        async def run(request: Any, client: str | None = None, *, room: Room | None = None) -> dict[str, Any]:
             executions.append(new_id("exec"))
-            return await orchestrator.run(request, client, executions[-1])
+            return await orchestrator.run(request, client, executions[-1], room=room)
 
-        async with Client(create_server(run)) as client:
+        async with Client(create_server(run, client=CLAUDE_CODE)) as client:
             product = Product(client, registry, executions=executions)
             await product.load(list(asked.sessions))
             if meaning:

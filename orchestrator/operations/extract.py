@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from orchestrator.answer.composing import composed
@@ -13,20 +12,22 @@ from orchestrator.answer.delivery import MessageDict, delivered, tokens_for, tok
 from orchestrator.answer.digests.summary import SHORT_TOKENS, WRITER, digest_of, summary_of
 from orchestrator.answer.finding.choosing import Choice, chosen, kept_of, sure_of
 from orchestrator.answer.finding.elsewhere import nothing_found, nothing_then, spoken_span
-from orchestrator.answer.finding.looking_up import Lookup, ask, there_or_anywhere, understood, without_the_asking_chat
+from orchestrator.answer.finding.looking_up import Lookup, ask, understood, without_the_asking_chat
 from orchestrator.answer.finding.reading import (
     Extraction,
     KeptRanking,
+    NothingRead,
     its_answer,
     its_end,
     last_messages,
     messages_in,
 )
+from orchestrator.answer.finding.relaxing import ANYWHERE, AT_ANY_TIME, lookup_for, relaxation_for
 from orchestrator.answer.finding.relevance import confidence_in, explanation, held_to, judge, outcome
 from orchestrator.outside.writing import SUMMARY, transcript
 from orchestrator.requests.queries import ExtractQuery
 from orchestrator.requests.shapes import ExtractRequest
-from orchestrator.state import Run, State, Steps
+from orchestrator.state import Run, State, Steps, Tried
 from registry.domain import now, storable
 from registry.errors import InvalidRequest, NotFound
 from registry.search.scope import Scope
@@ -37,11 +38,9 @@ from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.paging import decode_cursor
 from registry.storage.records.extract_results import get_result, save_result
 from registry.text.ranking.confidence import Confidence
-from registry.text.request.syntax import Search
-from registry.text.times.spans import Span
 
 
-def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction:
+def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction | NothingRead:
     """The channel asked for, or the one that fits best, and what may answer in it."""
     request = request.as_read()
     query = request.query
@@ -53,17 +52,33 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction:
     said, scope = ask(tx, query.text or "", query.utc_offset_minutes, given)
     scope = without_the_asking_chat(tx, run, request.source, query.text or "", scope)
     asked = Lookup(tx, run, query, said, scope)
+    relaxation = "" if query.cursor else relaxation_for(said, has_channel=row is not None)
+    try:
+        data = _look(lookup_for(asked, run.attempt, relaxation), row, request.folder)
+    except NotFound as nothing:
+        if not relaxation:
+            raise
+        return NothingRead(_why_nothing(asked, relaxation, nothing), "" if run.attempt else relaxation)
+    if relaxation == ANYWHERE:
+        data = replace(data, read=said)
+    if run.attempt == AT_ANY_TIME:
+        span = spoken_span(scope, query.utc_offset_minutes)
+        note = f"Nothing of it is from {span}, so that time was given up."
+        return replace(data, relaxed=" and ".join(filter(None, ["time", data.relaxed])), note=note)
+    return replace(data, relaxation="" if run.attempt or _stands(data, relaxation, row) else relaxation)
 
-    def look(asked: Lookup[ExtractQuery]) -> Extraction:
-        return _look(asked, row, request.folder)
 
-    if said.goes_on and said.search.when_words and (row or said.has_words):
-        return _then_or_at_any_time(look, asked, is_named=row is not None)
-    if said.in_passing and row is None and not query.cursor:
-        return _in_passing_or_not(look, asked, said.in_passing)
-    if said.week_before:
-        return _then_or_a_week_before(look, asked, said.week_before)
-    return look(asked)
+def _why_nothing(asked: Lookup[ExtractQuery], relaxation: str, nothing: NotFound) -> NotFound:
+    if relaxation == AT_ANY_TIME and not asked.run.attempt:
+        return nothing_then(asked)
+    return nothing_found(asked.query.text) if relaxation == ANYWHERE else nothing
+
+
+def _stands(data: Extraction, relaxation: str, row: ChannelRow | None) -> bool:
+    """Return whether what was read answers the request as it was asked."""
+    if relaxation == AT_ANY_TIME:
+        return not data.relaxed and (row is not None or _is_sure(data))
+    return relaxation != ANYWHERE or _is_sure(data)
 
 
 def _look(asked: Lookup[ExtractQuery], row: ChannelRow | None, folder: str | None) -> Extraction:
@@ -87,62 +102,26 @@ def _look(asked: Lookup[ExtractQuery], row: ChannelRow | None, folder: str | Non
     return its_end(asked, choice, sure)
 
 
-Look = Callable[[Lookup[ExtractQuery]], Extraction]
-"""Reads one channel for what is asked; NotFound where nothing is there."""
+def better(run: Run, request: ExtractRequest, earlier: Tried, relaxed: Tried) -> Tried:
+    """Choose between the request as it was asked and the relaxed one."""
+    first, second = earlier.data, relaxed.data
+    if relaxed.error or earlier.error:
+        chosen = earlier if relaxed.error else relaxed
+    elif isinstance(first, Extraction) and first.relaxation == AT_ANY_TIME and (request.channel or first.relaxed):
+        chosen = relaxed
+    else:
+        chosen = relaxed if isinstance(second, Extraction) and _is_sure(second) else earlier
+    if chosen is earlier and isinstance(first, Extraction):
+        _record(run, first)
+    return chosen
 
 
-def _then_or_a_week_before(look: Look, asked: Lookup[ExtractQuery], before: Span) -> Extraction:
-    """Who says "last Tuesday" on a Thursday may mean the one of last week: where nothing was said on the latest."""
-    try:
-        return look(asked)
-    except NotFound:
-        found = _found(look, asked.a_week_before(before))
-        if found is None:
-            raise
-        return found
-
-
-def _in_passing_or_not(look: Look, asked: Lookup[ExtractQuery], passing: Search) -> Extraction:
-    """What answers where the request names a project or a client in passing, there or anywhere."""
-    inside = _found(look, asked.there(passing))
-    inside = replace(inside, read=asked.said) if inside else None
-    found = there_or_anywhere(inside, _is_sure, partial(_found, look, asked))
-    if found is None:
-        raise nothing_found(asked.query.text)
-    return _recorded(asked, found) if found is inside else found
-
-
-def _then_or_at_any_time(look: Look, asked: Lookup[ExtractQuery], *, is_named: bool) -> Extraction:
-    """Who wants to go on may name a time in passing: it is given up where nothing of it was said then, and it is sure
-    what is meant without it. `is_named`: the channel was."""
-    then = _found(look, asked)
-    if then and not then.relaxed and (is_named or _is_sure(then)):
-        return then
-    anywhen = _found(look, asked.at_any_time())
-    if anywhen and (is_named or not then or then.relaxed or _is_sure(anywhen)):
-        span = spoken_span(asked.scope, asked.query.utc_offset_minutes)
-        note = f"Nothing of it is from {span}, so that time was given up."
-        return replace(anywhen, relaxed=" and ".join(filter(None, ["time", anywhen.relaxed])), note=note)
-    if not then:
-        raise nothing_then(asked)
-    return _recorded(asked, then)
-
-
-def _recorded(asked: Lookup[ExtractQuery], data: Extraction) -> Extraction:
-    """The same; the record tells of it, and not of what was looked up after it."""
-    recorder = asked.run.recorder
-    recorder.channel = data.channel.name
-    recorder.explain(channel=data.channel.name, confidence=data.confidence.value if data.confidence else None)
+def _record(run: Run, data: Extraction) -> None:
+    """Let the record tell of this attempt, and not of the one after it."""
+    run.recorder.channel = data.channel.name
+    run.recorder.explain(channel=data.channel.name, confidence=data.confidence.value if data.confidence else None)
     if data.result:
-        recorder.explain(**explanation(data.result), understood=understood(data.read, data.result))
-    return data
-
-
-def _found(look: Look, asked: Lookup[ExtractQuery]) -> Extraction | None:
-    try:
-        return look(asked)
-    except NotFound:
-        return None
+        run.recorder.explain(**explanation(data.result), understood=understood(data.read, data.result))
 
 
 def _is_sure(data: Extraction) -> bool:
@@ -191,8 +170,10 @@ def _not_given(turns: Sequence[Sequence[MessageDict]], ids: Sequence[str]) -> li
     return [turn for turn in rest if turn]
 
 
-async def keep(run: Run, request: ExtractRequest, data: Extraction) -> dict[str, Any]:
+async def keep(run: Run, request: ExtractRequest, data: Extraction | NothingRead) -> dict[str, Any]:
     """The answer, as large as is asked for and as the asking client lets through; NotFound if nothing is left."""
+    if isinstance(data, NothingRead):
+        raise data.error
     request = request.as_read()
     result, tokens = composed(request, data, run.room)
     if data.verdicts:
@@ -264,4 +245,12 @@ def _subject(request: ExtractRequest) -> str:
     return "" if request.query.cursor else request.query.text or ""
 
 
-EXTRACT = Steps[ExtractRequest, Extraction](query=read, keep=keep, shorten=shorten, write=write, subject=_subject)
+EXTRACT = Steps[ExtractRequest, Extraction | NothingRead](
+    query=read,
+    keep=keep,
+    relax=lambda data: data.relaxation,
+    better=better,
+    shorten=shorten,
+    write=write,
+    subject=_subject,
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 from orchestrator.answer.delivery import fits, tokens_for, tokens_of
@@ -17,10 +17,10 @@ from orchestrator.answer.finding.looking_up import (
     Lookup,
     ask,
     subject_of,
-    there_or_anywhere,
     understood,
     without_the_asking_chat,
 )
+from orchestrator.answer.finding.relaxing import A_WEEK_BEFORE, ANYWHERE, lookup_for, relaxation_for
 from orchestrator.answer.finding.relevance import (
     SPOKEN,
     Found,
@@ -38,7 +38,7 @@ from orchestrator.answer.finding.relevance import (
 from orchestrator.answer.fitting import Write, as_many_as_fit, fitted
 from orchestrator.requests.queries import SessionsQuery
 from orchestrator.requests.shapes import SessionsRequest
-from orchestrator.state import Run, Steps
+from orchestrator.state import Run, Steps, Tried
 from registry.domain import format_time, preview_of
 from registry.errors import NotFound
 from registry.search.retrieval import SearchResult, Wording
@@ -51,7 +51,6 @@ from registry.text.ranking.confidence import Confidence
 from registry.text.ranking.snippets import passage, snippet
 from registry.text.ranking.term_weights import coverage
 from registry.text.request.query import ParsedQuery
-from registry.text.request.syntax import Search
 
 MATCHES = 3
 """How many matches of a session are shown."""
@@ -75,6 +74,8 @@ class SessionsFound:
     """The session of another time that has to do with them, where a time was named."""
     latest: Mapping[int, int] = field(default_factory=dict)
     latest_total: int = 0
+    relaxation: str = ""
+    """What to give up next, because this is not sure enough."""
 
     @property
     def holds_any(self) -> bool:
@@ -100,23 +101,27 @@ def find_sessions(tx: ReadTransaction, run: Run, request: SessionsRequest) -> Se
     read, scope = ask(tx, query.text, query.utc_offset_minutes, given)
     scope = without_the_asking_chat(tx, run, request.source, query.text, scope)
     asked = Lookup(tx, run, query, read, scope)
-    if read.in_passing and inside is None:
-        data = _there_or_anywhere(asked, read.in_passing)
-    else:
-        data = _look(asked)
-        if read.week_before and not data.holds_any:
-            before = _look(asked.a_week_before(read.week_before))
-            data = before if before.holds_any else data
+    relaxation = relaxation_for(read, has_channel=inside is not None)
+    data = _look(lookup_for(asked, run.attempt, relaxation))
+    if relaxation == ANYWHERE and not run.attempt:
+        data = replace(data, found=replace(data.found, read=read))
+    stands = data.found.kept and _is_sure(data) if relaxation == ANYWHERE else data.holds_any
+    if relaxation in (ANYWHERE, A_WEEK_BEFORE) and not run.attempt and not stands:
+        data = replace(data, relaxation=relaxation)
     run.recorder.explain(**explanation(data.found.result), understood=_understood(data))
     return data
 
 
-def _there_or_anywhere(asked: Lookup[SessionsQuery], passing: Search) -> SessionsFound:
-    """A project's or a client's name among the words may say where, or be a word like others."""
-    inside = _look(asked.there(passing))
-    inside = replace(inside, found=replace(inside.found, read=asked.said))
-    anywhere = partial(_look, asked)
-    return there_or_anywhere(inside if inside.found.kept else None, _is_sure, anywhere) or inside
+def better(run: Run, _request: SessionsRequest, earlier: Tried, relaxed: Tried) -> Tried:
+    """Choose between the request as it was asked and the relaxed one."""
+    first, second = earlier.data, relaxed.data
+    if first.relaxation == ANYWHERE:
+        is_better = not first.found.kept or (second.found.kept and _is_sure(second))
+    else:
+        is_better = second.holds_any
+    if not is_better:
+        run.recorder.explain(**explanation(first.found.result), understood=_understood(first))
+    return relaxed if is_better else earlier
 
 
 def _look(asked: Lookup[SessionsQuery]) -> SessionsFound:
@@ -336,4 +341,6 @@ def _subject(request: SessionsRequest) -> str:
     return subject_of(request.query.text)
 
 
-SESSIONS = Steps[SessionsRequest, SessionsFound](query=find_sessions, keep=keep_sessions, subject=_subject)
+SESSIONS = Steps[SessionsRequest, SessionsFound](
+    query=find_sessions, keep=keep_sessions, relax=lambda data: data.relaxation, better=better, subject=_subject
+)

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from itertools import accumulate, islice
 from typing import Any
 
@@ -201,11 +201,7 @@ def _asked(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
 def candidate_of(row: Sequence[Any], weight: float = 0.0, held: int = 0) -> Candidate:
     """The candidate of a row that `MessageIndex.messages` gave."""
     number, channel_number, seq, role, length, turn = row
-    return _candidate((number, channel_number, seq, role, length, weight, turn, held))
-
-
-_candidate = partial(tuple.__new__, Candidate)
-"""Quicker than by its fields; messages are many."""
+    return Candidate(number, channel_number, seq, role, length, weight, turn, held)
 
 
 def _best_candidates(place: Place, terms: Sequence[Term], most: int) -> list[Candidate]:
@@ -235,7 +231,7 @@ def _read(place: Place, sums: dict[int, int], bits: int, most: int) -> list[Cand
         place.read(numbers)
         for number, channel_number, seq, role, length, turn in filter(None, map(place.rows.__getitem__, numbers)):
             weight, held = told[sums[number]]
-            found.append(_candidate((number, channel_number, seq, role, length, weight, turn, held)))
+            found.append(Candidate(number, channel_number, seq, role, length, weight, turn, held))
         if not place.conditions:  # all are in scope
             break
         portion *= 4

@@ -210,9 +210,9 @@ async def test_the_series_is_divided_as_asked_or_as_fits_the_period(
     assert (await http.get(f"/bo/ao/statistics?{query}")).json()["bucket_s"] == bucket_s
 
 
-async def test_the_graph_has_the_six_nodes_and_every_operations_path(http: httpx.AsyncClient) -> None:
+async def test_the_graph_has_its_nodes_and_every_operations_path(http: httpx.AsyncClient) -> None:
     graph = (await http.get("/bo/ao/graph")).json()
-    assert set(graph["nodes"]) == {"plan", "cr_query", "filter", "transform", "external_action", "cr_write"}
+    assert set(graph["nodes"]) == {"plan", "cr_query", "filter", "relax", "transform", "external_action", "cr_write"}
     assert graph["paths"]["conversation_log"] == ["plan", "cr_write"]
     assert {"from": "plan", "to": "cr_query"} in graph["edges"]
 

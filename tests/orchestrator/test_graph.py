@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
@@ -75,6 +74,32 @@ async def test_the_way_depends_on_what_is_asked_and_found(
     assert way(await last_run(orchestrator)) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "given_up"),
+    [
+        ("continue the fibonacci conversation from 3 May 2020", "at any time"),
+        ("how do I memoize fibonacci?", None),
+        ("how do I memoize fibonacci for the tidegraph?", "anywhere"),
+    ],
+)
+async def test_a_request_that_finds_nothing_sure_is_asked_again_with_less(
+    orchestrator: Orchestrator, text: str, given_up: str | None
+) -> None:
+    await orchestrator.run(SAVE)
+    said = [{"role": "user", "text": "paint the fence green"}]
+    await orchestrator.run(
+        {**SAVE, "channel": "other", "messages": said, "metadata": {"project": "/home/me/tidegraph"}}
+    )
+    answer = await orchestrator.run({"operation": "extract", "query": {"text": text}})
+    assert answer["channel"] == "c"
+    run = await last_run(orchestrator)
+    again = ["relax", "cr_query", "filter"] if given_up else []
+    assert way(run) == ["plan", "cr_query", "filter", *again, "cr_write"]
+    assert [step["detail"].get("asks_again") for step in run["steps"] if step["node"] == "relax"] == [given_up][
+        : len(again)
+    ]
+
+
 async def test_every_way_taken_is_one_that_is_drawn(orchestrator: Orchestrator) -> None:
     drawn = {(edge["from"], edge["to"]) for edge in describe_graph()["edges"]}
     assert {edge for path in describe_graph()["paths"].values() for edge in pairwise(path)} <= drawn
@@ -100,22 +125,3 @@ async def test_an_outside_system_that_is_away_for_a_moment_gets_the_briefing_all
         assert (failed["success"], dead.texts) == (True, [])
     finally:
         registry.close()
-
-
-async def test_a_way_through_more_nodes_begins_no_more_tasks(orchestrator: Orchestrator) -> None:
-    await orchestrator.run(SAVE)
-    loop, begun = asyncio.get_running_loop(), list[str]()
-
-    def begin(loop: asyncio.AbstractEventLoop, work: Any, **about: Any) -> asyncio.Task[Any]:
-        begun.append(work.__qualname__)
-        return asyncio.Task(work, loop=loop, **about)
-
-    loop.set_task_factory(begin)
-    try:
-        assert (await orchestrator.run({"operation": "list"}))["success"]
-    finally:
-        loop.set_task_factory(None)
-    assert len(way(await last_run(orchestrator))) == 3
-    assert len([name for name in begun if not name.startswith("Records")]) <= 2, (
-        "LangGraph begins two for the whole run"
-    )

@@ -13,6 +13,7 @@ FIELDS = {
     "again": "handed on again",
     "all": "all words",
     "also": "other wordings",
+    "asks_again": "asked again",
     "backups": "backups that may hold it",
     "before": "before",
     "briefing": "briefing",

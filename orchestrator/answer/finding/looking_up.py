@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any, Generic, TypeVar
@@ -133,20 +133,6 @@ class Lookup(Generic[Query]):
         """The same where what it names in passing says where it was spoken of."""
         said = replace(self.said, search=replace(passing, project=None, source=None))
         return replace(self, said=said, scope=narrow(self.scope, passing))
-
-
-Result = TypeVar("Result")
-
-
-def there_or_anywhere(
-    there: Result | None, is_sure: Callable[[Result], bool], look_anywhere: Callable[[], Result | None]
-) -> Result | None:
-    """A project's or a client's name among the words may say where, or be a word like others: where, if the rest is
-    sure `there`, or neither is. None is what found nothing."""
-    if there and is_sure(there):
-        return there
-    anywhere = look_anywhere()
-    return there if there and not (anywhere and is_sure(anywhere)) else anywhere
 
 
 def understood(read: Understood, result: SearchResult | None, *, relaxed: str = "") -> dict[str, Any]:

@@ -18,6 +18,7 @@ from orchestrator.answer.finding.elsewhere import About, nearest_about, note_of,
 from orchestrator.answer.finding.looking_up import Lookup
 from orchestrator.answer.finding.relevance import Judged, turns_in
 from orchestrator.requests.queries import ExtractQuery
+from registry.errors import NotFound
 from registry.search.retrieval import SearchResult, Wording
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import SaidMessage, by_numbers, messages_of, seqs_of, turns_of
@@ -74,6 +75,15 @@ class Extraction:
     seal: Seal | None = None
     """For the cursor of what is older."""
     kept: KeptRanking | None = None
+    relaxation: str = ""
+    """What to give up next, because this is not sure enough (`orchestrator.answer.finding.relaxing`)."""
+
+
+class NothingRead(NamedTuple):
+    """Nothing answers; `relaxation` as above."""
+
+    error: NotFound
+    relaxation: str
 
 
 def its_answer(asked: Lookup[ExtractQuery], choice: Choice, kept: Sequence[Judged], sure: Confidence) -> Extraction:

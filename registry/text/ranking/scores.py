@@ -7,7 +7,6 @@ each other wording half (`docs/decisions/0010-what-answers.md` has the measureme
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from itertools import compress, pairwise, repeat
 from operator import add, itemgetter
 from typing import NamedTuple
@@ -30,21 +29,12 @@ BEST_MESSAGE = 0.5
 CLAIM = 0.25
 """So much of a wording one message speaks for when conversations are compared: one of key words alone holds them all,
 and what is about something says it in several places. A term is never split, however short the wording."""
-_DIGITS, _UNITS = 9, 1e9
-_NO_FRACTION = 1.5 * 2**52
-"""Added to a number and taken away again, it leaves the nearest whole number."""
-_CLEAR = 0.49
-"""What is so much farther from two whole numbers than from one is nearer to that, whatever was lost in multiplying."""
+_DIGITS = 9  # of a score: sums of the same parts in another order give the same score
 
 
 def rounded(scores: Iterable[float]) -> list[float]:
-    """The scores to so many digits, the very same as by `round`, which takes most of the time that a score does."""
-    return [
-        units / _UNITS
-        if -_CLEAR < (exact := score * _UNITS) - (units := exact + _NO_FRACTION - _NO_FRACTION) < _CLEAR
-        else round(score, _DIGITS)
-        for score in scores
-    ]
+    """Return the scores rounded to _DIGITS."""
+    return [round(score, _DIGITS) for score in scores]
 
 
 class Candidate(NamedTuple):
@@ -170,13 +160,11 @@ def rank(
         gains = [gain + given[bisect_right(begins, one[2])] if score + gain > 0 else gain for one, score, gain in told]
     totals = list(map(add, scores, gains))
     rated = zip(newest_first, rounded(totals), scores, gains, strict=True)
-    ranked = map(_ranked, compress(rated, [total > 0 for total in totals]))
+    ranked = map(Ranked._make, compress(rated, [total > 0 for total in totals]))
     return sorted(ranked, key=itemgetter(1), reverse=True)  # by score; of equal ones the order stays
 
 
 _number, _held = itemgetter(0), itemgetter(7)
-_ranked = partial(tuple.__new__, Ranked)
-"""Quicker than by its fields; messages are many."""
 
 
 def best_scores(scores: Sequence[float], messages: Sequence[Candidate]) -> dict[int, float]:
@@ -222,11 +210,8 @@ def rank_channels(
         BEST_MESSAGE * of_best + (1 - BEST_MESSAGE) * of_whole + titles.get(number, 0.0)
         for number, of_best, of_whole in zip(numbers, by_best, by_whole, strict=True)
     ]
-    channels = map(_ranked_channel, zip(numbers, rounded(scores), by_best, by_whole, strict=True))
+    channels = map(RankedChannel._make, zip(numbers, rounded(scores), by_best, by_whole, strict=True))
     return sorted(channels, key=itemgetter(1), reverse=True)  # by score; of equal ones the order stays
-
-
-_ranked_channel = partial(tuple.__new__, RankedChannel)
 
 
 def gaining(channels: Iterable[RankedChannel], gains: Mapping[int, float]) -> list[RankedChannel]:
