@@ -2,79 +2,52 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 from registry.domain import Session
-from sources.base import FoundSession, Places, Skipped
+from sources.base import FoundSession, Skipped
 from sources.continue_dev.client import CONTINUE
 from sources.continue_dev.session import Talk
 from sources.kit import drafts
-from sources.kit.files import File, document, look_at, read_changed, small_text, store_entries
+from sources.kit.files import File, document, look_at, small_text, store_entries
 from sources.kit.jsonl import Record, items, mapping, string
 from sources.kit.loose_json import read_json
+from sources.kit.reader import FileReader, ParseFile, SessionFile
 
-_SETTINGS = ("CTXR_CONTINUE_DIR", "CONTINUE_GLOBAL_DIR")
 _LIST = "sessions.json"
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    file: File
-
-
-class Continue:
+class Continue(FileReader):
     """Reads `sessions/`. Keys and settings lie beside it."""
 
     name = CONTINUE.source
+    variables = ("CTXR_CONTINUE_DIR", "CONTINUE_GLOBAL_DIR")
+    home = (".continue",)
+    folders = ("sessions",)
 
-    def find(self, places: Places) -> Iterator[Path]:
-        """The client's folder, if it holds sessions."""
-        root = places.folder(_SETTINGS, ".continue")
-        if os.path.isdir(root / "sessions"):
-            yield root
+    def files(self, store: Path) -> Iterator[SessionFile | Skipped]:
+        """List the sessions; the list of them lies in the same folder."""
+        for entry in store_entries(store / "sessions"):
+            if entry.name.endswith(".json") and entry.name != _LIST:
+                file, session_id = look_at(entry), entry.name.removesuffix(".json")
+                yield SessionFile(file, file.path, session_id) if isinstance(file, File) else file
 
-    def stamp(self, store: Path) -> str:
-        """Each file's own state is as cheap to look at: there is no stamp of the whole."""
-        return ""
-
-    def watched(self, store: Path) -> Iterable[Path]:
-        """Only the sessions; beside them lie indexes."""
-        return [store / "sessions"]
-
-    def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
-        """The changed sessions, newest first. A file without a conversation is found with no messages, so that it is
-        not read again, and says so in its `skipped`. Raises StorageError."""
-        folder = store / "sessions"
-        yield from read_changed(
-            _files(folder),
-            lambda kept: seen.get(kept.file.path) != kept.file.fingerprint,
-            lambda kept: [_read(kept.file, folder)],
-        )
+    def parser(self, store: Path) -> ParseFile:
+        """Return the parser of one session."""
+        return lambda file: [_parse(file, store / "sessions")]
 
 
-def _files(folder: Path) -> Iterator[_Kept | Skipped]:
-    for entry in store_entries(folder):
-        if entry.name.endswith(".json") and entry.name != _LIST:
-            file = look_at(entry)
-            yield _Kept(file) if isinstance(file, File) else file
-
-
-def _read(file: File, folder: Path) -> FoundSession:
-    name = os.path.basename(file.path).removesuffix(".json")
-    described = read_json(document(file.path))
+def _parse(file: SessionFile, folder: Path) -> FoundSession:
+    described = read_json(document(file.file.path))
     if not isinstance(described, dict):
-        return FoundSession(file.path, file.fingerprint, Session(name, ()), (Skipped(file.path, "not a JSON object"),))
-    talk = Talk(described, name)
+        skipped = (Skipped(file.file.path, "not a JSON object"),)
+        return FoundSession(file.key, file.fingerprint, Session(file.session_id, ()), skipped)
+    talk = Talk(described, file.session_id)
     for item in items(described.get("history")):
         talk.read(mapping(item))
-    session = drafts.dated(talk.session(), drafts.moment(_created(_listed(folder, name))), file.modified_at)
-    skipped = talk.skipped()
-    if not session.messages:
-        skipped += (Skipped(file.path, "no conversation in it"),)
-    return FoundSession(file.path, file.fingerprint, session, skipped)
+    created = drafts.moment(_created(_listed(folder, file.session_id)))
+    return file.found(talk.session(), talk.skipped(), created)
 
 
 def _listed(folder: Path, name: str) -> Record:

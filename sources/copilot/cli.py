@@ -4,88 +4,59 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from sources.base import FoundSession, Places, Skipped
+from sources.base import FoundSession, Skipped
 from sources.copilot.client import COPILOT_CLI
 from sources.copilot.events import Events
 from sources.kit import drafts
-from sources.kit.files import (
-    File,
-    document,
-    file_at,
-    look_at,
-    read_changed,
-    small_text,
-    status_of,
-    store_entries,
-)
-from sources.kit.jsonl import Damage, Record, items, mapping, read_lines, records_of, string
+from sources.kit.files import File, file_at, look_at, small_text, status_of, store_entries
+from sources.kit.jsonl import Damage, Record, items, mapping, string
 from sources.kit.loose_json import read_json
+from sources.kit.reader import FileReader, ParseFile, SessionFile, json_document, json_lines
 
-_SETTINGS = ("CTXR_COPILOT_CLI_DIR", "COPILOT_HOME")
 _FOLDERS = ("session-state", "history-session-state")
 _EVENTS, _NOTE = "events.jsonl", "workspace.yaml"
 _NOTED = re.compile(r"^(name|cwd|branch):[ \t]*(\S.*)?$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """The log of a session, and where the note about it would be."""
-
-    file: File
-    session_id: str
-    note: str = ""
-
-    @property
-    def fingerprint(self) -> str:
-        """Of both: a session may be renamed after it has ended."""
-        return f"{self.file.fingerprint}+{status_of(self.note)}"
-
-
-class CopilotCli:
+class CopilotCli(FileReader):
     """Reads `session-state/` and `history-session-state/`. Opens nothing else: secrets lie beside them."""
 
     name = COPILOT_CLI.source
+    variables = ("CTXR_COPILOT_CLI_DIR", "COPILOT_HOME")
+    home = (".copilot",)
+    folders = _FOLDERS
 
-    def find(self, places: Places) -> Iterator[Path]:
-        """The client's home folder, if it holds sessions."""
-        setting = next(filter(places.environment.get, _SETTINGS), _SETTINGS[-1])
-        root = places.folder(setting, ".copilot")
-        if any(os.path.isdir(root / folder) for folder in _FOLDERS):
-            yield root
+    def files(self, store: Path) -> Iterator[SessionFile | Skipped]:
+        """List the logs of both folders."""
+        return (file for folder in _FOLDERS for file in _walk(store / folder))
 
-    def stamp(self, store: Path) -> str:
-        """Each file's own state is as cheap to look at: there is no stamp of the whole."""
-        return ""
-
-    def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
-        """The changed sessions, newest first. A file without a conversation is found with no messages, so that
-        it is not read again, and says so in its `skipped`. Raises StorageError."""
-        found = (kept for folder in _FOLDERS for kept in _walk(store / folder))
-        yield from read_changed(found, lambda kept: seen.get(kept.file.path) != kept.fingerprint, _read)
+    def parser(self, store: Path) -> ParseFile:
+        """Return the parser of one log."""
+        return _parse
 
 
 # What is there
 
 
-def _walk(folder: Path) -> Iterator[_Kept | Skipped]:
+def _walk(folder: Path) -> Iterator[SessionFile | Skipped]:
     """`<id>/events.jsonl`, before that `<id>.jsonl`, at first `<name>.json`; a new session has no events yet."""
     for entry in store_entries(folder):
         if entry.name.endswith((".json", ".jsonl")):
-            file = look_at(entry)
-            yield _Kept(file, Path(entry.name).stem) if isinstance(file, File) else file
+            file, session_id = look_at(entry), Path(entry.name).stem
+            yield SessionFile(file, file.path, session_id) if isinstance(file, File) else file
         elif entry.is_dir():
-            yield from _session(entry.path)
+            yield from _session_folder(entry.path)
 
 
-def _session(folder: str) -> Iterator[_Kept | Skipped]:
+def _session_folder(folder: str) -> Iterator[SessionFile | Skipped]:
     """By their names: to list thousands of folders takes longer."""
     file = file_at(os.path.join(folder, _EVENTS))
-    if isinstance(file, File):
-        yield _Kept(file, os.path.basename(folder), os.path.join(folder, _NOTE))
+    if isinstance(file, File):  # a session may be renamed in its note after it has ended
+        note_status = "+" + status_of(os.path.join(folder, _NOTE))
+        yield SessionFile(file, file.path, os.path.basename(folder), folder=folder, note_status=note_status)
     elif file:
         yield file
 
@@ -93,20 +64,19 @@ def _session(folder: str) -> Iterator[_Kept | Skipped]:
 # What it says
 
 
-def _read(kept: _Kept) -> Iterator[FoundSession]:
+def _parse(file: SessionFile) -> Iterator[FoundSession]:
     """The sessions of one file: sub-agents first, so that the file counts as read when all of it is."""
-    damage, path, fingerprint = Damage(), kept.file.path, kept.fingerprint
-    reading = Events(kept.session_id, noted(small_text(kept.note)))
-    for event in _log(path, damage) if path.endswith(".jsonl") else _history(path, damage):
+    damage, path = Damage(), file.file.path
+    note = small_text(os.path.join(file.folder, _NOTE)) if file.folder else ""
+    reading = Events(file.session_id, noted(note))
+    for event in json_lines(path, damage) if path.endswith(".jsonl") else events_of(json_document(path, damage)):
         reading.read(event)
-    session, *agents = (drafts.dated(told, kept.file.modified_at) for told in reading.sessions())
+    session, *agents = reading.sessions()
     for agent in agents:
         if agent.messages:
-            yield FoundSession(f"{path}#{agent.session_id}", fingerprint, agent)
-    skipped = damage.skipped() + reading.skipped()
-    if not session.messages:
-        skipped += (Skipped(path, "no conversation in it"),)
-    yield FoundSession(path, fingerprint, session, skipped)
+            dated = drafts.dated(agent, file.file.modified_at)
+            yield FoundSession(f"{path}#{agent.session_id}", file.fingerprint, dated)
+    yield file.found(session, damage.skipped() + reading.skipped())
 
 
 def noted(text: str) -> dict[str, str]:
@@ -118,19 +88,6 @@ def _unquoted(value: str) -> str:
     if value.startswith('"'):
         return string(read_json(value)) or value.strip('"')
     return value[1:-1].replace("''", "'") if value.startswith("'") and value.endswith("'") else value
-
-
-def _log(path: str, damage: Damage) -> Iterator[Record]:
-    with open(path, "rb") as file:
-        yield from records_of(read_lines(file), damage)
-
-
-def _history(path: str, damage: Damage) -> Iterator[Record]:
-    value = read_json(document(path))
-    if isinstance(value, dict):
-        yield from events_of(value)
-    else:
-        damage.note(0, "not a JSON object")
 
 
 # What the first versions kept, as events of today

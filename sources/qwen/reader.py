@@ -3,83 +3,49 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
-from sources.base import FoundSession, Places, Skipped
-from sources.kit import drafts
-from sources.kit.files import File, entries, folders_in, look_at, read_changed, store_entries, why_not
-from sources.kit.jsonl import Damage, read_lines, records_of
+from sources.base import FoundSession, Skipped
+from sources.kit.files import File, entries, folders_in, look_at, store_entries, why_not
+from sources.kit.jsonl import Damage
+from sources.kit.reader import FileReader, ParseFile, SessionFile, json_lines
 from sources.qwen.chat import Chat
 from sources.qwen.client import QWEN_CODE
 
-_SETTINGS = ("CTXR_QWEN_CODE_DIR", "QWEN_HOME")
-_END = ".jsonl"
 
-
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """A chat in a store; `agent_of` is the session whose folder a sub-agent's chat lies in."""
-
-    file: File
-    agent_of: str | None
-
-
-class QwenCode:
+class QwenCode(FileReader):
     """Reads `projects/<folder>/chats/` and `projects/<folder>/subagents/`. Secrets lie beside `projects`."""
 
     name = QWEN_CODE.source
+    variables = ("CTXR_QWEN_CODE_DIR", "QWEN_HOME")
+    home = (".qwen",)
+    folders = ("projects",)
 
-    def find(self, places: Places) -> Iterator[Path]:
-        """The client's folder, if it holds chats."""
-        root = places.folder(_SETTINGS, ".qwen")
-        if os.path.isdir(root / "projects"):
-            yield root
+    def files(self, store: Path) -> Iterator[SessionFile | Skipped]:
+        """List the chats, and those of sub-agents, whose folder is named after their session."""
+        for project in folders_in(store_entries(store / "projects")):
+            try:
+                yield from _chats_in(os.path.join(project, "chats"), None)
+                for folder in folders_in(entries(os.path.join(project, "subagents"))):
+                    yield from _chats_in(folder, os.path.basename(folder))
+            except OSError as exc:
+                yield Skipped(project, why_not(exc))
 
-    def stamp(self, store: Path) -> str:
-        """Each file's own state is as cheap to look at: there is no stamp of the whole."""
-        return ""
-
-    def watched(self, store: Path) -> Iterable[Path]:
-        """Only the projects; beside them lie logs and extensions."""
-        return [store / "projects"]
-
-    def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
-        """The changed chats, newest first. A file without a conversation is found with no messages, so that
-        it is not read again, and says so in its `skipped`. Raises StorageError."""
-        yield from read_changed(
-            _chats(store_entries(store / "projects")),
-            lambda kept: seen.get(kept.file.path) != kept.file.fingerprint,
-            lambda kept: [_read(kept)],
-        )
+    def parser(self, store: Path) -> ParseFile:
+        """Return the parser of one chat."""
+        return _parse
 
 
-def _chats(projects: list[os.DirEntry[str]]) -> Iterator[_Kept | Skipped]:
-    for project in folders_in(projects):
-        try:
-            yield from _in_folder(os.path.join(project, "chats"), None)
-            for folder in folders_in(entries(os.path.join(project, "subagents"))):
-                yield from _in_folder(folder, os.path.basename(folder))
-        except OSError as exc:
-            yield Skipped(project, why_not(exc))
-
-
-def _in_folder(folder: str, agent_of: str | None) -> Iterator[_Kept | Skipped]:
+def _chats_in(folder: str, agent_of: str | None) -> Iterator[SessionFile | Skipped]:
     for entry in entries(folder):
-        if entry.name.endswith(_END):
-            file = look_at(entry)
-            yield _Kept(file, agent_of) if isinstance(file, File) else file
+        if entry.name.endswith(".jsonl"):
+            file, session_id = look_at(entry), entry.name.removesuffix(".jsonl")
+            yield SessionFile(file, file.path, session_id, agent_of) if isinstance(file, File) else file
 
 
-def _read(kept: _Kept) -> FoundSession:
-    damage, path = Damage(), kept.file.path
-    chat = Chat(os.path.basename(path).removesuffix(_END), kept.agent_of)
-    with open(path, "rb") as file:
-        for record in records_of(read_lines(file), damage):
-            chat.read(record)
-    session = drafts.dated(chat.session(), kept.file.modified_at)
-    skipped = damage.skipped() + chat.skipped()
-    if not session.messages:
-        skipped += (Skipped(path, "no conversation in it"),)
-    return FoundSession(path, kept.file.fingerprint, session, skipped)
+def _parse(file: SessionFile) -> Iterator[FoundSession]:
+    damage, chat = Damage(), Chat(file.session_id, file.agent_of)
+    for record in json_lines(file.file.path, damage):
+        chat.read(record)
+    yield file.found(chat.session(), damage.skipped() + chat.skipped())
