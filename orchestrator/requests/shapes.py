@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
 from pydantic import (
+    AfterValidator,
     AliasChoices,
     BaseModel,
     ConfigDict,
@@ -52,13 +53,19 @@ from registry.errors import InvalidRequest
 from sources.base import FoundSession
 
 
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("a text that is not empty; leave such a message out")
+    return text
+
+
 class MessageIn(BaseModel):
     """Further fields are kept with a message."""
 
     model_config = ConfigDict(extra="allow")
 
     role: RoleName
-    text: str
+    text: Annotated[str, AfterValidator(_not_blank)]
     timestamp: Timestamp | None = Field(None, description="ISO 8601 with offset; missing = now")
     context: dict[str, Any] | None = Field(None, description="e.g. file, line, language")
 

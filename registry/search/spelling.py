@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -12,11 +13,12 @@ from registry.storage.database import ReadTransaction
 from registry.storage.index.message_index import MessageIndex
 from registry.storage.tables import conversation
 from registry.text.analysis.analyzer import HANGUL_KEY_PREFIX, LATIN_KEY_PREFIX, Kind, identifier_parts, stem, words
-from registry.text.analysis.edit_distance import SHORTEST, SHORTEST_FOR_TWO, nearest, neighbours
+from registry.text.analysis.edit_distance import SHORTEST, SHORTEST_FOR_TWO, hangul_neighbours, nearest, neighbours
 from registry.text.ranking.term_weights import occurs_at_all
 from registry.text.request.query import ParsedQuery, QueryWord
 
 MOST_CORRECTIONS = 3
+_TWO_SYLLABLES = re.compile("[가-힣]{2}")
 _SAMPLE = 20
 BEGINNING, LARGER = 2, (5_000, 100_000)
 """What begins with so many letters is read at once, as most words that are one edit away do; with one letter more in a
@@ -40,9 +42,7 @@ def correct(
     known = dict(frequencies)
     changed: list[QueryWord] = []
     for word in query.words:
-        tokens = (
-            [] if occurs_at_all(word, frequencies) or not _may_be_typo(word) else _corrections(tx, index, word, total)
-        )
+        tokens = [] if occurs_at_all(word, frequencies) else _corrections(tx, index, word, total)
         if tokens:
             known |= index.frequencies(tx, tokens, total)
             typos[word.text] = tokens
@@ -60,7 +60,12 @@ def _may_be_typo(word: QueryWord) -> bool:
 
 
 def _corrections(tx: ReadTransaction, index: MessageIndex, word: QueryWord, total: int) -> list[str]:
-    """The stems of similar words that occur: one edit away, the most frequent first; else two, if they sound alike."""
+    """Return the stems of similar words that occur: one edit away, most frequent first; else two that sound alike."""
+    if _TWO_SYLLABLES.fullmatch(word.text):
+        alike = index.count_many(tx, hangul_neighbours(word.text), word.text[0])
+        return sorted(alike, key=lambda token: (-alike[token], token))[:MOST_CORRECTIONS]
+    if not _may_be_typo(word):
+        return []
     typed = word.text.lower()
     stems = dict.fromkeys(map(stem, neighbours(typed)))
     beginning = typed[: BEGINNING + bisect_right(LARGER, total)]

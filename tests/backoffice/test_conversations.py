@@ -214,3 +214,11 @@ async def test_what_was_extracted_for_whom_can_be_looked_up(http: httpx.AsyncCli
     assert (page["total"], kept["channel"], kept["result_type"], kept["items"]) == (1, "c", "raw", ids)
     assert (kept["metadata"]["source"], kept["metadata"]["client"]) == ("claude", "claude-ai 1.0")
     assert (await http.get("/bo/extracts?channel=other")).json()["items"] == []
+
+
+async def test_a_message_without_a_text_is_refused_with_its_place(http: httpx.AsyncClient) -> None:
+    messages = [{"role": "user", "text": "fibonacci"}, {"role": "assistant", "text": " \n"}]
+    answer = await http.post("/bo/conversations", json={"channel": "c", "messages": messages})
+    assert answer.status_code == 400
+    assert "messages.1.text" in answer.json()["error"]["details"]
+    assert (await http.get("/bo/channels")).json()["total"] == 0

@@ -1,12 +1,12 @@
 """Find words one or two typos away, for a word that occurs nowhere as it was typed. Pure.
 
 Neighbours are generated and looked up, so the work is bounded by the length of the word and no vocabulary has to be
-stored. Korean words need none of it: the bigrams around a wrong syllable still match.
+stored. Korean words of three syllables and more need none of it: the bigrams around a wrong syllable still match.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from string import ascii_lowercase
 
 SHORTEST = 5
@@ -27,6 +27,42 @@ def neighbours(word: str) -> list[str]:
             found[before + after[1] + after[0] + after[2:]] = None
     found.pop(word, None)
     return list(found)
+
+
+_VOWELS, _FINALS = 21, 28  # letters of a Hangul syllable, as Unicode counts them
+_SAME_INITIAL = (0, 1, 15), (3, 4, 16), (7, 8, 17), (9, 10), (12, 13, 14)  # ㄱㄲㅋ ㄷㄸㅌ ㅂㅃㅍ ㅅㅆ ㅈㅉㅊ
+_SAME_VOWEL = (1, 5), (3, 7), (10, 11, 15), (4, 8), (13, 18)  # ㅐㅔ ㅒㅖ ㅙㅚㅞ ㅓㅗ ㅜㅡ
+_FINAL_OF_INITIAL = {0: 1, 2: 4, 3: 7, 5: 8, 6: 16, 7: 17, 9: 19, 12: 22}
+"""The final consonant that is written like an initial one: 섭버 doubles the ㅂ of 서버."""
+
+
+def hangul_neighbours(word: str) -> list[str]:
+    """Return the words of two syllables that sound like this one: 캐시 for 케시, 서버 for 섭버 and 써버."""
+    syllables = [(code // _FINALS // _VOWELS, code // _FINALS % _VOWELS, code % _FINALS) for code in _codes(word)]
+    found: dict[str, None] = {}
+    for at, (initial, vowel, final) in enumerate(syllables):
+        alike = [(other, vowel, final) for other in _alike(_SAME_INITIAL, initial)]
+        alike += [(initial, other, final) for other in _alike(_SAME_VOWEL, vowel)]
+        following = syllables[at + 1][0] if at + 1 < len(syllables) else None
+        doubled = _FINAL_OF_INITIAL.get(following) if following is not None else None
+        if doubled and final in (0, doubled):
+            alike.append((initial, vowel, doubled - final))
+        for one in alike:
+            found["".join(map(_syllable, [*syllables[:at], one, *syllables[at + 1 :]]))] = None
+    return list(found)
+
+
+def _codes(word: str) -> list[int]:
+    return [ord(letter) - ord("가") for letter in word]
+
+
+def _syllable(letters: tuple[int, int, int]) -> str:
+    initial, vowel, final = letters
+    return chr(ord("가") + (initial * _VOWELS + vowel) * _FINALS + final)
+
+
+def _alike(groups: Sequence[Sequence[int]], letter: int) -> list[int]:
+    return [other for group in groups if letter in group for other in group if other != letter]
 
 
 def nearest(word: str, others: Iterable[str], within: int = 2) -> list[str]:

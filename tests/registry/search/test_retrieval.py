@@ -397,6 +397,13 @@ async def test_a_typo_is_forgiven_wherever_it_stands_in_a_word(registry: Registr
     assert await registry.read(lambda tx: typos_of(tx, typed, size)) == {typed: ["deploy"]}
 
 
+@pytest.mark.parametrize(("typed", "meant"), [("케시", "캐시"), ("섭버", "서버"), ("써버", "서버"), ("나무", "")])
+async def test_a_korean_word_of_two_syllables_is_found_as_it_sounds(registry: Registry, typed: str, meant: str) -> None:
+    await say(registry, "words", "캐시 서버를 새로 띄웠다", "날씨가 좋다", at="2026-05-01")
+    expected = {typed: [meant]} if meant else {}
+    assert await registry.read(lambda tx: typos_of(tx, typed)) == expected
+
+
 async def test_a_typo_is_taken_for_no_word_that_a_token_may_not_see(registry: Registry) -> None:
     await say(registry, "mine", "store", at="2026-05-01")
     await say(registry, "theirs", "stare", "stare", "sore", at="2026-05-01")
