@@ -100,12 +100,26 @@ def _cut(text: str, holder: Value, entry: Entry) -> str:
     floor = holder.start + 1 if before is None else before.value.end if before.comma is None else before.comma + 1
     start = _end_of_words(text, floor, entry.start)
     if entry.comma is not None:
-        return text[:start] + text[entry.value.end : entry.comma] + text[entry.comma + 1 :]
+        return _joined(text[:start], text[entry.value.end : entry.comma] + text[entry.comma + 1 :])
     if before is None or before.comma is None:
         close = holder.end - 1
         rest = text[entry.value.end : close]
-        return text[:start] + (rest if rest.strip() else "") + text[close:]
-    return text[: before.comma] + text[before.comma + 1 : start] + text[entry.value.end :]
+        return _joined(text[:start], (rest if rest.strip() else "") + text[close:])
+    return _joined(text[: before.comma] + text[before.comma + 1 : start], text[entry.value.end :])
+
+
+def _joined(before: str, after: str) -> str:
+    """Join two parts; a line's comment at the end of the first needs an end of line, or it swallows the second."""
+    is_in_comment = "//" in before.rpartition("\n")[2] and not after.lstrip(" \t").startswith(("\n", "\r"))
+    return before + ("\n" if is_in_comment and _is_broken(before + after) else "") + after
+
+
+def _is_broken(text: str) -> bool:
+    try:
+        parse(text)
+    except ValueError:
+        return True
+    return False
 
 
 def _pruned(text: str, path: Path) -> str:

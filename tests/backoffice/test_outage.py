@@ -172,6 +172,17 @@ async def test_who_watches_the_server_goes_on_watching_and_sees_what_fails(
     assert 'ctxr_http_requests_total{route="/ready",status="503"} 1.0' in figures
 
 
+async def test_a_browser_that_has_signed_in_opens_the_figures_to_nobody_else(
+    http: httpx.AsyncClient, orchestrator: Orchestrator, database_url: str
+) -> None:
+    made = await orchestrator.registry.write(lambda tx: create_token(tx, "browser", Level.READ))
+    await http.post("/login", data={"token": made.secret})
+    assert (await http.get("/metrics")).status_code == 200
+    http.cookies.clear()
+    with away(database_url):
+        assert (await http.get("/metrics")).status_code == 500
+
+
 async def test_the_log_says_once_that_it_is_away_and_once_that_it_is_back(
     log: Log,
     http: httpx.AsyncClient,

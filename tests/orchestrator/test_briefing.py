@@ -106,6 +106,8 @@ async def test_the_same_briefing_is_handed_out_once(orchestrator: Orchestrator, 
     assert first == second
     assert first["actions"] == [{"name": "pages", "status": "done", "result": "page 1"}]
     assert pages.made == [{"id": first["id"], "date": DAY, "text": first["text"]}]
+    again = await orchestrator.run({**RUN, "query": {"date": DAY, "again": True}})
+    assert (again["briefing"], len(pages.made)) == (first, 1), "again is for deliveries that did not end"
 
 
 @pytest.mark.usefixtures("without_pauses")

@@ -16,6 +16,7 @@ from sources.claude_code.reader import ClaudeCode
 from sources.copilot.cli import CopilotCli
 from sources.copilot.vscode import CopilotVscode
 from sources.gemini.reader import GeminiCli
+from sources.kit.drafts import moment
 from tests.sources.claude_code import claude_code_files
 from tests.sources.copilot import copilot_files
 from tests.sources.gemini import gemini_files
@@ -66,3 +67,19 @@ def test_a_session_without_any_time_is_as_old_as_its_file(
     assert found[0].messages
     dates = {(told.timestamp, told.more["time"]) for session in found for told in session.messages}
     assert dates == {(datetime.fromtimestamp(LONG_AGO, UTC), "inferred")}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (946_684_800_000, datetime(2000, 1, 1, tzinfo=UTC)),
+        (946_684_800, datetime(2000, 1, 1, tzinfo=UTC)),
+        (1_746_000_000_123, datetime(2025, 4, 30, 8, 0, 0, 123000, tzinfo=UTC)),
+        ("2000-01-01T00:00:00Z", datetime(2000, 1, 1, tzinfo=UTC)),
+        (12, None),
+        (True, None),
+        ("soon", None),
+    ],
+)
+def test_a_time_is_read_in_seconds_milliseconds_or_iso_8601(given: object, expected: datetime | None) -> None:
+    assert moment(given) == expected

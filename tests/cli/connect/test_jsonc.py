@@ -51,6 +51,12 @@ def files(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     return draw(spaces) + draw(written(content)) + draw(spaces), content
 
 
+def test_an_object_that_holds_a_comment_stays_when_ours_leaves_it() -> None:
+    text = '{"mcpServers": {\n  // ours, see the wiki\n  "context-registry": {"command": "ctxr"}}}'
+    assert "// ours, see the wiki" in drop(text, SERVER)
+    assert parse(drop(text, SERVER)).data == {"mcpServers": {}}
+
+
 @given(files())
 def test_what_was_put_in_is_taken_out_again_to_the_letter(file: tuple[str, dict[str, Any]]) -> None:
     text, content = file
