@@ -43,11 +43,15 @@ def reply(tool: str, outcome: Mapping[str, Any]) -> CallToolResult:
         body = {"ok": True, "tool": tool, "result": quoted | RESULTS[tool](outcome)}
     else:
         body = {"ok": False, "tool": tool, "error": outcome["error"]}
-    body = shown(body)
+    return as_answer(shown(body), is_error=not outcome["success"])
+
+
+def as_answer(body: dict[str, Any], *, is_error: bool) -> CallToolResult:
+    """Return an envelope as structured content and as its JSON text."""
     # Unescaped and without spaces: the model pays for every character. One client hands its model the text beside the
     # structured content wherever the two differ, so they must not.
     text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
-    return CallToolResult(content=[TextContent(text=text)], structured_content=body, is_error=not outcome["success"])
+    return CallToolResult(content=[TextContent(text=text)], structured_content=body, is_error=is_error)
 
 
 def slim(schema: dict[str, Any], unsaid: frozenset[str] = frozenset({"title"})) -> dict[str, Any]:

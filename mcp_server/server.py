@@ -20,7 +20,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult, Tool
 from pydantic import ValidationError
 
-from mcp_server.envelope import client_name, reply, slim, slim_output
+from mcp_server.envelope import as_answer, client_name, reply, slim, slim_output
 from mcp_server.instructions import instructions_for
 from mcp_server.prompts import add_completion, add_prompts
 from mcp_server.resources import add_resources
@@ -33,7 +33,7 @@ from mcp_server.tools.history import add_history_tools
 from mcp_server.tools.search import add_search_tool
 from mcp_server.transport.sdk import add_made_tool, tool_named
 from orchestrator.lazy import GrownChannels, RunOperation
-from orchestrator.requests.calls import RESULTS, TOLD, as_meant, example, refusal
+from orchestrator.requests.calls import RESULTS, TOLD, TOOL_ALIASES, Alias, as_meant, example, refusal
 from orchestrator.requests.refusals import invalid_request
 from orchestrator.requests.shapes import refuse_too_many
 from registry.errors import InternalError, InvalidRequest
@@ -154,6 +154,8 @@ class RegistryServer(MCPServer[Any]):
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
         """Call a tool, in the chosen toolsets or not; there being none of that name is an answer too."""
+        if alias := TOOL_ALIASES.get(name):
+            return await self._call_alias(name, alias, arguments, context)
         self._kept_back.pop(name, _nothing)()
         tool = tool_named(self, name)
         if tool is None:
@@ -180,6 +182,18 @@ class RegistryServer(MCPServer[Any]):
             logger.exception("Tool %s failed", name)
             bug = InternalError("The tool failed inside Context Registry.", "See the server's log")
             return reply(name, {"success": False, "error": bug.as_dict()})
+
+    async def _call_alias(
+        self, name: str, alias: Alias, arguments: dict[str, Any], context: Context[Any, Any] | None
+    ) -> CallToolResult | InputRequiredResult:
+        """Call the tool that goes by this name, too; the answer has the name that was called."""
+        if missing := [field for field in alias.required if field not in arguments]:
+            problems = [{"type": "missing", "loc": (field,), "input": arguments} for field in missing]
+            return await self._refuse(alias.tool, arguments, problems, context)
+        answer = await self.call_tool(alias.tool, alias.arguments(arguments), context)
+        if isinstance(answer, CallToolResult) and answer.structured_content:
+            return as_answer({**answer.structured_content, "tool": name}, is_error=bool(answer.is_error))
+        return answer
 
     async def _refuse(
         self,

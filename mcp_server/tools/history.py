@@ -20,6 +20,9 @@ from orchestrator.requests.shapes import BlameRequest, FetchRequest, ListRequest
 FETCHED_TOKENS = 6000
 """What is given of a session at once, unless the client asks for another size."""
 
+FROM_START = "start"
+"""The cursor of a session's first page."""
+
 WHOLE_TOKENS = 1_000_000
 """A message that is asked for by its id is as long as the client lets through, unless another size is asked for."""
 
@@ -109,23 +112,6 @@ class HistoryTools:
         )
         return await self._listed("list_sessions", query, project, ctx)
 
-    async def list_recent_sessions(
-        self,
-        ctx: Context[Any, Any],
-        limit: Limit = 20,
-        offset: Offset = 0,
-        project: ProjectName = "all",
-        since: Since | None = None,
-    ) -> Annotated[CallToolResult, Envelope[Sessions]]:
-        return await self._listed(
-            "list_recent_sessions", ListQuery(limit=limit, offset=offset, since=since), project, ctx
-        )
-
-    async def find_sessions_by_tag(
-        self, ctx: Context[Any, Any], tag: Annotated[str, Field(min_length=1)], limit: Limit = 20, offset: Offset = 0
-    ) -> Annotated[CallToolResult, Envelope[Sessions]]:
-        return await self._listed("find_sessions_by_tag", ListQuery(limit=limit, offset=offset, tag=tag), "all", ctx)
-
     async def _came_about(
         self, file: str | None, commit: str | None, limit: int, project: str, ctx: Context[Any, Any]
     ) -> CallToolResult:
@@ -148,48 +134,24 @@ class HistoryTools:
         message_limit: Limit = 50,
         before: Annotated[int | None, Field(ge=1)] = None,
         message_id: Annotated[str | None, Field(min_length=1)] = None,
-        cursor: Annotated[str | None, Field(min_length=1)] = None,
+        cursor: Annotated[str | None, Field(min_length=1, description="start: from the beginning, complete")] = None,
         max_tokens: Annotated[int, Field(ge=1)] = FETCHED_TOKENS,
     ) -> Annotated[CallToolResult, Envelope[SessionDetail]]:
-        if max_tokens == FETCHED_TOKENS and (message_id or cursor):
+        is_complete = cursor is not None and message_id is None
+        if max_tokens == FETCHED_TOKENS and message_id:
             max_tokens = WHOLE_TOKENS
-        wanted: dict[str, Any] = {
-            "message_limit": message_limit,
-            "before": before,
-            "message_id": message_id,
-            "cursor": cursor,
-        }
-        return await self._fetched(
-            "fetch_session_by_id", FetchQuery(session_id=session_id, **wanted), ctx, max_tokens, is_folded=True
+        query = FetchQuery(
+            session_id=session_id,
+            message_limit=None if is_complete else message_limit,
+            before=before,
+            message_id=message_id,
+            cursor="" if cursor == FROM_START else cursor,
+            max_tokens=max_tokens,
+            is_folded=not is_complete,
         )
-
-    async def fetch_session_by_nickname(
-        self,
-        ctx: Context[Any, Any],
-        nickname: Annotated[str, Field(min_length=1)],
-        message_limit: Limit = 50,
-        before: Annotated[int | None, Field(ge=1)] = None,
-    ) -> Annotated[CallToolResult, Envelope[SessionDetail]]:
-        query = FetchQuery(session_id=nickname, message_limit=message_limit, before=before)
-        return await self._fetched("fetch_session_by_nickname", query, ctx, is_folded=True)
-
-    async def get_session_detail(
-        self, ctx: Context[Any, Any], session_id: SessionId, cursor: str = ""
-    ) -> Annotated[CallToolResult, Envelope[SessionDetail]]:
-        return await self._fetched("get_session_detail", FetchQuery(session_id=session_id, cursor=cursor), ctx)
-
-    async def _fetched(
-        self,
-        tool: str,
-        query: FetchQuery,
-        ctx: Context[Any, Any],
-        max_tokens: int = FETCHED_TOKENS,
-        *,
-        is_folded: bool = False,
-    ) -> CallToolResult:
         client = client_name(ctx)
-        sized = query.model_copy(update={"max_tokens": max_tokens, "is_folded": is_folded})
-        return reply(tool, await self._run(FetchRequest(query=sized, source=source_of(None, client)), client))
+        outcome = await self._run(FetchRequest(query=query, source=source_of(None, client)), client)
+        return reply("fetch_session_by_id", outcome)
 
     async def tag_current_session(
         self,
@@ -216,37 +178,12 @@ class HistoryTools:
                 "about. Not for the current chat.",
             ),
             (
-                self.list_recent_sessions,
-                "List recent sessions",
-                READING,
-                "The most recent PAST sessions, of one project or of all.",
-            ),
-            (
-                self.find_sessions_by_tag,
-                "Find sessions by tag",
-                READING,
-                "All PAST sessions that carry a tag.",
-            ),
-            (
                 self.fetch_session_by_id,
                 "Read a past session",
                 READING,
                 "Load a PAST session, quoted, by its id when the user names one or search_sessions found it. "
                 "Gives its last messages; for older ones pass the first sequence as before. One with full_length is "
                 "shortened: pass its id as message_id, next_cursor as cursor.",
-            ),
-            (
-                self.fetch_session_by_nickname,
-                "Read a past session by nickname",
-                READING,
-                "Load a PAST session by the nickname the user gave it ('load auth-design').",
-            ),
-            (
-                self.get_session_detail,
-                "Read a whole past session",
-                READING,
-                "All messages of a PAST session from its beginning, quoted, page by page: pass next_cursor as "
-                "cursor. Long: prefer fetch_session_by_id.",
             ),
             (
                 self.tag_current_session,

@@ -17,7 +17,7 @@ async def test_the_options_choose_tools_and_project(tmp_path: Path) -> None:
     server = StdioServerParameters(command=CTXR, args=command, env=dict(os.environ), cwd=str(tmp_path))
     async with Client(server) as client:
         tools = {tool.name for tool in (await client.list_tools()).tools}
-        assert {"conversation_log", "export_session", "find_sessions_by_tag"} <= tools
+        assert {"conversation_log", "export_session", "list_sessions"} <= tools
         meta = {"project": str(tmp_path / "shop")}
         await client.call_tool("conversation_log", {"channel": "here", "messages": MESSAGES, "meta": meta})
         await client.call_tool("conversation_log", {"channel": "there", "messages": MESSAGES})
