@@ -134,7 +134,7 @@ class HistoryTools:
         message_limit: Limit = 50,
         before: Annotated[int | None, Field(ge=1)] = None,
         message_id: Annotated[str | None, Field(min_length=1)] = None,
-        cursor: Annotated[str | None, Field(min_length=1, description="start: from the beginning, complete")] = None,
+        cursor: Annotated[str | None, Field(min_length=1)] = None,
         max_tokens: Annotated[int, Field(ge=1)] = FETCHED_TOKENS,
     ) -> Annotated[CallToolResult, Envelope[SessionDetail]]:
         is_complete = cursor is not None and message_id is None
