@@ -112,7 +112,7 @@ class Sessions:
         return code
 
     def take_code(self, code: str) -> bool:
-        """Whether that code is good; from now on it is not."""
+        """Return whether that code is good; from now on it is not."""
         return time.monotonic() < self._codes.pop(_digest(code), 0.0)
 
 
@@ -166,7 +166,6 @@ class Gate:
         return self._noted(registry, await _noting_outage(Tokens(registry).find(secret), self._outage))
 
     async def _signed_in(self, registry: Registry, key: str) -> Access | None:
-        """Who has signed in; a token that was revoked since is asked for again."""
         credential = self.sessions.find(key)
         if credential is None or credential.number is None:
             return credential and credential.access
@@ -219,7 +218,6 @@ class Admission:
         return answer
 
     async def _admitted_to_watch(self, scope: Scope) -> Access | None:
-        """The same; to the figures also who had them before, while the registry cannot be asked: they are for then."""
         if scope["path"] != FIGURES:
             return await self._admitted(scope)
         given = Headers(scope=scope).get("authorization", "")
@@ -242,8 +240,6 @@ class Admission:
         return await self._gate.admit(registry, scope["method"], Headers(scope=scope))
 
     def _while_admitted(self, scope: Scope, receive: Receive) -> Receive:
-        """The same, telling that the client has gone when its token is good no longer: that ends its streams."""
-
         async def watched() -> Message:
             coming = asyncio.ensure_future(receive())
             try:

@@ -72,7 +72,6 @@ async def _client(request: Request) -> Client:
 
 
 def _access(request: Request) -> Access | None:
-    """What the token of the request allows (`admission`); None where none is needed."""
     access: Access | None = request.scope.get("access")
     return access
 

@@ -31,7 +31,7 @@ OF_PROGRAMS = ("/bo/", "/mcp", "/health", "/ready", "/metrics", "/openapi.json",
 
 
 def wants_page(headers: Headers, path: str) -> bool:
-    """Whether a person looks at the answer, in a browser."""
+    """Return whether a person looks at the answer, in a browser."""
     return "text/html" in headers.get("accept", "") and not path.startswith(OF_PROGRAMS)
 
 
@@ -92,7 +92,6 @@ def _problem_of(request: Request, exc: RequestValidationError) -> InvalidRequest
 
 
 async def _refused(request: Request, exc: Any) -> JSONResponse:
-    """What the framework refuses: unknown addresses, wrong methods, unreadable bodies."""
     known = ErrorCode.INTERNAL_ERROR if exc.status_code >= 500 else ErrorCode.INVALID_REQUEST
     code = _CODES.get(exc.status_code, known)
     error = {"code": code.value, "message": str(exc.detail), "details": f"{request.method} {request.url.path}"}

@@ -98,7 +98,6 @@ def _announced(headers: Headers) -> int:
 
 
 def _limited(receive: Receive) -> Receive:
-    """The same, refusing a body that grows too large without having said so."""
     size = 0
 
     async def counted() -> Message:
@@ -167,7 +166,7 @@ class Packing(GZipMiddleware):
 
 
 def _is_on_this_machine(scope: Scope) -> bool:
-    """Whether who asks is; a proxy here speaks for somebody elsewhere."""
+    """Return whether who asks is; a proxy here speaks for somebody elsewhere."""
     headers, client = Headers(scope=scope), scope.get("client")
     if client is None or "x-forwarded-for" in headers or "forwarded" in headers:
         return False

@@ -38,7 +38,6 @@ _ERRORS: dict[str, type[RegistryError]] = {
 
 
 def _known(kind: str, text: str) -> list[CompletionItem]:
-    """What the registry knows that begins so; nothing where it cannot be asked: a shell shows no errors."""
     with suppress(RegistryError):
         return [
             CompletionItem(name) for name in run_operation(operation("complete", {"kind": kind, "text": text}))["names"]

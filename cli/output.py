@@ -47,7 +47,7 @@ def counted(number: int, one: str) -> str:
 
 
 def is_utf8() -> bool:
-    """Whether stdout can carry every letter."""
+    """Return whether stdout can carry every letter."""
     return terminal().is_utf8
 
 
@@ -72,7 +72,7 @@ def with_bold_hits(snippet: str) -> str:
 
 
 def display_width(text: str) -> int:
-    """How many columns a terminal gives a text of one line."""
+    """Return how many columns a terminal gives a text of one line."""
     return sum(map(_columns, text))
 
 
@@ -96,7 +96,6 @@ def pad(text: str, width: int) -> str:
 
 
 def _end_within(text: str, start: int, width: int) -> int:
-    """Where the text from `start` on leaves `width` columns; its length if it does not."""
     for place in range(start, len(text)):
         width -= _columns(text[place])
         if width < 0:

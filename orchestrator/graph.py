@@ -181,7 +181,6 @@ T = TypeVar("T")
 
 
 def _work(given: T | None) -> T:
-    """What an operation does at a node that its request was led to."""
     assert given is not None  # noqa: S101, the edges lead it nowhere else
     return given
 
@@ -302,7 +301,6 @@ def _needs_no_note(request: Request) -> bool:
 
 
 def _written_to(request: Request) -> str | None:
-    """What a request stores into, as far as it says so."""
     match request:
         case HookRequest():
             return request.session.session_id
@@ -357,7 +355,6 @@ def path_of(request: Request) -> list[str]:
 
 
 async def _meant(state: State, run: Run) -> Any:
-    """What the request's words mean to the model, where there are any and one is configured."""
     subject_of = steps_of(state["query"].operation).subject
     subject = subject_of(state["query"]) if subject_of else ""
     if not run.meaning or not subject:

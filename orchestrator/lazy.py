@@ -101,7 +101,6 @@ class LazyOrchestrator:
             return self._opened
 
     async def _open_apart(self) -> Orchestrator:
-        """What works in the background is no part of the call that came first."""
         return await asyncio.create_task(self._open_anew(), context=Context())
 
     async def _open_anew(self) -> Orchestrator:

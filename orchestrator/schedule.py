@@ -136,7 +136,6 @@ async def _look_at_notion(orchestrator: Orchestrator, server: McpServerSettings)
 
 
 def _times(trigger: CronTrigger, after: datetime, until: datetime) -> Iterator[datetime]:
-    """When it was due in between."""
     due = trigger.get_next_fire_time(after, after + timedelta(microseconds=1))
     while due is not None and due <= until:
         yield due

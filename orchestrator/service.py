@@ -185,7 +185,6 @@ class Orchestrator:
         return self._bring_up_to_date_silently if access and access.is_restricted else self._bring_up_to_date
 
     async def _bring_up_to_date(self) -> Syncing | None:
-        """What comes before reading; who waits for a sync is not who it has to give way to."""
         with self._waited_for(-1):
             return await self.before_reading() if self.before_reading else None
 
@@ -217,7 +216,7 @@ class Orchestrator:
 
     @property
     def seconds_since_asked(self) -> float:
-        """How long nobody has asked for anything; what a sync stores nobody has asked for."""
+        """Return how long nobody has asked for anything; what a sync stores nobody has asked for."""
         return time.monotonic() - self._asked_at
 
     async def _without_secrets(self, request: Request) -> Request:
@@ -302,20 +301,17 @@ class Orchestrator:
 
 
 def _figures(run: Execution) -> dict[str, Any]:
-    """Of a run what a log may tell: nothing that was said, asked or named by a user."""
     steps = {step["node"]: step["duration_ms"] for step in run.steps}
     told = {"operation": run.operation, "outcome": run.outcome, "door": run.door, "client": run.client}
     return {**told, "duration_ms": run.duration_ms, "steps_ms": steps}
 
 
 def _not_yet(nothing: NotFound, syncing: Syncing) -> NotFound:
-    """Nothing found, while not everything is there yet."""
     stores = f"{syncing['left']} of {syncing['left'] + syncing['done']} histories on this machine"
     return NotFound(nothing.message, f"{nothing.details}; {stores} are still being read for the first time: ask again")
 
 
 def _not_here(nothing: NotFound, copy: LocalCopy | None) -> NotFound:
-    """Nothing found, while what others have said meanwhile is not here."""
     if not copy:
         return nothing
     known = f"what it had until {copy['as_of']} is here" if copy["as_of"] else "nothing of it is here yet"

@@ -119,7 +119,7 @@ class ExternalAction(Protocol):
         """Do it with {id, date, text}; returns what came of it. After a ConnectionError it is called again."""
 
     async def was_done(self, about: Mapping[str, str]) -> bool | None:
-        """Whether the outside has it already; None where nobody can tell."""
+        """Return whether the outside has it already; None where nobody can tell."""
 
 
 @dataclass(frozen=True, slots=True)

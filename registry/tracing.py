@@ -41,7 +41,7 @@ def trace_id() -> str | None:
 
 
 def is_tracing() -> bool:
-    """Whether spans are made."""
+    """Return whether spans are made."""
     return _tracer is not None
 
 

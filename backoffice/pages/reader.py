@@ -118,7 +118,7 @@ Told = Literal["told", "untold", "unknown"]
 
 
 def zone_told(request: Request) -> Told:
-    """Whether we know the reader's time zone; `unknown`: the browser named one that we have no table of."""
+    """Return whether we know the reader's time zone; `unknown`: the browser named one that we have no table of."""
     if not request.cookies.get(COOKIE):
         return "untold"
     return "told" if _zone_of(request) else "unknown"

@@ -63,7 +63,6 @@ def _number(value: float) -> str:
 
 
 def _seen(value: Any) -> Any:
-    """What a page shows of a value: nothing that its reader would not see."""
     return type(value)(visible(value)) if isinstance(value, str) and value is not FLUSH else value
 
 
@@ -127,7 +126,6 @@ def _parts(pieces: Iterable[str]) -> Iterator[str]:
 
 
 def _with_frame(request: Request, context: Mapping[str, Any]) -> dict[str, Any]:
-    """What every page needs beside its own: the reader's language, light and zone."""
     language = language_of(request)
     translate = translator(language)
     theme = request.cookies.get("theme")

@@ -82,7 +82,6 @@ def _looked_at(part: Part, *command: str) -> ConnectionPart:
 
 
 def _state_of(part: Part) -> State:
-    """What installing would change is not installed; what uninstalling would change is something of ours."""
     try:
         text = read(part.file) or ""
         if part.install(text) == text:
@@ -93,7 +92,6 @@ def _state_of(part: Part) -> State:
 
 
 def _is_named(file: Path) -> State:
-    """Of a client whose settings we do not write."""
     try:
         return "installed" if SERVER in (read(file) or "") else "missing"
     except StorageError:

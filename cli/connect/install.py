@@ -102,20 +102,17 @@ def _is_here(client: Client) -> bool:
 
 
 def _installing(client: Client, server: StdioServer, project: Path | None) -> list[Rewrite]:
-    """What changes in each of the client's files; server and hooks may stand in the same."""
     parts = parts_of(for_its_version(client), server, Places(Path.home(), os.environ), project)
     return [change for file, some in _by_file(parts) if (change := _rewrite(file, some, lambda part: part.install))]
 
 
 def _uninstalling(client: Client, project: Path | None) -> list[Rewrite]:
-    """The same back. A file that was there and held nothing holds just that again."""
     parts = parts_of(client, this_server(), Places(Path.home(), os.environ), project)
     changes = ((_rewrite(file, some, lambda part: part.uninstall), some) for file, some in _by_file(parts))
     return [_as_it_was(change, some) if change.after is None else change for change, some in changes if change]
 
 
 def _as_it_was(change: Rewrite, parts: Sequence[Part]) -> Rewrite:
-    """Of a file in which only we stood no copy is kept: nothing of it is anybody else's."""
     only_us = _edited("", parts, lambda part: part.install)
     return replace(
         change,
@@ -142,7 +139,6 @@ def _edited(text: str, parts: Sequence[Part], edit_of: Callable[[Part], Edit]) -
 
 
 def _tell(client: Client, server: StdioServer, *, is_new: bool, is_in_project: bool) -> None:
-    """What the user does now."""
     if not is_new:
         click.echo(f"{client.name} is connected already; nothing to change.")
     else:

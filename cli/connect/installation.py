@@ -133,7 +133,7 @@ _HOOK_FORMATS = {
 
 
 def _is_ours(wanted: Mapping[str, Any] | None, handler: Any) -> bool:
-    """Whether a hook runs us, but in another way than is wanted."""
+    """Return whether a hook runs us, but in another way than is wanted."""
     if handler == wanted:
         return False
     commands = (_members(handler).get(name) for name in ("command", "bash", "powershell"))
@@ -141,7 +141,6 @@ def _is_ours(wanted: Mapping[str, Any] | None, handler: Any) -> bool:
 
 
 def _nothing_if_bare(text: str, rest: str) -> str:
-    """What is left of a text; a file that held only us goes."""
     return "" if rest != text and is_bare(rest) else rest
 
 

@@ -70,7 +70,7 @@ def get(text: str, path: Path) -> Any:
 
 
 def is_bare(text: str) -> bool:
-    """Whether nothing is in it: no entry, no comment."""
+    """Return whether nothing is in it: no entry, no comment."""
     return re.sub("[ \t\r\n\ufeff]+", "", text) in ("", "{}")
 
 
@@ -78,7 +78,6 @@ def is_bare(text: str) -> bool:
 
 
 def _insert(text: str, holder: Value, key: str | None, value: Any) -> str:
-    """One more entry, behind the last one and its comment."""
     style = _Style.of_entries(text, holder)
     named = "" if key is None else json.dumps(key, ensure_ascii=False) + ": "
     entry = style.before + named + _rendered(value, style)
@@ -137,7 +136,6 @@ def _pruned(text: str, path: Path) -> str:
 
 
 def _end_of_words(text: str, start: int, end: int) -> int:
-    """Where the comments between two places end; a line's comment needs its line's end behind it."""
     return start + len(text[start:end].rstrip(" \t\r\n"))
 
 
@@ -178,7 +176,6 @@ class _Style:
 
 
 def _step(text: str) -> str:
-    """What one level is indented by: as the first entry of the document."""
     found = re.search(r"[{\[][^\S\n]*\r?\n([ \t]+)", text)
     return found[1] if found and text[: found.start()].strip(" \t\r\n\ufeff") == "" else "  "
 

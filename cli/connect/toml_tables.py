@@ -40,7 +40,7 @@ def drop_table(text: str, path: Sequence[str]) -> str:
 
 
 def has_table(text: str, path: Sequence[str], table: Mapping[str, Any]) -> bool:
-    """Whether just this table is at the path."""
+    """Return whether just this table is at the path."""
     return bool(_at(_parse(text), path) == table)
 
 

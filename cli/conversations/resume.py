@@ -50,7 +50,6 @@ def resume(session_id: str, run: bool, as_json: bool, **options: Any) -> None:
 
 
 def _lines(result: dict[str, Any]) -> list[str]:
-    """What was made of it, and how to open it."""
     lines = []
     if "path" in result:
         left_out = f" ({result['left_out']} earlier ones left out)" if result["left_out"] else ""

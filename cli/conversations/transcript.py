@@ -84,7 +84,6 @@ def _said(message: Mapping[str, Any]) -> str:
 
 
 def _marks(message: Mapping[str, Any], times: Mapping[str, str]) -> Iterator[str]:
-    """What a reader has to know of a message before its text."""
     if message.get("time") == INFERRED:
         yield "time inferred: its client stored none"
     if length := message.get("full_length"):

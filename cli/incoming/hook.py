@@ -116,7 +116,6 @@ def _parse(given: bytes) -> Mapping[str, Any]:
 
 
 def _read_all(file: int) -> bytes:
-    """All that comes; a client that is not read to the end would hang or break."""
     if os.isatty(file):
         raise ValueError("called by a client, which sends its event on standard input")
     chunks = []

@@ -54,7 +54,6 @@ def import_files(files: Sequence[Path], as_json: bool) -> None:
 
 
 def _own(file: Path) -> dict[str, Any] | None:
-    """What `ctxr export --format json` wrote; None if it is no such file."""
     try:
         with file.open("rb") as content:
             if not content.read(_LOOKED_AT).lstrip().startswith(b'{\n  "session":'):

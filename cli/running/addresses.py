@@ -20,7 +20,7 @@ def local_address(settings: Settings) -> str:
 
 
 def is_registry(address: str) -> bool:
-    """Whether a Context Registry answers there."""
+    """Return whether a Context Registry answers there."""
     import httpx  # 80 ms, for commands that look only
 
     try:
@@ -31,7 +31,7 @@ def is_registry(address: str) -> bool:
 
 
 def is_taken(settings: Settings) -> bool:
-    """Whether anybody listens there."""
+    """Return whether anybody listens there."""
     host = EVERYWHERE.get(settings.host, settings.host)
     try:
         with socket.create_connection((host, settings.port), timeout=PATIENCE_S):

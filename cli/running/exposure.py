@@ -128,7 +128,7 @@ def _is_secret_wanted(settings: Settings) -> bool:
 
 
 def has_other_people() -> bool:
-    """Whether somebody else has an account on this machine that one can sign in to.
+    """Return whether somebody else has an account on this machine that one can sign in to.
 
     Of root's own registry, as in a container, that says nothing: accounts of people are not what it is among.
     """

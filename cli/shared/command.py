@@ -43,12 +43,11 @@ def run_shared(words: list[str]) -> int | None:
 
 
 def _is_first_sync(words: list[str], place: Place) -> bool:
-    """Whether it is a sync into no registry yet: a long one, which the local process would leave to this one."""
+    """Return whether it is a sync into no registry yet: a long one, which the local process would leave to this one."""
     return words[0] == "sync" and not os.path.exists(os.path.join(place.home, "registry.db"))
 
 
 def _answer(connection: socket, place: Place, *, is_patient: bool) -> bytes:
-    """All that comes; cut off where the process ends or hangs."""
     answer = bytearray()
     try:
         while True:

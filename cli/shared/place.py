@@ -132,7 +132,7 @@ class Place:
             return None
 
     def answers(self) -> bool:
-        """Whether there is a process that is not hung."""
+        """Return whether there is a process that is not hung."""
         try:
             found = self._greeted({"want": "ping"})
         except Hung:
@@ -299,7 +299,6 @@ def _identity(home: str, environment: Mapping[str, str]) -> str:
 
 
 def _machine() -> list[str]:
-    """What a process id means something in: machines and containers may share a home folder, not processes."""
     if sys.platform == "win32":
         return []
     try:

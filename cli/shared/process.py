@@ -192,7 +192,7 @@ class LocalProcess:
             return False
 
     def _is_replaced(self) -> bool:
-        """Whether somebody who starts now would get another program, or other settings."""
+        """Return whether somebody who starts now would get another program, or other settings."""
         try:
             return program_stamp(self._place.home) != self._stamp
         except OSError:

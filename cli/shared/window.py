@@ -76,7 +76,7 @@ class Asked:
         self.may_repeat = not (is_call and _params(message).get("name") in NOT_REPEATED)
 
     def may_be_tried(self) -> bool:
-        """Whether a new process may be asked the same."""
+        """Return whether a new process may be asked the same."""
         return self.is_listening or (self.may_repeat and self.tries < TRIES)
 
     def lost(self) -> bytes:
@@ -276,7 +276,6 @@ class Window:
         return True
 
     def _see_to_silence(self) -> None:
-        """Somebody waits, and nothing comes: it takes long, or the process hangs."""
         if not self._place.answers():
             self._place.end_hung()
             self._renew()
@@ -374,7 +373,6 @@ def _params(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _news(uris: list[str], more: dict[str, Any]) -> bytes:
-    """What says that resources have changed, or may have."""
     told = [{"jsonrpc": "2.0", "method": UPDATED, "params": {"uri": uri, **more}} for uri in uris]
     return b"".join(dumps(one).encode() + b"\n" for one in told)
 

@@ -151,7 +151,7 @@ def check_program() -> Finding:
 
 
 def check_output() -> Finding:
-    """Whether this terminal can show every letter."""
+    """Return whether this terminal can show every letter."""
     if is_utf8():
         return Finding("ok", "output", "UTF-8")
     remedy = "set PYTHONUTF8=1, or a UTF-8 locale such as LANG=C.UTF-8"
@@ -159,7 +159,7 @@ def check_output() -> Finding:
 
 
 def check_folder(folder: Path) -> Finding:
-    """Whether the registry's folder, or the one it will be made in, can be written."""
+    """Return whether the registry's folder, or the one it will be made in, can be written."""
     existing = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     try:
         with tempfile.TemporaryFile(dir=existing) as probe:
@@ -174,7 +174,7 @@ def check_folder(folder: Path) -> Finding:
 
 
 def check_names(home: Path, environment: Mapping[str, str]) -> Iterator[Finding]:
-    """Whether what is configured has the name of a setting: what has not is passed over without a word.
+    """Return whether what is configured has the name of a setting: what has not is passed over without a word.
 
     Of variables only those that look like a setting: a client's folder, or compose.yaml, has names of its own.
     """
@@ -199,7 +199,7 @@ def _no_such_setting(what: str, near: Sequence[str]) -> Finding:
 
 
 def check_database(url: str) -> Iterator[Finding]:
-    """Whether the database answers, and whether its tables are ours."""
+    """Return whether the database answers, and whether its tables are ours."""
     from registry.storage.migrations import HEAD
     from registry.storage.upkeep.inspection import has_fts5, inspect_database  # SQLAlchemy
 
@@ -229,7 +229,7 @@ DAMAGED = "ctxr db salvage NEW_FILE writes what can be read to a new registry"
 
 
 def check_replica(settings: Settings) -> Iterator[Finding]:
-    """Whether the replica that answers questions does, and how far behind it is."""
+    """Return whether the replica that answers questions does, and how far behind it is."""
     if not settings.database_read_url:
         return
     from registry.storage.upkeep.inspection import behind  # SQLAlchemy
@@ -245,7 +245,7 @@ def check_replica(settings: Settings) -> Iterator[Finding]:
 
 
 def check_remote(settings: Settings) -> Iterator[Finding]:
-    """Whether the registry elsewhere has answered lately, and what waits for it."""
+    """Return whether the registry elsewhere has answered lately, and what waits for it."""
     if not settings.remote_url:
         return
     from cli.incoming.remote import standing
@@ -267,7 +267,7 @@ def check_remote(settings: Settings) -> Iterator[Finding]:
 
 
 def check_deeply(url: str) -> Iterator[Finding]:
-    """Whether all of the registry is as it was stored."""
+    """Return whether all of the registry is as it was stored."""
     from registry.storage.upkeep.integrity import damage_of  # SQLAlchemy
 
     try:
@@ -311,7 +311,7 @@ async def _ask_model(settings: Settings, embedder: Embedder) -> Finding:
 
 
 def _embedded(url: str, name: str) -> str:
-    """How many messages have vectors of this model, and the room they take."""
+    """Return how many messages have vectors of this model, and the room they take."""
     from registry.storage.upkeep.inspection import inspect_database
 
     try:
@@ -323,7 +323,7 @@ def _embedded(url: str, name: str) -> str:
 
 
 def check_server(settings: Settings) -> Finding:
-    """Whether `ctxr serve` runs at the configured address."""
+    """Return whether `ctxr serve` runs at the configured address."""
     address = local_address(settings)
     if is_registry(address):
         return Finding("ok", "server", f"runs at {address}")
@@ -352,7 +352,7 @@ def check_client(client: Client, places: Places) -> Iterator[Finding]:
 
 
 def check_purging(connection: Connection) -> Iterator[Finding]:
-    """Whether the client soon deletes its conversations itself."""
+    """Return whether the client soon deletes its conversations itself."""
     days = connection.deletes_after_days
     if days is not None and days < LONG:
         found = f"deletes its conversations after {days:g} days; what was read stays in the registry"
@@ -360,7 +360,7 @@ def check_purging(connection: Connection) -> Iterator[Finding]:
 
 
 def _told_by_hooks(hooks: ConnectionPart | None) -> str:
-    """Whether its hooks tell us what is said, for a client that has hooks."""
+    """Return whether its hooks tell us what is said, for a client that has hooks."""
     if hooks is None:
         return ""
     if hooks.state == "untrusted":

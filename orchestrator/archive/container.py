@@ -241,7 +241,6 @@ class Archive:
 
 
 def _about_in(content: bytes) -> dict[str, Any]:
-    """What a manifest, or the archive's first part, tells; ValueError where it is none."""
     about = json.loads(content)
     try:
         texts = [about["version"], about["createdAt"]]

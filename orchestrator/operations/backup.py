@@ -78,7 +78,6 @@ def _registry_in(tx: ReadTransaction, path: Path, tell: Callable[[PartDone], Non
 
 
 def _new_file(shelf: Shelf, given: str | None, label: str = "") -> Path:
-    """Where a new backup goes; InvalidRequest where a file of that name is there, or no folder."""
     if given is None:
         return next(_free_names(shelf.folder, label))
     path = Path(given).expanduser().absolute()
@@ -149,7 +148,6 @@ def _thin(folder: Path) -> list[str]:
 
 
 def _made_at(path: Path) -> datetime | None:
-    """When a backup of the series was made, by its name; None where that says nothing."""
     try:
         return datetime.strptime(path.name.partition(SCHEDULED)[0], STAMP).replace(tzinfo=UTC)
     except ValueError:
@@ -326,7 +324,6 @@ def put_back(tx: WriteTransaction, run: Run, request: RestoreBackupRequest, stat
 
 
 async def _wiped(run: Run, request: RestoreBackupRequest) -> None:
-    """What was there is overwritten, and so is what came back only to be forgotten."""
     if not request.query.dry_run:
         await wipe(run.registry)
 

@@ -107,7 +107,7 @@ def the_day(tx: ReadTransaction, run: Run, request: BriefingRequest) -> Day:
 
 
 def _is_wanted(row: MessageRow, request: BriefingRequest) -> bool:
-    """Whether a message is of the kinds of data that are asked for: what came from Notion, or what was said."""
+    """Return whether a message is of the kinds of data that are asked for: what came from Notion, or what was said."""
     kind = "notion_snapshots" if row.record_type == SNAPSHOT else "conversation_summaries"
     return kind in request.query.data_types
 
@@ -202,7 +202,7 @@ FOUND = {"status": "done", "result": "was there already"}
 
 
 async def _was_done(action: ExternalAction, about: Mapping[str, str]) -> bool | None:
-    """Whether what was begun and never ended, or failed, was done all the same, as far as the outside tells."""
+    """Return whether what was begun and never ended, or failed, was done all the same, as far as the outside tells."""
     try:
         return await action.was_done(about)
     except Exception:  # it cannot be asked; the action itself says what is wrong
@@ -210,7 +210,6 @@ async def _was_done(action: ExternalAction, about: Mapping[str, str]) -> bool | 
 
 
 def _is_to_do(before: Mapping[str, str] | None, *, again: bool) -> bool:
-    """What was begun and never ended may have been done: only who asks for it again has it done."""
     if before is None or before["status"] == "failed":
         return True
     return again and before["status"] != "done"

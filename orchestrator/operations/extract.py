@@ -82,7 +82,6 @@ def _stands(data: Extraction, relaxation: str, row: ChannelRow | None) -> bool:
 
 
 def _look(asked: Lookup[ExtractQuery], row: ChannelRow | None, folder: str | None) -> Extraction:
-    """What answers in the channel that is named, or else in the one that is meant."""
     query, said, recorder = asked.query, asked.said, asked.run.recorder
     if query.cursor or not (said.has_words or (query.also and not said.is_narrowed)):
         return last_messages(asked, row)
@@ -125,7 +124,7 @@ def _record(run: Run, data: Extraction) -> None:
 
 
 def _is_sure(data: Extraction) -> bool:
-    """Whether it is no guess, also without what narrowed it."""
+    """Return whether it is no guess, also without what narrowed it."""
     if data.result is None:
         return False
     scores = [one.score for one in data.result.channels]

@@ -104,7 +104,7 @@ def _number(tx: ReadTransaction, query: ListQuery, items: Iterable[dict[str, Any
 
 
 def _is_filtered(query: ListQuery) -> bool:
-    """Whether `#3` names another one than the third of these; the latest ones all stand before the rest."""
+    """Return whether `#3` names another one than the third of these; the latest ones all stand before the rest."""
     return bool(query.project or query.source or query.tag or query.tagged_only or query.until)
 
 
@@ -202,7 +202,6 @@ def _messages_wanted(
 
 
 def _piece_place(cursor: str | None) -> dict[str, Any]:
-    """Where a message goes on of which a piece was given, if that is what the cursor names."""
     try:
         return decode_cursor(cursor, m=str, o=int) if cursor else {}
     except InvalidRequest:
@@ -277,7 +276,6 @@ def _in_pieces(run: Run, query: FetchQuery, session: dict[str, Any], message: di
 def _within(
     run: Run, query: FetchQuery, session: dict[str, Any], messages: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """What fits into one answer, from the cursor on or from the end back."""
     if query.max_tokens is None:
         return messages
     tokens = tokens_for(run.room, query.max_tokens)

@@ -55,7 +55,6 @@ def _masked_tags(tx: WriteTransaction, query: TagQuery) -> TagQuery:
 
 
 def _tags_said(tags: Sequence[str], query: TagQuery) -> dict[str, bool]:
-    """Of each tag that is spoken of whether the channel shall have it."""
     all_of_them = {} if query.tags is None else {name: name in query.tags for name in (*tags, *query.tags)}
     return all_of_them | dict.fromkeys(query.add_tags, True) | dict.fromkeys(query.remove_tags, False)
 
@@ -111,7 +110,6 @@ def _backups(run: Run) -> list[str]:
 
 
 def _shown(tx: WriteTransaction, found: Affected, wanted: Wanted) -> dict[str, Any]:
-    """The one thing that was named, as it was."""
     if wanted.id:
         return {"message": {**message_item(found.messages[0]), "deleted": True}}
     if wanted == Wanted(channel=wanted.channel):
@@ -121,7 +119,6 @@ def _shown(tx: WriteTransaction, found: Affected, wanted: Wanted) -> dict[str, A
 
 
 async def _wiped(run: Run, request: DeleteRequest) -> None:
-    """What was forgotten is overwritten, too."""
     if not (request.query.soft or request.query.dry_run):
         await wipe(run.registry)
 

@@ -159,13 +159,11 @@ def _writer(client: str) -> Writer:
 
 
 def _folder(query: ResumeQuery, row: ChannelRow) -> str:
-    """Where the client is started: where it is told, else in the session's folder if it is here, else at home."""
     there = next(filter(os.path.isdir, filter(None, (query.folder, row.project_path))), None)
     return os.path.abspath(there or Path.home())
 
 
 def _machine(run: Run) -> tuple[Places, Path]:
-    """Where the clients of this machine are, and the folder for what one takes in by a command."""
     if run.shelf is None or run.shelf.places is None or run.shelf.drafts is None:
         raise InvalidRequest("This program opens no clients.", "ask `ctxr resume` on the machine of the clients")
     return run.shelf.places, run.shelf.drafts

@@ -79,7 +79,7 @@ class SessionsFound:
 
     @property
     def holds_any(self) -> bool:
-        """Whether there is a session to show."""
+        """Return whether there is a session to show."""
         return bool(self.found.kept or self.latest_total)
 
 
@@ -125,7 +125,6 @@ def better(run: Run, _request: SessionsRequest, earlier: Tried, relaxed: Tried) 
 
 
 def _look(asked: Lookup[SessionsQuery]) -> SessionsFound:
-    """What is asked, looked up; what of it was given up, where that had to be."""
     tx, read, scope, query = asked.tx, asked.said, asked.scope, asked.query
     data = _found(asked)
     if read.goes_on and read.search.when_words and read.has_words and not _is_sure(data):
@@ -144,7 +143,6 @@ def _look(asked: Lookup[SessionsQuery]) -> SessionsFound:
 
 
 def _found(asked: Lookup[SessionsQuery], relaxed: str = "") -> SessionsFound:
-    """What is asked for, looked up; `relaxed`: what of it was given up before."""
     result = asked.find()
     found = Found(asked.said, result, judge(result), least_of(asked.run, asked.query))
     scores = best_channels(result, found.verdicts)
@@ -153,7 +151,7 @@ def _found(asked: Lookup[SessionsQuery], relaxed: str = "") -> SessionsFound:
 
 
 def _is_sure(data: SessionsFound) -> bool:
-    """Whether its first session is no guess, also without what narrows it."""
+    """Return whether its first session is no guess, also without what narrows it."""
     return bool(data.found.kept) and _confidence(data) is not Confidence.LOW
 
 
@@ -178,14 +176,13 @@ async def keep_sessions(run: Run, request: SessionsRequest, data: SessionsFound)
 
 
 def _told(about: About) -> dict[str, Any]:
-    """When it was spoken of instead, and where."""
     row = about.channel
     named = {"session_id": row.session_id or row.name, "title": row.title or row.first_message_preview}
     return {**named, "timestamp": format_time(about.at), "snippet": about.evidence}
 
 
 def _trust(run: Run, data: SessionsFound) -> dict[str, Any]:
-    """How sure it is that the first session answers; nothing where no words were looked for."""
+    """Return how sure it is that the first session answers; nothing where no words were looked for."""
     if data.latest or not data.best:
         return {}
     read = data.found.read
@@ -206,7 +203,6 @@ GUESS = "These are guesses: little of what was asked stands in any session. Say 
 def _shown(
     tx: ReadTransaction, run: Run, query: SessionsQuery, data: SessionsFound, tokens: int
 ) -> tuple[list[dict[str, Any]], int]:
-    """As many sessions, and as much of them, as fits; and how many there are."""
     found, total, said = _latest(tx, run, data) if data.latest else _best_sessions(tx, run, query, data)
     written = _writer(data.found, said)
     if lacking := [place for place, one in enumerate(found) if not one["summary"] and one["message_count"]]:

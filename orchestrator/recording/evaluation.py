@@ -53,7 +53,7 @@ def _place_in(found: Iterable[str], expected: str) -> int | None:
 
 
 def hit_rates(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """How many cases were found, and how many of them first: of all, and by operation."""
+    """Return how many cases were found, and how many of them first: of all, and by operation."""
     operations = sorted({outcome.case.request["operation"] for outcome in outcomes})
     of_each = {name: _rates([one for one in outcomes if one.case.request["operation"] == name]) for name in operations}
     return {**_rates(outcomes), "operations": of_each}

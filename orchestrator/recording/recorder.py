@@ -143,14 +143,13 @@ class Recorder:
 
 
 def _outcome(error: Mapping[str, str] | None) -> str:
-    """Nothing found is an outcome, not a failure."""
     if error is None:
         return "succeeded"
     return "not_found" if error["code"] == ErrorCode.NOT_FOUND else "failed"
 
 
 def _shape(value: Any) -> Any:
-    """How much of what a part of the state holds: the answer's fields and those of a record one by one."""
+    """Return how much of what a part of the state holds: the answer's fields and those of a record one by one."""
     if is_dataclass(value):
         return {part.name: _size(getattr(value, part.name)) for part in fields(value)}
     return _size(value)

@@ -141,7 +141,6 @@ class RemoteRegistry:
         raise self._failure(answer, found.get("error") if is_there else None)
 
     def _failure(self, answer: httpx.Response, error: object) -> Exception:
-        """What an answer that is none says. Who is no registry refuses nothing for good, but for its size."""
         said = f"{self.url}: {answer.status_code}"
         if isinstance(error, Mapping) and error.get("code") in set(ErrorCode):
             why = f"{said} {error.get('message', '')} {error.get('details', '')}".strip()
@@ -184,6 +183,5 @@ def _object_in(answer: httpx.Response) -> dict[str, Any]:
 
 
 def _edit(item: Mapping[str, Any]) -> Edit:
-    """One as it came over the line; what a newer release says beside is passed over."""
     known = {each.name: item[each.name] for each in fields(Edit) if each.name in item}
     return Edit(**{**known, "done_at": parse_time(item["done_at"])})

@@ -104,7 +104,6 @@ def _all_sent(tx: ReadTransaction, url: str) -> int:
 
 
 async def _push_edits(registry: Registry, remote: RemoteRegistry, key: bytes, done: Exchanged) -> None:
-    """What was named, tagged, deleted and forgotten here, when all it may speak of is there."""
     while unsent := await registry.read(lambda tx: unsent_edits(tx, remote.url)):
         told = {number: _named_masked(said, key) for number, said in unsent.items() if said}
         of_grown = [number for number, said in told.items() if said.field == GROWN]
@@ -139,7 +138,6 @@ async def _push_grown(registry: Registry, remote: RemoteRegistry, number: int, s
 
 
 async def _sent(remote: RemoteRegistry, unsent: Unsent, done: Exchanged) -> dict[int, str | None]:
-    """What the new messages are called there; one that it does not take goes by itself, and holds up no other."""
     new = unsent.messages[unsent.known :]
     try:
         stored, answer = await _logged(remote, unsent)
@@ -180,7 +178,6 @@ async def _sent_one_by_one(remote: RemoteRegistry, unsent: Unsent, done: Exchang
 
 
 async def _conversation(unsent: Unsent) -> dict[str, Any]:
-    """What is sent of it: without secrets, which stay on this machine in a project that is not masked."""
     messages = [_message(one, unsent.ids.get(one.number)) for one in unsent.messages]
     row = unsent.channel
     title = mask_value(row.title, unsent.key)
@@ -314,7 +311,6 @@ async def _restored(orchestrator: Orchestrator, remote: RemoteRegistry, said: Ed
 async def _by_channel(
     orchestrator: Orchestrator, remote: RemoteRegistry, items: Sequence[dict[str, Any]]
 ) -> list[tuple[str, list[dict[str, Any]]]]:
-    """What is not from here, by channel."""
     ids = [item["id"] for item in items]
     known = await orchestrator.registry.read(lambda tx: ids_known(tx, remote.url, ids))
     new = sorted((item for item in items if item["id"] not in known), key=lambda item: str(item["channel"]))

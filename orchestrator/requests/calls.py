@@ -68,7 +68,6 @@ def as_meant(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _said(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """What is null or empty was not given."""
     return {name: value for name, value in arguments.items() if value is not None and value != ""}
 
 
@@ -79,7 +78,6 @@ def _named(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _as_query(query: object) -> object:
-    """What is asked of `extract`, if it can be told: its `text` may stand alone, or be called `query` or `q`."""
     if query is None or isinstance(query, str):
         return {"text": query} if query else {}
     if not isinstance(query, dict):

@@ -68,12 +68,10 @@ def _day(given: object) -> object:
 
 
 def _listed(given: object) -> object:
-    """One word is a list of it."""
     return [given] if isinstance(given, str) else given
 
 
 def _said(given: object) -> object:
-    """What is blank is no wording."""
     listed = _listed(given)
     return [one for one in listed if not isinstance(one, str) or one.strip()] if isinstance(listed, list) else listed
 

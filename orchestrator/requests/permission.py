@@ -40,10 +40,10 @@ def level_of(request: Request) -> Level:
 
 
 def is_for_good(request: Request) -> bool:
-    """Whether it deletes what cannot be restored."""
+    """Return whether it deletes what cannot be restored."""
     return isinstance(request, DeleteRequest) and not request.query.soft
 
 
 def is_of_others(request: Request, access: Access) -> bool:
-    """Whether it names a channel that cannot be one of the token's, be there such a channel or not."""
+    """Return whether it names a channel that cannot be one of the token's, be there such a channel or not."""
     return request.channel is not None and not access.may_name(request.channel)

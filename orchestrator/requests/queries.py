@@ -109,7 +109,7 @@ class FetchQuery(BaseModel):
 
     @property
     def is_first_look(self) -> bool:
-        """Whether it is asked what the session is, and not for a part of it or for all."""
+        """Return whether it is asked what the session is, and not for a part of it or for all."""
         return self.message_limit is not None and not (self.before or self.message_id or self.cursor)
 
 

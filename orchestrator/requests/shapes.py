@@ -105,7 +105,7 @@ class Request(BaseModel):
 
     @property
     def is_shortened(self) -> bool:
-        """Whether a shorter form is asked for than what was said."""
+        """Return whether a shorter form is asked for than what was said."""
         return False
 
 
@@ -125,7 +125,7 @@ class LogRequest(Request):
 
     @property
     def count(self) -> int:
-        """How many messages were sent."""
+        """Return how many messages were sent."""
         return len(self._known) + len(self.messages)
 
     def behind(self, known: Sequence[str], whole: Callable[[], Request]) -> LogRequest:

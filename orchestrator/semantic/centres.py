@@ -21,7 +21,7 @@ _HANGUL, _LATIN = re.compile("[가-힣ㄱ-ㅎ]"), re.compile("[A-Za-z]")
 
 
 def shares(text: str) -> tuple[float, float]:
-    """How much of a text is Hangul, and how much is not."""
+    """Return how much of a text is Hangul, and how much is not."""
     hangul = LETTERS_OF_A_SYLLABLE * len(_HANGUL.findall(text))
     letters = hangul + len(_LATIN.findall(text))
     share = hangul / letters if letters else 0.5

@@ -20,7 +20,6 @@ def passages(text: str) -> list[str]:
 
 
 def _end(text: str) -> int:
-    """Where the first passage of a text ends."""
     if len(text) <= LONGEST:
         return len(text)
     for mark in _ENDS:

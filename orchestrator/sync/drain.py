@@ -59,7 +59,7 @@ async def drain(orchestrator: Orchestrator, home: Path) -> Drained:
 
 
 async def _store(orchestrator: Orchestrator, events: Iterable[Mapping[str, Any]], drained: Drained) -> bool:
-    """Whether all is in the registry, or can never be."""
+    """Return whether all is in the registry, or can never be."""
     is_done = True
     for source, session in sessions_of(events):
         answer = await orchestrator.run(HookRequest(source=source, session=session), CLIENT)

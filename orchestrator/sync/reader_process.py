@@ -50,7 +50,7 @@ class _Outlet:
 
     @property
     def is_empty(self) -> bool:
-        """Whether all that was put has been taken."""
+        """Return whether all that was put has been taken."""
         return not self._held
 
     def close(self) -> None:

@@ -29,7 +29,7 @@ _PROCESS = "from orchestrator.sync.reader_process import main; main()"
 
 
 def is_worth_it(reader: Source, store: Path) -> bool:
-    """Whether a store that was never read is so big, and another core is there.
+    """Return whether a store that was never read is so big, and another core is there.
 
     The other process works elsewhere, so that a folder named from here is another one there.
     """
@@ -144,7 +144,6 @@ class ReadingAhead:
             yield from reader.sessions(store, brought)
 
     def _chunks(self, place: int) -> Iterator[Chunk]:
-        """Those of one store; what comes of others before it is not wanted any more."""
         self._greet()
         while self._ended <= place:
             said = self._next()

@@ -74,7 +74,7 @@ def _write(file: int, line: bytes) -> None:
 
 
 def _is_ours_to_write(file: int, path: str) -> bool:
-    """Whether the file is still the current one, and stays whole until we close it."""
+    """Return whether the file is still the current one, and stays whole until we close it."""
     if fcntl is None:
         return True
     try:
@@ -108,7 +108,7 @@ def take(home: str) -> Generator[tuple[str, list[dict[str, Any]]]]:
 
 
 def waiting(home: str) -> bool:
-    """Whether hooks have left something that is not drained yet."""
+    """Return whether hooks have left something that is not drained yet."""
     try:
         return bool(os.listdir(os.path.join(home, FOLDER)))
     except OSError:
@@ -264,7 +264,6 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _each_text(value: Any, change: Callable[[str], str]) -> Any:
-    """The same with all texts in it changed; the names of fields are the client's."""
     if isinstance(value, dict):
         return {name: _each_text(held, change) for name, held in value.items()}
     if isinstance(value, list):
@@ -273,7 +272,7 @@ def _each_text(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def may_hold_secret(text: str) -> bool:
-    """Whether it is worth while to look; never False for a text that holds one."""
+    """Return whether it is worth while to look; never False for a text that holds one."""
     lowered = text.lower()
     if any(hint in lowered for hint in HINTS) or sum(map(text.count, "0123456789")) >= DIGITS:
         return True

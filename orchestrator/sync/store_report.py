@@ -35,7 +35,6 @@ def nothing_new(readers: Sequence[Source], places: Places) -> list[StoreReport] 
 
 
 def _unchanged(registry: QuickLook, reader: Source, store: Path) -> StoreReport | None:
-    """What `orchestrator.sync.sync` would report without storing anything, or None."""
     report = StoreReport(reader.name, str(store))
     left = registry.store(report.source, report.path)
     if left is None:
@@ -94,7 +93,7 @@ class StoreReport:
         self.skip(one for one in kept if one.session and one.session not in read_again)
 
     def is_as_left(self, left: Iterable[Mapping[str, str]]) -> bool:
-        """Whether just that was passed over which was at the last sync, in any order."""
+        """Return whether just that was passed over which was at the last sync, in any order."""
         return {_identity(asdict(one)) for one in self.skipped} == {_identity(one) for one in left}
 
     def as_dict(self) -> dict[str, Any]:

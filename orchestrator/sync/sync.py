@@ -61,7 +61,7 @@ class Ongoing:
 
     @property
     def is_running(self) -> bool:
-        """Whether one was started that has not ended."""
+        """Return whether one was started that has not ended."""
         return self._task is not None and not self._task.done()
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
@@ -246,7 +246,6 @@ def _left(
 def _sessions(
     reader: Source, store: Path, seen: Mapping[str, str], ahead: ReadingAhead | None, *, is_new: bool
 ) -> Iterator[FoundSession | Skipped]:
-    """What the reader finds, as soon as it is asked for; a big store that was never read is read ahead."""
     if not is_new or seen:
         yield from reader.sessions(store, seen)
     elif ahead:
@@ -259,7 +258,6 @@ def _sessions(
 
 
 def _findings(sessions: Iterator[FoundSession | Skipped], report: StoreReport) -> Iterator[FoundSession | Skipped]:
-    """What is found; a store that cannot be read as a whole is one more thing passed over."""
     try:
         yield from sessions
     except RegistryError as exc:
@@ -338,7 +336,7 @@ class Freshness:
         await self._ongoing.close()
 
     async def _unread(self) -> Syncing | None:
-        """How many stores of this machine were read, as long as one of them never was."""
+        """Return how many stores of this machine were read, as long as one of them never was."""
         if self._stores is None:
             self._stores = await asyncio.to_thread(lambda: set(stores_on(self._readers, self._places)))
         if not self._stores:

@@ -72,7 +72,6 @@ def run_view(tx: ReadTransaction, execution_id: str) -> RunView:
 
 
 def _delivered_ids(run: Mapping[str, Any], steps: Mapping[str, Mapping[str, Any]]) -> tuple[list[str], bool]:
-    """What left the orchestrator, and whether that is all: extract notes it when it writes, others in their result."""
     noted = steps.get("cr_write", {}).get("detail", {}).get("delivered")
     given = noted if noted is not None else (run["result"] or {}).get("messages", [])
     given = given if isinstance(given, list) else []

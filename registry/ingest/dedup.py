@@ -135,7 +135,6 @@ def _runs_of_new(old: Known) -> list[_Run]:
 
 
 def _between(low: float | None, next_places: Sequence[float], count: int) -> list[float]:
-    """That many places behind one and before the next; either may be missing."""
     if not next_places:
         return [(low or 0.0) + 1 + i for i in range(count)]
     high = next_places[0]
@@ -168,7 +167,6 @@ def recognise_stored(
 
 
 def _with_forgotten(found: Recognised, sent: Sequence[Sent]) -> Known:
-    """What was forgotten has no words to compare: sent in others by a tool, it is known by role and turn."""
     known = {row.number for row in found.old if row is not None}
     gone = [row for row in found.order if row.forgotten and row.number not in known]
     old = list(found.old)
@@ -209,7 +207,7 @@ class _Stored:
         return self.tx.execute(query.order_by(*_LATEST_PLACE_FIRST).limit(count)).all()[::-1]
 
     def may_hold(self, digests: Sequence[bytes]) -> bool:
-        """Whether some of these words are stored; of too many they may be."""
+        """Return whether some of these words are stored; of too many they may be."""
         if not digests or len(digests) > _FEW:
             return bool(digests)
         query = select(conversation.c.number).where(self._is_within, conversation.c.digest.in_(set(digests)))
@@ -231,13 +229,11 @@ def _by_native_id(stored: _Stored, sent: Sequence[Sent]) -> Recognised | None:
 
 
 def _nameless(stored: _Stored, sent: Sequence[Sent]) -> Known:
-    """Of the stored messages without an id those that are sent now, in other words maybe."""
     in_words = known_by_turns(stored.tx, stored.rows, sent, accept_from_client)
     return [row if row is not None and row.native_id is None else None for row in in_words]
 
 
 def _by_turns(stored: _Stored, sent: Sequence[Sent]) -> Recognised | None:
-    """Where the client itself keeps the conversation, a model sends it in other words at most: turn by turn."""
     if not stored.is_session or not any(row.native_id for row in stored.rows):
         return None
     old = known_by_turns(stored.tx, stored.rows, sent, accept_from_model)

@@ -120,7 +120,6 @@ def _as_copied(message: Message) -> Message:
 
 
 def _only_in_copy(tx: ReadTransaction, channel_number: int, messages: Iterable[Message]) -> list[Message]:
-    """Of the turns that no store has, what no hook has sent."""
     turns = _turns_besides(_questions(tx, channel_number, _IS_WHOLE), messages)
     from_hooks = _digests(tx, channel_number, _IS_OF_HOOK)
     return [message for message in turns if not _take(from_hooks, message)]
@@ -176,7 +175,6 @@ def _offered(tx: ReadTransaction, channel_number: int, messages: Iterable[Messag
 
 
 def _as_whole(row: MessageRow, message: Message) -> dict[str, Any]:
-    """The same words with all that the whole knows of them."""
     if row.forgotten:
         return {"native_id": message.more.get("native_id")}
     payload = {**row.payload, **storable(message.more)}
@@ -218,7 +216,7 @@ def _turns_besides(known: Counter[bytes], messages: Iterable[Message]) -> list[M
 
 
 def _take(known: Counter[bytes], message: Message) -> bool:
-    """Whether the message is among the known ones; if so, one of them is used up."""
+    """Return whether the message is among the known ones; if so, one of them is used up."""
     digest = digest_of(message.role, storable(message.text))
     known[digest] -= (is_known := known[digest] > 0)
     return is_known

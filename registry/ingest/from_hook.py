@@ -128,7 +128,6 @@ def _as_in_store(row: MessageRow, message: Message) -> dict[str, Any]:
 def _nearest_first(
     from_hooks: Sequence[MessageRow], offered: Sequence[Message], stored: Mapping[str | None, MessageRow]
 ) -> list[tuple[MessageRow, Message]]:
-    """What hooks sent with what the store has of the same, those first that are nearest in time; each once."""
     pairs = [
         (abs((message.timestamp or row.timestamp) - row.timestamp), row.number, place)
         for row in from_hooks
@@ -144,7 +143,7 @@ def _nearest_first(
 
 
 def _may_be(message: Message, row: MessageRow, stored: MessageRow | None) -> bool:
-    """Whether the store's message is the hook's, and not another hook's, or stored as something else."""
+    """Return whether the store's message is the hook's, and not another hook's, or stored as something else."""
     if _digest(message) != bytes(row.digest):
         return False
     if stored is None:
@@ -165,7 +164,7 @@ class _Event(NamedTuple):
     row: MessageRow | None = None
 
     def is_same_as(self, other: _Event) -> bool:
-        """Whether this one, of a hook, is that one, of a hook or a store."""
+        """Return whether this one, of a hook, is that one, of a hook or a store."""
         if self.request and other.request:
             return bool(self.request == other.request)
         return abs(self.at - other.at) <= (REPEATED if other.is_of_hook else CLOCKS_APART)

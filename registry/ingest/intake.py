@@ -58,7 +58,7 @@ class Keeping:
         return next((rule for rule in rules for path in paths if is_like(path, rule.removeprefix("path:"))), None)
 
     def masks(self, project: str | None) -> bool:
-        """Whether secrets are masked in this project."""
+        """Return whether secrets are masked in this project."""
         return project is None or not any(is_like(project, pattern) for pattern in self.unmasked)
 
 
@@ -170,7 +170,7 @@ AHEAD = timedelta(days=1)
 
 
 def is_sound(times: Ready, received_at: datetime) -> bool:
-    """Whether all times of a conversation can be."""
+    """Return whether all times of a conversation can be."""
     return times.first >= EARLIEST and times.last <= received_at + AHEAD
 
 
@@ -226,7 +226,6 @@ def is_forgotten(
 
 
 def _is_enough(known: Sequence[Message], asked: int) -> bool:
-    """As much as makes two channels one conversation (`same_conversation`), of messages known word for word."""
     questions = [width_of(each.text) for each in known if _is_question(each)]
     weight = sum(min(width, WIDEST) for width in questions)
     is_answered = any(each.role is Role.ASSISTANT and width_of(each.text) >= NARROWEST for each in known)

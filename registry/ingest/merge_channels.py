@@ -108,7 +108,6 @@ def _move(
 
 
 def _unite(tx: WriteTransaction, doubled: Sequence[tuple[MessageRow, MessageRow]]) -> None:
-    """Of a message and its twin the twin stays, deleted or forgotten if either was."""
     forget_messages(tx, [twin for row, twin in doubled if row.forgotten and not twin.forgotten])
     deleted = {twin.number: twin for row, twin in doubled if row.deleted and not twin.deleted}
     delete_softly(tx, list(deleted.values()))
@@ -118,7 +117,6 @@ def _unite(tx: WriteTransaction, doubled: Sequence[tuple[MessageRow, MessageRow]
 def _rename_records(
     tx: WriteTransaction, gone: ChannelRow, into: ChannelRow, renumbered: Mapping[str, Mapping[int, int]]
 ) -> None:
-    """What was extracted from the channel, and done in it, is of the one that stays; rankings name turns and hits."""
     query = select(extract_result.c.number, extract_result.c.metadata).where(extract_result.c.channel == gone.name)
     ranked = {row.number: _renumbered(row.metadata or {}, renumbered) for row in tx.execute(query)}
     changed = [{"of": number, "news": metadata} for number, metadata in ranked.items() if metadata]

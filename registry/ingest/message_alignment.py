@@ -31,7 +31,7 @@ MOST_PAIRS = 20_000
 
 
 def overlap(stored: Sequence[bytes], sent: Sequence[bytes]) -> int:
-    """How many of the first messages sent are, one by one, the last ones stored; the longest such run."""
+    """Return how many of the first messages sent are, one by one, the last ones stored; the longest such run."""
     for length in range(min(len(stored), len(sent)), 0, -1):
         if sent[length - 1] == stored[-1] and list(sent[:length]) == list(stored[-length:]):
             return length
@@ -54,7 +54,6 @@ def is_new_turn(stored: Sequence[Utterance], sent: Sequence[Utterance], found: P
 
 
 def _within(stored: Sequence[Utterance], sent: Sequence[Utterance]) -> Positions | None:
-    """Where all that was sent stands in what is stored, in that order, as late as can be; None if it does not."""
     places: Positions = []
     at = len(stored)
     for utterance in reversed(sent):
@@ -177,7 +176,6 @@ class _Chains:
         return max(options, key=lambda option: (option[0], option[1].stored), default=None)
 
     def _ending(self, index: int, chain: Chain) -> Chain:
-        """Where what comes next is new although stored turns follow, these were passed over, or written anew."""
         if index == self._last_index or self._openers[-1] == self._openers[chain.stored + 1]:
             return chain
         return chain._replace(score=chain.score - (REWRITTEN_TURNS if chain.is_whole else SKIPPED_TURN))

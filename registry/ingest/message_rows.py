@@ -88,7 +88,7 @@ def ready(session: Session, source: str) -> Ready | None:
 
 
 def _is_kept(said: Said) -> bool:
-    """Whether all of a message is kept as it is (`let_in`)."""
+    """Return whether all of a message is kept as it is (`let_in`)."""
     message = said.message
     if _is_private(message.text) or find_secrets(message.text, said.each):
         return False
@@ -203,7 +203,7 @@ def as_kept(message: Message) -> Message:
 
 
 def is_recall(message: Message) -> bool:
-    """Whether a message, as it is kept, is the mark of another conversation having been asked for."""
+    """Return whether a message, as it is kept, is the mark of another conversation having been asked for."""
     return message.more.get(UNINDEXED) == RECALL
 
 
@@ -234,7 +234,6 @@ def _own_tool(message: Message) -> str | None:
 
 
 def _names(message: Message) -> Iterator[str]:
-    """All that may be the name of the tool; in a headline it is the first word."""
     tool = _tool(message)
     params = tool.get("params")
     for given in (tool, params if isinstance(params, Mapping) else {}, message.more):
@@ -248,7 +247,6 @@ def _names(message: Message) -> Iterator[str]:
 
 
 def _answers(message: Message) -> Iterator[str]:
-    """All that may be what the tool answered; its beginning, as it is stored or as JSON."""
     yield message.text[:_BEGINNING]
     result = _tool(message).get("result")
     if isinstance(result, str):
@@ -279,7 +277,6 @@ def _parsed(text: str) -> Any:
 
 
 def _about_in_text(text: str) -> str:
-    """What stands behind the name in a headline, else the channel that an answer names."""
     if not _ANSWER.match(text[:_BEGINNING]):
         return preview_of("".join(text.split("\n", 1)[0].split(None, 1)[1:]))
     found = _CHANNEL.search(text[:_BEGINNING])

@@ -52,7 +52,6 @@ def accept_from_model(_old: str, _new: str, agreed: float, is_taken: bool) -> bo
 
 
 def _accept_piece(old: str, new: str, agreed: float, _is_taken: bool) -> bool:
-    """What a model logs of an answer that it has logged before: a piece of it is it, else it was given anew."""
     return agreed == 1.0 and _MANY_LETTERS <= len(new) <= len(old)
 
 
@@ -74,7 +73,6 @@ def _is_cut(shorter: str, longer: str) -> bool:
 
 
 def _agreeing(stored: Transcript, sent: Transcript) -> set[tuple[int, int]]:
-    """Of the turns that ask what is asked more than once, those whose answers agree: shortened ones tell them apart."""
     unclear = _unclear(stored.turns, sent.turns)
     if len(unclear) > MOST_UNCLEAR:
         return set()

@@ -82,7 +82,6 @@ async def _walk(database: Database, on_progress: Progress, *, is_dry: bool) -> H
 
 
 async def _next(database: Database, batch: Callable[[WriteTransaction], Done], is_dry: bool) -> Done:
-    """Who only counts waits for nobody who writes, and counts where he cannot write."""
     if is_dry:
         return await database.read(lambda tx: batch(WriteTransaction(tx)))
     return await database.write(batch)

@@ -106,13 +106,13 @@ def _is_wide(letter: str) -> bool:
 
 
 def _is_parted(matched: Sequence[tuple[int, int]], first: Sequence[Turn], second: Sequence[Turn]) -> bool:
-    """Whether both go on after the last question they share."""
+    """Return whether both go on after the last question they share."""
     i, j = matched[-1]
     return i < len(first) - 1 and j < len(second) - 1
 
 
 def _is_mostly_else(matched: Sequence[tuple[int, int]], first: Sequence[Turn], second: Sequence[Turn]) -> bool:
-    """Whether too many questions are others where both sides have some.
+    """Return whether too many questions are others where both sides have some.
 
     Where only one side has some, the other begins later, or left them out.
     """

@@ -110,7 +110,6 @@ def unindex_questions(tx: WriteTransaction, channel_number: int, turns: Collecti
 
 
 def _reorder(tx: WriteTransaction, recognised: Recognised) -> None:
-    """What came was in another order than before: the conversation takes it, so that it is recognised again."""
     places = zip(recognised.order, recognised.places(), strict=True)
     moved = [{"row": row.number, "to": place} for row, place in places if row.place != place]
     if moved:
@@ -148,7 +147,6 @@ def _is_grown(tx: ReadTransaction, row: MessageRow, one: Sent) -> bool:
 
 
 def _correction(held: MessageRow, news: Sent) -> dict[str, Any]:
-    """What changes in a message that its client has in other words, or that was stored without its client's id."""
     native_id = news.native_id or held.native_id
     changes: dict[str, Any] = {"native_id": native_id, "payload": {**held.payload, **storable(news.message.more)}}
     if held.native_id is None and news.message.timestamp and held.timestamp == held.received_at:  # nobody had said when

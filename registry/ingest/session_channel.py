@@ -369,7 +369,7 @@ def _verdict(tx: ReadTransaction, claimed: int | None, evidence: Evidence) -> Ve
 
 
 def _is_logged(tx: ReadTransaction, number: int) -> bool:
-    """Whether a tool has sent something of a channel."""
+    """Return whether a tool has sent something of a channel."""
     sent = conversation.c.channel_number == number, conversation.c.actor == Actor.TOOL
     return bool(aliases_of(tx, number) or tx.execute(select(conversation.c.number).where(*sent).limit(1)).first())
 
@@ -387,7 +387,6 @@ def _near(tx: ReadTransaction, about: Circumstances, kind: ColumnElement[bool]) 
 
 
 def _is_same_project(one: str | None, other: str | None) -> bool:
-    """Where both are known; a model may give the folder's bare name."""
     if not one or not other:
         return True
     first, second = Project.from_path(one), Project.from_path(other)
@@ -396,7 +395,6 @@ def _is_same_project(one: str | None, other: str | None) -> bool:
 
 
 def _most_alike(tx: ReadTransaction, near: Mapping[int, ChannelRow], transcript: Transcript) -> list[ChannelRow]:
-    """Those that share most questions, the latest first among equals."""
     asked = [each.digest for each in transcript.utterances if each.opens_turn]
     digests = list(dict.fromkeys(reversed(asked)))[:MOST_QUESTIONS]
     if not digests:

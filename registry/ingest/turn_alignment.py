@@ -106,12 +106,11 @@ def possible_pairs(stored: Sequence[Turn], sent: Sequence[Turn]) -> list[tuple[i
 
 
 def may_be(old: Turn, new: Turn) -> bool:
-    """Whether the questions have no ids by which they are different ones."""
+    """Return whether the questions have no ids by which they are different ones."""
     return old.native_id is None or new.native_id is None or old.native_id == new.native_id
 
 
 def _nearest_only(found: Sequence[Sequence[int]], shift: int) -> list[list[int]]:
-    """Those near the same place, counted from the beginning or from the end."""
     most = max(1, MOST_PAIRS // len(found))
     return [_nearest(some, (j, j + shift), most) for j, some in enumerate(found)]
 

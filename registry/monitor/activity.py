@@ -57,7 +57,7 @@ def messages_by_project(tx: ReadTransaction, start: datetime, end: datetime | No
 
 
 def channels_since(tx: ReadTransaction, start: datetime) -> int:
-    """How many conversations have gone on since then."""
+    """Return how many conversations have gone on since then."""
     query = select(func.count()).where(channel.c.updated_at > start, channel.c.deleted.is_(False))
     return tx.execute(query).scalar_one()
 

@@ -153,7 +153,6 @@ def _points(
 
 
 def _bucket(at: int, bucket_s: int, first: datetime, last: datetime) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
-    """What started in a bucket, between those instants; SQLite seeks by one lower and one upper bound only."""
     start, end = (datetime.fromtimestamp(edge, UTC) for edge in (at, at + bucket_s))
     started_at = execution.c.started_at
     return started_at >= max(start, first), started_at <= last if last < end else started_at < end

@@ -25,7 +25,7 @@ _VARIES = re.compile(r"\'[^\']*\'|\"[^\"]*\"|\b(?:conv|exec|ext)_\w+|\d[\d.,:]*"
 
 
 def is_countable(tx: ReadTransaction, wanted: ExecutionFilter) -> bool:
-    """Whether every record may be read."""
+    """Return whether every record may be read."""
     rows = select(execution.c.number).where(*execution_conditions(wanted)).limit(MOST + 1).subquery()
     return tx.execute(select(func.count()).select_from(rows)).scalar_one() <= MOST
 

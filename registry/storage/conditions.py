@@ -79,7 +79,7 @@ def given(tx: ReadTransaction, numbers: Collection[int]) -> Mapping[str, Any]:
 
 @cache
 def is_pair_of(dialect: str, first: ColumnElement[int], second: ColumnElement[int], bits: int) -> ColumnElement[bool]:
-    """Whether two numbers stand together among the pairs that are given with the statement (`given_pairs`)."""
+    """Return whether two numbers stand together among the pairs that are given with the statement (`given_pairs`)."""
     if dialect == "postgresql":
         return tuple_(first, second).in_(select(func.unnest(_array(_GIVEN)), func.unnest(_array(_SECOND))))
     each = _each()

@@ -68,7 +68,6 @@ _SEVERAL_HOSTS = re.compile(r"(?P<before>\w[\w+]*://(?:[^/?#]*@)?)(?P<hosts>[^/?
 
 
 def _server_engine(address: URL) -> Engine:
-    """Nothing outlives a transaction in a session of the server's: a pooler may hand each one to another session."""
     engine = create_engine(
         address.set(drivername="postgresql+psycopg"),
         json_serializer=as_json,
@@ -144,7 +143,7 @@ def _sqlite_engine(url: str) -> Engine:
 
 
 def is_read_only(file: Path) -> bool:
-    """Whether a registry is there that can be read and not written; the log of writes stands beside it."""
+    """Return whether a registry is there that can be read and not written; the log of writes stands beside it."""
     return file.is_file() and not (os.access(file, os.W_OK) and os.access(file.parent, os.W_OK))
 
 

@@ -140,7 +140,6 @@ UNLIMITED = Limits()
 
 
 def _from_here(work: Callable[[], T]) -> Callable[[], T]:
-    """The same in a thread, which else would not know to which run it belongs."""
     return partial(copy_context().run, work)
 
 
@@ -274,7 +273,6 @@ class Database:
             self._read_anew()
 
     def _read_anew(self) -> None:
-        """What was read of a file that nobody wrote into is worth nothing once somebody else has."""
         at = self._file.stat().st_mtime_ns if self._file else None
         if at != self._read_at:
             self.engine.dispose()
@@ -310,7 +308,7 @@ class Database:
 
     @property
     def can_be_written_by_now(self) -> bool:
-        """Whether it was opened read only, and its file could be written: only opening it anew makes it so."""
+        """Return whether it was opened read only, and its file could be written: only opening it anew makes it so."""
         return self.is_read_only and self._file is not None and not is_read_only(self._file)
 
     @property
@@ -320,7 +318,7 @@ class Database:
 
     @property
     def takes_in(self) -> bool:
-        """Whether what the clients on this machine keep is brought in by itself."""
+        """Return whether what the clients on this machine keep is brought in by itself."""
         return self.is_embedded and not self.is_read_only
 
     def close(self) -> None:

@@ -32,7 +32,7 @@ def last_number(tx: ReadTransaction, table: Table) -> int:
 
 
 def step_of(tx: ReadTransaction, table: Table) -> int:
-    """How far from a table's number the next one is that the same node gives."""
+    """Return how far from a table's number the next one is that the same node gives."""
     if tx.dialect.name != "postgresql":
         return 1
     return int(ask_all(tx, text(_STEP).bindparams(name=table.name)).scalar_one())

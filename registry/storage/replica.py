@@ -91,7 +91,7 @@ class Replica:
         return answer
 
     def _place_wanted(self) -> str | None:
-        """How far the copy must have come: to where the original was behind this process's last write."""
+        """Return how far the copy must have come: to where the original was behind this process's last write."""
         with self._finding:  # nobody reads on by an older place while the new one is asked for
             if self._has_written:
                 self._has_written = False

@@ -58,7 +58,6 @@ def drawn(graph: Mapping[str, Any]) -> Drawing:
 
 
 def _x(place: int) -> int:
-    """Where the node at that place begins."""
     return MARGIN + STEP * place
 
 

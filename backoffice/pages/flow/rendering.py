@@ -40,7 +40,7 @@ def token(given: str) -> str:
 
 
 def is_sound(given: str) -> bool:
-    """Whether an index token is a word's sound, and not how it is written."""
+    """Return whether an index token is a word's sound, and not how it is written."""
     return given.startswith(KEY_PREFIX)
 
 
@@ -52,7 +52,7 @@ def share(part: float | None) -> str:
 
 
 def is_instant(given: object) -> bool:
-    """Whether it is a time as records hold it: ISO 8601, in UTC."""
+    """Return whether it is a time as records hold it: ISO 8601, in UTC."""
     return isinstance(given, str) and _INSTANT.fullmatch(given) is not None
 
 

@@ -61,7 +61,7 @@ class StatePart(NamedTuple):
 
     @property
     def differs(self) -> bool:
-        """Whether the node changed it."""
+        """Return whether the node changed it."""
         return bool(self.before != self.after)
 
 
@@ -78,7 +78,6 @@ def states(steps: Sequence[Mapping[str, Any]]) -> dict[str, list[StatePart]]:
 
 
 def _flat(change: Mapping[str, Any]) -> dict[str, Any]:
-    """What has parts is told by them."""
     flat: dict[str, Any] = {}
     for name, value in change.items():
         parts = value.items() if isinstance(value, dict) else [(None, value)]

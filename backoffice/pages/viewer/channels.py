@@ -102,7 +102,6 @@ async def channels_page(request: Request, client: Asking, elsewhere: CopyOf) -> 
 
 
 async def _best(client: Client, query: RegistryQuery, utc_offset_minutes: int) -> dict[str, Any]:
-    """What `search_sessions` finds, in its order."""
     asked = query.as_query(utc_offset_minutes)
     wanted = {RENAMED.get(name, name): value for name, value in asked.items() if name not in ("cursor", "order")}
     wanted |= {"offset": query.offset, "context_window": 0, "max_tokens": EVERY_PASSAGE}
@@ -131,7 +130,6 @@ NOTHING_KNOWN: dict[str, Any] = {
 
 
 async def _newest(client: Client, query: RegistryQuery, utc_offset_minutes: int) -> dict[str, Any]:
-    """All that speak of the words, by last activity."""
     asked = query.as_query(utc_offset_minutes)
     answer = await client.run({"operation": "list", "query": asked, "source": SOURCE})
     return {

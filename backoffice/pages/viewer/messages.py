@@ -109,7 +109,7 @@ LOOKED_AT = 200
 
 
 def is_pasted(text: str) -> bool:
-    """Whether a text is a terminal's output, or a log, as it was pasted in."""
+    """Return whether a text is a terminal's output, or a log, as it was pasted in."""
     lines = [line for line in islice(text.splitlines(), LOOKED_AT) if line.strip()]
     if "```" in text or len(lines) < PASTED_LINES:
         return False
@@ -149,7 +149,6 @@ def _diff_lines(old: str, new: str) -> Iterable[str]:
 
 
 def _facts(item: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Where the message comes from, by the name of each fact."""
     payload = item["payload"]
     known = {
         "id": item["id"],

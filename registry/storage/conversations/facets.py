@@ -96,7 +96,6 @@ def registry_totals(tx: ReadTransaction, days: Sequence[datetime]) -> dict[str, 
 
 
 def _grouped(tx: ReadTransaction, column: ColumnElement[str], name: str) -> list[dict[str, Any]]:
-    """Those with most messages first."""
     messages = func.coalesce(func.sum(channel.c.message_count), 0)
     query = select(column, func.count(), messages).where(channel.c.deleted.is_(False)).group_by(column)
     rows = tx.execute(query.order_by(messages.desc(), column))

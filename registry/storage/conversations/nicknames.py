@@ -16,7 +16,7 @@ _PLACE = re.compile(r"#?\d+")
 
 
 def check_nickname(tx: ReadTransaction, nickname: str, number: int) -> None:
-    """Whether a channel may be called so from now on. Raises InvalidRequest saying what is allowed."""
+    """Return whether a channel may be called so from now on. Raises InvalidRequest saying what is allowed."""
     _check_letters(nickname)
     called = (
         row.number for row in ask_all(tx, _NICKNAMED) if _is_same(row.nickname, nickname) and row.number != number
@@ -61,7 +61,6 @@ def _refusal(nickname: str, allowed: str) -> InvalidRequest:
 
 
 def _named(tx: ReadTransaction, name: str, number: int) -> int | None:
-    """Another channel that has this as its name, native id or alias, deleted ones included: they may come back."""
     other = channel.c.number != number, or_(channel.c.name == name, channel.c.session_id == name)
     alias = channel_alias.c.channel_number != number, channel_alias.c.name == name
     queries = select(channel.c.number).where(*other), select(channel_alias.c.channel_number).where(*alias)

@@ -23,7 +23,7 @@ def set_pin(tx: WriteTransaction, channel_number: int, *, is_pinned: bool) -> No
 
 
 def has_pin(tx: ReadTransaction, channel_number: int) -> bool:
-    """Whether a channel is pinned."""
+    """Return whether a channel is pinned."""
     return tx.execute(select(pin.c.pinned_at).where(pin.c.channel_number == channel_number)).first() is not None
 
 

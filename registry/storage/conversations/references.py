@@ -53,7 +53,6 @@ def existing_channel(tx: ReadTransaction, name: str) -> ChannelRow:
 
 
 def _nearest(tx: ReadTransaction, reference: str) -> str:
-    """What is called almost so, in words; the latest channels, and every nickname."""
     latest = recent_channels(tx, _COMPARED)
     nicknames = tx.execute(select(channel.c.nickname).where(channel.c.nickname.is_not(None), ~channel.c.deleted))
     names = {name.casefold(): name for name in [*(row.name for row in latest), *nicknames.scalars()]}
@@ -74,7 +73,6 @@ def latest_channel(tx: ReadTransaction, source: str) -> ChannelRow:
 
 
 def _readings(tx: ReadTransaction, reference: str) -> Iterator[ColumnElement[bool]]:
-    """What the reference may be, the most exact reading first."""
     yield channel.c.name == reference
     yield channel.c.session_id == reference
     yield channel.c.nickname == reference

@@ -74,7 +74,7 @@ class Arrivals:
 
     @property
     def interval_s(self) -> float:
-        """How long to wait for a call before looking without one."""
+        """Return how long to wait for a call before looking without one."""
         is_quiet = time.monotonic() - self.at > BUSY_S
         return NET_S if self._is_told and self._is_hearing and is_quiet else POLL_S
 
@@ -153,7 +153,7 @@ async def _session(engine: Engine) -> AsyncIterator[Session]:
 
 
 async def _is_heard(session: Session, engine: Engine) -> bool:
-    """Whether what another connection says comes through while this one stands idle.
+    """Return whether what another connection says comes through while this one stands idle.
 
     A pooler that lends a session for each transaction would pass on what is said meanwhile, and nothing that is said
     when the transaction has ended. It is no connection of the engine's: who has gone would have left it there.

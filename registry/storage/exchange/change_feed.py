@@ -90,7 +90,7 @@ class Listener:
         return events
 
     def has_all_up_to(self, newest: Place) -> bool:
-        """Whether nothing is newer, and nothing is missing."""
+        """Return whether nothing is newer, and nothing is missing."""
         is_whole = self._messages.is_whole and self._executions.is_whole
         return is_whole and self._messages.last >= newest.message and self._executions.last >= newest.execution
 
@@ -154,7 +154,7 @@ class UpdatedChannels:
 
     @property
     def is_whole(self) -> bool:
-        """Whether no message is missing that may still come."""
+        """Return whether no message is missing that may still come."""
         return self._messages.is_whole
 
     def names(self, tx: ReadTransaction) -> set[str]:
@@ -178,7 +178,7 @@ class _Numbers:
 
     @property
     def is_whole(self) -> bool:
-        """Whether no number is missing that may still come."""
+        """Return whether no number is missing that may still come."""
         return not self._missing
 
     def news(self, tx: ReadTransaction) -> Iterator[Row[Any]]:

@@ -99,7 +99,7 @@ def _of(row: Row[Any]) -> tuple[datetime, str]:
 
 
 def is_known(tx: ReadTransaction, channel_number: int, message_number: int | None, said: Edit) -> bool:
-    """Whether this, or something later, was said of it already."""
+    """Return whether this, or something later, was said of it already."""
     query = select(edit).where(*_about(channel_number, message_number), edit.c.field == said.field)
     row = tx.execute(query).first()
     return row is not None and _of(row) >= _said(said.done_at, said.value)
@@ -147,7 +147,6 @@ def note_forgetting(tx: WriteTransaction, row: ChannelRow, messages: Sequence[An
 
 
 def _other_ids(tx: ReadTransaction, numbers: Sequence[int]) -> list[str]:
-    """What else these messages were called, before they turned out to be others stored twice: elsewhere they may be."""
     called: list[str] = []
     for some in in_parts(numbers):
         called += tx.execute(select(message_alias.c.id).where(message_alias.c.number.in_(some))).scalars()
@@ -257,7 +256,7 @@ def unsent_edits(tx: ReadTransaction, url: str) -> dict[int, Edit | None]:
 
 
 def is_anything_restored(tx: ReadTransaction, url: str) -> bool:
-    """Whether something was restored here that is not told there."""
+    """Return whether something was restored here that is not told there."""
     noted = select(remote_edit.c.number).where(remote_edit.c.url == url, remote_edit.c.number == edit.c.number)
     query = select(edit.c.value).where(edit.c.field == DELETED, ~noted.exists())
     return not all(tx.execute(query).scalars())

@@ -241,7 +241,6 @@ def _twins(tx: WriteTransaction, url: str, channel_number: int, messages: Mappin
 def _unmasked_twins(
     tx: WriteTransaction, channel_number: int, is_free: ColumnElement[bool], wanted: dict[tuple[bytes, str | None], str]
 ) -> dict[int, str]:
-    """Those that have a secret here and left without it, of a project that is not masked; they are taken out."""
     then = [parse_time(moment) for _, moment in wanted if moment]
     holding = conversation.c.channel_number == channel_number, conversation.c.timestamp.in_(then), is_free
     columns = conversation.c.number, conversation.c.role, conversation.c.text, conversation.c.timestamp
@@ -269,7 +268,7 @@ class Reached:
 
 
 def reached(tx: ReadTransaction, url: str) -> Reached:
-    """How far both directions have come."""
+    """Return how far both directions have come."""
     row = tx.execute(select(remote.c.place, remote.c.sent, remote.c.edit_place).where(remote.c.url == url)).first()
     return Reached(*row) if row else Reached()
 

@@ -152,7 +152,7 @@ class MessageIndex(ABC):
         return {**fresh, **counted}
 
     def is_scoped(self, tx: ReadTransaction) -> bool:
-        """Whether every message has the tokens of its scope, none being of the first version of the analyzer."""
+        """Return whether every message has the tokens of its scope, none being of the first version of the analyzer."""
         if tx.engine not in _scoped and self._is_marked_complete(tx):
             _scoped.add(tx.engine)
         return tx.engine in _scoped

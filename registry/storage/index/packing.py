@@ -182,7 +182,7 @@ def _begin(tx: WriteTransaction, newest: int) -> bool:
 
 
 def _add_tokens(tx: WriteTransaction) -> bool:
-    """Whether there are words that are common now and were not before."""
+    """Return whether there are words that are common now and were not before."""
     common = index_of(tx).sample(tx, min(PACKED, message_index.COMMON))
     return tx.exec_driver_sql(_ADD_TOKENS, (list(common),)).rowcount > 0
 
@@ -219,7 +219,7 @@ def _lists_of(tx: ReadTransaction, block: int, statement: str) -> dict[str, byte
 
 
 def wrong_blocks(tx: ReadTransaction) -> int:
-    """How many blocks are not as the index has them; of one that somebody is changing nothing can be said."""
+    """Return how many blocks are not as the index has them; of one that somebody is changing nothing can be said."""
     state = tx.exec_driver_sql(_STATE).first()
     if state is None or not state[0] or state[2] is not None:
         return 0

@@ -177,7 +177,6 @@ class PackedIndex(PostgresIndex):
         return {token: self._titles[token] for token in tokens}
 
     def _read_entries(self, tx: ReadTransaction, tokens: Sequence[str]) -> None:
-        """Who is to be counted may as well be read: it costs the same, and is asked for next."""
         queries = [_tsquery([[token]], ()) for token in tokens]
         found = self._each(tx, tokens, queries, self._ENTRIES) if tokens else {}
         for token, numbers in found.items():
@@ -236,7 +235,7 @@ class PackedIndex(PostgresIndex):
         return {token: held.changed(noted, current.get(token, ())) for token, held in lists.items()}
 
     def _reads(self, tx: ReadTransaction, groups: Groups) -> bool:
-        """Whether to read lists is less than to ask for all at once: no group is of rare words alone."""
+        """Return whether to read lists is less than to ask for all at once: no group is of rare words alone."""
         if any(token.endswith("*") for group in groups for token in group):
             return False
         self._packed(tx, list(dict.fromkeys(chain.from_iterable(groups))))

@@ -38,7 +38,7 @@ class PackedList:
 
     @property
     def is_dense(self) -> bool:
-        """Whether it is kept as bits."""
+        """Return whether it is kept as bits."""
         return self._numbers is None
 
     @property

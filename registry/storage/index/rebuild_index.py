@@ -192,7 +192,6 @@ def _exchange(tx: WriteTransaction) -> None:
 
 
 def _entry(row: Row[Any], tokens: Sequence[str]) -> Entry:
-    """As it is in the build, whatever version the message has in the index that is in use."""
     return message_entry({**row._mapping, "analyzer_version": ANALYZER_VERSION}, tokens)
 
 

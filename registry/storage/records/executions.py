@@ -108,7 +108,6 @@ def _record(dialect: str) -> Executable:
 
 
 def _tokens_of(run: Execution) -> int:
-    """What a run gave back, as its steps tell it."""
     told = (step.get("detail", {}).get("tokens") for step in run.steps)
     return sum(tokens for tokens in told if isinstance(tokens, int))
 
@@ -181,7 +180,7 @@ _SAYING = ("text", "session_id", "nickname", "title", "id", "date")
 
 
 def _delivered(result: Mapping[str, Any]) -> int | None:
-    """How many messages or sessions were given, or messages stored; None where that is not what it does."""
+    """Return how many messages or sessions were given, or messages stored; None where that is not what it does."""
     counts = (result.get("metadata") or {}).get("filtered_count"), result.get("new_count"), result.get("sessions")
     messages = result.get("messages")
     known = (*counts, len(messages) if isinstance(messages, list) else None)

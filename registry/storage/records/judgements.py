@@ -38,7 +38,7 @@ def rate_execution(tx: WriteTransaction, execution_id: str, *, useful: bool) -> 
 
 
 def rating_of(tx: ReadTransaction, execution_id: str) -> bool | None:
-    """Whether a run was said to be of use; None where nobody has said."""
+    """Return whether a run was said to be of use; None where nobody has said."""
     return tx.execute(select(rating.c.useful).where(rating.c.execution_id == execution_id)).scalar()
 
 

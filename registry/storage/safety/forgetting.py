@@ -206,7 +206,6 @@ def _forget_descriptions(tx: WriteTransaction, matching: str) -> None:
 
 
 def _forget_channel(tx: WriteTransaction, row: ChannelRow, receipt: str, at: datetime) -> int:
-    """All of a channel; how many messages it had."""
     key = key_of(tx)
     within = conversation.c.channel_number == row.number
     said = tx.execute(select(conversation.c.digest).where(within)).scalars().all()
@@ -237,7 +236,7 @@ def keyed(key: bytes, what: str, of: bytes) -> bytes:
 
 
 def is_anything_forgotten(tx: ReadTransaction) -> bool:
-    """Whether any digest is noted; mostly there is none, and nothing need be compared."""
+    """Return whether any digest is noted; mostly there is none, and nothing need be compared."""
     return tx.execute(_ANY).first() is not None
 
 

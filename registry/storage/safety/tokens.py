@@ -85,7 +85,7 @@ def revoke_token(tx: WriteTransaction, reference: str) -> dict[str, Any]:
 
 
 def has_tokens(tx: ReadTransaction) -> bool:
-    """Whether there is a token that was not revoked: then nobody gets in without one. An expired one counts."""
+    """Return whether there is a token that was not revoked: then nobody gets in without one. An expired one counts."""
     return bool(tx.execute(select(exists().where(token.c.revoked_at.is_(None)))).scalar())
 
 

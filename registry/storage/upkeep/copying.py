@@ -78,7 +78,6 @@ def _opened(url: str) -> Iterator[Engine]:
 
 @contextmanager
 def _snapshot(engine: Engine) -> Iterator[ReadTransaction]:
-    """All that is read in it is of one moment, however long it takes."""
     begin = begin_on_server("REPEATABLE READ", idle_in_transaction_session_timeout=0, statement_timeout=0)
     with storage_errors("read"), engine.execution_options(begin=begin).begin() as connection:
         yield ReadTransaction(connection)
@@ -158,7 +157,6 @@ def _unindex(tx: WriteTransaction, table: Table, keys: Sequence[Key]) -> None:
 
 
 def _entries(table: Table, rows: Sequence[Any]) -> list[Entry]:
-    """What these rows are found by."""
     if table is channel:
         return [entry for entry in (title_entry(row, {}) for row in rows) if len(entry.tokens) > 1]
     alive = [row._mapping for row in rows if not row.deleted]
@@ -219,7 +217,7 @@ def _sum(tx: ReadTransaction, table: Table) -> tuple[int, int]:
 
 
 def _compare_indexes(source: ReadTransaction, target: Engine) -> None:
-    """Whether the words of some messages, spread over all, are found in the same messages."""
+    """Return whether the words of some messages, spread over all, are found in the same messages."""
     last = source.execute(select(func.max(conversation.c.number))).scalar() or 0
     behind = [conversation.c.number > last * at // _SAMPLE for at in range(_SAMPLE)]
     spread = {source.execute(select(func.min(conversation.c.number)).where(each)).scalar() for each in behind}

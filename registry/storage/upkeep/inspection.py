@@ -46,7 +46,7 @@ def inspect_database(url: str) -> Inspection:
 
 
 def behind(url: str, read_url: str) -> int:
-    """How many bytes of its log a replica has not replayed; StorageError if one of the two cannot be reached."""
+    """Return how many bytes of its log a replica has not replayed; StorageError if one of the two cannot be reached."""
     engine, copy = create_database_engine(url), create_database_engine(read_url, "CTXR_DATABASE_READ_URL")
     try:
         with storage_errors("open"), copy.connect() as connection:
@@ -86,7 +86,7 @@ def _embedded(connection: Connection) -> dict[str, tuple[int, int]]:
 
 
 def has_fts5() -> bool:
-    """Whether this Python's SQLite has the full-text index that search on SQLite is built on."""
+    """Return whether this Python's SQLite has the full-text index that search on SQLite is built on."""
     connection = sqlite3.connect(":memory:")
     try:
         connection.execute("CREATE VIRTUAL TABLE t USING fts5(words)")

@@ -49,7 +49,7 @@ async def is_sound(database: Database) -> bool:
 
 
 def was_left_open(file: Path) -> bool:
-    """Whether somebody has a SQLite registry open, or was killed while he had: else its log is gone."""
+    """Return whether somebody has a SQLite registry open, or was killed while he had: else its log is gone."""
     log = Path(f"{file}-wal")
     return log.exists() and log.stat().st_size > 0
 

@@ -56,7 +56,7 @@ def _plain(value: Any) -> Any:
 
 
 def count_kept(tx: ReadTransaction) -> dict[str, int]:
-    """How many sessions and messages there are, without deleted ones."""
+    """Return how many sessions and messages there are, without deleted ones."""
     return {
         name: tx.execute(select(func.count()).select_from(table).where(table.c.deleted.is_(False))).scalar_one()
         for name, table in (("sessionCount", channel), ("messageCount", conversation))

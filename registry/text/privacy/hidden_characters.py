@@ -69,6 +69,6 @@ def shown(value: Any) -> Any:
 
 
 def _shows_all(values: list[Any]) -> bool:
-    """Whether it is a list of numbers or of plain texts, such as ids, of which there may be thousands."""
+    """Return whether it is a list of numbers or of plain texts, such as ids, of which there may be thousands."""
     kinds = {*map(type, values)}
     return kinds == {int} or (kinds == {str} and _PERHAPS.search("".join(values)) is None)

@@ -22,7 +22,7 @@ def mask_value(value: Any, key: bytes) -> Any:
 
 
 def _is_clean(value: Any) -> bool:
-    """Whether there is none in it; what is told by its type is passed over many at a time."""
+    """Return whether there is none in it; what is told by its type is passed over many at a time."""
     left, unseen = [value], list[str]()
     while left:
         held = left.pop()
@@ -79,7 +79,7 @@ def _masked(value: Any, key: bytes) -> Any:
 
 
 def holds_secret(value: Any) -> bool:
-    """Whether some text in it holds one."""
+    """Return whether some text in it holds one."""
     return bool(value) and mask_value(value, b"any") != value
 
 

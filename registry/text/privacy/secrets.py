@@ -32,7 +32,7 @@ MARK_BEGIN = "[secret:"
 
 
 def is_masked(text: str) -> bool:
-    """Whether a text holds a mark."""
+    """Return whether a text holds a mark."""
     return MARK_BEGIN in text and MARK.search(text) is not None
 
 
@@ -57,7 +57,7 @@ def find_secrets(text: str, words: Iterable[str] | None = None) -> list[Secret]:
 
 
 def is_secret_value(name: str, value: str) -> bool:
-    """Whether a value is a secret by the name of its field and by how it looks."""
+    """Return whether a value is a secret by the name of its field and by how it looks."""
     return is_named_secret(name, value) and not MARK.search(value)
 
 
@@ -91,14 +91,12 @@ class _Told(NamedTuple):
 
 
 def _told_by(words: Iterable[str]) -> list[_Told]:
-    """What the words tell of, but for those that tell of nothing."""
     suspicious = set(filterfalse(_SILENT.__contains__, words))
     told = [_TOLD[word] for word in suspicious if word in _TOLD]
     return told if len(told) == len(suspicious) else told + _looked_at(suspicious.difference(_TOLD))
 
 
 def _looked_at(words: set[str]) -> list[_Told]:
-    """The same of words that nobody has seen yet; remembered but for very long ones, which are looked at each time."""
     together = _tells(" ".join(words), _SIGNS, _BY_HINT)
     found: list[_Told] = []
     for word in words:
@@ -140,7 +138,6 @@ def _found_in(text: str, told: Sequence[_Told]) -> list[Secret]:
 
 
 def _rules_for(text: str, told: Sequence[_Told], signs: Iterable[str]) -> list[Rule]:
-    """Those that may find something, in the order of the table."""
     places = {at for sign in signs for at in _BY_WORD.get(sign, ())}
     places.update(at for one in told for hint in one.hints for at in _BY_HINT[hint])
     if any(one.has_year for one in told) and _DIGITS.search(text):
@@ -149,7 +146,6 @@ def _rules_for(text: str, told: Sequence[_Told], signs: Iterable[str]) -> list[R
 
 
 def _places(of: Callable[[Rule], tuple[str, ...]]) -> dict[str, list[int]]:
-    """Where in the table the rules of each hint stand."""
     places: dict[str, list[int]] = {}
     for at, rule in enumerate(RULES):
         for hint in of(rule):
@@ -273,19 +269,18 @@ def _looks_like_one(name: str, value: str, *, is_quoted: bool) -> bool:
 
 
 def may_hold_secret(name: str) -> bool:
-    """Whether what stands under a field's name may be a secret by that name."""
+    """Return whether what stands under a field's name may be a secret by that name."""
     return _called(name) is not None
 
 
 def is_named_secret(name: str, value: str) -> bool:
-    """Whether a value is a secret by the name of its field and by how it looks."""
+    """Return whether a value is a secret by the name of its field and by how it looks."""
     called = _called(name)
     return called is not None and _looks_like_one(called, value, is_quoted=True)
 
 
 @lru_cache(1024)
 def _called(field: str) -> str | None:
-    """What a field's name calls a secret, if it does; the same fields come again and again."""
     called = _CALLED.search(field)
     return called[0].lower() if called and not _ABOUT.search(field) else None
 
@@ -324,7 +319,6 @@ def unescaped(text: str) -> tuple[str, Sequence[int]]:
 
 
 def _letters(escape: re.Match[str]) -> Iterator[tuple[str, int]]:
-    """What an escape stands for, each with its place."""
     at = escape.start()
     if unit := escape["unit"]:
         yield chr(int(unit, 16)), at

@@ -38,7 +38,6 @@ def narrowed_by_clock(text: str, span: Span, begin: int, end: int) -> tuple[Span
 
 
 def _around(span: Span, start: datetime, match: re.Match[str]) -> Span:
-    """Nobody means the minute: an hour to each side."""
     day = midnight(start)
     end = span.end or start
     inside = [hour for hour in _hours(match) if start <= day + timedelta(hours=hour) <= end]
@@ -49,7 +48,6 @@ def _around(span: Span, start: datetime, match: re.Match[str]) -> Span:
 
 
 def _hours(match: re.Match[str]) -> tuple[int, ...]:
-    """What hour of 24 may be meant, the likelier first."""
     named = match.groupdict()
     if named["noon"]:
         return (12,)

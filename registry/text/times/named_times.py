@@ -56,7 +56,6 @@ def _ago(now: datetime, match: re.Match[str]) -> Span:
 
 
 def _about_weeks_ago(now: datetime, count: int, week: Span) -> Span:
-    """Nobody counts weeks from Monday: also what is nearer to so many weeks ago than to any other number of them."""
     return joined(week, Span(day_of(now, 7 * count + 2).start, day_of(now, 7 * count - 4).end))
 
 
@@ -144,7 +143,6 @@ def _weekday(now: datetime, match: re.Match[str]) -> Span:
 
 
 def _this_weekday(now: datetime, match: re.Match[str]) -> Span:
-    """Of this week, if it has come; else the latest one."""
     return day_of(now, (now.weekday() - _weekday_number(match)) % 7)
 
 
@@ -153,7 +151,6 @@ def _weekday_of_last_week(now: datetime, match: re.Match[str]) -> Span:
 
 
 def _latest_weekend(now: datetime, _: re.Match[str]) -> Span:
-    """The one that is, or was last."""
     return weekend_of(now, 0 if now.weekday() > 4 else 1)
 
 

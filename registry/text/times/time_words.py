@@ -147,7 +147,6 @@ def _ranges_of_dates(text: str, now: datetime) -> Iterator[TimeWord]:
 
 
 def _from_to(first: str, last: str, now: datetime) -> Span | None:
-    """What lies between two times, both with it; the second may leave out the month of the first."""
     begin = _side(first, now)
     end = _side(last, now)
     month = re.match(r"(?:.*?\d{1,2}월|[A-Za-z]+\.?) ?(?=\d)", first)
@@ -160,7 +159,6 @@ def _from_to(first: str, last: str, now: datetime) -> Span | None:
 
 
 def _side(said: str, now: datetime) -> Span | None:
-    """One end of a range: a time, a bare day of the week, or a bare month."""
     for words in (said, f"on {said}", f"in {said}"):
         for pattern, span_of, _ in patterns():
             match = pattern.match(words)
