@@ -75,7 +75,7 @@ ON_LOOPBACK = Rules()
 
 
 class Credential(NamedTuple):
-    """What was shown: the number of a token of ours, or what one made elsewhere, or the secret, allows."""
+    """A credential that was accepted: the number of one of our tokens (None for others), and what it allows."""
 
     number: int | None
     access: Access
@@ -97,7 +97,7 @@ class Sessions:
         return key
 
     def find(self, key: str) -> Credential | None:
-        """Who has begun the session with that key; None if it is over."""
+        """Return the credential of the session with that key; None if it is over."""
         until, credential = self._known.get(_digest(key), (0.0, None))
         return credential if time.monotonic() < until else None
 
@@ -130,7 +130,7 @@ class Gate:
         )
 
     async def admit(self, registry: Registry, method: str, headers: Headers) -> Access | None:
-        """What the request's token allows, None where none is needed; Unauthorized if it lacks one that is good."""
+        """Return what the request's token allows, None where none is needed; Unauthorized if it has no valid one."""
         given = headers.get("authorization")
         if given is not None:
             return await self._bearer(registry, given)
@@ -160,7 +160,7 @@ class Gate:
         return await _noting_outage(self.rules.verify(token), self._issuer_outage) if self.rules.verify else None
 
     async def recognise(self, registry: Registry, secret: str) -> Credential | None:
-        """What a token of ours, or this user's secret, allows; None if it is not good."""
+        """Return what one of our tokens, or this user's secret, allows; None if it is not valid."""
         if self.rules.secret and compare_digest(secret.encode(), self.rules.secret.encode()):
             return Credential(None, THIS_USER)
         return self._noted(registry, await _noting_outage(Tokens(registry).find(secret), self._outage))

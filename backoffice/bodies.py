@@ -60,7 +60,7 @@ def body_shapes() -> dict[str, Any]:
 
 
 def shaped(model: type[BaseModel]) -> dict[str, Any]:
-    """What a route adds to its documentation when its body has this shape."""
+    """Return the OpenAPI addition for a route whose body has this shape."""
     schema = {"$ref": _REFERENCE.format(model=model.__name__)}
     return {"requestBody": {"content": {"application/json": {"schema": schema}}}}
 

@@ -34,7 +34,7 @@ async def show_channels(client: Asking, query: Annotated[ChannelsQuery, Query()]
 
 
 def page_of_channels(found: Mapping[str, Any]) -> dict[str, Any]:
-    """What the orchestrator listed, in the shape of every list."""
+    """Return the orchestrator's list in the shape of every list."""
     place = found["pagination"]
     return {"items": found["sessions"], "total": place["total"], "next_cursor": place["next_cursor"]}
 
@@ -46,7 +46,7 @@ def page_of_channels(found: Mapping[str, Any]) -> dict[str, Any]:
     dependencies=[without_parameters],
 )
 async def show_channel(client: Asking, channel: Name) -> dict[str, Any]:
-    """One channel."""
+    """Return one channel."""
     return await client.view(views.show_channel, channel)
 
 

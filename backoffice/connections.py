@@ -14,7 +14,7 @@ there, and the client does not run it until its user trusts it."""
 
 @dataclass(frozen=True, slots=True)
 class ConnectionPart:
-    """One thing that connects a client (`server`, `hooks` or `rule`) and the file it belongs into.
+    """A part that connects a client (`server`, `hooks` or `rule`) and the file it belongs into.
 
     `command` puts it there; None where only a hand can.
     """
@@ -43,5 +43,5 @@ Connections = Callable[[Sequence[Path]], Sequence[Connection]]
 
 
 def no_connections(_projects: Sequence[Path]) -> Sequence[Connection]:
-    """Nobody knows."""
+    """Return no connections."""
     return ()

@@ -77,7 +77,7 @@ def _checked(given: dict[str, Any]) -> dict[str, Any]:
 
 @router.get("/conversations/{id}", response_model=MessageItem)
 async def show_message(client: Asking, message_id: Id, query: Annotated[MessageQuery, Query()]) -> dict[str, Any]:
-    """One message."""
+    """Return one message."""
     return await client.view(views.show_message, message_id, include_deleted=query.include_deleted)
 
 
@@ -107,5 +107,5 @@ async def search(client: Asking, query: Annotated[SearchParameters, Query()]) ->
 
 @router.get("/extracts", response_model=ItemPage[ResultItem])
 async def show_extracts(client: Asking, query: Annotated[ExtractsQuery, Query()]) -> dict[str, Any]:
-    """What extractions and briefings delivered, as ids of messages."""
+    """List what extractions and briefings delivered, as message ids."""
     return await client.view(views.list_extracts, query.channel, query.page)

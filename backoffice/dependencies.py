@@ -24,7 +24,7 @@ SOURCE = "backoffice"
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Who asks: runs operations in the name of one HTTP client."""
+    """Runs operations in the name of one HTTP client."""
 
     orchestrator: Orchestrator
     name: str | None

@@ -17,7 +17,7 @@ router = APIRouter(prefix="/bo", tags=["conversations"])
 
 @router.get("/edits", response_model=EditsPage, response_model_exclude_unset=True)
 async def show_edits(client: Asking, query: Annotated[ChangesQuery, Query()]) -> dict[str, Any]:
-    """What channels were called, and what was deleted and forgotten, in the order in which it became known here."""
+    """List names, tags, deletions and forgetting, in the order in which they became known here."""
     return await client.view(list_edits, query.after)
 
 

@@ -52,7 +52,7 @@ def failure(
 
 
 def rpc_failure(error: RegistryError) -> JSONResponse:
-    """The same for an MCP client, which tells its user nothing of a failure that is not JSON-RPC's."""
+    """Return a JSON-RPC failure: MCP clients show their user nothing else."""
     said = " ".join(filter(None, [f"{error.code}: {error.message}", error.details]))
     told = {"code": RPC_INTERNAL_ERROR, "message": said, "data": error.as_dict()}
     return JSONResponse({"jsonrpc": "2.0", "id": None, "error": storable(told)}, STATUS[error.code])

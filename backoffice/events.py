@@ -25,7 +25,7 @@ router = APIRouter(prefix="/bo", tags=["events"])
 
 
 class EventsQuery(BaseModel):
-    """Where to begin, for who cannot send a header."""
+    """The place to start from, for clients that cannot send a header."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -10,7 +10,7 @@ from backoffice.schemas import CHANNEL, EXECUTION_ID, MESSAGE_ID, TIME, Problem,
 
 
 class ExecutionItem(BaseModel):
-    """One run of an operation."""
+    """An execution of an operation."""
 
     model_config = example(
         id=EXECUTION_ID,
@@ -60,7 +60,7 @@ class StepProblem(BaseModel):
 
 
 class Step(BaseModel):
-    """What one node of the graph did."""
+    """A step of one node of the graph."""
 
     node: str
     started_at: str
@@ -71,7 +71,7 @@ class Step(BaseModel):
 
 
 class ExecutionDetail(ExecutionItem):
-    """One run with its request, result (summaries, no full texts) and steps."""
+    """An execution with its request, result (summaries, no full texts) and steps."""
 
     request: dict[str, JsonValue]
     result: dict[str, JsonValue] | None
@@ -92,13 +92,13 @@ class Figures(BaseModel):
 
 
 class OperationFigures(Figures):
-    """Of one operation."""
+    """Figures of one operation."""
 
     operation: str
 
 
 class Point(BaseModel):
-    """One bucket of the time series; buckets without a run are left out."""
+    """A bucket of the time series; buckets without a run are left out."""
 
     at: str = Field(description="where the bucket begins")
     count: int
@@ -134,7 +134,7 @@ class Graph(BaseModel):
 
 
 class RunAnswer(BaseModel):
-    """What an operation answered; what else there is depends on the operation."""
+    """The answer of an operation; its further fields depend on the operation."""
 
     model_config = ConfigDict(
         extra="allow",

@@ -38,7 +38,7 @@ async def show_executions(client: Asking, query: Annotated[ExecutionsQuery, Quer
 
 @router.get("/executions/{execution_id}", response_model=ExecutionDetail, dependencies=[without_parameters])
 async def show_execution(client: Asking, execution_id: Id) -> dict[str, Any]:
-    """One run with what was asked, what was answered, and every step with its reasons."""
+    """Return one execution with its request, its answer, and every step with its reasons."""
     return await client.view(views.get_execution, execution_id)
 
 

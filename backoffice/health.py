@@ -134,6 +134,6 @@ async def ready(client: Asking) -> State | Response:
     responses={200: {"content": {"text/plain": {}}}},
 )
 async def metrics(request: Request) -> Response:
-    """What this process has done, in Prometheus' text format."""
+    """Return this process's counters in Prometheus' text format."""
     counted: Metrics = request.app.state.metrics
     return Response(counted.text(), media_type=CONTENT_TYPE_LATEST)

@@ -122,7 +122,7 @@ class MessageQuery(BaseModel):
 
 
 class ChangesQuery(BaseModel):
-    """Where to go on."""
+    """The place to continue from."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -138,7 +138,7 @@ class DeletionQuery(BaseModel):
 
 
 class SearchParameters(Period):
-    """What to search, and where."""
+    """The words of a search and its filters."""
 
     q: Annotated[Word, Field(max_length=4000)] = Field(description="in the user's own words", examples=["fibonacci"])
     channel: ChannelName | None = None

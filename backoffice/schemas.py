@@ -92,7 +92,7 @@ class ChannelItem(BaseModel):
 
 
 class ShownChannel(ChannelItem):
-    """One channel, with what else it is called and what may be the same conversation, where there is any."""
+    """A channel with its other names and the channels that may be the same conversation."""
 
     also_known_as: list[str] = Field([], description="names under which it was logged and goes on being found")
     maybe_same_as: list[str] = Field([], description="channels that may be the same conversation")
@@ -148,7 +148,7 @@ class ChangesPage(BaseModel):
 
 
 class EditItem(BaseModel):
-    """One thing that was said of a channel or a message, when, and of which."""
+    """An edit of a channel or a message, with its time."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -187,7 +187,7 @@ class Forgotten(BaseModel):
 
 
 class EditsPage(BaseModel):
-    """What was said of channels and messages, one page."""
+    """A page of edits."""
 
     items: list[EditItem]
     place: int = Field(description="pass it as `after` to go on")
@@ -195,7 +195,7 @@ class EditsPage(BaseModel):
 
 
 class EditsBody(BaseModel):
-    """What was said elsewhere."""
+    """Edits that were made in another registry."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -203,19 +203,19 @@ class EditsBody(BaseModel):
 
 
 class EditDone(BaseModel):
-    """What became of one of them."""
+    """The outcome of one edit."""
 
     why: str | None = Field(description="why it is not done here")
 
 
 class EditsDone(BaseModel):
-    """What became of each, in order."""
+    """The outcomes, in the order of the edits."""
 
     items: list[EditDone]
 
 
 class Logged(BaseModel):
-    """What became of a call that stored messages: conversation_log's result."""
+    """The result of a call that stored messages, as of conversation_log."""
 
     model_config = example(
         stored_ids=[MESSAGE_ID], channel=CHANNEL, message_count=1, timestamp=TIME, new_count=1, duplicate_count=0
@@ -272,6 +272,6 @@ class ResultItem(BaseModel):
 
 
 class State(BaseModel):
-    """That the server is there."""
+    """The state of the server."""
 
     status: Literal["ok", "ready"]

@@ -35,7 +35,7 @@ class Store(BaseModel):
 
 
 class Part(BaseModel):
-    """One thing that connects a client."""
+    """A part that connects a client."""
 
     what: Literal["server", "hooks", "rule"]
     file: str
@@ -54,7 +54,7 @@ class Client(BaseModel):
 
 
 class StoreOutcome(BaseModel):
-    """What a sync brought in from one store."""
+    """The outcome of a sync for one store."""
 
     source: str
     path: str

@@ -144,12 +144,12 @@ def _say_whose_answer(outcome: Mapping[str, Any]) -> None:
 
 
 def with_orchestrator(work: Callable[[Orchestrator], Awaitable[Any]]) -> Any:
-    """What some work on the configured registry gives."""
+    """Run some work on the configured registry and return its result."""
     return asyncio.run(_with_orchestrator(read_settings(), work))
 
 
 def this_client() -> str:
-    """How commands name themselves in the records."""
+    """Return the client name under which commands are recorded."""
     return f"ctxr {version('context-registry')}"
 
 

@@ -28,7 +28,7 @@ def print_json(value: Any) -> None:
 
 
 def print_json_line(value: Any) -> None:
-    """The same in one line, for who reads them as they come."""
+    """Print JSON on one line, for programs that read line by line."""
     click.echo(json.dumps(value, ensure_ascii=not is_utf8()))
 
 
@@ -42,7 +42,7 @@ def print_report(value: Report, as_json: bool, lines: Callable[[Report, int], It
 
 
 def counted(number: int, one: str) -> str:
-    """So many of something: "1 message", "2,300 messages"; `one` takes an s."""
+    """Format a count: "1 message", "2,300 messages"; `one` takes an s."""
     return f"{number:,} {one}" if number == 1 else f"{number:,} {one}s"
 
 

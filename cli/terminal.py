@@ -14,7 +14,7 @@ from cli.shared.place import current_folder
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """What a command has to know of the user's terminal, and what runs an operation for it where it is not ours."""
+    """The user's terminal as a command needs it, and the function that runs operations for it."""
 
     folder: str
     columns: int

@@ -55,7 +55,7 @@ def as_answer(body: dict[str, Any], *, is_error: bool) -> CallToolResult:
 
 
 def slim(schema: dict[str, Any], unsaid: frozenset[str] = frozenset({"title"})) -> dict[str, Any]:
-    """The same schema with every part where it is used, and without those keys and what holds anyway.
+    """Inline the schema's references and drop what says nothing.
 
     That is `default: null`, `null` as an alternative to leaving out, `additionalProperties: true`, and that a text is
     not empty.

@@ -112,7 +112,7 @@ async def tag(
 
 
 async def briefing(date: Annotated[str, Field(description="a day, such as 2026-01-31")] = "today") -> str:
-    """What was worked on, decided and left open on a day."""
+    """Return a prompt for what was worked on, decided and left open on a day."""
     return _call("list_sessions", project="all", limit=100) + BRIEFING.format(date=_quoted(date))
 
 

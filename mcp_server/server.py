@@ -236,7 +236,7 @@ def _nothing() -> None:
 
 
 def no_such_tool(name: str) -> InvalidRequest:
-    """What to say to who calls a tool that there is not, or that is not switched on."""
+    """Return the error for a tool that does not exist or is not switched on."""
     if toolset := next((toolset for toolset, tools in SWITCHED_ON.items() if name in tools), None):
         return InvalidRequest(
             f"The {toolset} tools are not switched on.",

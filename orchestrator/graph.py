@@ -37,12 +37,12 @@ OUTSIDE = RetryPolicy(max_attempts=OUTSIDE_ATTEMPTS, initial_interval=0.5)
 
 
 def after_plan(state: State) -> str:
-    """What only stores needs no reading."""
+    """Skip cr_query for operations that only write."""
     return "cr_query" if steps_of(state["query"].operation).query else "cr_write"
 
 
 def after_query(state: State) -> str:
-    """What was found is narrowed down, or goes into a shorter form as a whole."""
+    """Filter the results, or shorten them as a whole."""
     if state.get("error"):
         return END
     return "filter" if steps_of(state["query"].operation).keep else "transform"
@@ -79,7 +79,7 @@ EDGES: dict[str, tuple[Callable[[State], str], tuple[str, ...]]] = {
 
 @cache
 def build_graph() -> Graph:
-    """One graph for every operation; it holds nothing of a run, so a process needs one."""
+    """Build the graph, the same for every operation; it holds no state of a run."""
     graph: StateGraph[State, Run, State, Answered] = StateGraph(State, Run, output_schema=Answered)
     graph.add_edge(START, "plan")
     for name, work in NODES.items():
@@ -161,7 +161,7 @@ OPERATIONS: dict[Operation, str] = {
 
 @cache
 def steps_of(operation: Operation) -> Steps[Any, Any]:
-    """What an operation does at each node."""
+    """Return what an operation does at each node."""
     module, _, name = OPERATIONS[operation].partition(":")
     steps: Steps[Any, Any] = getattr(import_module(f"orchestrator.operations.{module}"), name)
     return steps
@@ -295,7 +295,7 @@ async def cr_write(state: State, run: Run) -> State:
 
 
 def _needs_no_note(request: Request) -> bool:
-    """Whether it is answered where nothing can be stored: an extract without its note, a trial without its record."""
+    """Return whether the request is answered where nothing can be stored: an extract, or a trial run."""
     is_tried = getattr(getattr(request, "query", None), "dry_run", False)
     return request.operation == Operation.EXTRACT or is_tried
 
@@ -376,7 +376,7 @@ STEP = 0.01
 
 
 async def run_reporting(graph: Graph, request: Request, run: Run, tell: Tell) -> Answered:
-    """What `run_to_the_end` gives, telling each node that begins, and the parts that it says are done."""
+    """Run the graph like `run_to_the_end`, reporting each node that begins and each part that is done."""
     path = path_of(request)
     ended: Answered = {}
     at, told = 0, 0.0

@@ -38,7 +38,7 @@ BY = "schedule"
 
 
 class Job(NamedTuple):
-    """What is asked for, and when by this machine's clock: `at` a time of day, or five fields as cron has them.
+    """A scheduled request and its time by this machine's clock: `at` a time of day, or five cron fields.
 
     `notion`: its pages are looked at first.
     """
@@ -67,7 +67,7 @@ def _backup(_due: datetime) -> dict[str, Any]:
 
 
 def trigger_of(at: str) -> CronTrigger:
-    """When a job is due; InvalidRequest where that is no time."""
+    """Return a job's trigger; InvalidRequest if its time is not valid."""
     from apscheduler.triggers.cron import CronTrigger  # only who has a schedule needs it
 
     hour, colon, minute = at.partition(":")

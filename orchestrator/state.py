@@ -47,7 +47,7 @@ class Tried(NamedTuple):
 
 
 class State(TypedDict, total=False):
-    """What the nodes read and write; the edges are decided by it."""
+    """The fields that nodes read and write; edges are decided by them."""
 
     operation: str
     source: str
@@ -79,7 +79,7 @@ class Answered(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """Where backups stand, and whose stores go into them; and what clients take in by a command."""
+    """The folder of backups, the stores that go into them, and drafts for clients that import files."""
 
     folder: Path
     readers: Sequence[Source] = ()
@@ -107,7 +107,7 @@ class PartDone(NamedTuple):
 
 
 def _nobody(_: PartDone) -> None:
-    """Nobody wants to be told."""
+    """Ignore progress."""
 
 
 class ExternalAction(Protocol):
@@ -155,7 +155,7 @@ Read = TypeVar("Read")
 
 @dataclass(frozen=True)
 class Steps(Generic[Asked, Read]):
-    """What an operation does at each node; a node without work for it is passed by."""
+    """An operation's work at each node; nodes without work are skipped."""
 
     query: Callable[[ReadTransaction, Run, Asked], Read] | None = None
     """`cr_query`: what is read from the registry, in one read transaction."""

@@ -50,7 +50,7 @@ class Actor(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message as it arrives. `timestamp` None: the time of receipt is used."""
+    """A message as it arrives. `timestamp` None: the time of receipt is used."""
 
     role: Role
     text: str
@@ -77,7 +77,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One conversation in a client's store.
+    """A conversation in a client's store.
 
     `messages` are in the client's order. `more` of a message may have `native_id`, `model`, `tool` {name, params,
     result, status}, `attachments`, `time` = "inferred" where the client stored none, and `injected` = True for context

@@ -59,7 +59,7 @@ class Outage:
 
 
 class WithoutTexts(logging.Formatter):
-    """Of an exception its kind and the places in the program: what it says may quote what somebody stored."""
+    """Formats an exception by its kind and places only: its message may quote stored text."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The line, and those of the exception."""

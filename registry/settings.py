@@ -61,7 +61,7 @@ class CheckSettings(BaseModel):
 
 
 class ActionSettings(McpServerSettings):
-    """One tool of an MCP server that gets each briefing.
+    """A tool of an MCP server that receives each briefing.
 
     In `arguments` and in `check`, {id}, {date} and {text} stand for the briefing's; what holds {part} in a list stands
     there once for each part of the text.

@@ -21,7 +21,7 @@ _tracer: Tracer | None = None
 
 
 def span(name: str, *, calls_out: bool = False, **attributes: str) -> AbstractContextManager[Callable[[str], None]]:
-    """What happens inside is one span; `__` in an attribute's name stands for its dot.
+    """Trace the block as one span; `__` in an attribute's name stands for its dot.
 
     Gives what notes a failure: by the error's code or kind. `calls_out`: it waits for somebody else's answer.
     """
@@ -52,7 +52,7 @@ def trace_with(provider: TracerProvider | None) -> None:
 
 
 def _nothing(_code: str) -> None:
-    """Nobody is told."""
+    """Ignore a failure: there is no span."""
 
 
 @contextmanager

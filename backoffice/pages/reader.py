@@ -165,7 +165,7 @@ SAME_VISIT = timedelta(minutes=30)
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """When the reader looked before this visit (None: never), and what their browser keeps of it."""
+    """The reader's previous visit (None: first visit), and the cookie that records this one."""
 
     before: datetime | None
     cookie: str

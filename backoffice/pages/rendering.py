@@ -93,7 +93,7 @@ def render(
 
 
 def render_in_parts(request: Request, template: str, **context: Any) -> StreamingResponse:
-    """The same, sent as far as it is known: the browser shows what stands before each `{{ flush }}` at once.
+    """Render a page in parts: the browser shows everything before each `{{ flush }}` at once.
 
     Runs in a thread, so that a function in the context may wait for what comes next.
     """
@@ -103,7 +103,7 @@ def render_in_parts(request: Request, template: str, **context: Any) -> Streamin
 
 
 def awaited(read: Callable[[], Coroutine[Any, Any, Mapping[str, Any]]]) -> Callable[[], Mapping[str, Any]]:
-    """What a page in parts waits for: what is read, or else `error`, why it could not be: half of the page is sent."""
+    """Return a function that waits for a value, or for its `error`: half of the page is already sent."""
     loop = asyncio.get_running_loop()
 
     def wait() -> Mapping[str, Any]:

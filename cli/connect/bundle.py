@@ -34,7 +34,7 @@ def bundle(server: StdioServer) -> bytes:
 
 
 def manifest(server: StdioServer, entry_point: str) -> dict[str, Any]:
-    """What the client is told of the server; `entry_point` a file in the bundle."""
+    """Return the bundle's manifest; `entry_point`: a file in the bundle."""
     about = metadata(SERVER)
     return {
         "manifest_version": "0.3",

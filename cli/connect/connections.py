@@ -33,7 +33,7 @@ def _connections(home: Path, projects: Sequence[Path]) -> list[Connection]:
 
 
 def connection_of(client: Client, places: Places, projects: Sequence[Path] = ()) -> Connection:
-    """One client; `projects` are folders in which its rule is looked for, if it has one."""
+    """Return the connection of one client; `projects`: folders in which its rule is looked for."""
     has_settings = client.folder is not None and client.folder(places).exists()
     is_here = has_settings or _has_store(client, places)
     if not is_here:

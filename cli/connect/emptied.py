@@ -16,7 +16,7 @@ NAME = "connected.json"
 
 
 def what_was(file: Path) -> str | None:
-    """What a file held before we came, None if nothing is known of it."""
+    """Return a file's content before the installation, None if it is not known."""
     return _read().get(str(file))
 
 

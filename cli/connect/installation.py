@@ -34,7 +34,7 @@ Handlers = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One file of a client and what it says of us. The edits take the file's text ("" for none) and give the new
+    """A file of a client with our part of it. The edits take the file's text ("" for none) and give the new
     one; ValueError for a text they cannot change. A file that is empty then is to be removed.
     """
 

@@ -34,7 +34,7 @@ class Rewrite:
 
 
 def rewrite(file: Path, edit: Callable[[str], str], is_private: bool = False) -> Rewrite | None:
-    """What an edit would make of a file, None if nothing; InvalidRequest if the file cannot be understood."""
+    """Return the change that an edit makes to a file, None if none; InvalidRequest if the file cannot be parsed."""
     before = read(file)
     try:
         after = edit(before or "")

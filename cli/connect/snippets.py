@@ -46,7 +46,7 @@ class StdioServer:
         return {"command": self.words[0], "args": list(self.words[1:]), **given}
 
     def one_command(self) -> dict[str, Any]:
-        """The same for a client that takes program and arguments in one list."""
+        """Return the entry for clients that take program and arguments in one list."""
         given = {"environment": dict(self.env)} if self.env else {}
         return {"command": list(self.words), **given}
 
@@ -66,7 +66,7 @@ class StdioServer:
         return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
 
     def hook_words(self, client: str) -> list[str]:
-        """The same as a list, without the event."""
+        """Return the hook's command as a list, without the event."""
         home = self.env.get("CTXR_HOME") if os.name != "nt" else None
         return [*(["env", f"CTXR_HOME={home}"] if home else []), *self.command[:-1], "hook", client]
 

@@ -26,7 +26,7 @@ def session_list(sessions: Sequence[Session], width: int, first: int | None = No
 
 
 def session_entry(session: Session, width: int, place: str = "") -> Iterator[str]:
-    """When, what about and which project; then what it is called by, which is never cut.
+    """Return a session's lines: time, subject and project, then its id, which is never cut.
 
     Of a session far down among many that were found only the essence may be known.
     """
@@ -44,7 +44,7 @@ def session_entry(session: Session, width: int, place: str = "") -> Iterator[str
 
 
 def elsewhere(found: Mapping[str, Any]) -> str:
-    """Where and when there are sessions, when there are none where one looked; nothing if there are none at all."""
+    """Return where and when there are sessions instead; nothing if there are none at all."""
     other = found.get("elsewhere") or {}
     named = other.get("same_name")
     folder = f", {named['count']} in {printable(named['path'])}" if named else ""
@@ -56,7 +56,7 @@ def elsewhere(found: Mapping[str, Any]) -> str:
 
 
 def moved_from(found: Mapping[str, Any]) -> list[str]:
-    """What this folder was called before, where its files tell, and how its sessions come along."""
+    """Return this folder's former name, if its files tell it, and the command that moves its sessions."""
     before = (found.get("elsewhere") or {}).get("moved_from")
     if not before:
         return []
@@ -65,7 +65,7 @@ def moved_from(found: Mapping[str, Any]) -> list[str]:
 
 
 def title_of(session: Session) -> str:
-    """What a session is called in a list."""
+    """Return a session's title for a list."""
     return str(session.get("title") or session.get("first_message_preview") or session["channel"])
 
 

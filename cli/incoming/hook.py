@@ -52,13 +52,13 @@ def run_hook(client: str, event: str) -> None:
 
 
 def is_start(client: str, event: str, payload: Mapping[str, Any]) -> bool:
-    """Whether a new chat begins that takes in a note. Cursor, which also runs others' hooks, gets one of its own."""
+    """Return whether the event begins a chat that takes a note. Cursor, which also runs others' hooks, gets its own."""
     is_borrowed = client != "cursor" and "cursor_version" in payload
     return event in STARTS and not is_borrowed and payload.get("source", "new") in NEW
 
 
 def note(payload: Mapping[str, Any]) -> str:
-    """What the new chat is told of its folder's latest conversations; "" if that takes too long."""
+    """Return the note about the folder's latest conversations; "" if it takes too long."""
     import subprocess
 
     folders = payload.get("workspace_roots") or [payload.get("cwd")]
@@ -91,7 +91,7 @@ def spooled(source: str, event: str, payload: Mapping[str, Any], at: float) -> d
 
 
 def answer(client: str, event: str, payload: Mapping[str, Any], note: str = "") -> str:
-    """What the client expects: Cursor takes silence for a failure, the others would show the model what we say."""
+    """Return what the client expects: Cursor treats silence as a failure, others would show the output to the model."""
     if note:
         return note if client == "opencode" else dumps(_told(client, event, note)) + "\n"
     if client != "cursor" and "cursor_version" not in payload:

@@ -80,7 +80,7 @@ def status(as_json: bool) -> None:
 
 
 def standing(settings: Settings, registry: Database) -> dict[str, Any]:
-    """How it stands with the registry elsewhere: `Waiting`'s figures, and whether questions get the copy here."""
+    """Return the state of the exchange: `Waiting`'s figures, and whether answers come from the local copy."""
     try:
         return asyncio.run(_waiting(settings.remote_url, registry))
     finally:

@@ -103,7 +103,7 @@ def _notion() -> Source:
 
 
 def show_reports(reports: Sequence[StoreReport], *, as_json: bool) -> None:
-    """What came of each store, as text or as JSON."""
+    """Print the outcome of each store, as text or as JSON."""
     if as_json:
         print_json({"stores": [report.as_dict() for report in reports]})
     else:
@@ -166,7 +166,7 @@ _SHOWN_SKIPS = 5
 
 
 class Bars:
-    """One bar for each store, on stderr if that is a terminal, else none. A `Progress` of the sync."""
+    """Progress bars on stderr, one for each store; none if stderr is no terminal."""
 
     def __init__(self) -> None:
         self._report: StoreReport | None = None
@@ -212,7 +212,7 @@ def _bar(report: StoreReport, expected: int) -> Any:
 
 
 def lines_of(report: StoreReport) -> Iterator[str]:
-    """How a store went, and the first of what was passed over in it."""
+    """Return the lines about a store, with the first of the skipped items."""
     skipped = f", {report.skipped_count} passed over" if report.skipped_count else ""
     new = f"{counted(report.new_messages, 'new message')} in {counted(report.parsed, 'session')}"
     yield f"{report.source}: {new}{skipped} ({report.path})"
@@ -226,7 +226,7 @@ class Damage:
         self._said: set[tuple[str, str]] = set()
 
     def lines_of(self, reports: Sequence[StoreReport]) -> Iterator[str]:
-        """What was not said before."""
+        """Return the lines that were not printed before."""
         for report in reports:
             for one in report.skipped:
                 if (report.path, one.why) not in self._said:

@@ -37,7 +37,7 @@ def mcp(toolsets: str, project: str | None, client: str | None) -> None:
 
 
 class WindowOptions(NamedTuple):
-    """What a chat window was started with: its toolsets, the folder that `current` means, and its client."""
+    """The options of a chat window: its toolsets, the folder that `current` means, and its client."""
 
     toolsets: tuple[str, ...]
     project: str | None

@@ -115,7 +115,7 @@ def build_app(settings: Settings) -> FastAPI:
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """Who is told how it goes: that calls are answered from now on, and at which address a browser comes in; and what
+    """The receiver of progress: that calls are answered from now on, at which address a browser enters, and what
     `watching` tells."""
 
     ready: Callable[[str], None]

@@ -39,7 +39,7 @@ class _Stream(io.TextIOBase):
 
 
 def run_command(words: list[str], terminal: Terminal) -> dict[str, Any] | None:
-    """What a command says, as `[0 or 1, text]` for stdout and stderr, and its exit status; None: not here.
+    """Run a command and return [[stream, text], …] and its exit status; None: it cannot run here.
 
     In a thread of its own: a context of its own, and it waits for the process's event loop.
     """

@@ -231,7 +231,7 @@ class _Incoming:
 
 
 class _Outgoing:
-    """Where the SDK writes a connection's lines."""
+    """Writes the SDK's lines to a connection."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer

@@ -61,7 +61,7 @@ def run_window(words: list[str]) -> bool:
 
 
 def hello_of(words: list[str]) -> dict[str, Any]:
-    """What a window tells the process of itself."""
+    """Return a window's first line to the process."""
     return {"want": "window", "words": words, "folder": current_folder()}
 
 
@@ -109,7 +109,7 @@ class Streams:
             pump.start()
 
     def read(self) -> bytes:
-        """What the client has sent; nothing when it has left."""
+        """Read the client's next bytes; empty when it has left."""
         try:
             return self.input.recv(CHUNK) if self._pumps else os.read(0, CHUNK)
         except OSError:
@@ -264,7 +264,7 @@ class Window:
         self._to_client += line
 
     def _is_renewed(self, acknowledged: bytes) -> bool:
-        """Whether the client listened before: then it is told what it may have missed while nobody listened for it."""
+        """Return whether the client listened before: it may have missed something meanwhile."""
         params = _params(_parsed(acknowledged))
         asked = self._asked.get(params.get("_meta", {}).get(SUBSCRIPTION_ID))
         if asked is None or not asked.is_acknowledged:

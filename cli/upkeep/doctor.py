@@ -100,7 +100,7 @@ def _origin(settings: Settings, name: str) -> str:
 
 
 def show(settings: dict[str, dict[str, Any]], findings: list[Finding]) -> None:
-    """The same for a reader: what somebody has set, then what was found. A remedy stays in one line, to be copied."""
+    """Print what is set, then the findings. A remedy stays on one line, to be copied."""
     for name, setting in settings.items():
         if setting["from"] != "default":
             click.echo(f"{pad('set', STATE_WIDTH)}{name} = {setting['value']}  {_dim('(' + setting['from'] + ')')}")
@@ -120,7 +120,7 @@ def _dim(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at. Only `broken` is a failure; a `note` is something one may want to do."""
+    """The result of one check. Only `broken` is a failure; a `note` suggests something."""
 
     state: Literal["ok", "note", "broken"]
     what: str
@@ -335,7 +335,7 @@ def check_server(settings: Settings) -> Finding:
 
 
 def check_client(client: Client, places: Places) -> Iterator[Finding]:
-    """Whether a client that is on this machine knows us; nothing for one that is not, or has no list of servers."""
+    """Check whether a client of this machine is connected; nothing for one that has no server list."""
     connection = connection_of(client, places)
     parts = {part.what: part for part in connection.parts}
     if "server" not in parts:

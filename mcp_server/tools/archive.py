@@ -61,7 +61,7 @@ class BackupChecked(BaseModel):
 
 
 class BackupRestored(BaseModel):
-    """What came back; `safety_copy` is the backup of what was there before.
+    """The restored numbers; `safety_copy` is the backup of the state before.
 
     `messagesForgotten`: so many of the messages have been forgotten since the backup, and stay so.
     """
@@ -88,7 +88,7 @@ class Migrated(BaseModel):
 
 
 class ArchiveTools:
-    """What each tool does. Not `is_local`: others may not choose the files that are written or read here."""
+    """The archive tools. Not `is_local`: callers may not choose files to write or read."""
 
     def __init__(self, run: RunOperation, *, is_local: bool) -> None:
         self._run, self._is_local = run, is_local

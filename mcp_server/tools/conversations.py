@@ -36,7 +36,7 @@ Unlooked = SkipValidation[Annotated[list[MessageIn], Field(min_length=1)]]
 
 
 class Logged(BaseModel):
-    """What was saved; perhaps also not_kept, why nothing is."""
+    """The stored ids; perhaps also not_kept, the reason why nothing was stored."""
 
     stored_ids: list[str] = Field(description="one per message sent, in order")
     channel: str
@@ -47,7 +47,7 @@ class Logged(BaseModel):
 
 
 class ExtractedMessage(BaseModel):
-    """One message; perhaps also context, gap_before, full_length, superseded_by."""
+    """A message; perhaps also context, gap_before, full_length, superseded_by."""
 
     role: str
     text: str

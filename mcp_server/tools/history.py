@@ -52,7 +52,7 @@ SessionId = Annotated[
 
 
 class Pagination(BaseModel):
-    """Where this part stands in the whole; next_offset where the client lets no more through."""
+    """The position of this page; next_offset if the client lets no more through."""
 
     total: int
     limit: int
@@ -86,7 +86,7 @@ class SessionNamed(BaseModel):
 
 
 class HistoryTools:
-    """What each tool does. `project`: the folder this server works in, where it is known."""
+    """The history tools. `project`: the server's folder, if known."""
 
     def __init__(self, run: RunOperation, project: str | None) -> None:
         self._run, self._project = run, project

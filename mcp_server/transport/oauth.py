@@ -44,7 +44,7 @@ def resource_routes(resource: str, issuer: str) -> list[Route]:
 
 
 def verifier_of(issuer: str, resource: str) -> Verify:
-    """What a token of the issuer allows; None if it is not good, or not made for this resource."""
+    """Return what an issuer's token allows; None if it is not valid, or not made for this resource."""
     issuing = _Issuer(issuer)
 
     async def verify(token: str) -> Access | None:
@@ -63,7 +63,7 @@ def verifier_of(issuer: str, resource: str) -> Verify:
 
 
 def access_of(claims: Mapping[str, Any]) -> Access | None:
-    """What a token's claims allow; None if no scope of ours is among them."""
+    """Return what a token's claims allow; None without one of our scopes."""
     given = claims.get("scope", claims.get("scp", ()))
     levels = [SCOPES[name] for name in (given.split() if isinstance(given, str) else given) if name in SCOPES]
     if not levels:

@@ -29,7 +29,7 @@ for each call of a tool that has such parameters."""
 
 
 class TextSink(Protocol):
-    """Where the lines of a connection go."""
+    """A connection's output of text lines."""
 
     async def write(self, text: str) -> object:
         """Take some text."""
@@ -59,7 +59,7 @@ def connection_of(context: ServerRequestContext[Any, Any]) -> Connection:
 
 
 class AnsweredStream(ContextReceiveStream[SessionMessage | Exception]):
-    """What a client sends. What cannot be read is answered here: the SDK itself passes it over in silence."""
+    """Reads the client's messages. Answers unreadable ones itself, because the SDK drops them silently."""
 
     def __init__(
         self, read: ContextReceiveStream[SessionMessage | Exception], write: ContextSendStream[SessionMessage]

@@ -59,13 +59,13 @@ class ArchiveWriter:
         self._parts: list[dict[str, Any]] = []
 
     def add(self, name: str, content: bytes, **more: Any) -> None:
-        """One part; `more` is told of it in the manifest."""
+        """Add a part; `more` goes into its manifest entry."""
         self._put(name, content)
         digest = hashlib.sha256(content).hexdigest()
         self._parts.append({"name": name, "size": len(content), "sha256": digest, **more})
 
     def add_json(self, name: str, about: Mapping[str, Any]) -> None:
-        """What the backup is, before anything else: it is there even where the end is lost."""
+        """Write the description first, so that it survives when the end of the file is lost."""
         self.add(name, json.dumps(about, ensure_ascii=False, sort_keys=True).encode())
 
     def add_lines(self, name: str, lines: Iterator[bytes]) -> int:

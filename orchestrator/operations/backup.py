@@ -128,7 +128,7 @@ KEPT: tuple[tuple[int, Age], ...] = (
 
 
 def kept(made: Collection[datetime]) -> set[datetime]:
-    """Of a series the moments whose backups stay: the newer the denser; the newest one always does."""
+    """Return the moments whose backups are kept: the newer, the denser; the newest always."""
     newest_first = sorted(made, reverse=True)
     stay: set[datetime] = set()
     for count, age in KEPT:

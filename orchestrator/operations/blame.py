@@ -44,7 +44,7 @@ MOST_OF_SESSION = 5_000
 
 @dataclass(slots=True)
 class Traced:
-    """What came about where: commits, and by channel its evidence; of one session the commits that have some."""
+    """The commits, and for each channel its evidence; for one session the commits with evidence."""
 
     commits: list[Commit]
     about: dict[str, Any]
@@ -52,7 +52,7 @@ class Traced:
 
 
 def trace(tx: ReadTransaction, run: Run, request: BlameRequest) -> Traced:
-    """What git says of it, laid beside what was said and done in that time. NotFound, InvalidRequest."""
+    """Compare git's history with what was said and done at that time. Raises NotFound, InvalidRequest."""
     query = request.query
     if sum(map(bool, (query.file, query.commit, query.session_id))) != 1:
         raise InvalidRequest("Either a file, a commit or a session.", "give one of: file, commit, session_id")

@@ -268,7 +268,7 @@ def _kept(tx: WriteTransaction, run: Run, request: BriefingRequest, state: State
 
 
 def told(_tx: WriteTransaction, run: Run, _request: BriefingRequest, state: State) -> dict[str, Any]:
-    """What the caller is told; the briefing itself is kept already."""
+    """Return the briefing's answer; the briefing itself is stored already."""
     kept = state["data"]
     about = kept["metadata"]
     actions = [{"name": name, **outcome} for name, outcome in about["actions"].items()]

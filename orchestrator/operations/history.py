@@ -165,7 +165,7 @@ async def keep_list(run: Run, request: ListRequest, data: Listed) -> dict[str, A
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """One session, and the messages that were read of it. `has_more`: some stand behind the last of them."""
+    """A session and the messages read from it. `has_more`: there are more after the last one."""
 
     session: dict[str, Any]
     messages: list[MessageDict]
@@ -173,7 +173,7 @@ class Fetched:
 
 
 def fetch_session(tx: ReadTransaction, run: Run, request: FetchRequest) -> Fetched:
-    """One session and its last messages; from a cursor on, or from its beginning; or one message."""
+    """Read a session's last messages, those after a cursor or from the beginning, or one message."""
     query = request.query
     row = resolve_session(tx, query.session_id)
     run.recorder.channel = row.name
@@ -216,7 +216,7 @@ def _message_of(tx: ReadTransaction, row: ChannelRow, message_id: str) -> Messag
 
 
 def other_names(tx: ReadTransaction, row: ChannelRow) -> dict[str, list[str]]:
-    """What else the channel is called, and which may be the same conversation; left out where there is nothing."""
+    """Return the channel's other names and possible duplicates; empty ones are left out."""
     known = {"also_known_as": aliases_of(tx, row.number), "maybe_same_as": links_of(tx, row.number)}
     return {name: names for name, names in known.items() if names}
 

@@ -62,7 +62,7 @@ def _told(moved: Moves, *, dry_run: bool) -> dict[str, Any]:
 
 
 def _in_cursor(run: Run, moved: Moves, told: dict[str, Any], mode: str) -> dict[str, Any]:
-    """The same in Cursor's databases, behind ours, which are undone with it; where the journal is that undoes it.
+    """Move or copy in Cursor's databases too, after ours, which are rolled back with it. Returns the journal's path.
 
     A copy is a conversation of its own: it comes in with the next sync, and nothing here has moved.
     """

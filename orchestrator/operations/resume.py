@@ -51,7 +51,7 @@ class Resumable:
 
 
 def find_conversation(tx: ReadTransaction, run: Run, request: ResumeRequest) -> Resumable:
-    """All that was said in it. InvalidRequest for a client that takes no session in."""
+    """Find the conversation. Raises InvalidRequest for a client that sessions cannot be written for."""
     query = request.query
     _writer(query.client)
     row = resolve_session(tx, query.session_id)

@@ -34,7 +34,7 @@ from registry.text.ranking.matching import matched_words
 
 
 def find_in_registry(tx: ReadTransaction, run: Run, request: SearchRequest) -> Found:
-    """What the whole registry, or one channel of it, holds about some words."""
+    """Find messages about some words in the registry or in one channel."""
     query = request.query
     channel = get_channel(tx, request.channel) if request.channel else None
     given = Scope(

@@ -309,13 +309,13 @@ def _line(row: Any) -> dict[str, Any]:
 
 
 def pagination(total: int, limit: int, offset: int, shown: int) -> dict[str, Any]:
-    """Where a part stands in the whole; `next_offset` where fewer were shown than there was room for."""
+    """Return the position of a page; `next_offset` if fewer fit than the limit allows."""
     place = {"total": total, "limit": limit, "offset": offset, "has_more": offset + shown < total}
     return place | ({"next_offset": offset + shown} if place["has_more"] and shown < limit else {})
 
 
 def within_client(run: Run, sessions: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """As many of the sessions as reach the model behind the asking client."""
+    """Return as many of the sessions as the client lets through."""
     return as_many_as_fit(sessions, lambda some: fits(run.room, {"sessions": some}))
 
 

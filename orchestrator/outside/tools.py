@@ -62,7 +62,7 @@ def _reports_failure(text: str) -> bool:
 
 
 class McpAction:
-    """One tool of one MCP server, configured in config.toml."""
+    """A tool of an MCP server, configured in config.toml."""
 
     def __init__(self, settings: ActionSettings, environment: Mapping[str, str] = os.environ) -> None:
         self.name = settings.name

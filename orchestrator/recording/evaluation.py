@@ -70,7 +70,7 @@ def _rates(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 
 
 def repeatable(run: Mapping[str, Any]) -> dict[str, Any]:
-    """What a recorded run asked, as a request that asks the same from the beginning."""
+    """Return a recorded run's request, starting from the beginning."""
     request = run["request"]
     query = {name: value for name, value in (request.get("query") or {}).items() if name != "cursor"}
     asked = {"operation": run["operation"], "channel": request.get("channel"), "query": query}

@@ -34,7 +34,7 @@ KEPT_ITEMS = 30
 
 @dataclass(slots=True)
 class Step:
-    """What one node did. `detail` explains it; times in milliseconds."""
+    """The record of one node. `detail` explains it; times in milliseconds."""
 
     node: str
     started_at: str
@@ -189,7 +189,7 @@ def _ms_since(started: float) -> float:
 
 
 def request_summary(request: Request) -> dict[str, Any]:
-    """What was asked, as an execution keeps it: counts and ids, never the texts of messages."""
+    """Summarise a request for its record: counts and ids, never texts of messages."""
     if isinstance(request, PulledRequest):
         return request_summary(request.said)
     if isinstance(request, LogRequest):
@@ -212,7 +212,7 @@ def request_summary(request: Request) -> dict[str, Any]:
 
 
 def result_summary(result: Mapping[str, Any]) -> dict[str, Any]:
-    """What was answered, in the same way."""
+    """Summarise an answer for its record: counts and ids, never texts of messages."""
     return {
         key: _ids(value) if key == "messages" else _short(value)
         for key, value in result.items()

@@ -39,7 +39,7 @@ FRESH_S = 60.0
 
 
 async def copy_of(registry: Database, url: str) -> LocalCopy | None:
-    """What to say with an answer out of this machine's registry; None while the one elsewhere answers."""
+    """Return the note for answers from the local copy; None while the other registry answers."""
     moment = await registry.read(lambda tx: answered_at(tx, url))
     if moment and abs(now() - moment) < timedelta(seconds=FRESH_S):  # a clock that was ahead has been put right
         return None

@@ -58,7 +58,7 @@ _KINDS = {NOT_YOURS: NotYours, NOT_GROWN: NotGrown}
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What was stored there since a place; `place` is the next one, `is_all` says whether that is all for now.
+    """Messages stored there since a place; `place` is the next one, `is_all`: there are no more for now.
 
     `starts_over`: it does not know the place and tells from the beginning, as after the restore of a backup.
     """
@@ -91,16 +91,16 @@ class RemoteRegistry:
         return await self._answer("POST", "/bo/conversations", "stored_ids", conversation)
 
     async def changes(self, after: int) -> Changes:
-        """What was stored there behind a place."""
+        """Return the messages stored there after a place."""
         found = await self._answer("GET", "/bo/changes", "is_all", after=after)
         return Changes(found["items"], found["place"], found["is_all"], found.get("starts_over", False))
 
     async def channel(self, name: str) -> dict[str, Any]:
-        """What it knows of a channel."""
+        """Return what it knows of a channel."""
         return await self._answer("GET", f"/bo/channels/{quote(name, safe='')}", "session_id")
 
     async def message(self, message_id: str) -> dict[str, Any]:
-        """One message."""
+        """Return one message."""
         return await self._answer("GET", f"/bo/conversations/{quote(message_id, safe='')}", "id")
 
     async def messages(self, channel: str) -> list[dict[str, Any]]:
@@ -115,7 +115,7 @@ class RemoteRegistry:
             asked["cursor"] = page["next_cursor"]
 
     async def edits(self, after: int) -> Edits:
-        """What was named, tagged, deleted and forgotten there behind a place."""
+        """Return the edits made there after a place."""
         found = await self._answer("GET", "/bo/edits", "is_all", after=after)
         return Edits([_edit(item) for item in found["items"]], found["place"], found["is_all"])
 

@@ -178,7 +178,7 @@ def export_result(outcome: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def backup_result(outcome: Mapping[str, Any]) -> dict[str, Any]:
-    """What an archive tool answers: the outcome, without the list of a backup's parts, which may be long."""
+    """Return an archive tool's result without the backup's list of parts, which may be long."""
     result = {name: value for name, value in outcome.items() if name != "success"}
     if manifest := result.get("manifest"):
         result["manifest"] = {name: value for name, value in manifest.items() if name != "parts"}
@@ -232,7 +232,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
 
 
 class Alias(NamedTuple):
-    """Another name of a tool: what an argument is called there, what is required, and what it means when left out."""
+    """A further name of a tool: renamed arguments, required ones, and defaults."""
 
     tool: str
     renamed: Mapping[str, str] = {}
@@ -306,7 +306,7 @@ def project_of(asked: str, current: str | None) -> str | None:
 
 
 def as_sessions(traced: Mapping[str, Any]) -> dict[str, Any]:
-    """What was found to have come about in conversations, as a list of these: each with its evidence and the commit."""
+    """Return the traced conversations as a list of sessions, each with its evidence and the commit."""
     if not traced["success"]:
         return dict(traced)
     told = ("confidence", "why", "message_id", "commit")

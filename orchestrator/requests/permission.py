@@ -33,7 +33,7 @@ def check(request: Request, access: Access) -> None:
 
 
 def level_of(request: Request) -> Level:
-    """What may not be taken back, or leaves the registry, needs more than what may, and that more than reading."""
+    """Return the level a request needs: irreversible or outgoing ones more than writes, writes more than reads."""
     if is_for_good(request) or request.operation in ADMIN:
         return Level.ADMIN
     return Level.READ if request.operation in READ else Level.WRITE

@@ -136,7 +136,7 @@ class SessionsQuery(BaseModel):
 
 
 class TagQuery(BaseModel):
-    """What to call a channel from now on; what is not given stays."""
+    """The new names of a channel; what is not given stays."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -149,7 +149,7 @@ class TagQuery(BaseModel):
 
 
 class DeleteQuery(BaseModel):
-    """One message by its id, or the whole channel of the request when there is none.
+    """A message by its id, or without one the whole channel of the request.
 
     For good (`soft` false) also a project, what is older, what holds some words: all that is given must hold.
     """
@@ -194,7 +194,7 @@ class BriefingQuery(BaseModel):
 
 
 class CreateBackupQuery(BaseModel):
-    """What goes into a backup beside the registry, and where it is written."""
+    """The parts of a backup beside the registry, and its path."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -204,7 +204,7 @@ class CreateBackupQuery(BaseModel):
 
 
 class ListBackupsQuery(BaseModel):
-    """Nothing is asked but which backups there are."""
+    """A list of backups takes no arguments."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -239,7 +239,7 @@ class MigrateQuery(BaseModel):
 
 
 class CompleteQuery(BaseModel):
-    """What somebody has typed so far, and of what it is the beginning."""
+    """The beginning of a word, and what it is to be completed to."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -263,7 +263,7 @@ class ResumeQuery(BaseModel):
 
 
 class NoteQuery(BaseModel):
-    """Where a new chat begins, and which one it is."""
+    """The folder of a new chat, and its id."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -272,7 +272,7 @@ class NoteQuery(BaseModel):
 
 
 class BlameQuery(BaseModel):
-    """What came about somewhere: a file or one line of it, a commit; or the session whose commits are asked for."""
+    """A file, a line or a commit whose conversations are wanted; or the session whose commits are wanted."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -22,7 +22,7 @@ class Refusal:
 
 
 def invalid_request(problems: Sequence[Mapping[str, Any]]) -> InvalidRequest:
-    """What pydantic found wrong as one error: each fault names the field, what was given and what is allowed."""
+    """Return pydantic's problems as one error: each names the field, what was given and what is allowed."""
     return InvalidRequest("The request is not valid.", "; ".join(map(_in_words, problems)))
 
 

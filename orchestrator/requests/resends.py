@@ -50,13 +50,13 @@ class Sent:
 
 
 class Resends:
-    """What was last sent of each conversation, as digests and ids."""
+    """The last call of each conversation, as digests and ids."""
 
     def __init__(self) -> None:
         self._told: OrderedDict[tuple[str, str], tuple[bytes, Sequence[str]]] = OrderedDict()
 
     def look(self, given: object) -> Sent | None:
-        """What is known of a call; None for one that is no conversation, or a short one."""
+        """Return what is known of a call; None for one that is no conversation, or a short one."""
         if not isinstance(given, LogRequest | Mapping) or not _is_log(given):
             return None
         messages = _messages(given)
@@ -80,7 +80,7 @@ class Resends:
 
 
 class _Digest:
-    """Of a list of messages, so that it goes on with more of them."""
+    """The digest of a list of messages, which can be continued."""
 
     def __init__(self, messages: Sequence[Any]) -> None:
         self._state = sha256(_written(messages))

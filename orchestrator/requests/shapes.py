@@ -91,7 +91,7 @@ class Meta(BaseModel):
 
 
 class Request(BaseModel):
-    """What every request has, whatever the operation."""
+    """The fields of every request."""
 
     model_config = ConfigDict(extra="forbid")
     operation: ClassVar[Operation]
@@ -154,7 +154,7 @@ class ExtractRequest(Request):
         return self.query.mode != "raw"
 
     def as_read(self) -> ExtractRequest:
-        """As it selects messages: what is made shorter afterwards may be long; the size is that of the end."""
+        """Return the request as it selects messages: a summary may read more than its own size."""
         if not self.is_shortened:
             return self
         wanted: dict[str, Any] = {"max_tokens": READ_TOKENS}
@@ -211,7 +211,7 @@ class ImportRequest(Request):
 
 
 class HookRequest(Request):
-    """What a client's hooks sent of one session. Not for the doors: it comes out of our own spool."""
+    """Messages of a session from a client's hooks. Only from our own spool."""
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
     operation = Operation.CONVERSATION_LOG
@@ -220,7 +220,7 @@ class HookRequest(Request):
 
 
 class PulledRequest(Request):
-    """What a registry elsewhere has of one conversation. Not for the doors: it comes over our own line."""
+    """Messages of a conversation from another registry. Only from our own exchange."""
 
     operation = Operation.CONVERSATION_LOG
 

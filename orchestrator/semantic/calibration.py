@@ -28,14 +28,14 @@ class Calibration(NamedTuple):
 
 
 def texts() -> tuple[list[str], list[str]]:
-    """What a model must embed to be measured: requests, and the message that belongs to each."""
+    """Return requests, and the message that belongs to each, for measuring a model."""
     lines = files(__package__).joinpath("calibration.txt").read_text(encoding="utf-8").splitlines()
     pairs = [line.partition(" | ") for line in lines if line and not line.startswith("#")]
     return [request for request, _, _ in pairs], [message for _, _, message in pairs]
 
 
 def calibrate(requests: Vectors, messages: Vectors) -> Calibration:
-    """What the vectors of `texts()` tell of the model that made them."""
+    """Measure a model by its vectors of `texts()`."""
     table = [[similarity(request, message) for message in messages] for request in requests]
     unrelated = [value for i, row in enumerate(table) for j, value in enumerate(row) if i != j]
     background, spread = fmean(unrelated), pstdev(unrelated)

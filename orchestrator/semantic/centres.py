@@ -29,7 +29,7 @@ def shares(text: str) -> tuple[float, float]:
 
 
 def centres_of(package: str) -> tuple[Floats, Floats]:
-    """Of a model inside a package the means of what is asked and of what was said, each in Hangul and in Latin."""
+    """Return the means of questions and of messages, each in Hangul and in Latin."""
     with as_file(files(__package__).joinpath("centres.npz")) as path, np.load(path) as kept:
         asked, said = kept[package].astype(np.float32)
     return asked, said

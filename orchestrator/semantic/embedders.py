@@ -35,10 +35,10 @@ class Embedder(Protocol):
         """Load what the first search would wait for; Unavailable if that cannot be."""
 
     async def queries(self, texts: Sequence[str]) -> Vectors:
-        """One vector for each thing asked; Unavailable or Refused if not."""
+        """Return one vector for each question; raises Unavailable or Refused."""
 
     async def passages(self, texts: Sequence[str]) -> Vectors:
-        """One vector for each thing said, without haste; Unavailable or Refused if not."""
+        """Return one vector for each message, at low priority; raises Unavailable or Refused."""
 
     async def close(self) -> None:
         """Let go of what it holds."""

@@ -43,7 +43,7 @@ class Endpoint:
         self._client: httpx.AsyncClient | None = None
 
     async def warm_up(self) -> None:
-        """Nothing is loaded here."""
+        """Do nothing: an endpoint has nothing to load."""
 
     async def queries(self, texts: Sequence[str]) -> Vectors:
         """Time limits are the caller's."""

@@ -107,7 +107,7 @@ class Meaning:
         self.beat: Beat | None = None
 
     async def of(self, text: str, also: Sequence[str] = ()) -> Meant | None:
-        """What a request means, as it was asked and in other wordings; None if it has no subject.
+        """Embed a request and its other wordings; None if it has no subject.
 
         Never raises for the model's sake.
         """

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Prefixes(NamedTuple):
-    """What stands in front of what is asked, and of what was said."""
+    """The texts put before questions and before messages."""
 
     query: str = ""
     passage: str = ""
@@ -26,7 +26,7 @@ PREFIXES = {
 
 
 def prefixes_for(model: str) -> Prefixes:
-    """Those of a model that is known; none for any other."""
+    """Return a known model's prefixes; none for any other."""
     known = (prefixes for part, prefixes in PREFIXES.items() if part in model.lower())
     return next(known, Prefixes())
 

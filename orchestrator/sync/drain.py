@@ -35,7 +35,7 @@ _REQUESTS = ("generation_id", "prompt_id", "turn_id")
 
 @dataclass(slots=True)
 class Drained:
-    """What became of the spool. `sources`: the clients that told something, and whose stores have news."""
+    """The outcome of draining the spool. `sources`: the clients that reported something, whose stores have news."""
 
     events: int = 0
     new_messages: int = 0

@@ -41,7 +41,7 @@ def is_worth_it(reader: Source, store: Path) -> bool:
 
 
 def stamp_of(reader: Source, store: Path) -> str:
-    """What the reader says of the store as a whole; "" where it cannot."""
+    """Return the reader's stamp of the whole store; "" if it has none."""
     try:
         return reader.stamp(store)
     except (RegistryError, OSError):  # the reading that follows says what is wrong
@@ -121,7 +121,7 @@ class ReadingAhead:
             self._process.stdout.close()
 
     def stamp(self, reader: Source, store: Path) -> str | None:
-        """What was said of the store as a whole before it was read; None where it is not, or has gone by."""
+        """Return the store's stamp from before it was read; None if it was not, or is outdated."""
         return self._stamps.get((reader.name, store))
 
     def sessions(self, reader: Source, store: Path) -> Iterator[FoundSession | Skipped]:

@@ -152,7 +152,7 @@ def _events(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
 
 
 class _AsUsual:
-    """What `json.JSONDecoder(strict=False)` tells the scanner."""
+    """The settings of `json.JSONDecoder(strict=False)` for its scanner."""
 
     strict = False
     object_hook = object_pairs_hook = None
@@ -238,7 +238,7 @@ def share_masking(home: str, key: bytes, unmasked: Sequence[str]) -> None:
 
 
 def without_secrets(home: str, payload: Mapping[str, Any]) -> dict[str, Any]:
-    """What a hook was told, with marks in the place of what is never kept.
+    """Mask the secrets in a hook's payload.
 
     Where no registry has told its key yet, secrets are marked without one.
     """

@@ -88,7 +88,7 @@ class StoreReport:
                 self.skipped.append(one)
 
     def keep(self, left: Iterable[Mapping[str, str]], read_again: Collection[str]) -> None:
-        """What earlier syncs passed over in sessions that were not read again stands as it did."""
+        """Keep what earlier syncs skipped in sessions that were not read again."""
         kept = (Skipped(**one) for one in left)
         self.skip(one for one in kept if one.session and one.session not in read_again)
 

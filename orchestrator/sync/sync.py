@@ -54,7 +54,7 @@ Progress = Callable[[StoreReport, int], None]
 
 
 class Ongoing:
-    """One sync at a time that goes on by itself: whoever wants one starts it, and the end of the program ends it."""
+    """Runs one sync at a time in the background; it ends with the program."""
 
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
@@ -195,7 +195,7 @@ async def _next(batches: Iterator[list[FoundSession]], orchestrator: Orchestrato
 async def _stored(
     orchestrator: Orchestrator, batch: list[FoundSession], report: StoreReport
 ) -> list[tuple[list[FoundSession], int]]:
-    """What of a batch could be stored, and how many messages of it were new.
+    """Store a batch and return what could be stored and how many messages were new.
 
     A session that cannot be stored never takes its neighbours with it: they are stored one by one then. Not where the
     registry itself is away.

@@ -27,7 +27,7 @@ class Happening(NamedTuple):
 
 
 class Start(NamedTuple):
-    """Where to follow from, and the registry's key to places, read before anything is answered."""
+    """The place to follow from and the registry's key to places, read before anything is answered."""
 
     place: Place
     seal: Seal

@@ -102,7 +102,7 @@ class Expected(NamedTuple):
 
 
 def expected_in(tx: ReadTransaction, view: RunView, message_id: str) -> Expected:
-    """What became of a message in a run; NotFound if there is no such message."""
+    """Return what became of a message in a run; NotFound if there is no such message."""
     row = get_message(tx, message_id)
     step, why = _lost(view, row)
     return Expected(row.id, row.channel, preview_of(row.text), step, why)

@@ -47,7 +47,7 @@ class Missed:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """What a run noted about its words."""
+    """The recorded look-up of a run."""
 
     operation: str
     noted: Mapping[str, Any]

@@ -101,7 +101,7 @@ class Recognised:
         return [row.place for row in self.order]
 
     def new_places(self) -> list[float]:
-        """Where each new message stands in the conversation: just behind the one that it was sent after.
+        """Return the places of the new messages: just after the message that each was sent after.
 
         So what was sent once is found again as it was sent, wherever its new messages stood.
         """
@@ -183,12 +183,12 @@ def _with_forgotten(found: Recognised, sent: Sequence[Sent]) -> Known:
 
 
 def all_new(tx: ReadTransaction, into: ChannelRow, sent: Sequence[Sent]) -> Recognised:
-    """Nothing is looked for: all of it comes behind what is stored."""
+    """Treat all messages as new, after what is stored."""
     return Recognised([None] * len(sent), _Stored(tx, into).last(1))
 
 
 class _Stored:
-    """What a channel holds, read no sooner than a step needs it."""
+    """The stored messages of a channel, read when a step needs them."""
 
     def __init__(self, tx: ReadTransaction, into: ChannelRow, among: ColumnElement[bool] | None = None) -> None:
         self.tx = tx
@@ -338,7 +338,7 @@ def _is_new_turn(rows: Sequence[MessageRow], sent: Sequence[Sent], old: Known) -
 
 
 def _is_logged_just_now(rows: Sequence[MessageRow], sent: Sequence[Sent], old: Known) -> bool:
-    """Whether the client itself has just sent the last turn: then a model's later times are those of its logging."""
+    """Return whether the client has just sent the last turn: a model's later times are those of its logging."""
     began = min(one.message.timestamp for one in sent if one.message.timestamp)
     said_last = max(row.timestamp for row in rows)
     is_last_turn = any(row is not None and row.timestamp == said_last for row in old)

@@ -57,7 +57,7 @@ _IS_WHOLE = or_(conversation.c.native_id.is_(None), and_(not_(_IS_COPIED), not_(
 def ingest_all(
     tx: WriteTransaction, source: str, sessions: Sequence[Session], made_ready: Mapping[int, Ready] = NOTHING
 ) -> list[Saved]:
-    """The same of several: those of which nothing is known first, together.
+    """Store several sessions, those of which nothing is known together and first.
 
     `made_ready`: what another process has done of it, by the session's place.
     """
@@ -232,7 +232,7 @@ class _New:
 
     @property
     def meta(self) -> Mapping[str, Any]:
-        """What it says of its channel."""
+        """Return what the session says about its channel."""
         return describing(self.session) | whose_times(self.session, None)
 
 

@@ -112,7 +112,7 @@ def _id(message: Message) -> str | None:
 
 
 def _as_in_store(row: MessageRow, message: Message) -> dict[str, Any]:
-    """What the store knows of it and no hook tells counts too: the model, what it used, what was attached.
+    """Merge the store's knowledge into a hook's message: id, time, model, attachments.
 
     Who had it first, a tool maybe, stays its actor; in which request the hook sent it is kept then.
     """
@@ -153,7 +153,7 @@ def _may_be(message: Message, row: MessageRow, stored: MessageRow | None) -> boo
 
 
 class _Event(NamedTuple):
-    """When something was said, in which request as far as that is known, and whether by a hook; its row, if stored.
+    """A message with its request, if known, and whether a hook sent it; its row, if stored.
 
     A message of the store's that a hook sent too keeps that request, so that the next hook with its words is news.
     """

@@ -83,7 +83,7 @@ def ingest_from_tool(
 
 
 def ends_with(tx: WriteTransaction, name: str, message_id: str) -> bool:
-    """Whether that message is the last one of the conversation. A channel that is found so is locked from then on."""
+    """Return whether that message is the last one of the conversation. Locks the channel if it is."""
     settled = find_settled_channel(tx, name)
     if settled is None:
         return False

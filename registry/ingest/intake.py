@@ -37,7 +37,7 @@ _PATHS = frozenset({"file", "path", "file_path", "filePath", "filename", "notebo
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """What a registry keeps of what comes: the settings of who runs it. Names may hold `*` and `?`."""
+    """The settings of what a registry keeps. Names may hold `*` and `?`."""
 
     unmasked: tuple[str, ...] = ()
     """Projects whose secrets are kept as they are."""
@@ -73,7 +73,7 @@ def keeping_of(tx: WriteTransaction) -> Keeping:
 
 @dataclass(frozen=True, slots=True)
 class LetIn:
-    """What of a conversation may be stored; `kept_out` says why nothing of it may."""
+    """The part of a conversation that may be stored; `kept_out`: why nothing of it may."""
 
     messages: Sequence[Message]
     about: Mapping[str, Any]
@@ -89,7 +89,7 @@ def let_in(
     channel: str | None = None,
     project: str | None = None,
 ) -> LetIn:
-    """What of a conversation, and of what is said about it, may be stored. `project`: if `about` names none."""
+    """Decide which part of a conversation and its metadata may be stored. `project`: used if `about` names none."""
     keeping = keeping_of(tx)
     named = about.get("project")
     project = named if isinstance(named, str) and named else project
@@ -102,7 +102,7 @@ def let_in(
 
 
 def let_in_session(tx: WriteTransaction, source: str, session: Session) -> tuple[Session, str | None]:
-    """The same of a session as a client has it."""
+    """Decide which part of a client's session may be stored."""
     about = {"title": session.title, "project": session.project, **session.meta}
     found = let_in(tx, session.messages, about, source=source)
     title = found.about.get("title")
@@ -202,7 +202,7 @@ _MOST = 500
 def is_forgotten(
     tx: WriteTransaction, messages: Sequence[Message], *, channel: str | None = None, session_id: str | None = None
 ) -> bool:
-    """Whether a conversation that is new here was forgotten: by its name, its client's id, or by what is said in it.
+    """Return whether a new conversation was forgotten: by its name, its client's id, or its words.
 
     One that is known by its words alone is known by its name, too, from then on.
     """

@@ -67,7 +67,7 @@ _PER_MESSAGE = ("file", "language", "model", "additional_context")
 
 
 def of_the_moment(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """What is said of the moment rather than of the channel: kept with the messages new at that moment."""
+    """Return metadata of the moment, not of the channel: it is stored with the new messages."""
     return {name: metadata[name] for name in _PER_MESSAGE if name in metadata}
 
 
@@ -127,13 +127,13 @@ def rows_of(messages: Sequence[Said], source: str, about: Mapping[str, Any], rec
 
 
 def common_fields(source: str, of_channel: str) -> Row:
-    """What is the same for all messages of a source that come into a channel."""
+    """Return the fields that all messages of a source in a channel share."""
     record_type = SNAPSHOT if of_channel in PAGES else "conversation"
     return {"record_type": record_type, "source": source, "deleted": False, "analyzer_version": ANALYZER_VERSION}
 
 
 def row_of(message: Message, text: str, digest: bytes, meta: Mapping[str, Any]) -> Row:
-    """What a message, as it is kept, says (`text` as it can be stored), and with it what `meta` says of the moment."""
+    """Return a message's row (`text` as it can be stored), with `meta` of the moment."""
     carried = {**message.more, "context": message.context} if message.context else message.more
     payload = storable(carried) | ({"meta": meta} if meta else {})
     native_id = message.more.get("native_id")

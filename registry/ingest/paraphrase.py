@@ -42,12 +42,12 @@ def recognise_shortened_resend(stored: Transcript, sent: Transcript) -> Position
 
 
 def accept_from_client(_old: str, _new: str, agreed: float, is_taken: bool) -> bool:
-    """What a client's hooks and store have of an answer that a model has logged: each of them once."""
+    """Match the client's versions of an answer with a logged one, each once."""
     return not is_taken and agreed >= ENOUGH_WORDS
 
 
 def accept_from_model(_old: str, _new: str, agreed: float, is_taken: bool) -> bool:
-    """What a model logs of an answer that the registry has from its client: it may shorten it now so, now so."""
+    """Match a model's logged answers, which may be shortened, with the client's."""
     return agreed >= (SHORTENED if is_taken else ENOUGH_WORDS)
 
 
@@ -56,7 +56,7 @@ def _accept_piece(old: str, new: str, agreed: float, _is_taken: bool) -> bool:
 
 
 def agreement(one: str, other: str) -> float:
-    """How much of the shorter of two answers stands in the longer, in words, from 0 to 1; 1 only if in one piece."""
+    """Return how much of the shorter answer stands in the longer, in words, from 0 to 1; 1 only if in one piece."""
     first, second = _words(one), _words(other)
     shorter, longer = (first, second) if len(first) <= len(second) else (second, first)
     if not shorter:

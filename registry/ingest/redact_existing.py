@@ -39,7 +39,7 @@ _TEXTS: dict[Table, tuple[str, ...]] = {
 
 @dataclass(slots=True)
 class Held:
-    """What was found: rows with secrets by table, and secrets by kind."""
+    """The rows with secrets by table, and secrets by kind."""
 
     rows: Counter[str] = field(default_factory=Counter)
     kinds: Counter[str] = field(default_factory=Counter)

@@ -36,7 +36,7 @@ MOST_TURNS = 40
 
 
 class Verdict(Enum):
-    """What two transcripts are to each other."""
+    """The relation of two transcripts."""
 
     SAME = "same"
     PERHAPS = "perhaps"
@@ -52,7 +52,7 @@ class Evidence:
 
 
 def compare(one: Transcript, other: Transcript) -> Evidence:
-    """What two transcripts are to each other, by what stands in both."""
+    """Compare two transcripts by the turns they share."""
     matched = matching_turns(one.turns, other.turns)
     if not matched:
         return Evidence(Verdict.OTHER, False)
@@ -134,7 +134,7 @@ def _compare_answers(one: Transcript, other: Transcript, turns: Sequence[tuple[T
 
 
 def _best_pair(ours: Iterable[str], theirs: Sequence[str]) -> tuple[float | None, int]:
-    """How much the two answers agree that agree most, None without such two; and the width of the narrower one."""
+    """Return the best agreement of two answers, None without such a pair, and the width of the narrower one."""
     pairs = [(agreement(a, b), a, b) for a in ours for b in theirs if _has_words(a) and _has_words(b)]
     if not pairs:
         return None, 0

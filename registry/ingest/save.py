@@ -36,7 +36,7 @@ from registry.storage.tables import channel, conversation
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What became of one call: `ids` one per message sent, in order; `new` of them were not stored before.
+    """The outcome of a call: `ids` one per message sent, in order; `new`: how many were not stored before.
 
     `kept_out`: why nothing of it was stored; then it has no ids, and its channel is 0.
     """

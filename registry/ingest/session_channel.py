@@ -205,7 +205,7 @@ def names_for(source: str, session: Session) -> tuple[str, str]:
 
 
 def describing(session: Session) -> dict[str, Any]:
-    """What a session says of its channel."""
+    """Return a session's metadata for its channel."""
     known = {
         "session_id": session.session_id,
         "title": session.title,
@@ -217,7 +217,7 @@ def describing(session: Session) -> dict[str, Any]:
 
 
 def whose_times(session: Session, known: ChannelRow | None) -> dict[str, str]:
-    """What is to be noted where the client told no time at all, or tells some by now."""
+    """Return the note on a session's times: all inferred, or known by now."""
     if session.messages and all(message.more.get("time") == INFERRED for message in session.messages):
         return {TIMES: INFERRED}
     return {TIMES: KNOWN} if known and TIMES in known.meta else {}
@@ -246,7 +246,7 @@ SELECT pg_advisory_xact_lock(:lock, :key), CASE current_setting('lock_timeout')
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """Where and when a conversation took place."""
+    """The source, project and time of a conversation."""
 
     source: str
     project: str | None
@@ -255,7 +255,7 @@ class Circumstances:
 
     @classmethod
     def of(cls, source: str, known: ChannelRow | None, session: Session) -> Circumstances:
-        """Those of a client's session, and of its channel if it has one."""
+        """Return those of a client's session, and of its channel if it has one."""
         moments = [message.timestamp for message in session.messages if message.timestamp]
         if known and known.message_count:
             moments += [parse_time(known.created_at), parse_time(known.updated_at)]
@@ -278,7 +278,7 @@ def family_of(source: str) -> list[str]:
 
 
 def decide_alone(tx: WriteTransaction, source: str) -> None:
-    """Who decides which channel a conversation belongs to waits for others who do: two would make two channels.
+    """Serialise decisions about a source's channels: two at once would make two channels.
 
     Taken before any channel is locked. SQLite has one writer anyway.
     """
@@ -294,7 +294,7 @@ def transcript_of(messages: Sequence[Message]) -> Transcript:
 
 
 def stored_transcript(tx: ReadTransaction, number: int) -> Transcript:
-    """What a channel holds of what was said in it."""
+    """Return what a channel holds as a transcript."""
     said = conversation.c.channel_number == number, conversation.c.role.in_((Role.USER, Role.ASSISTANT))
     query = select(*_COMPARED).where(*said).order_by(conversation.c.place, conversation.c.number)
     rows = in_turns(tx.execute(query).all())
@@ -317,7 +317,7 @@ def matching_named(tx: ReadTransaction, about: Circumstances, read: Read, sessio
 
 
 def without_named(tx: ReadTransaction, source: str, about: Mapping[int, Circumstances]) -> list[int]:
-    """Of new sessions those near which, in time, no tool has named a channel: there is nothing they may be."""
+    """Return the new sessions near which, in time, no tool has named a channel: there is nothing to merge with."""
     if not about:
         return []
     first, last = min(one.first for one in about.values()), max(one.last for one in about.values())
@@ -331,7 +331,7 @@ def without_named(tx: ReadTransaction, source: str, about: Mapping[int, Circumst
 
 
 def judge_session(tx: ReadTransaction, session: int, named: int) -> Verdict:
-    """What a session's channel, and one that a tool has named, are to each other by now."""
+    """Compare a session's channel with one that a tool named."""
     return _verdict(tx, session, compare(stored_transcript(tx, session), stored_transcript(tx, named)))
 
 

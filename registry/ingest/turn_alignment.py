@@ -64,7 +64,7 @@ class Transcript:
         return [at for at in turn.replies if self.utterances[at].role == Role.ASSISTANT]
 
     def answer_texts(self, turns: Sequence[Turn]) -> list[list[str]]:
-        """What the assistant said in each of some turns, read at once."""
+        """Return the assistant's texts of some turns, read at once."""
         answers = [self.answers(turn) for turn in turns]
         texts = self.texts(list(chain.from_iterable(answers)))
         return [[texts[at] for at in some] for some in answers]

@@ -23,7 +23,7 @@ _SIGNS = ("error", "exception", "failed", "panicked", "fatal", "오류", "에러
 
 
 class Named(NamedTuple):
-    """One message that names a problem, and how."""
+    """A message that names a problem, and how."""
 
     message: SaidMessage
     line: str

@@ -101,7 +101,7 @@ def figures_of(cells: Sequence[Cell]) -> dict[str, Any]:
 
 
 def _outcomes(count: int, not_found: int, failed: int) -> dict[str, Any]:
-    """How the runs ended: nothing found is an outcome, not a failure."""
+    """Count the runs by outcome: nothing found is an outcome, not a failure."""
     return {
         "count": count,
         "succeeded": count - not_found - failed,
@@ -166,7 +166,7 @@ def _series_query(
 
 
 def bucket_of(tx: ReadTransaction, bucket_s: int) -> ColumnElement[int]:
-    """When the bucket begins in which a run started, in seconds since 1970."""
+    """Return the start of a run's bucket, in seconds since 1970."""
     if tx.dialect.name == "postgresql":
         seconds = cast(func.floor(func.extract("epoch", execution.c.started_at)), Integer)
     else:

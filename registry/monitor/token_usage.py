@@ -34,7 +34,7 @@ Summed = Mapping[str, Sequence[tuple[str | None, Usage]]]
 
 
 def usage_by(tx: ReadTransaction, start: datetime, end: datetime | None, utc_offset_minutes: int) -> Summed:
-    """What was used in a period, most output first; the days are those of a clock so far from UTC."""
+    """Sum the tokens used in a period, most output first; days follow the given UTC offset."""
     answers = _answers(tx, start, end, utc_offset_minutes)
     projects = answers.join(channel, channel.c.number == answers.c.channel_number)
     groups: tuple[tuple[str, ColumnElement[str], FromClause], ...] = (
@@ -70,7 +70,7 @@ def _noted(kind: str) -> ColumnElement[str]:
 
 
 def total(rows: Iterable[tuple[str | None, Usage]]) -> Usage:
-    """All of them together."""
+    """Sum all rows."""
     summed = Usage()
     for _, usage in rows:
         summed = summed.plus(usage)

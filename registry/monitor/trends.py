@@ -59,7 +59,7 @@ def _without_version(client: str) -> str:
 
 
 class Volumes(NamedTuple):
-    """What the runs of a period moved: messages stored, duplicates recognised, messages delivered."""
+    """Messages stored, duplicates recognised and messages delivered in a period."""
 
     stored: int
     duplicates: int

@@ -66,7 +66,7 @@ _GIVEN, _SECOND = "given_numbers", "given_seconds"
 
 @cache
 def is_one_of(dialect: str, number: ColumnElement[int]) -> ColumnElement[bool]:
-    """Whether a number is among those that are given with the statement (`given`); it holds one such condition."""
+    """Return a condition: the number is among those given with the statement (`given`); one per statement."""
     if dialect == "postgresql":
         return number == any_(_array(_GIVEN))
     return number.in_(select(_each()))

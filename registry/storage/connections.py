@@ -91,7 +91,7 @@ def _server_engine(address: URL) -> Engine:
 
 
 def begin_on_server(isolation: str = "READ COMMITTED", **limits_s: float) -> str:
-    """How a transaction begins on PostgreSQL: its isolation, and its time limits in seconds; 0 is none.
+    """Begin a PostgreSQL transaction with its isolation and its time limits in seconds; 0 is none.
 
     A limit of its own on how long it may be idle, because the server's may be shorter than we need to think. Nothing is
     compiled: our statements are short, and the planner takes those on long lists for longer than they are.
@@ -204,7 +204,7 @@ def keep_private(paths: Iterable[Path]) -> None:
 
 
 def private_files_of(home: Path) -> Iterable[Path]:
-    """What in the registry's folder is nobody else's business."""
+    """Return the files in the registry's folder that only its user may read."""
     yield home / "config.toml"
     yield home / "masking.json"
     yield from home.glob("registry.db*")

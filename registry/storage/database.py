@@ -110,7 +110,7 @@ _AWAY = ("08", "53", "57", "58")
 
 
 def _is_away(exc: DatabaseError) -> bool:
-    """Whether the database could not be asked, whatever was asked: such an error quotes nothing that is stored."""
+    """Return whether the database could not be reached at all: such an error quotes nothing that is stored."""
     if isinstance(exc.orig, sqlite3.Error):
         return getattr(exc.orig, "sqlite_errorcode", 0) & 0xFF in _FILE_AWAY
     state = getattr(exc.orig, "sqlstate", None)
@@ -286,7 +286,7 @@ class Database:
             )
 
     def seen_by(self, access: Access | None) -> Self:
-        """The same as a token lets see it; for None all of it."""
+        """Return the database as a token may see it; for None all of it."""
         if access is None or not access.is_restricted:
             return self
         if access not in self._seen:
@@ -299,7 +299,7 @@ class Database:
         return self._seen[access]
 
     def for_questions(self) -> Self:
-        """The same, read from a replica where there is one that knows what this process wrote."""
+        """Return the database for reading from a replica, if one has what this process wrote."""
         if self._replica is None:
             return self
         asking = copy.copy(self)
@@ -339,7 +339,7 @@ def insert_many(tx: WriteTransaction, table: Table, rows: Sequence[Mapping[str, 
 def insert_columns(
     tx: WriteTransaction, table: Table, values: Mapping[str, Sequence[Any]], written: Collection[str] = ()
 ) -> None:
-    """The same of rows that are given column by column.
+    """Insert rows that are given column by column.
 
     `written`: those of the JSON fields that are text already.
     """
@@ -378,7 +378,7 @@ def _written_time(moment: datetime) -> str:
 def insert_records(
     tx: WriteTransaction, table: str, records: Sequence[Mapping[str, Any]], written: Collection[str] = ()
 ) -> None:
-    """The same on PostgreSQL alone, by the names of the columns; a value may be a text that the column's type reads.
+    """Insert rows on PostgreSQL, by column names; a value may be text that the column's type reads.
 
     Row by row the server would read and plan the statement as often, and the driver take each value by itself.
     """

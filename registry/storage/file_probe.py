@@ -64,7 +64,7 @@ class QuickLook:
         self._connection.close()
 
     def store(self, source: str, path: str) -> StoreAsRead | None:
-        """How a store was left; None if it was never read."""
+        """Return a store's last state; None if it was never read."""
         query = "SELECT stamp, skipped FROM store WHERE source = ? AND path = ?"
         with _errors():
             row = self._connection.execute(query, (source, path)).fetchone()
@@ -109,7 +109,7 @@ def embedded_file(home: Path, environment: Mapping[str, str]) -> Path | None:
 
 
 def setting(home: Path, environment: Mapping[str, str], name: str) -> str:
-    """What a setting of text says, as `Settings` would find it; "" where nothing is said. ValueError for bad TOML."""
+    """Return a text setting as `Settings` would find it; "" if it is not set. ValueError for bad TOML."""
     said = next((value for key, value in environment.items() if key.upper() == f"CTXR_{name.upper()}" and value), "")
     config: Mapping[str, object] = {}
     with suppress(FileNotFoundError), open(home / "config.toml", "rb") as file:

@@ -166,7 +166,7 @@ def seal_of(tx: ReadTransaction) -> Seal:
 
 
 def seal_of_state(tx: ReadTransaction) -> Seal:
-    """The one of places from which other machines read on: with the restore of a backup it is another one."""
+    """Return the seal of feed places: restoring a backup changes it."""
     state = tx.execute(select(registry_key.c.key).where(registry_key.c.number == _STATE)).scalar()
     return Seal((find_key(tx) or b"") + bytes(state or b""))
 

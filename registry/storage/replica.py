@@ -69,7 +69,7 @@ class Replica:
         self._has_written = True
 
     def read(self, work: Callable[[Connection], T], access: Access | None) -> T:
-        """What the copy answers; NotThere where the original must be asked instead."""
+        """Read from the replica; NotThere if the original must be asked instead."""
         asked_at = time.monotonic()
         if asked_at < self._away_until:
             raise NotThere

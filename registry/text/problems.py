@@ -20,7 +20,7 @@ LONGEST_LINE, LONGEST = 400, 120
 
 
 def problems_in(text: str) -> dict[str, str]:
-    """Of each problem that is named: what is the same of it wherever it comes up, and the line as it stands."""
+    """Return each named problem's constant part and its line."""
     found: dict[str, str] = {}
     for line in text.splitlines():
         if len(line) <= LONGEST_LINE and not _IS_SOURCE.match(line):

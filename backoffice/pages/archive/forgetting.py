@@ -16,7 +16,7 @@ router = APIRouter(default_response_class=HTMLResponse)
 
 
 class Named(BaseModel):
-    """What shall be forgotten, as the address and the form have it; all that is named must hold."""
+    """The fields of the form; all that are filled in must hold."""
 
     id: Annotated[str, Field(max_length=40)] = ""
     channel: Annotated[str, Field(max_length=4000)] = ""
@@ -25,13 +25,13 @@ class Named(BaseModel):
     matching: Annotated[str, Field(max_length=4000)] = ""
 
     def given(self) -> dict[str, str]:
-        """What of it is filled in."""
+        """Return the fields that are filled in."""
         return {name: value.strip() for name, value in self if value.strip()}
 
 
 @router.get("/forget")
 async def forget_page(request: Request, client: Asking, asked: Annotated[Named, Query()]) -> HTMLResponse:
-    """What shall be forgotten; where something is named, how much that would be."""
+    """Show the form and, where something is named, how much would be forgotten."""
     named = asked.given()
     if not named:
         return _page(request, named)

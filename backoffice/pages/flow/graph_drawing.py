@@ -21,7 +21,7 @@ Edge = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Where each node begins (x), and each edge's path."""
+    """The start of each node (x) and the path of each edge."""
 
     columns: dict[str, int]
     ways: dict[tuple[str, str], str]

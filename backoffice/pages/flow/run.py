@@ -28,7 +28,7 @@ LEAST_GAP_MS = 1.0
 
 
 def waterfall(run: Mapping[str, Any]) -> list[Span]:
-    """Where the time of a run went: its steps in order, and what is longer than a blink between them."""
+    """Split a run's duration into its steps and the gaps between them."""
     began, total = parse_time(run["started_at"]), max(run["duration_ms"] or 0.0, 0.001)
     spans: list[Span] = []
     at = 0.0
@@ -95,7 +95,7 @@ class Comparison:
 
 
 def compare(here: RunView, there: RunView) -> Comparison:
-    """What is the same and what differs; each figure's name, then this run's and the other's."""
+    """Compare two runs: each figure's name, this run's value and the other's."""
     theirs = _figures(there)
     nodes = [name for name in NODES if name in here.steps or name in there.steps]
     return Comparison(

@@ -72,7 +72,7 @@ async def execution_page(
     beside: Annotated[str | None, Query()] = None,
     expected: Annotated[str | None, Query()] = None,
 ) -> HTMLResponse:
-    """One run: its way through the graph, what each node did and why, what was delivered.
+    """Show one run: its path through the graph, what each node did and why, what was delivered.
 
     `beside` another one; `expected`: what became of that message.
     """

@@ -225,7 +225,7 @@ VALUES: Mapping[str, Mapping[str, str]] = {
 
 
 def field(name: str) -> str:
-    """What a record's field is called in English."""
+    """Return the English label of a record's field."""
     return FIELDS.get(name, name.replace("_", " "))
 
 
@@ -243,5 +243,5 @@ def value(given: str, name: str) -> str | None:
 
 
 def asked(request: Mapping[str, Any]) -> dict[str, Any]:
-    """What a request asks, field by field; what it asks about stands among the rest."""
+    """Return the fields of a request with their labels."""
     return {**{name: given for name, given in request.items() if name != "query"}, **request.get("query", {})}

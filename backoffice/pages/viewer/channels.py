@@ -168,7 +168,7 @@ IDENTIFIER = re.compile(r"(?=.*\d)(?=.*[_/-])[^\s\"]{8,200}")
 
 
 class Chip(NamedTuple):
-    """One thing a search was read as. `kind` names its label; `rest`: the search without it, None if it cannot go."""
+    """A part of how a search was read. `kind` names its label; `rest`: the search without it, if it can be removed."""
 
     kind: str
     text: str

@@ -56,7 +56,7 @@ class ConversationQuery(BaseModel):
 
 @router.get("/channels/{channel:path}")
 async def conversation_page(request: Request, client: Asking, channel: Name) -> HTMLResponse:
-    """One stretch of a conversation, with what there is to do with it; `deleted` shows what was taken out."""
+    """Show a stretch of a conversation; `deleted` includes deleted messages."""
     query = given_query(request, ConversationQuery)
 
     wanted = query.model_dump(include={"at", "after", "before", "time", "deleted"})
@@ -103,7 +103,7 @@ async def _hits(client: Client, channel: str, words: str) -> list[dict[str, Any]
 
 
 def continue_prompt(channel: dict[str, Any]) -> str:
-    """What to say to another AI so that it goes on from here; `extract` is its tool for that."""
+    """Return the prompt that makes another AI continue a conversation with `extract`."""
     name = channel["title"] or channel["first_message_preview"] or channel["channel"]
     call = json.dumps({"channel": channel["channel"], "query": {"limit": CONTINUED}}, ensure_ascii=False)
     return (
@@ -152,7 +152,7 @@ async def message_page(client: Asking, message_id: Id) -> RedirectResponse:
 
 @router.get("/messages/{id}/whole")
 async def whole_message(request: Request, client: Asking, message_id: Id, raw: bool = False) -> HTMLResponse:
-    """All of a message that is shown shortened at first; `raw`: as it was written, and not as Markdown."""
+    """Show a shortened message in full; `raw`: as written, not as Markdown."""
     item = await client.view(views.show_message, message_id)
     return await asyncio.to_thread(
         lambda: render(
@@ -198,7 +198,7 @@ async def raw_message(client: Asking, message_id: Id) -> Response:
 
 @router.get("/messages/{id}/facts")
 async def message_facts(request: Request, client: Asking, message_id: Id) -> HTMLResponse:
-    """Where a message comes from, and which extractions delivered it to whom."""
+    """Show where a message comes from, and which extractions delivered it."""
 
     found = await client.view(views.message_facts, message_id)
     found["message"] = shown(found["message"])

@@ -16,6 +16,6 @@ router = APIRouter(default_response_class=HTMLResponse)
 
 @router.get("/problems", dependencies=[without_parameters])
 async def problems_page(request: Request, client: Asking) -> HTMLResponse:
-    """What at least two conversations have met, with the conversations: one of them may hold the answer."""
+    """Show errors that occurred in at least two conversations."""
     found = await client.view(figures.recurring_problems)
     return await asyncio.to_thread(render, request, "problems.html", section="registry", found=found)

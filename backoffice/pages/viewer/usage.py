@@ -30,7 +30,7 @@ class UsageQuery(BaseModel):
 
 @router.get("/usage")
 async def usage_page(request: Request, client: Asking) -> StreamingResponse:
-    """What the clients have noted of their models' tokens; not all of them do.
+    """Show the token usage that clients have recorded; not all of them do.
 
     Those of a year take a while to sum up: the frame is shown meanwhile.
     """

@@ -134,7 +134,7 @@ def open_channel(tx: WriteTransaction, name: str, source: str, at: datetime) -> 
 
 
 def make_channel(tx: WriteTransaction, name: str, source: str, at: datetime) -> ChannelRow:
-    """The same of a name that was free a moment ago."""
+    """Make a channel whose name was free a moment ago."""
     return _insert_channel(tx, name, source, at) or open_channel(tx, name, source, at)
 
 
@@ -241,7 +241,7 @@ def move_channel(tx: WriteTransaction, row: ChannelRow, path: str) -> None:
 
 
 def title_entry(row: ChannelRow, changes: Mapping[str, Any]) -> Entry:
-    """What a channel is found by, beside its messages: title, nickname and project."""
+    """Return the index entry of a channel's title, nickname and project."""
     known = {**row._mapping, **changes}
     text = " ".join(known[key] for key in ("title", "nickname", "project_name") if known[key])
     return Entry(-row.number, [TITLE, *analyze(text)], row.number)
@@ -344,13 +344,13 @@ TIMES, INFERRED, KNOWN = "times", "inferred", "known"
 
 
 def model_facts(row: ChannelRow) -> dict[str, str]:
-    """What a client notes of its model, where it does: the one used last, as it is called, and the mode."""
+    """Return the model a client recorded last, by its usual name, and the mode."""
     noted = {name: row.meta[name] for name in ("model", "mode") if isinstance(row.meta.get(name), str)}
     return noted | ({"model_name": model_name(noted["model"])} if "model" in noted else {})
 
 
 def note_recalled(tx: WriteTransaction, name: str, at: datetime, tokens: int) -> None:
-    """So much of a channel was given to somebody who asked for it."""
+    """Count tokens of a channel that were delivered to a caller."""
     tx.execute(_RECALLED, {"called": name, "at": at, "tokens": tokens})
 
 
@@ -370,7 +370,7 @@ CLIENT = "client"
 
 
 def content_state(row: ChannelRow) -> str:
-    """What changes whenever a channel gains or loses messages."""
+    """Return a value that changes whenever a channel gains or loses messages."""
     return f"{row.seq_count}.{row.message_count}"
 
 
@@ -380,7 +380,7 @@ def made_summary(row: ChannelRow) -> str | None:
 
 
 def summary_writer(row: ChannelRow) -> str | None:
-    """Who made the summary that is shown: the client, "extractive", or a model's name."""
+    """Return who made the summary: the client, "extractive", or a model's name."""
     return CLIENT if row.summary else row.made_summary_by if made_summary(row) else None
 
 

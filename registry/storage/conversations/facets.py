@@ -22,7 +22,7 @@ def sources(tx: ReadTransaction) -> list[str]:
 
 
 class Names(NamedTuple):
-    """What channels are called by: their sources, and their projects as (name, path)."""
+    """The names of sources, and of projects as (name, path)."""
 
     sources: frozenset[str]
     projects: frozenset[tuple[str, str]]

@@ -35,7 +35,7 @@ MessageRow = Row[*tuple[Any, ...]]
 
 
 class SaidMessage(NamedTuple):
-    """Of a stored message what was said, where and when: what answers are made of. Half the columns, and its fields
+    """The text, place and time of a stored message, as answers need it. Half the columns, and its fields
     are at hand ten times sooner than those of a row."""
 
     id: str
@@ -116,14 +116,14 @@ def last_items(
     *,
     include_deleted: bool,
 ) -> list[dict[str, Any]]:
-    """The same as the outside sees them."""
+    """Return the last messages as items."""
     wanted = MessageFilter(from_=from_, to=to, include_deleted=include_deleted)
     query = select(conversation).where(conversation.c.channel_number == channel_number, *_conditions(wanted))
     return [message_item(row) for row in tx.execute(query.order_by(*LATEST_FIRST).limit(limit)).all()[::-1]]
 
 
 def both_ends(tx: ReadTransaction, channel_numbers: Sequence[int], begin: int, end: int) -> dict[int, list[MessageRow]]:
-    """Of each channel its first and its last messages in order, by its number; in one statement."""
+    """Return each channel's first and last messages in order, by its number; in one statement."""
     order = conversation.c.timestamp, conversation.c.number
     of_channel = conversation.c.channel_number
     places = (
@@ -152,7 +152,7 @@ def messages_onward(
 
 
 def message_place(tx: ReadTransaction, channel_number: int, seq: int) -> tuple[datetime, int]:
-    """Where the message with that seq stands, as `messages_of` takes it; NotFound if there is none."""
+    """Return the place of the message with that seq, as `messages_of` takes it; NotFound if there is none."""
     query = select(conversation.c.timestamp, conversation.c.number).where(
         conversation.c.channel_number == channel_number, conversation.c.seq == seq
     )
@@ -318,7 +318,7 @@ def _each(tx: WriteTransaction, statement: Update | Delete, rows: Sequence[Messa
 
 
 def current_ids(tx: ReadTransaction, ids: Sequence[str]) -> dict[str, str]:
-    """Of those of the ids whose messages turned out to be others, the ids of these."""
+    """Return the current ids of messages whose ids have changed."""
     query = select(message_alias.c.id, conversation.c.id).join(
         conversation, conversation.c.number == message_alias.c.number
     )

@@ -24,7 +24,7 @@ _ALIKE = 0.7
 
 
 def resolve_session(tx: ReadTransaction, reference: str) -> ChannelRow:
-    """The one session that is meant; NotFound, or InvalidRequest naming those it may be."""
+    """Return the session that is meant; NotFound, or InvalidRequest naming the candidates."""
     ordinal = _ORDINAL.fullmatch(reference)
     for place, condition in enumerate(_readings(tx, reference)):
         if ordinal and place:  # only a channel's own name comes before `#3`

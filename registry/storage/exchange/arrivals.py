@@ -44,7 +44,7 @@ RETRY_S = 30.0
 
 
 class Arrivals:
-    """What one process is told of one registry, as long as anybody there waits for it."""
+    """The arrivals of one registry in one process, while somebody waits for them."""
 
     def __init__(self) -> None:
         self.at = float("-inf")
@@ -55,7 +55,7 @@ class Arrivals:
 
     @contextmanager
     def awaited(self, registry: Database) -> Iterator[Waiting]:
-        """Somebody who waits."""
+        """Register a waiter."""
         waiting = Waiting(self)
         self._waiting.add(waiting.called)
         if not (registry.is_embedded or self._is_hearing):
@@ -116,7 +116,7 @@ class Arrivals:
 
 
 class Waiting:
-    """One who waits for what is stored."""
+    """A waiter for what is stored."""
 
     def __init__(self, arrivals: Arrivals) -> None:
         self.called = asyncio.Event()
@@ -134,7 +134,7 @@ _ARRIVALS: WeakKeyDictionary[Engine, Arrivals] = WeakKeyDictionary()
 
 
 def arrivals_of(registry: Database) -> Arrivals:
-    """Those of a registry: the same for all who see it, whatever their tokens let them see."""
+    """Return the arrivals of a registry, shared by all who see it, whatever their tokens."""
     return _ARRIVALS.setdefault(registry.engine, Arrivals())
 
 

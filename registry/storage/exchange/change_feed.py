@@ -51,7 +51,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that happened, and the place just after it. `kind` is "message" or "execution"."""
+    """A stored message or finished execution, and the place just after it. `kind` is "message" or "execution"."""
 
     kind: str
     place: Place
@@ -65,12 +65,12 @@ def newest_place(tx: ReadTransaction) -> Place:
 
 
 def shown_place(tx: ReadTransaction) -> str:
-    """The same as one word: a page that is read after it misses nothing from there on."""
+    """Return the newest place as one word: a page read after it misses nothing from there on."""
     return newest_place(tx).shown(seal_of(tx))
 
 
 class Listener:
-    """One listener's way through the feed.
+    """A listener's position in the feed.
 
     Several writers of a PostgreSQL may commit in another order than they took their numbers; so a number that is
     missing is looked for again, for a while.
@@ -81,7 +81,7 @@ class Listener:
         self._executions = _Numbers(execution, place.execution)
 
     def news(self, tx: ReadTransaction) -> list[Event]:
-        """What has happened since the last call, messages before executions."""
+        """Return what has happened since the last call, messages before executions."""
         events = []
         for row in self._messages.news(tx):
             events.append(Event("message", self._place(), message_item(row)))
@@ -112,7 +112,7 @@ class Changes:
 
 
 def changes_after(tx: ReadTransaction, place: int) -> Changes:
-    """What was stored behind a place, for who asks from time to time; 0 is the beginning.
+    """Return what was stored after a place, for polling; 0 is the beginning.
 
     On PostgreSQL a missing number may still be written: what lies behind it waits until it cannot any more.
     """
@@ -145,7 +145,7 @@ def _without_gap(tx: ReadTransaction, last: int, rows: Sequence[Row[Any]]) -> It
 
 
 class UpdatedChannels:
-    """One listener's way through the messages stored since a moment, asked only which channels gained some."""
+    """A listener's position in the messages stored since a moment, for the channels that gained some."""
 
     def __init__(self, tx: ReadTransaction, since: datetime) -> None:
         before = select(conversation.c.number).where(conversation.c.received_at < since)
@@ -158,7 +158,7 @@ class UpdatedChannels:
         return self._messages.is_whole
 
     def names(self, tx: ReadTransaction) -> set[str]:
-        """What the channels that gained messages since the last call are called, each by all its names."""
+        """Return all names of the channels that gained messages since the last call."""
         numbers = {row.channel_number for row in self._messages.news(tx)}
         if not numbers:
             return set()

@@ -25,7 +25,7 @@ Given = tuple[Message, bytes, str | None]
 def with_named(
     tx: ReadTransaction, old: Sequence[MessageRow | None], rows: Sequence[MessageRow], sent: Sequence[Given]
 ) -> list[MessageRow | None]:
-    """What a machine names by the id it has here is that message, and what has the words and time of one is that one.
+    """Recognise messages by the id they have here, and in such a call by words and time.
 
     Two machines that say something in one conversation have it in two orders, by which it may not be known again.
     `old`: for each message what it was recognised as without that; `rows`: all that the channel holds.
@@ -102,7 +102,7 @@ _Named = tuple[bytes, int | str | None]
 
 
 def digest_without_marks(role: str, text: str) -> bytes:
-    """What makes two messages the same words but for their secrets."""
+    """Return the digest of a text without its marks of secrets."""
     return digest_of(Role(role), MARK.sub("[secret]", text))
 
 
@@ -114,7 +114,7 @@ def client_id_of(native_id: str | None, more: Mapping[str, Any]) -> str | None:
 
 
 def masked_messages(tx: ReadTransaction, channel_number: int, *wanted: ColumnElement[bool]) -> Sequence[MessageRow]:
-    """Those messages of a channel that hold a mark."""
+    """Return the messages of a channel that hold a mark."""
     holding = conversation.c.text.contains(MARK_BEGIN, autoescape=True)
     within = conversation.c.channel_number == channel_number
     return tx.execute(select(conversation).where(within, holding, *wanted)).all()

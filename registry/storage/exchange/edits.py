@@ -48,7 +48,7 @@ def standing(
     done_at: datetime | None,
     message_number: int | None = None,
 ) -> dict[str, Any]:
-    """Of what is said of a channel, or of a message in it, what nothing later was said of; from now on it is noted.
+    """Return the edits that no later one contradicts, and record them.
 
     `done_at`: when it was said elsewhere; what is said here is later than all that is known.
     """
@@ -154,7 +154,7 @@ def _other_ids(tx: ReadTransaction, numbers: Sequence[int]) -> list[str]:
 
 
 def move_edits(tx: WriteTransaction, gone: int, into: int) -> None:
-    """What was said of a channel is of the one that it is merged into, where nothing was said of that."""
+    """Move a channel's edits to the one it is merged into, unless that has its own."""
     said = select(edit.c.field).where(*_about(into, None)).scalar_subquery()
     of_channel = edit.c.channel_number == gone
     tx.execute(delete(edit).where(of_channel, edit.c.message_number.is_(None), edit.c.field.in_(said)))
@@ -163,7 +163,7 @@ def move_edits(tx: WriteTransaction, gone: int, into: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One of them as it is told. Of a channel: what it is called; of messages: their ids where it is read."""
+    """An edit as it is sent. Of a channel: its name; of messages: their ids at the reader's."""
 
     field: str
     value: Any
@@ -174,7 +174,7 @@ class Edit:
     message_id: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """As it goes over the line."""
+        """Return the edit as JSON values."""
         about = {"names": list(self.names), "source": self.source, "session_id": self.session_id}
         named = {name: value for name, value in {**about, "message_id": self.message_id}.items() if value}
         return {"field": self.field, "value": self.value, "done_at": format_time(self.done_at), **named}
@@ -182,7 +182,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Edits:
-    """Those behind a number, in the order in which they became known here; `place` is where to go on."""
+    """The edits after a number, in the order in which they became known here; `place` is where to continue."""
 
     items: Sequence[Edit]
     place: int
@@ -190,7 +190,7 @@ class Edits:
 
 
 def edits_after(tx: ReadTransaction, place: int) -> Edits:
-    """What was said here behind a place, for who asks from time to time; 0 is the beginning."""
+    """Return the edits made here after a place, for polling; 0 is the beginning."""
     seal = seal_of_state(tx)
     number = seal.open(place)
     if number > last_number(tx, edit):  # no place of this registry: whoever asks is told by the messages
@@ -271,7 +271,7 @@ def note_edits_sent(tx: WriteTransaction, url: str, whys: Mapping[int, str | Non
 
 
 def tell_again(tx: WriteTransaction, url: str) -> None:
-    """What was not done there is told once more: its token may allow more by now."""
+    """Send once more what was refused: the token may allow more by now."""
     tx.execute(delete(remote_edit).where(remote_edit.c.url == url, remote_edit.c.why.is_not(None)))
 
 
@@ -286,7 +286,7 @@ def channels_meant(tx: ReadTransaction, said: Edit) -> list[ChannelRow]:
 
 
 def channels_of_messages(tx: ReadTransaction, ids: Iterable[str]) -> dict[str, str]:
-    """Of the messages with these ids that are here and not forgotten, the channels' names."""
+    """Return the channel names of messages that are here and not forgotten, by their ids."""
     found: dict[str, str] = {}
     for some in in_parts(list(ids), MOST_IDS):
         here = conversation.c.id.in_(some), conversation.c.forgotten.is_(False)

@@ -33,7 +33,7 @@ CONTEXT = 30
 
 @dataclass(frozen=True, slots=True)
 class Unsent:
-    """What of one channel is not there yet; `known` of the messages, in front, are; `ids`: by number, as what.
+    """The messages of one channel that are not there yet; the first `known` are; `ids`: by number, as what.
 
     `grown`: the numbers of the edits that these messages, as they are here, need not be told any more.
     `key`: of the marks that secrets become before they leave.
@@ -48,7 +48,7 @@ class Unsent:
 
     @property
     def follows(self) -> str | None:
-        """What the last message is called there that stands before the new ones."""
+        """Return the id there of the last message before the new ones."""
         return self.ids.get(self.messages[self.known - 1].number) if self.known else None
 
 
@@ -153,7 +153,7 @@ def note_messages(tx: WriteTransaction, url: str, ids: Mapping[int, str | None])
 
 
 def send_again(tx: WriteTransaction, url: str) -> None:
-    """What was not taken there is sent once more: its token, or a proxy on the way, may let more through by now."""
+    """Send once more what was refused: the token, or a proxy, may let more through by now."""
     refused = delete(remote_message).where(remote_message.c.url == url, remote_message.c.id.is_(None))
     if tx.execute(refused).rowcount:
         tx.execute(update(remote).where(remote.c.url == url).values(sent=0))
@@ -170,7 +170,7 @@ def note_only_there(tx: WriteTransaction, url: str, ids: Collection[str]) -> Non
 
 
 def ids_known(tx: ReadTransaction, url: str, ids: Sequence[str]) -> set[str]:
-    """Those of the ids there that are of messages that are here."""
+    """Return those of the other registry's ids whose messages are here."""
     return set(
         tx.execute(
             select(remote_message.c.id).where(remote_message.c.url == url, remote_message.c.id.in_(ids))
@@ -179,7 +179,7 @@ def ids_known(tx: ReadTransaction, url: str, ids: Sequence[str]) -> set[str]:
 
 
 def ids_here(tx: ReadTransaction, url: str, ids: Sequence[str]) -> dict[str, str]:
-    """What messages with these ids there are called here, of those that are here."""
+    """Return the ids here of messages with these ids there."""
     query = select(remote_message.c.id, conversation.c.id).join(
         conversation, conversation.c.number == remote_message.c.number
     )
@@ -187,7 +187,7 @@ def ids_here(tx: ReadTransaction, url: str, ids: Sequence[str]) -> dict[str, str
 
 
 def id_in_other_words(tx: ReadTransaction, url: str, there: str, digest: str) -> str | None:
-    """What a message with that id there is called here, if its words are others here than those of that digest (in
+    """Return the id here of a message with that id there, if its text here has another digest (in
     hexadecimal digits)."""
     query = select(conversation.c.id).join(remote_message, remote_message.c.number == conversation.c.number)
     is_it = remote_message.c.url == url, remote_message.c.id == there
@@ -195,7 +195,7 @@ def id_in_other_words(tx: ReadTransaction, url: str, there: str, digest: str) ->
 
 
 def note_here(tx: WriteTransaction, url: str, into: ChannelRow | None, messages: Mapping[str, Message]) -> list[str]:
-    """Of messages by their ids there, those that are not here. What is here in the same words and time is noted."""
+    """Return which messages, by their ids there, are not here. Records those with the same words and time."""
     note_messages(tx, url, {})
     known = ids_known(tx, url, list(messages))
     new = {there: message for there, message in messages.items() if there not in known}
@@ -274,7 +274,7 @@ def reached(tx: ReadTransaction, url: str) -> Reached:
 
 
 def answered_at(tx: ReadTransaction, url: str) -> datetime | None:
-    """When it last answered."""
+    """Return when the other registry last answered."""
     moment: datetime | None = tx.execute(select(remote.c.answered_at).where(remote.c.url == url)).scalar()
     return moment
 
@@ -300,7 +300,7 @@ def note_all_sent(tx: WriteTransaction, url: str, after: int) -> None:
 
 
 def waiting_for(tx: ReadTransaction, url: str) -> Waiting:
-    """How it stands with the registry there."""
+    """Return the state of the exchange with that registry."""
     noted = select(func.count()).select_from(remote_message).where(remote_message.c.url == url)
     sent = tx.execute(noted.where(remote_message.c.id.is_not(None))).scalar_one()
     refused = tx.execute(noted.where(remote_message.c.id.is_(None))).scalar_one()

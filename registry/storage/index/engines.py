@@ -53,7 +53,7 @@ class SqliteIndex(MessageIndex):
         return {row[0]: row[1] for row in tx.exec_driver_sql(self._COUNT, (json.dumps(list(tokens)),))}
 
     def count_many(self, tx: ReadTransaction, tokens: Collection[str], beginning: str) -> dict[str, int]:
-        """What is there with this beginning is soon read; to look for all that might be takes far longer."""
+        """Count many tokens: reading all with this beginning is faster than looking each one up."""
         if access_of(tx):  # which counts what it sees, one by one
             return self.count(tx, tokens)
         some = {token for token in tokens if token.startswith(beginning)}

@@ -47,12 +47,12 @@ def message_entry(row: Mapping[str, Any], tokens: Sequence[str]) -> Entry:
 
 
 def scope_tokens(source: str, role: str, moment: datetime) -> list[str]:
-    """Of a message's scope all but its channel."""
+    """Return a message's scope tokens, except its channel's."""
     return [source_token(source), role_token(role), month_token(moment)]
 
 
 def searched_tokens(row: Mapping[str, Any]) -> list[str]:
-    """What a row of `conversation` is found by: the tokens of its text, none if it is only kept."""
+    """Return the tokens of a row's text; none if it is only kept."""
     return [] if UNINDEXED in row["payload"] else analyze(row["text"])
 
 
@@ -79,7 +79,7 @@ def month_token(moment: datetime) -> str:
 
 
 def month_tokens(first: datetime, last: datetime) -> list[str]:
-    """Those of all months (UTC) from one moment to another; none if they are too many to be asked for."""
+    """Return the tokens of all months (UTC) between two moments; none if there are too many."""
     first, last = first.astimezone(UTC), last.astimezone(UTC)
     months = range(first.year * 12 + first.month - 1, last.year * 12 + last.month)
     if not 0 < len(months) <= MOST_MONTHS:

@@ -14,7 +14,7 @@ MOST_BYTES = 32_000_000
 
 
 class KeptLists:
-    """Those of one registry, as they are written there in one version."""
+    """The packed lists of one registry in one version."""
 
     def __init__(self) -> None:
         self._version: UUID | None = None

@@ -68,13 +68,13 @@ _scoped: WeakSet[Engine] = WeakSet()
 
 
 class MessageIndex(ABC):
-    """What a database's index can do."""
+    """The interface of a database's message index."""
 
     name: str
     """Named in execution records: which index gave the candidates."""
 
     def for_search(self, _tx: ReadTransaction, _total: int) -> MessageIndex:
-        """The same for one search of all channels, in an index of about so many entries; it remembers what it reads."""
+        """Return an index for one search of all channels, which remembers what it reads."""
         return self
 
     def prepare(self, _tx: ReadTransaction, _tokens: Sequence[str]) -> None:
@@ -98,7 +98,7 @@ class MessageIndex(ABC):
         return self.count(tx, tokens)
 
     def sample(self, _tx: ReadTransaction, _least: int) -> dict[str, int]:
-        """Of the commonest tokens, those in about `least` entries or more: in about how many."""
+        """Return the commonest tokens, those in about `least` entries or more, with their counts."""
         return {}
 
     @abstractmethod
@@ -133,7 +133,7 @@ class MessageIndex(ABC):
     def messages(
         self, tx: ReadTransaction, numbers: Sequence[int], conditions: Sequence[ColumnElement[bool]]
     ) -> list[Sequence[Any]]:
-        """Of these messages, those that are not deleted and meet the conditions: `COLUMNS`, in any order.
+        """Return those of the messages that are not deleted and meet the conditions: `COLUMNS`, in any order.
 
         They are asked for in the order they are stored in: SQLite takes a fifth less for them.
         """

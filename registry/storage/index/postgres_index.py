@@ -25,7 +25,7 @@ from registry.storage.safety.visibility import access_of
 
 
 class PostgresIndex(MessageIndex):
-    """One narrow table of position-less tsvectors under a GIN index."""
+    """A narrow table of position-less tsvectors under a GIN index."""
 
     name = "gin"
 
@@ -151,7 +151,7 @@ _kept: WeakKeyDictionary[Engine, KeptLists] = WeakKeyDictionary()
 
 
 class PackedIndex(PostgresIndex):
-    """The same for one search of a large registry, which it must not outlive: common words are read by packed lists."""
+    """The index for one search of a large registry: common terms are read from packed lists."""
 
     _ENTRIES = PostgresIndex._EACH.replace(" AND number {side} 0{seen}", "")
 

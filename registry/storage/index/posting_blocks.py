@@ -176,7 +176,7 @@ class Probe:
         return [_MASKS[number & 7] for number in self.numbers]
 
     def within(self, bits: int) -> list[int]:
-        """Those whose bit is set."""
+        """Return the numbers whose bit is set."""
         if len(self.numbers) < 2:  # of one alone `itemgetter` makes no sequence
             return [number for number in self.numbers if bits >> number & 1]
         width = max(max(self._bytes) + 1, (bits.bit_length() + 7) // 8)

@@ -31,7 +31,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class _Statements:
-    """What differs between the databases. `entries` yields the numbers of the new index's entries as `id`."""
+    """The statements that differ between the databases. `entries` yields the new index's numbers as `id`."""
 
     create: str
     entries: str

@@ -27,7 +27,7 @@ Door = Literal["mcp", "http", "cli", "inside"]
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """One run: who asked what, when, how it ended, and what each node did. Durations in milliseconds."""
+    """An execution: who asked what, when, how it ended, and what each node did. Durations in milliseconds."""
 
     id: str
     operation: str
@@ -129,7 +129,7 @@ def list_executions(tx: ReadTransaction, wanted: ExecutionFilter, page: Page) ->
 
 
 def get_execution(tx: ReadTransaction, execution_id: str) -> dict[str, Any]:
-    """One run with its request, result and steps; NotFound if there is none."""
+    """Return one execution with its request, result and steps; NotFound if there is none."""
     row = tx.execute(select(execution).where(execution.c.id == execution_id)).first()
     if row is None:
         kept = "old ones are kept as figures only (CTXR_KEEP_EXECUTIONS_DAYS)"
@@ -157,7 +157,7 @@ def execution_item(row: Row[Any]) -> dict[str, Any]:
 
 
 def asked_of(request: Mapping[str, Any]) -> str | None:
-    """What was asked for, in words or by name."""
+    """Return what was asked for, in words or by name."""
     said = _said_in(request)
     return preview_of(said) if said else None
 
@@ -168,7 +168,7 @@ def _said_in(request: Mapping[str, Any]) -> str | None:
 
 
 def beginning_of(request: Mapping[str, Any]) -> str:
-    """As much of what was asked as a filter looks through."""
+    """Return the part of a request that the list's filter searches."""
     return (_said_in(request) or "")[:KEPT]
 
 

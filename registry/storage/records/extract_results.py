@@ -72,7 +72,7 @@ def latest_briefings(tx: ReadTransaction, limit: int) -> list[dict[str, Any]]:
 
 
 def set_metadata(tx: WriteTransaction, result_id: str, metadata: dict[str, Any]) -> None:
-    """What is known beside a result, anew."""
+    """Replace a result's metadata."""
     tx.execute(update(extract_result).where(extract_result.c.id == result_id).values(metadata=metadata))
 
 

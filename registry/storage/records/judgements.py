@@ -43,7 +43,7 @@ def rating_of(tx: ReadTransaction, execution_id: str) -> bool | None:
 
 
 def ratings(tx: ReadTransaction, from_: datetime | None, to: datetime | None) -> Sequence[Rated]:
-    """What was said in a period, by operation and source."""
+    """Count the ratings of a period, by operation and source."""
     useful = func.sum(cast(rating.c.useful, Integer))
     query = select(rating.c.operation, rating.c.source, useful, func.count() - useful)
     within = given_conditions((ge, rating.c.rated_at, from_), (le, rating.c.rated_at, to))

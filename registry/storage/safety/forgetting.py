@@ -50,7 +50,7 @@ _MANY = 200
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What shall be forgotten; all that is given must hold. With neither `before` nor `matching`, whole channels."""
+    """The selection of what to forget; all that is given must hold. Without `before` and `matching`, whole channels."""
 
     id: str | None = None
     channel: str | None = None
@@ -69,7 +69,7 @@ class Affected:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What was forgotten, in numbers."""
+    """The numbers of what was forgotten."""
 
     id: str
     forgotten_at: str
@@ -87,7 +87,7 @@ class Receipt:
 
 
 def affected_by(tx: ReadTransaction, wanted: Wanted) -> Affected:
-    """What would be forgotten; NotFound if there is nothing of the kind."""
+    """Return what would be forgotten; NotFound if there is nothing."""
     if wanted.id:
         found = Affected([], [_message(tx, wanted.id)])
     else:
@@ -136,7 +136,7 @@ def _messages_meant(tx: ReadTransaction, wanted: Wanted, channels: Sequence[int]
 
 
 def dry_receipt(found: Affected) -> Receipt:
-    """What would be forgotten, in numbers."""
+    """Return the receipt of a trial run."""
     messages = len(found.messages) + sum(row.message_count for row in found.channels)
     return Receipt("", format_time(now()), len(found.channels), messages, is_dry_run=True)
 
@@ -231,7 +231,7 @@ def note_forgotten(tx: WriteTransaction, digests: Sequence[tuple[bytes, str]], r
 
 
 def keyed(key: bytes, what: str, of: bytes) -> bytes:
-    """What is kept of something forgotten: nobody without the registry can tell what it was."""
+    """Return a keyed digest: nobody without the registry can tell what was forgotten."""
     return blake2b(what.encode() + b"\0" + of, key=key, digest_size=16).digest()
 
 
@@ -244,7 +244,7 @@ _ANY = select(forgotten.c.receipt).limit(1)
 
 
 def find_forgotten(tx: ReadTransaction, digests: Sequence[bytes]) -> dict[bytes, tuple[str, str]]:
-    """Of these digests those that are noted: what each is of, and the receipt."""
+    """Return those of the digests that were forgotten, with their kind and receipt."""
     query = select(forgotten.c.digest, forgotten.c.what, forgotten.c.receipt).where(forgotten.c.digest.in_(digests))
     return {bytes(digest): (what, receipt) for digest, what, receipt in tx.execute(query)}
 

@@ -21,7 +21,7 @@ def key_of(tx: WriteTransaction) -> bytes:
 
 
 def find_key(tx: ReadTransaction) -> bytes | None:
-    """The same, without making one."""
+    """Return the registry's key; None if it has none yet."""
     if tx.engine not in _KEYS:
         held = tx.execute(select(registry_key.c.key).where(registry_key.c.number == 1)).scalar()
         if held is None:

@@ -22,7 +22,7 @@ _MANY = 500
 
 @dataclass(frozen=True, slots=True)
 class Tombstones:
-    """What says of a registry what was forgotten in it: digests with the key they were made with, and messages' ids."""
+    """The marks of what was forgotten in a registry: digests with their key, and message ids."""
 
     key: bytes
     digests: Sequence[tuple[bytes, str, str, datetime]]

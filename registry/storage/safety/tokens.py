@@ -103,7 +103,7 @@ def find_token(tx: ReadTransaction, secret: str) -> Shown | None:
 
 
 def get_token(tx: ReadTransaction, number: int) -> Shown | None:
-    """The same by its number, for who has shown it before."""
+    """Return a token by its number."""
     return _shown(tx.execute(select(token).where(token.c.number == number)).first())
 
 

@@ -146,7 +146,7 @@ _LIKE: dict[str, Callable[[str], str]] = {"sqlite": _glob, "postgresql": _like}
 
 
 def access_of(tx: Connection) -> Access | None:
-    """What the transaction is restricted to; None if it sees everything."""
+    """Return the transaction's restriction; None if it sees everything."""
     access: Access | None = tx.get_execution_options().get(OPTION)
     return access
 

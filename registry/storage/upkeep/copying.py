@@ -37,7 +37,7 @@ _SAMPLE = 50
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """Of one table: how many rows it has, and how many of them were written or removed in this run."""
+    """A copied table: its rows, and how many of them were written or removed in this run."""
 
     table: str
     rows: int
@@ -208,7 +208,7 @@ def _proved(source: ReadTransaction, target: Engine, table: Table, written: int,
 
 
 def _sum(tx: ReadTransaction, table: Table) -> tuple[int, int]:
-    """How many rows, and one number for all of them, whatever their order: databases sort texts each in its way."""
+    """Return the row count and an order-independent checksum: databases sort texts differently."""
     count = total = 0
     for rows in _rows(tx, table):
         count += len(rows)

@@ -19,7 +19,7 @@ from registry.storage.tables import EMBEDDABLE, channel, conversation, embedding
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What was found. `revision` None: there are no tables yet; then the counts are 0.
+    """The state of a database. `revision` None: there are no tables yet; then the counts are 0.
 
     `embedded`: of each model the messages that have its vectors, and the bytes of these.
     """

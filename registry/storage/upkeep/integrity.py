@@ -29,7 +29,7 @@ _ENTRIES = {"sqlite": "SELECT id FROM message_index_docsize", "postgresql": "SEL
 
 
 def damage_of(url: str) -> list[str]:
-    """What is not as it should be, a line for each kind; reads all there is, and changes nothing."""
+    """Check the whole registry, read-only; return a line for each kind of damage."""
     engine = create_database_engine(url)
     try:
         with engine.connect() as connection:

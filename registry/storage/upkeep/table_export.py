@@ -44,7 +44,7 @@ def table_lines(tx: ReadTransaction, name: str) -> Iterator[bytes]:
 
 
 def row_line(table: Table, row: Mapping[Any, Any]) -> bytes:
-    """One row as a line: the same on both databases."""
+    """Format a row as a line, the same on both databases."""
     plain = {column.name: _plain(row[column.key]) for column in table.columns}
     return json.dumps(plain, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode() + b"\n"
 

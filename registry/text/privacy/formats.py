@@ -34,7 +34,7 @@ class Secret(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """One format. A group called `secret` is what is masked, else the whole match."""
+    """A format of a secret. The group `secret` is masked, else the whole match."""
 
     kind: str
     pattern: str

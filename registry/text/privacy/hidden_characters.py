@@ -13,7 +13,7 @@ def visible(text: str) -> str:
 
 
 def visible_in(value: Any) -> Any:
-    """The same for every text in a value."""
+    """Make hidden characters visible in every text of a value."""
     match value:
         case str():
             return visible(value)

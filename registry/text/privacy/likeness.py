@@ -88,7 +88,7 @@ def is_chosen(value: str) -> bool:
 
 
 def is_titled(value: str) -> bool:
-    """What a sentence may name: `PasswordEncoder2`, `user_table2`, `AES256-GCM`, `k8s-secret-v2`."""
+    """Return whether a word is a name as in prose: `PasswordEncoder2`, `user_table2`, `AES256-GCM`, `k8s-secret-v2`."""
     return bool(_TITLED.fullmatch(value))
 
 
@@ -105,7 +105,7 @@ def is_strong(value: str) -> bool:
 
 
 def is_thrown(value: str) -> bool:
-    """What only a machine makes, among names that may be of anything."""
+    """Return whether a word looks machine-made."""
     is_name = _CAMEL.fullmatch(value) or CODE.search(value)
     return sum(map(str.isdigit, value)) > 2 and not is_name and is_random(value)
 

@@ -48,7 +48,7 @@ def _is_clean(value: Any) -> bool:
 
 
 def _is_plain(name: Any, held: Any) -> bool:
-    """Whether neither a field's name is a secret nor what it holds is one by that name; remembered of names that call
+    """Return whether neither a field's name nor its value is a secret; cached for names that hint at none.
     nothing so."""
     if not isinstance(name, str):
         return _is_clean(name)

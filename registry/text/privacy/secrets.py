@@ -83,7 +83,7 @@ def look_at(texts: Iterable[str]) -> None:
 
 
 class _Told(NamedTuple):
-    """What some words tell of: the signs in them, the hints in the long ones, and whether a year stands there."""
+    """The signs and hints in some words, and whether a year is among them."""
 
     signs: frozenset[str]
     hints: frozenset[str]

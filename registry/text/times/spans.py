@@ -64,12 +64,12 @@ def year_of(at: datetime, back: int = 0) -> Span:
 
 
 def minutes_around(at: datetime, back: int = 0) -> Span:
-    """Nobody counted them: from twice as many, and some more, to half as many."""
+    """Return the span of a rounded number of minutes: from twice as many, and some more, to half as many."""
     return Span(at - timedelta(minutes=2 * back + 5), at - timedelta(minutes=back // 2))
 
 
 def hour_around(at: datetime, back: int = 0) -> Span:
-    """Nobody means the minute: one hour to each side."""
+    """Return an hour to each side: a spoken hour is not exact."""
     return Span(at - timedelta(hours=back + 1), at - timedelta(hours=max(back - 1, 0)))
 
 

@@ -1,0 +1,44 @@
+"""Docstrings that a stranger understands at first reading: the worst patterns are refused."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("registry", "sources", "orchestrator", "mcp_server", "backoffice", "cli")
+FILES = sorted(file for package in PACKAGES for file in (ROOT / package).rglob("*.py"))
+
+NOT_YET = ("sources", "registry/search", "registry/text/ranking", "registry/text/request", "orchestrator/answer")
+"""Being rewritten: the readers, and what the simpler ranking replaces."""
+
+RIDDLES = {
+    "a clause as the subject": r"(What|Who|Whom|Whose|Whoever|Whatever|Where|When|That|Those|Of|So (much|many|long))\b",
+    "nobody as the subject": r"(Nobody|Nothing|Somebody|Some of)\b",
+    "a thing without a verb": r"(One (?!memory)|Another|The one|The same|All (that|of)|As (it|much|many|they))\b",
+}
+
+
+def docstrings(file: Path) -> Iterator[tuple[int, str]]:
+    """Yield (line, text) of the docstrings of a file's functions and classes."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and (
+            text := ast.get_docstring(node)
+        ):
+            yield node.lineno, text
+
+
+def riddles(file: Path) -> Iterator[str]:
+    """Yield the docstrings that begin with something other than a verb or the thing's name."""
+    for line, text in docstrings(file):
+        for kind, pattern in RIDDLES.items():
+            if re.match(pattern, text):
+                yield f"{file.relative_to(ROOT)}:{line}: {kind}: {text.splitlines()[0]}"
+
+
+def test_docstrings_begin_with_a_verb_or_the_name_of_the_thing() -> None:
+    done = [file for file in FILES if not any(file.is_relative_to(ROOT / folder) for folder in NOT_YET)]
+    found = [riddle for file in done for riddle in riddles(file)]
+    assert not found, "\n".join(found)
