@@ -23,7 +23,7 @@ import httpx2
 
 from benchmarks.setup import servers
 from benchmarks.setup.figures import table
-from orchestrator.requests.calls import EXAMPLES
+from orchestrator.requests.calls import TOOLS
 
 PATIENCE_S = 180.0
 NASTY: tuple[Callable[[], Any], ...] = (
@@ -78,16 +78,20 @@ def lines(tools: list[dict[str, Any]], count: int, chance: random.Random) -> Ite
     """The cases, one request each."""
     names = [tool["name"] for tool in tools]
     calls = [
-        {"method": "tools/call", "params": {"name": name, "arguments": {**_all_of(tool), **EXAMPLES.get(name, {})}}}
+        {"method": "tools/call", "params": {"name": name, "arguments": {**_all_of(tool), **_example(name)}}}
         for name, tool in zip(names, tools, strict=True)
     ]
-    calls += [{"method": "tools/call", "params": {"name": name, "arguments": EXAMPLES.get(name, {})}} for name in names]
+    calls += [{"method": "tools/call", "params": {"name": name, "arguments": _example(name)}} for name in names]
     for number in range(count):
         request = {"jsonrpc": "2.0", "id": f"case-{number}", **copy.deepcopy(chance.choice([*calls, *OTHERS]))}
         for _ in range(chance.choice((0, 1, 1, 1, 2))):
             _break(request, chance)
         line = json.dumps(request).encode()
         yield _turned_over(line, chance) if chance.random() < 0.2 else line
+
+
+def _example(name: str) -> dict[str, Any]:
+    return dict(TOOLS[name].example) if name in TOOLS else {}
 
 
 def _all_of(tool: dict[str, Any]) -> dict[str, Any]:

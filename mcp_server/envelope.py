@@ -14,7 +14,7 @@ from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult, TextContent
 from pydantic import BaseModel
 
-from orchestrator.requests.calls import QUOTED, QUOTING, RESULTS
+from orchestrator.requests.calls import QUOTED, TOOLS
 from orchestrator.requests.field_types import MOST_COUNTED
 from registry.text.privacy.hidden_characters import shown
 
@@ -39,8 +39,8 @@ class Envelope(BaseModel, Generic[Result]):
 def reply(tool: str, outcome: Mapping[str, Any]) -> CallToolResult:
     """The answer to a call whose operation had this outcome."""
     if outcome["success"]:
-        quoted = {"quoted": QUOTED} if tool in QUOTING else {}
-        body = {"ok": True, "tool": tool, "result": quoted | RESULTS[tool](outcome)}
+        quoted = {"quoted": QUOTED} if TOOLS[tool].quotes else {}
+        body = {"ok": True, "tool": tool, "result": quoted | TOOLS[tool].result(outcome)}
     else:
         body = {"ok": False, "tool": tool, "error": outcome["error"]}
     return as_answer(shown(body), is_error=not outcome["success"])

@@ -33,7 +33,7 @@ from mcp_server.tools.history import add_history_tools
 from mcp_server.tools.search import add_search_tool
 from mcp_server.transport.sdk import add_made_tool, tool_named
 from orchestrator.lazy import GrownChannels, RunOperation
-from orchestrator.requests.calls import RESULTS, TOLD, TOOL_ALIASES, Alias, as_meant, example, refusal
+from orchestrator.requests.calls import TOLD, TOOL_ALIASES, TOOLS, Alias, as_meant, example, refusal
 from orchestrator.requests.refusals import invalid_request
 from orchestrator.requests.shapes import refuse_too_many
 from registry.errors import InternalError, InvalidRequest
@@ -46,28 +46,14 @@ logger = logging.getLogger(__name__)
 
 NAME = "context-registry"
 
-ARCHIVE = frozenset(
-    {"create_backup", "list_backups", "validate_backup", "restore_backup", "migrate_session", "migrate_workspace"}
-)
-ADMIN = frozenset({"forget"})
-SWITCHED_ON = {"archive": ARCHIVE, "admin": ADMIN}
-"""Tools that are published only where the user has switched them on: they copy, move and erase what is kept."""
-_BEHIND_SWITCHES = ARCHIVE | ADMIN
-
 DEFAULT = "default"
+SWITCHED_ON = {name: frozenset(tool for tool in TOOLS if TOOLS[tool].toolset == name) for name in ("archive", "admin")}
+"""Tools that are published only where the user has switched them on: they copy, move and erase what is stored."""
+_ALWAYS = frozenset(TOOLS).difference(*SWITCHED_ON.values())
 TOOLSETS: dict[str, frozenset[str]] = {
-    DEFAULT: frozenset(
-        {
-            "conversation_log",
-            "extract",
-            "list_sessions",
-            "search_sessions",
-            "fetch_session_by_id",
-            "tag_current_session",
-        }
-    ),
-    "history": frozenset(RESULTS) - {"conversation_log", "extract"} - _BEHIND_SWITCHES,
-    "all": frozenset(RESULTS) - _BEHIND_SWITCHES,
+    DEFAULT: frozenset(tool for tool in TOOLS if TOOLS[tool].toolset == DEFAULT),
+    "history": _ALWAYS - {"conversation_log", "extract"},
+    "all": _ALWAYS,
     **SWITCHED_ON,
 }
 """The tools of each toolset. The default is small: a model reads every description in every conversation."""
@@ -110,7 +96,7 @@ class RegistryServer(MCPServer[Any]):
             subscriptions=bus or False,
         )
         self.run_operation = run
-        self._unlisted = frozenset(RESULTS).difference(*(TOOLSETS[toolset] for toolset in toolsets))
+        self._unlisted = frozenset(TOOLS).difference(*(TOOLSETS[toolset] for toolset in toolsets))
         self._kept_back: dict[str, Callable[[], None]] = {}
         add_channel_tools(self, run, project)
         add_history_tools(self, run, project)
@@ -244,7 +230,7 @@ def no_such_tool(name: str) -> InvalidRequest:
             f"ctxr mcp --toolsets default,{toolset}",
         )
     near = get_close_matches(name.lower(), sorted(TOOLSETS["all"]), 1, 0.0)[0]
-    allowed = ", ".join(tool for tool in RESULTS if tool not in _BEHIND_SWITCHES)
+    allowed = ", ".join(tool for tool in TOOLS if tool in _ALWAYS)
     return InvalidRequest("No such tool.", f"tool: given {name!r}; allowed: {allowed}; nearest: {example(near)}")
 
 

@@ -21,7 +21,7 @@ from langgraph.types import Command, RetryPolicy
 
 from orchestrator.recording.recorder import result_summary
 from orchestrator.requests.calls import TOLD, Tell
-from orchestrator.requests.operation_names import READING, Operation
+from orchestrator.requests.operation_names import FACTS, READING, Operation
 from orchestrator.requests.shapes import HookRequest, ImportRequest, Request
 from orchestrator.state import OUTSIDE_ATTEMPTS, Answered, PartDone, Run, State, Steps, Tried
 from registry.errors import NotFound, OperationTimeout, StorageError
@@ -134,35 +134,10 @@ def describe_graph() -> dict[str, Any]:
     }
 
 
-OPERATIONS: dict[Operation, str] = {
-    Operation.CONVERSATION_LOG: "log:LOG",
-    Operation.EXTRACT: "extract:EXTRACT",
-    Operation.SEARCH: "search:SEARCH",
-    Operation.SEARCH_SESSIONS: "search_sessions:SESSIONS",
-    Operation.LIST: "history:LIST",
-    Operation.FETCH: "history:FETCH",
-    Operation.TAG: "manage:TAG",
-    Operation.DELETE: "manage:DELETE",
-    Operation.RESTORE: "manage:RESTORE",
-    Operation.IMPORT: "log:IMPORT",
-    Operation.DAILY_BRIEFING: "briefing:BRIEFING",
-    Operation.RESUME: "resume:RESUME",
-    Operation.NOTE: "note:NOTE",
-    Operation.BLAME: "blame:BLAME",
-    Operation.CREATE_BACKUP: "backup:CREATE",
-    Operation.LIST_BACKUPS: "backup:LIST",
-    Operation.VALIDATE_BACKUP: "backup:VALIDATE",
-    Operation.RESTORE_BACKUP: "backup:RESTORE",
-    Operation.MIGRATE: "migrate:MIGRATE",
-    Operation.COMPLETE: "complete:COMPLETE",
-}
-"""Where it is said what each does at each node; loaded when it is asked for: a command of a user's needs one."""
-
-
 @cache
 def steps_of(operation: Operation) -> Steps[Any, Any]:
     """Return what an operation does at each node."""
-    module, _, name = OPERATIONS[operation].partition(":")
+    module, _, name = FACTS[operation].work.partition(":")
     steps: Steps[Any, Any] = getattr(import_module(f"orchestrator.operations.{module}"), name)
     return steps
 
@@ -170,12 +145,10 @@ def steps_of(operation: Operation) -> Steps[Any, Any]:
 def load_operations() -> None:
     """Load them all, where nobody waits for it."""
     import_module("orchestrator.answer.finding.elsewhere")
-    for operation in OPERATIONS:
+    for operation in Operation:
         steps_of(operation)
 
 
-NAMING = frozenset({Operation.CONVERSATION_LOG, Operation.DELETE, Operation.RESTORE})
-"""These change the channel of just the name that they are given, whether it was there before or not."""
 UNFINISHED = OperationTimeout("Begun, and not ended.", "It is still running, or its process was ended: ask again")
 T = TypeVar("T")
 
@@ -273,7 +246,7 @@ async def cr_write(state: State, run: Run) -> State:
 
     def work(tx: WriteTransaction, run: Run = run) -> dict[str, Any]:
         request: Request = state["query"]
-        if request.channel and request.operation in NAMING:
+        if request.channel and FACTS[request.operation].names_channel:
             admit(tx, request.channel)
         result = write(tx, run, request, state)
         if request.operation == Operation.CONVERSATION_LOG and run.recorder.channel:

@@ -21,8 +21,8 @@ import langsmith
 from orchestrator.graph import build_graph, load_operations, run_reporting, run_to_the_end
 from orchestrator.recording.recorder import Recorder, Records, request_summary, result_summary
 from orchestrator.requests.calls import TOLD
-from orchestrator.requests.operation_names import ALIASES, READING, Operation
-from orchestrator.requests.permission import READ, check, is_of_others
+from orchestrator.requests.operation_names import ALIASES, FACTS, READING, Operation
+from orchestrator.requests.permission import check, is_of_others
 from orchestrator.requests.refusals import Refusal
 from orchestrator.requests.resends import Resends
 from orchestrator.requests.shapes import ImportRequest, Request, parse_request, refuse_too_many
@@ -258,7 +258,7 @@ class Orchestrator:
             check(request, access)
         registry = self.registry.seen_by(access)
         run = Run(
-            registry.for_questions() if request.operation in READ else registry,
+            registry.for_questions() if FACTS[request.operation].level is Level.READ else registry,
             recorder,
             search_budget=self._search_budget,
             room=room,

@@ -2,41 +2,25 @@
 
 from __future__ import annotations
 
-from orchestrator.requests.operation_names import LOCAL, Operation
+from orchestrator.requests.operation_names import FACTS
 from orchestrator.requests.shapes import DeleteRequest, Request
 from registry.access import Access, Level
 
-READ = frozenset(
-    {
-        *(Operation.EXTRACT, Operation.SEARCH, Operation.SEARCH_SESSIONS, Operation.LIST, Operation.FETCH),
-        *(Operation.NOTE, Operation.COMPLETE),
-    }
-)
-"""These take a token to read; of the others these take one to administer, and all the rest one to write."""
-INSTEAD = {
-    Operation.RESUME: "it writes a client's session on the server; run ctxr resume on the machine of the client",
-    Operation.BLAME: "it runs git in a folder of the server; run ctxr blame on the machine where the repository is",
-}
-"""What a token to administer is needed for because it reaches beyond the registry; and what does without."""
-ADMIN = LOCAL | set(INSTEAD)
-
 
 def check(request: Request, access: Access) -> None:
-    """Unauthorized if a token does not allow a request.
+    """Raise Unauthorized if a token does not allow a request.
 
-    Who forgets something for good forgets it in the records of all who have read it, so it takes a token for all. What
-    git knows of a folder belongs to no channel, so that takes one, too.
+    Forgetting for good removes records of everybody who has read the words, so it takes an unrestricted token.
     """
-    access.require(level_of(request), INSTEAD.get(request.operation, ""))
-    if is_for_good(request) or request.operation in LOCAL | {Operation.BLAME}:
+    facts = FACTS[request.operation]
+    access.require(level_of(request), facts.instead)
+    if is_for_good(request) or facts.needs_everything:
         access.require_everything()
 
 
 def level_of(request: Request) -> Level:
-    """Return the level a request needs: irreversible or outgoing ones more than writes, writes more than reads."""
-    if is_for_good(request) or request.operation in ADMIN:
-        return Level.ADMIN
-    return Level.READ if request.operation in READ else Level.WRITE
+    """Return the level that a token needs for a request."""
+    return Level.ADMIN if is_for_good(request) else FACTS[request.operation].level
 
 
 def is_for_good(request: Request) -> bool:
