@@ -30,6 +30,11 @@ SLOW_NAMES = re.compile(
 )
 LONG_NAMES = re.compile("test_packaging|test_who_sees_what|test_retrieval_floors|tests/conformance/|test_any_input")
 SLOW_FIXTURES = {"postgres_server", "browser", "node"}
+ON_BOTH_DATABASES = re.compile(
+    "tests/(registry|backoffice|cli|deploy|benchmarks|test_databases)"
+    "|tests/orchestrator/(remote/|sync/test_sync|semantic/|test_(backup|executions|forgetting|secrets|statements))"
+)
+"""Where SQL is what is tested. Elsewhere a test runs on SQLite: what it asks of the database is tested here."""
 
 # Of what is loaded from here to the end of the collection nothing is garbage.
 gc.disable()
@@ -57,8 +62,17 @@ settings.register_profile("quick", deadline=None, max_examples=10)
 settings.load_profile("ctxr")
 
 
+def is_repeated(item: pytest.Item) -> bool:
+    """Return whether a test is the second run of one that SQLite alone is enough for."""
+    parameters = (
+        item.callspec.params.values() if isinstance(item, pytest.Function) and hasattr(item, "callspec") else ()
+    )
+    return "postgresql" in parameters and not ON_BOTH_DATABASES.match(item.nodeid)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what `make quick` leaves out: PostgreSQL, browsers, processes, many examples. What takes long goes first."""
+    items[:] = [item for item in items if not is_repeated(item)]
     for item in items:
         if SLOW_NAMES.search(item.nodeid) or SLOW_FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
