@@ -11,6 +11,7 @@ import pytest
 
 from cli.running.addresses import shown_address
 from cli.upkeep.doctor import check_folder
+from registry.settings import Settings
 from registry.storage.migrations import HEAD
 from tests.cli.conftest import FIBONACCI, Ctxr, bare_ctxr
 
@@ -141,14 +142,15 @@ def test_a_file_that_is_no_database_is_broken(ctxr: Ctxr, empty_home: Path) -> N
 
 def test_a_folder_that_cannot_be_written_is_broken(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    assert check_folder(tmp_path / "file" / "ctxr").state == "broken"
+    [found] = check_folder(Settings(home=tmp_path / "file" / "ctxr"))
+    assert found.state == "broken"
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
 def test_a_folder_on_a_full_disk_is_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = Path("/dev/full").open
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda dir: opened("wb"))
-    found = check_folder(tmp_path)
+    [found] = check_folder(Settings(home=tmp_path))
     assert found.state == "broken"
     assert "No space left" in found.found
     assert found.remedy.startswith("make room")
