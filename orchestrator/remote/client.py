@@ -53,7 +53,7 @@ class NotGrown(Refused):
 
 
 _KINDS = {NOT_YOURS: NotYours, NOT_GROWN: NotGrown}
-"""What a refusal says, and which one it is; any other may be another one after an upgrade there."""
+"""Exceptions by the message of the refusal; any other message raises Refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class RemoteRegistry:
     async def changes(self, after: int) -> Changes:
         """Return the messages stored there after a place."""
         found = await self._answer("GET", "/bo/changes", "is_all", after=after)
-        return Changes(found["items"], found["place"], found["is_all"], found.get("starts_over", False))
+        return Changes(found["items"], found["place"], found["is_all"], found["starts_over"])
 
     async def channel(self, name: str) -> dict[str, Any]:
         """Return what it knows of a channel."""

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlalchemy import Column, ColumnElement, Table, func, inspect, select, text, update
+from sqlalchemy import Column, ColumnElement, Table, func, select, text, update
 
 from registry.storage.database import Database, ReadTransaction, WriteTransaction
-from registry.storage.index.message_index import TABLE
 from registry.storage.tables import conversation, message_alias, message_vector, remote_message
 
 BATCH = 2_000
@@ -29,7 +28,6 @@ async def complete_channels(database: Database) -> int:
 
     What was done stays done when it is stopped. StorageError if the registry cannot be written.
     """
-    await database.write(_complete_index)
     done = last = 0
     while numbers := await database.read(lambda tx, behind=last: _next_wrong(tx, behind)):  # type: ignore[misc]
         done += await database.write(lambda tx, some=tuple(numbers): _make_good(tx, some))  # type: ignore[misc]
@@ -43,7 +41,7 @@ def wrong_channels(tx: ReadTransaction) -> Iterator[tuple[str, int]]:
         is_wrong = table.c.channel_number.is_not(None) & _is_other(table)
         if count := tx.execute(select(func.count()).select_from(table).where(is_wrong)).scalar_one():
             yield table.name, count
-    if tx.dialect.name == "postgresql" and _has_channel(tx, TABLE):
+    if tx.dialect.name == "postgresql":
         query = text(_WRONG_ENTRIES)
         if count := tx.execute(query).scalar_one():
             yield "message_index", count
@@ -84,13 +82,3 @@ def _make_good(tx: WriteTransaction, numbers: tuple[int, ...]) -> int:
         ).rowcount
         for table, naming in NAMING.items()
     )
-
-
-def _complete_index(tx: WriteTransaction) -> None:
-    """Give the index its column back, which a rebuild by the release before takes away."""
-    if tx.dialect.name == "postgresql" and not _has_channel(tx, TABLE):
-        tx.execute(text("ALTER TABLE message_index ADD COLUMN channel_number bigint"))
-
-
-def _has_channel(tx: ReadTransaction, table: str) -> bool:
-    return "channel_number" in {column["name"] for column in inspect(tx).get_columns(table)}

@@ -67,7 +67,6 @@ def all_right(registry: Registry, *tables: str) -> dict[str, bool]:
 
 
 async def forget_channels(registry: Registry, value: str = "NULL") -> None:
-    """As the release before leaves them."""
     tables = [*NAMING, *([] if registry.is_embedded else ["message_index"])]
     for table in tables:
         statement = text(f"UPDATE {table} SET channel_number = {value}")  # noqa: S608
@@ -97,7 +96,7 @@ async def test_an_id_that_comes_to_stand_for_another_message_takes_its_channel(r
     assert (await channels_named(registry))["message_alias"]
 
 
-async def test_what_the_release_before_left_out_is_filled_in(registry: Registry, database_url: str) -> None:
+async def test_a_missing_channel_is_filled_in(registry: Registry, database_url: str) -> None:
     await forget_channels(registry)
     assert damage_of(database_url) == []
     await reindex(registry, lambda *_: None, everything=True)
@@ -111,17 +110,6 @@ async def test_a_channel_that_is_not_the_messages_is_named_and_put_right(registr
     assert all(line.startswith("channels: ") for line in named)
     await reindex(registry, lambda *_: None, everything=True)
     assert damage_of(database_url) == []
-
-
-async def test_a_rebuild_by_the_release_before_stops_nobody(registry: Registry) -> None:
-    if registry.is_embedded:
-        pytest.skip("SQLite's index has no columns")
-    await registry.write(lambda tx: tx.execute(text("ALTER TABLE message_index DROP COLUMN channel_number")))
-    await registry.save_conversation("new", [{"role": "user", "text": "Stored all the same"}], "cursor")
-    await reindex(registry, lambda *_: None)
-    await registry.save_conversation("newer", [{"role": "user", "text": "Stored with its channel"}], "cursor")
-    newest = text("SELECT channel_number FROM message_index ORDER BY number DESC LIMIT 1")
-    assert await registry.read(lambda tx: tx.execute(newest).scalar()) == len(await rows(registry, "channel", "number"))
 
 
 @pytest.fixture
