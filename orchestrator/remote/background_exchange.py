@@ -90,7 +90,7 @@ async def _exchange(orchestrator: Orchestrator, settings: Settings, turn: _Turn)
                 if await turn.is_mine():
                     done = Exchanged()
                     await pull(orchestrator, remote, done)
-                    if is_new:  # what an older release there did not do, a newer one may
+                    if is_new:  # the token or the server may accept refused edits by now
                         await orchestrator.registry.write(partial(tell_again, url=remote.url))
                         is_new = False
                     if time.monotonic() >= pushes_at and not await _may_push(orchestrator, remote, done):

@@ -1,6 +1,6 @@
 """Waiting for what is stored, by whichever process: told by PostgreSQL at once, else by looking every now and then.
 
-A process that somebody listens to has one connection of its own that hears the database (migration 0019). Whether it
+A process that somebody listens to has one connection of its own that hears the database. Whether it
 does is tried, never assumed: behind a pooler that hands each transaction another session nothing comes.
 """
 

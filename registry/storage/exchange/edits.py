@@ -29,8 +29,7 @@ DELETED, FORGOTTEN, TITLE, NICKNAME, PINNED, TAGGED = "deleted", "forgotten", "t
 GROWN = "text"
 """A message was stored while its client still wrote it, and has more words by now. Which ones, it says itself.
 
-Told, its id and the digest of its words are the value: a release that knows nothing of it takes it for a word on a
-channel that it lacks, and who has those words already need not ask for them.
+Sent, its value is the id and the digest of the text: a registry that has this text already need not ask for it.
 """
 MOST = 200
 """Edits told at a time."""

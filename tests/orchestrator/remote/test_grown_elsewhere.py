@@ -101,24 +101,8 @@ async def test_what_has_grown_waits_by_itself_only_where_it_was_sent_before(
     assert await waiting() == (0, 0)
 
 
-async def test_an_older_release_takes_a_grown_message_for_a_word_on_a_channel_that_it_lacks(
-    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, line: Line
-) -> None:
-    one, _ = laptops
-    await one.log("basket", "Why does the basket lose items?", "The session")
-    await one.push()
-    [_, stored] = await elsewhere.registry.get_conversations("basket")
-    message = {"role": "assistant", "text": "The session expires.", "stored_id": stored["id"]}
-    given = {"operation": "conversation_log", "channel": "basket", "messages": [message], "source": "cursor"}
-    assert (await elsewhere.run({**given, "grows": stored["id"]}))["success"]
-    async with RemoteRegistry(URL, transport=line) as remote:
-        [told] = (await remote.edits(0)).items
-    assert (told.field, told.value["id"]) == ("text", stored["id"])
-    assert not any((told.message_id, told.names, told.session_id))  # by these it would look for something to do
-
-
 @pytest.mark.parametrize("is_watched", [True, False])
-async def test_what_an_older_release_does_not_take_is_sent_after_its_upgrade(
+async def test_a_refused_edit_is_sent_again_after_an_outage_or_a_restart(
     laptops: tuple[Laptop, Laptop],
     elsewhere: Orchestrator,
     line: Line,
@@ -127,16 +111,16 @@ async def test_what_an_older_release_does_not_take_is_sent_after_its_upgrade(
     is_watched: bool,
 ) -> None:
     one, _ = laptops
-    error = {"code": "INVALID_REQUEST", "message": "The request is not valid.", "details": "grows: allowed: nothing"}
+    error = {"code": "INVALID_REQUEST", "message": "The request is not valid.", "details": "not now"}
     answering, is_asked, is_sent = line.handle_async_request, anyio.Event(), anyio.Event()
 
-    async def older(request: httpx.Request) -> httpx.Response:
+    async def refusing(request: httpx.Request) -> httpx.Response:
         if b'"grows"' not in body_of(request):
             return await answering(request)
         is_asked.set()
         return httpx.Response(400, json={"ok": False, "error": error})
 
-    async def of_today(request: httpx.Request) -> httpx.Response:
+    async def taking(request: httpx.Request) -> httpx.Response:
         if outage:
             raise outage.pop()
         answer = await answering(request)
@@ -150,17 +134,17 @@ async def test_what_an_older_release_does_not_take_is_sent_after_its_upgrade(
     await read_so_far(one, tmp_path, "It is kept")
     await one.push()
     await read_so_far(one, tmp_path, "It is kept for a week.")
-    monkeypatch.setattr(line, "handle_async_request", older)
-    assert "grows" in str((await one.push()).why)
-    assert "grows" in str((await one.orchestrator.registry.read(lambda tx: waiting_for(tx, URL))).edit_refused)
+    monkeypatch.setattr(line, "handle_async_request", refusing)
+    assert "not now" in str((await one.push()).why)
+    assert "not now" in str((await one.orchestrator.registry.read(lambda tx: waiting_for(tx, URL))).edit_refused)
     is_asked = anyio.Event()
     with anyio.fail_after(20):
         if not is_watched:
-            monkeypatch.setattr(line, "handle_async_request", of_today)
+            monkeypatch.setattr(line, "handle_async_request", taking)
         async with exchanging(one.orchestrator, Settings(remote_url=URL)):
             if is_watched:
                 await is_asked.wait()
-                monkeypatch.setattr(line, "handle_async_request", of_today)
+                monkeypatch.setattr(line, "handle_async_request", taking)
             await is_sent.wait()
     assert list((await said(elsewhere)).values()) == [["What about the basket?", "It is kept for a week."]]
 
