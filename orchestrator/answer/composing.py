@@ -158,14 +158,10 @@ def _is_within_time(query: ExtractQuery, data: Extraction) -> bool:
 
 def _weigher(data: Extraction, known: _Known) -> Weigh:
     """How much of the request a passage holds: each word by how rare it is."""
-    wordings = data.result.wordings if data.result else ()
+    weights = {term.token: term.weight for term in data.result.terms} if data.result else {}
 
     def weigh(text: str) -> float:
-        return sum(
-            sum(term.weight for term in wording.terms if term.token in found)
-            for wording, found in zip(wordings, known.held(text), strict=True)
-            if found
-        )
+        return sum(weights.get(token, 0.0) for token in frozenset[str]().union(*known.held(text)))
 
     return weigh
 

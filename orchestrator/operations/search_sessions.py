@@ -41,7 +41,7 @@ from orchestrator.requests.shapes import SessionsRequest
 from orchestrator.state import Run, Steps, Tried
 from registry.domain import format_time, preview_of
 from registry.errors import NotFound
-from registry.search.retrieval import SearchResult, Wording
+from registry.search.retrieval import SearchResult
 from registry.search.scope import Scope
 from registry.search.sessions import latest_sessions, surroundings
 from registry.storage.conversations.channels import channel_item, channels_by_number, tags_of
@@ -49,7 +49,6 @@ from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction
 from registry.text.ranking.confidence import Confidence
 from registry.text.ranking.snippets import passage, snippet
-from registry.text.ranking.term_weights import coverage
 from registry.text.request.query import ParsedQuery
 
 MATCHES = 3
@@ -146,7 +145,7 @@ def _found(asked: Lookup[SessionsQuery], relaxed: str = "") -> SessionsFound:
     result = asked.find()
     found = Found(asked.said, result, judge(result), least_of(asked.run, asked.query))
     scores = best_channels(result, found.verdicts)
-    best = [*most_likely_first(asked.tx, scores[:HEAD], result, asked.said, asked.scope.roles), *scores[HEAD:]]
+    best = [*most_likely_first(asked.tx, scores[:HEAD], result, asked.said), *scores[HEAD:]]
     return SessionsFound(found, best, relaxed)
 
 
@@ -320,13 +319,10 @@ def within_client(run: Run, sessions: Sequence[dict[str, Any]]) -> list[dict[str
 
 
 def _best_wording(result: SearchResult, number: int) -> ParsedQuery:
-    """The wording of which a message holds most: its passages are shown."""
-    return max(result.wordings, key=lambda wording: _share(wording, number)).query
-
-
-def _share(wording: Wording, number: int) -> float:
-    held = wording.candidates.get(number)
-    return coverage(held.weight, wording.full) if held else 0.0
+    """Return the wording of which a message holds most: its passages are shown."""
+    found = result.candidates.get(number)
+    held = found.held if found else 0
+    return max(result.wordings, key=lambda wording: result.share(held, wording)).query
 
 
 def _understood(data: SessionsFound) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from orchestrator.semantic.models import embedder_for
 from registry.errors import RegistryError
 from registry.extras import install_command
 from registry.search.vectors import EmbeddingModel, find_model, newest_message
-from registry.text.ranking.scores import OTHER_WORDING
 from registry.text.request.query import parse_query
 
 if TYPE_CHECKING:
@@ -184,7 +183,7 @@ class Meaning:
 
 def _together(vectors: Vectors) -> list[float]:
     """The question's direction, and half of each other wording's."""
-    shares = [(OTHER_WORDING if place else 1.0) / (math.hypot(*vector) or 1.0) for place, vector in enumerate(vectors)]
+    shares = [1.0 / (math.hypot(*vector) or 1.0) for place, vector in enumerate(vectors)]
     return [
         sum(share * float(one) for share, one in zip(shares, numbers, strict=True))
         for numbers in zip(*vectors, strict=True)

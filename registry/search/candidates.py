@@ -36,7 +36,6 @@ from registry.text.ranking.term_weights import COMMON_TERMS, Term, best_first, s
 
 CANDIDATES = 1000
 CANDIDATES_IN_CHANNEL = 2000
-CANDIDATES_OF_OTHERS = 300
 """How many of the messages with the largest weights are taken into ranking, inside a channel also of other wordings."""
 
 LOUD_CHANNELS = 20

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sqlalchemy import ColumnElement, Pool
 
 from registry.search.candidates import candidate_of
-from registry.search.retrieval import ASSUMED, LOOKED_AT, SearchResult, post_filtered, ranked_by
+from registry.search.retrieval import ASSUMED, SearchResult, post_filtered, ranked_by
 from registry.search.scope import Scope, channels_in, is_of_channels, message_conditions, time_conditions
 from registry.search.vectors import EmbeddingModel, vectors_after, vectors_of, vectors_where
 from registry.storage.conditions import given_conditions
@@ -28,20 +28,9 @@ from registry.storage.index.engines import index_of
 from registry.storage.safety.visibility import access_of
 from registry.storage.tables import conversation
 from registry.text.ranking.matching import carried, left_out, post_filter
-from registry.text.ranking.scores import Candidate, gaining
-from registry.text.ranking.similar import (
-    CHANNEL_WEIGHT,
-    LEAST_INSIDE,
-    LEAST_WEIGHT,
-    MARGIN,
-    NEAR,
-    SimilarMessages,
-    deviations_by_chance,
-    similarity_of_channels,
-    weight_of_meaning,
-)
+from registry.text.ranking.scores import Candidate, with_gains
+from registry.text.ranking.similar import MARGIN, NEAR, WEIGHT, SimilarMessages, deviations_by_chance
 from registry.text.request.syntax import Search
-from registry.text.times.spans import Span
 
 MOST = 100
 """How many messages are similar at most."""
@@ -91,12 +80,10 @@ def with_meaning(
     scope: Scope,
     model: EmbeddingModel,
     vector: Sequence[float],
-    dates: Sequence[Span] = (),
 ) -> SearchResult:
-    """What was found by words with what is similar in meaning, in the same scope, phrases and exclusions holding.
+    """Add what is similar in meaning to what was found by words, in the same scope, phrases and exclusions holding.
 
-    How much the most similar message and channel gain depends on how much of the request the words cover; where it
-    names `dates`, these cover it.
+    The sum is linear: the most similar message gains `WEIGHT` of the best score by words.
     """
     groups = [*scope.carrying, *carried(wanted)]
     narrowed = replace(scope, carrying=groups, without=[*scope.without, *left_out(wanted)])
@@ -104,7 +91,6 @@ def with_meaning(
     nearest = post_filtered(tx, post_filter(wanted), compared.candidates)
     candidates = nearest[:MOST]
     known = {one.number: round(compared.values[one.number], 4) for one in candidates}
-    covered = 1.0 if dates else _covered(found)
     by_chance = deviations_by_chance(compared.count + ASSUMED)
     similar = SimilarMessages(
         model=model.name,
@@ -113,25 +99,17 @@ def with_meaning(
         near=compared.mean + compared.deviation * NEAR,
         background=compared.mean,
         deviation=compared.deviation,
-        by_chance=by_chance,
         vectors=compared.count if access_of(tx) is None else len(known),  # how many others have is not told
-        weight=weight_of_meaning(covered, LEAST_WEIGHT if scope.channel_number is None else LEAST_INSIDE),
     )
     own = {one.candidate.number: one.own for one in found.ranked}
     best = max(own.values(), default=1.0)
     for one in candidates:
-        own[one.number] = own.get(one.number, 0.0) + similar.weight * best * similar.share(one.number)
-    near = similarity_of_channels([(one.channel_id, compared.values[one.number] - compared.mean) for one in nearest])
-    weight = LEAST_WEIGHT if dates else CHANNEL_WEIGHT * (1.0 - covered)
-    gains = {one.channel_id: weight * near[one.channel_id] for one in candidates}
-    ranked = ranked_by(tx, replace(found, similar=replace(similar, channels=gains)), own, scope)
-    return replace(ranked, channels=gaining(found.channels, gains))
-
-
-def _covered(found: SearchResult) -> float:
-    """The largest share of a wording that one of the best conversations holds."""
-    best = [one.number for one in found.channels[:LOOKED_AT]]
-    return min(1.0, max((each.covered for number in best for each in found.evidence(number)), default=0.0))
+        own[one.number] = own.get(one.number, 0.0) + WEIGHT * best * similar.share(one.number)
+    ranked = ranked_by(tx, replace(found, similar=similar), own, scope)
+    gains: dict[int, float] = {}
+    for one in candidates:  # the most similar first
+        gains.setdefault(one.channel_id, WEIGHT * similar.share(one.number))
+    return replace(ranked, channels=with_gains(found.channels, gains))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,22 +1,19 @@
-"""From a request in words to ranked messages: analyse, look up, weigh, rank. One road for extract and search."""
+"""Find the messages and conversations for a request: analyse it, look its terms up, score, rank."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, reduce
+from functools import cache, cached_property, reduce
 from heapq import nlargest
-from itertools import islice, repeat
-from operator import add, or_
+from operator import or_
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from sqlalchemy import Engine, Select, bindparam, func, select
 
 from registry.search.candidates import (
-    CANDIDATES,
-    CANDIDATES_OF_OTHERS,
     Place,
     channel_lengths,
     find_candidates,
@@ -28,33 +25,28 @@ from registry.search.candidates import (
     taken_up_again,
 )
 from registry.search.scope import Scope
-from registry.search.spelling import Corrected, correct
+from registry.search.spelling import correct
 from registry.storage.conditions import given, is_one_of
 from registry.storage.database import ReadTransaction
 from registry.storage.index.engines import index_of
 from registry.storage.index.message_index import MessageIndex
 from registry.storage.tables import channel, conversation
-from registry.text.ranking.confidence import Evidence
 from registry.text.ranking.matching import carried, left_out, matched_by, post_filter, words_held
 from registry.text.ranking.scores import (
     Candidate,
     Ranked,
     RankedChannel,
     Sittings,
-    best_scores,
-    claim_of,
-    claimed_scores,
-    combined,
+    Title,
     own_scores,
     rank,
     rank_channels,
     sittings_from,
-    weighed_inside,
     weight_of,
     whole_scores,
 )
 from registry.text.ranking.similar import SimilarMessages
-from registry.text.ranking.term_weights import Term, coverage, full_weight, idf, weighted_terms
+from registry.text.ranking.term_weights import Term, full_weight, idf, weighted_terms
 from registry.text.request.query import ParsedQuery, parse_query
 from registry.text.request.syntax import Search
 from registry.text.times.spans import Span
@@ -67,66 +59,51 @@ PostgreSQL takes some four times as long for each."""
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """The request in one wording, and what holds some of it: `candidates` and `titles` by number.
-
-    `full` is the weight of a perfect answer, `own` what the candidates score by themselves. `cut_terms` were not looked
-    up (the budget), `typos` says which words were taken for others. `matched` are the messages that contain one of its
-    words, and not only parts of words.
-    """
+    """The request in one wording: the bits of its terms, and the weight of an answer that holds all of it."""
 
     text: str
     query: ParsedQuery
-    terms: list[Term]
+    bits: int
     full: float
-    candidates: Mapping[int, Candidate]
-    matched: frozenset[int]
-    titles: Mapping[int, float]
-    own: Mapping[int, float] = field(default_factory=dict)
-    cut_terms: Sequence[Term] = ()
-    typos: Mapping[str, list[str]] = field(default_factory=dict)
-    filtered_out: int = 0
-
-    @property
-    def weights(self) -> list[float]:
-        """The weights of the terms, in the order of the bits of `Candidate.held`."""
-        return [term.weight for term in self.terms]
-
-    @property
-    def claim(self) -> float:
-        """The weight that one message may claim of it when conversations are compared."""
-        return claim_of(self.weights, self.full)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SearchResult:
-    """What a search found: messages and channels, best first, and the wordings by which they were.
+    """The messages and channels that a search found, best first.
 
-    `is_strict`: something must stand in each message, or must not. `similar` is what an embedding model adds, where
-    one is asked. `lengths` are the channels' tokens; `dated` the messages said on a date that the request names.
+    The terms of all wordings are one bag, each term once: `candidates` and `titles` (by number) hold some of `terms`.
+    `cut_terms` were not looked up (the budget), `typos` are the words that were taken for others. `matched` are the
+    messages that contain a word of the request, and not only parts of words. `is_strict`: something must stand in each
+    message, or must not. `lengths` are the channels' tokens, `dated` the messages said on a date in the request.
     """
 
     wordings: Sequence[Wording]
-    ranked: Sequence[Ranked]
-    channels: Sequence[RankedChannel]
+    terms: Sequence[Term]
+    candidates: Mapping[int, Candidate]
+    titles: Mapping[int, Title]
+    matched: frozenset[int]
     index: str
-    rarest: float
     average_length: float
+    ranked: Sequence[Ranked] = ()
+    channels: Sequence[RankedChannel] = ()
     is_strict: bool = False
     similar: SimilarMessages | None = None
     lengths: Mapping[int, int] = field(default_factory=dict)
     sittings: Sittings | None = None
     dated: frozenset[int] = frozenset()
+    cut_terms: Sequence[Term] = ()
+    typos: Mapping[str, list[str]] = field(default_factory=dict)
+    filtered_out: int = 0
 
     @property
     def query(self) -> ParsedQuery:
         """The question's words."""
         return self.wordings[0].query
 
-    @property
-    def matched(self) -> frozenset[int]:
-        """The messages that contain a word of some wording."""
-        question, *others = (wording.matched for wording in self.wordings)
-        return question.union(*others) if others else question
+    @cached_property
+    def weights(self) -> list[float]:
+        """The weights of the terms, in the order of the bits of `Candidate.held`."""
+        return [term.weight for term in self.terms]
 
     @property
     def by_meaning(self) -> frozenset[int]:
@@ -138,64 +115,48 @@ class SearchResult:
             return frozenset()
         return self.similar.named
 
-    @property
-    def speaking(self) -> frozenset[int]:
-        """The channels with a message that contains a word of some wording, or says the same beyond chance."""
-        matched = self.matched | (self.similar.standing_out if self.similar else frozenset())
-        return frozenset(one.candidate.channel_id for one in self.ranked if one.candidate.number in matched)
+    @cached_property
+    def held(self) -> Mapping[int, int]:
+        """The terms that each channel's messages hold."""
+        held: dict[int, int] = {}
+        for one in self.candidates.values():
+            held[one.channel_id] = held.get(one.channel_id, 0) | one.held
+        return held
 
-    def words_in(self, channel_number: int) -> int:
-        """How many words of the question stand in a channel's messages."""
-        question = self.wordings[0]
-        inside = {one.held for one in question.candidates.values() if one.channel_id == channel_number}
-        return words_held(question.query, question.terms)(reduce(or_, inside, 0))
+    def share(self, held: int, wording: Wording) -> float:
+        """Return the share of a wording, by rarity, that these terms are (0 to 1)."""
+        return min(1.0, weight_of(held & wording.bits, self.weights) / wording.full) if wording.full else 0.0
 
-    def holds_all(self, channel_number: int) -> bool:
-        """Whether every word of the question stands in a channel's messages."""
-        return 0 < len(self.query.words) == self.words_in(channel_number)
+    def covered(self, channel_number: int) -> float:
+        """Return the share of the request that the best stretch of a channel and its title hold: the mean of the two
+        best wordings."""
+        title = self.titles.get(channel_number)
+        of_title = title.held if title else 0
+        stretches = {of_title, *(held | of_title for held in self._stretches(channel_number))}
+        shares = sorted((max(self.share(held, one) for held in stretches) for one in self.wordings), reverse=True)[:2]
+        return sum(shares) / len(shares)
 
-    def speaks_of(self, channel_number: int) -> bool:
-        """Whether a channel holds every word of the question, and none only by its sound or for a typo."""
-        question = self.wordings[0]
-        return bool(question.full) and not question.typos and self.evidence(channel_number)[0].covered >= CALLED
+    def _stretches(self, channel_number: int) -> set[int]:
+        """Return the terms that each `STRETCH` messages hold: a long conversation holds anything somewhere."""
+        inside = sorted((one.seq, one.held) for one in self.candidates.values() if one.channel_id == channel_number)
+        stretches = set()
+        for at, (begin, _) in enumerate(inside):
+            near = (held for seq, held in inside[at : at + STRETCH] if seq < begin + STRETCH)
+            stretches.add(reduce(or_, near))
+        return stretches
 
     def is_called(self, channel_number: int) -> bool:
-        """Whether a channel's title or nickname holds every word of the question."""
-        return self.wordings[0].titles.get(channel_number, 0.0) >= CALLED
+        """Return True if a channel's title or nickname holds every word of the question."""
+        title = self.titles.get(channel_number)
+        return title is not None and self.share(title.held, self.wordings[0]) >= CALLED
 
-    def near(self, channel_number: int) -> float | None:
-        """How far beyond chance a channel's most similar message lies, in deviations; None where no model was asked."""
-        if self.similar is None or self.similar.note:
-            return None
-        inside = (one.candidate.number for one in self.ranked if one.candidate.channel_id == channel_number)
-        return self.similar.beyond_chance(inside)
-
-    def size(self, channel_number: int) -> float:
-        """How many messages of mean length a channel's text would be."""
-        return self.lengths.get(channel_number, 0) / max(self.average_length, 1.0)
-
-    def evidence(self, channel_number: int) -> list[Evidence]:
-        """What a channel holds of each wording, all of it and in its best place."""
-        inside = (one.candidate for one in self.ranked if one.candidate.channel_id == channel_number)
-        best = list(islice(inside, LOOKED_AT))
-        return [_evidence(wording, channel_number, best, self.rarest) for wording in self.wordings if wording.full]
+    def words_in(self, channel_number: int) -> int:
+        """Return how many words of the question stand in a channel's messages."""
+        return words_held(self.query, self.terms)(self.held.get(channel_number, 0))
 
 
-def _evidence(wording: Wording, channel_number: int, best: Sequence[Candidate], rarest: float) -> Evidence:
-    inside = [one for one in wording.candidates.values() if one.channel_id == channel_number]
-    everything = reduce(or_, {one.held for one in inside}, 0)
-    at = {one.seq: one.held for one in inside}
-    places = (at.get(one.seq - 1, 0) | at.get(one.seq, 0) | at.get(one.seq + 1, 0) for one in best)
-    told = max((weight_of(held, wording.weights) for held in places), default=0.0)
-    covered = max(weight_of(everything, wording.weights), wording.full * wording.titles.get(channel_number, 0.0))
-    return Evidence(min(1.0, covered / wording.full), told / rarest)
-
-
-CALLED = 0.99
-"""So much of a request stands in a title that holds all of it, whatever the sum of its weights is rounded to."""
-LOOKED_AT = 5
-"""So many of a conversation's best messages are looked at for the place that holds most."""
-
+STRETCH = 12  # messages that are judged together
+CALLED = 0.99  # of a request: a title that holds all of it, whatever the sum of the weights is rounded to
 
 Passes = Callable[[str], bool]
 """Whether a text is as the search wants it."""
@@ -224,7 +185,7 @@ def find_messages(
     also: Sequence[str] = (),
     dates: Sequence[Span] = (),
 ) -> SearchResult:
-    """The messages and channels in scope that have to do with the words, best first.
+    """Return the messages and channels in scope that have to do with the words, best first.
 
     `also` are other wordings of the same request. Messages said in `dates` gain by it. `budget` 0: the database's
     default.
@@ -238,44 +199,30 @@ def find_messages(
     elif size := tx.execute(_SIZE, {"of": scope.channel_number}).first():
         corpus, lengths[scope.channel_number] = corpus._replace(inside=size[0]), size[1]
     scope = replace(scope, carrying=[*scope.carrying, *carried(search)], without=[*scope.without, *left_out(search)])
-    place = place_of(tx, index, scope, corpus.size)
-    wordings = _worded(place, corpus, search, also, budget or BUDGETS[tx.dialect.name])
-    is_strict = bool(search.phrases or search.prefixes or search.excluded)
-    found = SearchResult(wordings, (), (), index.name, idf(0, corpus.size), corpus.average_length, is_strict)
-    found = replace(found, sittings=_sittings(tx, wordings, scope, corpus), lengths=lengths)
-    own = combined([each.own for each in wordings])
-    found = ranked_by(tx, found, own, scope, dates)
-    return replace(found, channels=_channels(found, own))
-
-
-def _own_scores(
-    place: Place, candidates: Sequence[Candidate], terms: Sequence[Term], corpus: Corpus
-) -> dict[int, float]:
-    """What messages score by themselves; of one channel, weighed by what is rare there."""
-    is_inside = place.scope.channel_number is not None
-    inside = weighed_inside(candidates, terms, corpus.size, corpus.inside) if is_inside else None
-    return own_scores(candidates, corpus.average_length, inside)
+    found = _looked_up(
+        place_of(tx, index, scope, corpus.size), corpus, search, also, budget or BUDGETS[tx.dialect.name]
+    )
+    begins = taken_up_again(tx, scope.channel_number) if scope.channel_number is not None else ()
+    if begins:
+        sittings = sittings_from(begins, corpus.inside, found.candidates.values(), found.weights)
+        found = replace(found, sittings=sittings)
+    own = own_scores(found.candidates.values(), corpus.average_length)
+    found = ranked_by(tx, replace(found, lengths=lengths), own, scope, dates)
+    wholes = whole_scores(found.candidates.values(), found.weights, found.lengths)
+    titles = {
+        number: max(found.share(title.held, one) for one in found.wordings) for number, title in found.titles.items()
+    }
+    return replace(found, channels=rank_channels(found.ranked, wholes, titles))
 
 
 _SIZE = select(channel.c.message_count, channel.c.token_count).where(channel.c.number == bindparam("of"))
 
 
-def _sittings(tx: ReadTransaction, wordings: Sequence[Wording], scope: Scope, corpus: Corpus) -> Sittings | None:
-    """Those of the channel that is searched, where it was taken up again at all."""
-    if scope.channel_number is None or not (begins := taken_up_again(tx, scope.channel_number)):
-        return None
-    held = ((each.candidates.values(), each.weights) for each in wordings)
-    return sittings_from(begins, corpus.inside, held)
-
-
 def ranked_by(
     tx: ReadTransaction, found: SearchResult, own: Mapping[int, float], scope: Scope, dates: Sequence[Span] = ()
 ) -> SearchResult:
-    """What was found, its messages in the order that these own scores give."""
-    known: dict[int, Candidate] = {}
-    for wording in reversed(found.wordings):
-        known.update(wording.candidates)
-    own = dict(own)
+    """Return what was found with its messages in the order that these own scores give."""
+    known, own = dict(found.candidates), dict(own)
     if not found.is_strict:
         dated = _dated(tx, own, scope, dates)
         found = replace(found, dated=frozenset(dated))
@@ -286,8 +233,8 @@ def ranked_by(
         read = [one.candidate for one in found.ranked]
         beside = neighbours(tx, [known[number] for number in best], known.values(), read, scope)
         known.update((one.number, one) for one in beside)
-    ranked = rank(own, known.values(), sittings=found.sittings)
-    numbers = {one.candidate.channel_id for one in ranked}.union(*(wording.titles for wording in found.wordings))
+    ranked = rank(own, known.values(), found.sittings)
+    numbers = {one.candidate.channel_id for one in ranked} | found.titles.keys()
     lengths = {number: found.lengths[number] for number in numbers & found.lengths.keys()}
     if missing := numbers - lengths.keys():
         lengths |= channel_lengths(tx, missing)
@@ -295,7 +242,7 @@ def ranked_by(
 
 
 def _dated(tx: ReadTransaction, own: dict[int, float], scope: Scope, dates: Sequence[Span]) -> dict[int, Candidate]:
-    """The messages said in these spans, each of which adds to their own scores."""
+    """Add to the own scores of the messages said in these spans, and return these."""
     bonus = DATED * max(own.values(), default=1.0)
     said: dict[int, Candidate] = {}
     for span in dates:
@@ -305,89 +252,49 @@ def _dated(tx: ReadTransaction, own: dict[int, float], scope: Scope, dates: Sequ
     return said
 
 
-def _channels(found: SearchResult, own: Mapping[int, float]) -> list[RankedChannel]:
-    """The channels of what was found, best first; `own`: what its messages score by themselves."""
-    average = sum(found.lengths.values()) / max(len(found.lengths), 1)
-    is_alone = len(found.lengths) <= 1
-    wholes, titles = [], dict[int, float]()
-    for wording in found.wordings:
-        # One alone holds most, if it holds anything, and candidates do: a message says as much as all.
-        some = list(islice(wording.candidates.values(), 1 if is_alone else None))
-        wholes.append(whole_scores(some, wording.weights, wording.claim, found.average_length, found.lengths, average))
-        for number, share in wording.titles.items():
-            titles[number] = max(titles.get(number, 0.0), TITLE * share)
-    return rank_channels(_best_within_claim(found, own), wholes, titles)
-
-
-def _best_within_claim(found: SearchResult, own: Mapping[int, float]) -> Mapping[int, float]:
-    """By channel, what its best message scores with no more for its words than one message may claim."""
-    of_one = len(found.lengths) <= 1
-    best = {one.candidate.channel_id: one.score for one in (found.ranked[:1] if of_one else reversed(found.ranked))}
-    if len(best) <= 1:  # one alone is the best
-        return best
-    average = found.average_length
-    cut = [claimed_scores(each.candidates.values(), each.claim, average) for each in found.wordings]
-    if not any(cut):
-        return best
-    within = combined([{**each.own, **less} for each, less in zip(found.wordings, cut, strict=True)])
-    changed = {number: within[number] - score for number, score in own.items()}
-    candidates = [one[0] for one in found.ranked]
-    changes = map(changed.get, [one[0] for one in candidates], repeat(0.0))
-    return best_scores(list(map(add, [one[2] for one in found.ranked], changes)), candidates)
-
-
 DATED = 0.5
 """What a message gains that was said on a date the request names, as a share of the best score."""
-TITLE = 0.5
-"""What a channel gains whose title holds all of a wording."""
 SPREADING = 100
 """So many of the best messages are looked at for neighbours that hold no word themselves."""
 
 
-def _worded(place: Place, corpus: Corpus, search: Search, also: Sequence[str], budget: int) -> list[Wording]:
-    """The question and its other wordings, looked up."""
-    searches = [search, *(Search(words=text) for text in also)]
-    queries = [parse_query(_words_of(each)) for each in searches]
+def _looked_up(place: Place, corpus: Corpus, search: Search, also: Sequence[str], budget: int) -> SearchResult:
+    """Look up the terms of the question and of its other wordings."""
+    texts = [" ".join([search.words, *search.phrases]), *also]
+    queries = [parse_query(text) for text in texts]
     tokens = dict.fromkeys(token for query in queries for token in query.tokens)
     known = place.index.frequencies(place.tx, tokens, corpus.size) if tokens else {}
-    asked = correct(place.tx, place.index, queries[0], known, corpus.size)
-    passes = post_filter(search)
     # Of other wordings no typo is forgiven: what occurs nowhere there is a guess that was wrong.
-    others = (Corrected(query, known, {}) for query in queries[1:])
-    return [
-        _looked_up(place, corpus, each, corrected, passes, budget, CANDIDATES_OF_OTHERS if at else CANDIDATES)
-        for at, (each, corrected) in enumerate(zip(searches, [asked, *others], strict=True))
-    ]
-
-
-def _words_of(search: Search) -> str:
-    return " ".join([search.words, *search.phrases])
-
-
-def _looked_up(
-    place: Place, corpus: Corpus, search: Search, corrected: Corrected, passes: Passes | None, budget: int, most: int
-) -> Wording:
-    query, frequencies = corrected.query, corrected.frequencies
-    terms, cut = weighted_terms(query, frequencies, corpus.size, budget)
-    full = full_weight(query, frequencies, corpus.size, {term.token for term in cut})
-    groups = [group for group in carried(search) if group[0].endswith("*") or not query.words]
+    corrected = correct(place.tx, place.index, queries[0], known, corpus.size)
+    queries[0], frequencies = corrected.query, corrected.frequencies
+    bag = ParsedQuery(tuple({word.text: word for query in reversed(queries) for word in query.words}.values()))
+    terms, cut = weighted_terms(bag, frequencies, corpus.size, budget)
+    groups = [group for group in carried(search) if group[0].endswith("*") or not queries[0].words]
     beginnings = _terms_of(groups, place.tx, place.index, corpus)
     terms += beginnings
-    full += sum(term.weight for term in beginnings)
-    candidates = find_candidates(place, terms, most) if terms else []
-    kept = post_filtered(place.tx, passes, candidates)
-    is_matched = cache(matched_by(query, terms))
-    matching = set(filter(is_matched, {one.held for one in kept}))  # messages are many, and few sets of terms
+    unread = {term.token for term in cut}
+    bits = {term.token: 1 << at for at, term in enumerate(terms)}
+    wordings = []
+    for at, (text, query) in enumerate(zip(texts, queries, strict=True)):
+        full = full_weight(query, frequencies, corpus.size, unread)
+        own_bits = reduce(or_, (bits.get(token, 0) for token in query.tokens), 0)
+        if not at:
+            full += sum(term.weight for term in beginnings)
+            own_bits |= reduce(or_, (bits[term.token] for term in beginnings), 0)
+        wordings.append(Wording(text, query, own_bits, full))
+    candidates = find_candidates(place, terms) if terms else []
+    kept = post_filtered(place.tx, post_filter(search), candidates)
+    is_matched = cache(matched_by(bag, terms))
     titles = find_titles(place, terms) if terms else {}
-    return Wording(
-        text=_words_of(search),
-        query=query,
-        terms=terms,
-        full=full,
-        candidates={one.number: one for one in kept},
-        own=_own_scores(place, kept, terms, corpus),
-        matched=frozenset([one.number for one in kept if one.held in matching]),
-        titles={n: coverage(title.weight, full) for n, title in titles.items() if is_matched(title.held)},
+    return SearchResult(
+        wordings,
+        terms,
+        {one.number: one for one in kept},
+        {number: title for number, title in titles.items() if is_matched(title.held)},
+        frozenset(one.number for one in kept if is_matched(one.held)),
+        place.index.name,
+        corpus.average_length,
+        is_strict=bool(search.phrases or search.prefixes or search.excluded),
         cut_terms=cut,
         typos=corrected.typos,
         filtered_out=len(candidates) - len(kept),

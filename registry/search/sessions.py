@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from operator import eq
 from typing import Any
@@ -43,20 +43,6 @@ def surroundings(tx: ReadTransaction, places: Mapping[int, Sequence[int]], windo
 def _standing(dialect: str) -> Select[Any]:
     here = is_pair_of(dialect, conversation.c.channel_number, conversation.c.seq, SEQ_BITS)
     return select(*_SHOWN).where(here, conversation.c.deleted.is_(False))
-
-
-def lengths_of_roles(tx: ReadTransaction, numbers: Collection[int], roles: Sequence[str]) -> dict[int, int]:
-    """How many tokens the messages of some roles have in some channels, by the channel's number."""
-    conditions = (
-        conversation.c.channel_number.in_(numbers),
-        conversation.c.role.in_(roles),
-        conversation.c.deleted.is_(False),
-    )
-    length = func.sum(conversation.c.length)
-    found = tx.execute(
-        select(conversation.c.channel_number, length).where(*conditions).group_by(conversation.c.channel_number)
-    )
-    return dict.fromkeys(numbers, 0) | {number: int(tokens) for number, tokens in found}
 
 
 def latest_sessions(tx: ReadTransaction, scope: Scope, limit: int, offset: int) -> tuple[list[tuple[int, int]], int]:

@@ -203,18 +203,6 @@ async def test_who_asks_what_was_settled_in_the_end_gets_the_later_of_two_close_
     assert (await extract(orchestrator, text=asked))["channel"] == first
 
 
-async def test_a_long_answer_hides_no_conversation_in_which_the_user_said_both_words(
-    orchestrator: Orchestrator,
-) -> None:
-    long = " ".join(f"place{n}" for n in range(40))
-    both = [("lunch first, then the zebra, and then home", long), ("lunch?", "at noon"), ("and mortar?", "yes")]
-    await log(orchestrator, "one", [("zebra", "good"), ("thanks, see you then at the old gate", "so it is")])
-    await log(orchestrator, "both", both)
-    await log(orchestrator, "other", [("lunch at noon", "the mortar is dry")] * 9)
-    answer = await extract(orchestrator, text="zebra mortar", roles=["user"])
-    assert answer["channel"] == "both"
-
-
 async def test_words_that_only_sound_a_little_like_what_was_said_are_no_more_than_a_guess(
     orchestrator: Orchestrator,
 ) -> None:

@@ -160,20 +160,3 @@ async def test_a_project_named_among_the_words_says_where_at_every_door(orchestr
     named = "tidegraph, tidegraph: the colours of tidegraph"
     await log(orchestrator, "names it", "2026-11-03", named, "Which colours?", project="/home/me/other")
     assert await first_found(orchestrator, "tidegraph legend colours") == "meant"
-
-
-async def test_confidence_speaks_of_the_conversation_that_is_shown_first(orchestrator: Orchestrator) -> None:
-    """One that repeats a word scores most, and one that holds both is shown."""
-
-    def filling(place: str) -> str:
-        return " ".join(f"{first}{vowel}{place}t" for first in "bdfg" for vowel in "aeiou")
-
-    await log(orchestrator, "repeats", "2026-10-01", *["kiln, hot"] * 5, filling("q"))
-    await log(orchestrator, "holds", "2026-10-02", f"kiln {filling('p')}", filling("q"), f"glaze {filling('r')}")
-    for place in range(4):
-        await log(orchestrator, f"other-{place}", "2026-10-03", "What is a tenor horn?", "A brass instrument.")
-    query = {"text": "kiln glaze"}
-    one = await orchestrator.run({"operation": "extract", "query": query})
-    several = await orchestrator.run({"operation": "search_sessions", "query": query})
-    assert [one["channel"], several["sessions"][0]["channel"]] == ["holds", "holds"]
-    assert several["confidence"] == one["confidence"] == "high"

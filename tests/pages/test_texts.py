@@ -93,8 +93,8 @@ def in_words(node: ast.expr) -> str:
 
 @pytest.mark.parametrize("similar", [SimilarMessages(), SimilarMessages(note="no model")])
 def test_what_a_record_tells_of_meaning_has_words(similar: SimilarMessages) -> None:
-    asked = Wording("", parse_query(""), [], 0.0, {}, frozenset(), {})
-    told = explanation(SearchResult([asked], (), (), "fts5", 1.0, 1.0, similar=similar))
+    asked = Wording("", parse_query(""), 0, 0.0)
+    told = explanation(SearchResult([asked], (), {}, {}, frozenset(), "fts5", 1.0, similar=similar))
     assert told["meaning"].keys() - FIELDS.keys() == set()
 
 

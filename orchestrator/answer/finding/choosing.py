@@ -69,7 +69,7 @@ def chosen(
     if is_guess and asked.said.is_narrowed:
         candidates += _further(candidates, latest(asked, relaxed="words"))
     row = candidates[0][0]
-    if any(len(wording.candidates) >= CANDIDATES for wording in found.wordings):
+    if len(found.candidates) >= CANDIDATES:
         found = replace(asked, scope=replace(asked.scope, channel_number=row.number)).find()
         verdicts = held_to(found, judge(found), asked.query.least_coverage)
     return Choice(found, verdicts, row, candidates, is_guess)
@@ -136,8 +136,8 @@ def _best(
     tx, said = asked.tx, asked.said
     scores = best_channels(found, verdicts)[: OTHER_CHANNELS + 1]
     folder = None if said.in_other_project else folder
-    scores = most_likely_first(tx, scores, found, said, asked.scope.roles, folder)
-    known = channels_by_number(tx, [number for number, _ in scores])
-    best = [(known[number], score) for number, score in scores if number in known]
+    ordered = most_likely_first(tx, scores, found, said, folder)
+    known = channels_by_number(tx, [number for number, _ in ordered])
+    best = [(known[number], score) for number, score in ordered if number in known]
     asked.run.recorder.explain(channels=[{"channel": row.name, "score": round(score, 3)} for row, score in best])
     return best

@@ -98,7 +98,7 @@ def find(tx: ReadTransaction, run: Run, read: Understood, scope: Scope, also: Se
         return replace(found, similar=SimilarMessages(note=run.meant.note))
     from registry.search.meaning import with_meaning  # numpy, which is there only for who asked for meaning
 
-    return with_meaning(tx, found, read.search, scope, run.meant.model, run.meant.vector, read.dates)
+    return with_meaning(tx, found, read.search, scope, run.meant.model, run.meant.vector)
 
 
 Query = TypeVar("Query", ExtractQuery, SessionsQuery)
@@ -152,7 +152,7 @@ def understood(read: Understood, result: SearchResult | None, *, relaxed: str = 
         "sources": list(read.sources),
         "project": search.project,
         "continues": read.goes_on,
-        "typos": dict(result.wordings[0].typos) if result else {},
+        "typos": dict(result.typos) if result else {},
         "relaxed": relaxed,
     }
     return {name: value for name, value in said.items() if value}

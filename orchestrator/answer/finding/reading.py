@@ -4,7 +4,6 @@ messages alone."""
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -19,14 +18,14 @@ from orchestrator.answer.finding.looking_up import Lookup
 from orchestrator.answer.finding.relevance import Judged, turns_in
 from orchestrator.requests.queries import ExtractQuery
 from registry.errors import NotFound
-from registry.search.retrieval import SearchResult, Wording
+from registry.search.retrieval import SearchResult
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import SaidMessage, by_numbers, messages_of, seqs_of, turns_of
 from registry.storage.database import ReadTransaction
 from registry.storage.paging import Seal, place_of, seal_of
 from registry.text.analysis.analyzer import analyze
 from registry.text.ranking.confidence import Confidence
-from registry.text.ranking.scores import Candidate, weight_of
+from registry.text.ranking.scores import Candidate
 from registry.text.request.query import is_sentence
 from registry.text.request.understanding import Understood
 
@@ -316,9 +315,8 @@ def second_thoughts(
     """For the ids of the best messages, later ones in these channels that take them back."""
     if not (among and best):
         return {}
-    alike = [_alike(wording, among) for wording in found.wordings]
     hits = [one.ranked.candidate for one in best[:HITS]]
-    sharing = {hit.number: shared for hit in hits if (shared := _sharing_most(found, hit, alike))}
+    sharing = {hit.number: shared for hit in hits if (shared := _sharing_most(found, hit, among))}
     rows = by_numbers(tx, list({*sharing}.union(*sharing.values())))
     known = {row.number: row for row in rows}
     taken: dict[str, SaidMessage] = {}
@@ -333,38 +331,18 @@ Shared = tuple[float, frozenset[str]]
 """How much of a wording two messages share, and by which tokens."""
 
 
-def _sharing_most(found: SearchResult, hit: Candidate, alike: Sequence[Mapping[int, list[int]]]) -> dict[int, Shared]:
-    """Of the messages that share enough of a wording with a hit those that share most, of equal ones the newest, by
-    their numbers; `alike`: those of each wording by what they hold."""
-    groups: list[tuple[Shared, list[int]]] = []
-    for wording, by_held in zip(found.wordings, alike, strict=True):
-        if not (own := wording.candidates.get(hit.number)):
-            continue
-        for held, numbers in by_held.items():
-            both = _shared(wording, held & own.held)
-            if both[0] >= (SHARE_OF_ALL if held & own.held == own.held else SHARE):
-                groups.append((both, numbers))
+def _sharing_most(found: SearchResult, hit: Candidate, among: Collection[int]) -> dict[int, Shared]:
+    """Return the messages in these channels that share most with a hit, of equal ones the newest, by number."""
     sharing: dict[int, Shared] = {}
-    for both, numbers in groups:  # of each as many as are read, and the hit itself
-        newest = nlargest(LATER + 1, numbers)
-        sharing.update((one, both) for one in newest if both[0] >= sharing.get(one, both)[0])
-    sharing.pop(hit.number, None)
+    for number, channel_id, *_, held in found.candidates.values():
+        both = held & hit.held
+        if channel_id in among and number != hit.number and both:
+            share = max(found.share(both, wording) for wording in found.wordings)
+            if share >= (SHARE_OF_ALL if both == hit.held else SHARE):
+                tokens = frozenset(term.token for place, term in enumerate(found.terms) if both >> place & 1)
+                sharing[number] = share, tokens
     most = nlargest(LATER, sharing, key=lambda number: (sharing[number][0], number))
     return {number: sharing[number] for number in most}
-
-
-def _alike(wording: Wording, among: Collection[int]) -> dict[int, list[int]]:
-    """The messages of these channels by what they hold: thousands hold the same few sets of terms."""
-    alike: dict[int, list[int]] = defaultdict(list)
-    for number, channel_id, *_, held in wording.candidates.values():
-        if channel_id in among:
-            alike[held].append(number)
-    return alike
-
-
-def _shared(wording: Wording, held: int) -> Shared:
-    tokens = frozenset(term.token for place, term in enumerate(wording.terms) if held >> place & 1)
-    return weight_of(held, wording.weights) / wording.full, tokens
 
 
 def _is_later(row: SaidMessage, earlier: SaidMessage) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property, partial
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -12,12 +12,11 @@ from orchestrator.answer.delivery import Turn
 from orchestrator.recording.recorder import KEPT_ITEMS
 from orchestrator.requests.queries import SearchQuery, SessionsQuery
 from orchestrator.state import Run
-from registry.search.retrieval import SearchResult, Wording
+from registry.search.retrieval import CALLED, SearchResult
 from registry.search.scope import Scope
-from registry.text.ranking.confidence import Confidence, confidence_of, lead_of
+from registry.text.ranking.confidence import FLOOR, Confidence, confidence_of
 from registry.text.ranking.scores import SEQ_BITS, Ranked
 from registry.text.ranking.similar import SimilarMessages
-from registry.text.ranking.term_weights import coverage
 from registry.text.request.understanding import Understood
 
 NEARLY_KEPT = 10
@@ -74,11 +73,11 @@ def judge(found: SearchResult) -> list[Judged]:
     some = [one.candidate for one in found.ranked]
     holding = {one[1] << SEQ_BITS | one[2] for one in some if one[0] in matched}
     spoken_of = {place >> SEQ_BITS for place in holding} if found.dated else set()
-    most_covered = _most_covered(found.wordings)
+    shares = cache(partial(_most_covered, found))
     verdicts = []
     for one, message in zip(found.ranked, some, strict=True):
         number = message[0]
-        covered, best = most_covered.get(number, _NOTHING)
+        covered, best = shares(message.held)
         reason = None
         if number not in matched:
             place = message[1] << SEQ_BITS | message[2]
@@ -89,20 +88,11 @@ def judge(found: SearchResult) -> list[Judged]:
     return verdicts
 
 
-_NOTHING = 0.0, 0
-
-
-def _most_covered(wordings: Sequence[Wording]) -> dict[int, tuple[float, int]]:
-    """How much messages hold of the wording that they hold most of, and the place of that one."""
-    most: dict[int, tuple[float, int]] = {}
-    for place, wording in enumerate(wordings):
-        some = wording.candidates.values()
-        shares = {weight: (coverage(weight, wording.full), place) for weight in {one.weight for one in some}}  # few
-        for one in some:
-            share = shares[one.weight]
-            if share[0] > most.get(one.number, _NOTHING)[0]:
-                most[one.number] = share
-    return most
+def _most_covered(found: SearchResult, held: int) -> tuple[float, int]:
+    """Return the largest share of a wording that these terms are, and the place of that wording."""
+    shares = [found.share(held, wording) for wording in found.wordings]
+    best = max(shares, default=0.0)
+    return best, shares.index(best) if shares else 0
 
 
 def held_to(found: SearchResult, verdicts: Sequence[Judged], least: float | None) -> Sequence[Judged]:
@@ -133,23 +123,22 @@ def guessed(found: SearchResult, verdicts: Iterable[Judged]) -> list[Judged]:
 
 def explanation(found: SearchResult) -> dict[str, Any]:
     """What was looked up, and what was not and why, as an execution's step shows it."""
-    question = found.wordings[0]
+    held = [one.held for one in found.candidates.values()]
     others = [
-        {"text": wording.text, "candidates": len(wording.candidates), "matched": len(wording.matched)}
-        for wording in found.wordings[1:]
+        {"text": one.text, "candidates": sum(bool(some & one.bits) for some in held)} for one in found.wordings[1:]
     ]
     return {
         "by": f"the {found.index} message index",
-        "words": [word.text for word in question.query.words],
+        "words": [word.text for word in found.query.words],
         "terms": [
             {"token": term.token, "weight": round(term.weight, 3), "in_messages": term.frequency}
-            for term in question.terms
+            for term in found.terms
         ],
-        "terms_beyond_budget": [{"token": term.token, "in_messages": term.frequency} for term in question.cut_terms],
-        "taken_for_typos": dict(question.typos),
-        "candidates": len(question.candidates),
+        "terms_beyond_budget": [{"token": term.token, "in_messages": term.frequency} for term in found.cut_terms],
+        "taken_for_typos": dict(found.typos),
+        "candidates": len(found.candidates),
         "ranked": len(found.ranked),
-        "filtered_out": question.filtered_out,
+        "filtered_out": found.filtered_out,
         **({"also": others} if others else {}),
         **({"meaning": _meaning_explained(found.similar)} if found.similar else {}),
     }
@@ -209,7 +198,7 @@ def least_of(run: Run, query: SearchQuery | SessionsQuery) -> float:
 
 def is_about_something(read: Understood, result: SearchResult) -> bool:
     """Whether more is asked for than a time or a place."""
-    return bool(any(wording.terms for wording in result.wordings) or read.has_words or read.search.excluded)
+    return bool(result.terms or read.has_words or read.search.excluded)
 
 
 CLOSE = 0.85
@@ -217,18 +206,18 @@ CLOSE = 0.85
 
 
 def best_channels(found: SearchResult, verdicts: Iterable[Judged]) -> list[tuple[int, float]]:
-    """Channels with their scores, best first: those with a message that has to do with the request, or such a title.
-
-    Where the best holds every word, others that hold none are not meant, however near in meaning.
-    """
+    """Channels with their scores, best first: those with a message that has to do with the request, or such a title."""
     kept = {one.ranked.candidate.channel_id for one in verdicts if one.reason is None}
-    titled = {number for wording in found.wordings for number in wording.titles}
-    shown = kept | titled
+    shown = kept | found.titles.keys()
     best = [(one.number, one.score) for one in found.channels if one.number in shown]
-    if best and found.holds_all(best[0][0]):
-        spoken = found.speaking | titled
-        return [(number, score) for number, score in best if number in spoken]
-    return best
+    similar = found.similar.standing_out if found.similar else frozenset()
+    if best and found.covered(best[0][0]) >= CALLED:  # others are not meant, however near in meaning
+        near = {one.candidate.channel_id for one in found.ranked if one.candidate.number in similar}
+        return [(number, score) for number, score in best if found.covered(number) or number in near]
+    return best if similar or any(found.covered(number) >= FLOOR for number, _ in best[:FIRST]) else []
+
+
+FIRST = 5  # conversations of which one must hold enough of the request
 
 
 def confidence_in(
@@ -239,19 +228,15 @@ def confidence_in(
     is_narrowed: bool = False,
     goes_on: bool = False,
 ) -> Confidence:
-    """How sure it is that a channel answers. `scores`: those of the best channels, where it was chosen as the first.
+    """Return how sure it is that a channel answers. `scores`: those of the best channels, where it was chosen as the
+    first.
 
-    Who `goes_on` names a conversation by what it is about, in few words: one that holds them all as they
-    are spelled is no guess.
+    Who `goes_on` names a conversation in few words: one that holds them all as they are spelled is no guess.
     """
-    is_meant = found.is_called(channel_number) or (goes_on and found.speaks_of(channel_number))
-    return confidence_of(
-        found.evidence(channel_number),
-        size=found.size(channel_number),
-        near=found.near(channel_number),
-        lead=lead_of(scores),
-        is_narrowed=is_narrowed or is_meant,
-    )
+    lead = 1 - scores[1] / scores[0] if len(scores) > 1 and scores[0] > 0 else 1.0
+    covered = found.covered(channel_number)
+    is_meant = found.is_called(channel_number) or (goes_on and covered >= CALLED and not found.typos)
+    return confidence_of(covered, lead, is_narrowed=is_narrowed or is_meant)
 
 
 SOME = 0.45
@@ -260,7 +245,7 @@ SOME = 0.45
 
 def holds_some(found: SearchResult, channel_number: int) -> bool:
     """Whether a channel holds enough of some wording for its time or place to speak for it, too."""
-    return any(one.covered >= SOME for one in found.evidence(channel_number))
+    return found.covered(channel_number) >= SOME
 
 
 def guess(said: str, found: SearchResult | None) -> str:
@@ -278,5 +263,4 @@ def _meaning_explained(similar: SimilarMessages) -> dict[str, Any]:
         "vectors": similar.vectors,
         "least_similarity": round(similar.least, 3),
         "similar": len(similar.standing_out),
-        "weight": round(similar.weight, 3),
     }

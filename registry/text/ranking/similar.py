@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from operator import mul
 
-LEAST_WEIGHT, MOST_WEIGHT = 0.2, 2.0
-"""What the most similar message gains, as a share of the best score by words: the first where a conversation holds
-every word of the request, the second where none holds any."""
-LEAST_INSIDE = 0.4
-"""The first in one channel: a long one holds most words of anything."""
-CHANNEL_WEIGHT = 3.0
-"""What the nearest channel gains where no conversation holds a word of the request; the best by words scores 1."""
-TOGETHER = (1.0, 0.5, 0.25)
-"""What the most similar messages of a channel say of it: what a conversation is about it says more than once."""
-SHARPNESS = 2.0
-"""The nearest channel gains most: what another lies behind it counts so many times."""
+WEIGHT = 0.6
+"""What the most similar message or conversation gains, as a share of the best score by words: never so much that it
+outvotes exact words."""
 MARGIN = 0.5
 """So many deviations beyond the largest that is to be expected by chance, a message is found by its meaning alone."""
 
@@ -28,26 +19,6 @@ PLAUSIBLE = 1.25
 """So many deviations above the mean, a message may be given as a guess where nothing else is found."""
 NAMED = 10
 """So many messages are named at most."""
-
-
-def weight_of_meaning(covered: float, least: float = LEAST_WEIGHT) -> float:
-    """How much meaning counts where the words of a request are covered so far (0 to 1): the less, the more."""
-    return least + (MOST_WEIGHT - least) * (1.0 - min(1.0, covered))
-
-
-def similarity_of_channels(similar: Sequence[tuple[int, float]]) -> dict[int, float]:
-    """How near channels are to a request in meaning, the nearest 1, by their most similar messages together.
-
-    `similar`: for messages their channel and how far above the usual they lie, the most similar first. Of a channel
-    with few of them the others lie below all these, and count as the last.
-    """
-    by_channel: dict[int, list[float]] = {}
-    for number, above in similar:
-        by_channel.setdefault(number, []).append(above)
-    rest = [similar[-1][1]] * len(TOGETHER) if similar else []
-    near = {number: sum(map(mul, TOGETHER, [*some, *rest])) for number, some in by_channel.items()}
-    nearest = max(near.values(), default=0.0)
-    return {number: (one / nearest) ** SHARPNESS for number, one in near.items()} if nearest > 0 else {}
 
 
 def deviations_by_chance(messages: int) -> float:
@@ -64,9 +35,8 @@ class SimilarMessages:
 
     One of at least `least` counts as found by its meaning alone, one of at least `near` where words found something;
     the others only change the order.
-    `background` and `deviation` are those of all `vectors` that were compared (not yet embedded messages were not),
-    `by_chance` how many deviations the largest of so many lies above the mean if none means anything,
-    `weight` what the most similar gains, `channels` what each channel does. `note` says what kept meaning out.
+    `background` and `deviation` are those of all `vectors` that were compared (not yet embedded messages were not).
+    `note` says what kept meaning out.
     """
 
     model: str = ""
@@ -75,10 +45,7 @@ class SimilarMessages:
     near: float = 0.0
     background: float = 0.0
     deviation: float = 0.0
-    by_chance: float = 0.0
     vectors: int = 0
-    weight: float = 0.0
-    channels: Mapping[int, float] = field(default_factory=dict)
     note: str = ""
 
     @property
@@ -102,8 +69,3 @@ class SimilarMessages:
         """How similar a message is, above the background, 1 being the most similar; 0 for one that is not."""
         largest = max(self.similarities.values(), default=0.0) - self.background
         return (self.similarities.get(number, self.background) - self.background) / largest if largest > 0 else 0.0
-
-    def beyond_chance(self, numbers: Iterable[int]) -> float:
-        """How many deviations the most similar of some messages lies above what the best of all has by chance."""
-        best = max((self.similarities.get(number, self.background) for number in numbers), default=self.background)
-        return ((best - self.background) / self.deviation if self.deviation else 0.0) - self.by_chance

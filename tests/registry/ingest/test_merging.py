@@ -56,7 +56,7 @@ def test_the_title_and_what_was_extracted_go_along_into_the_other_channel(engine
         tx = WriteTransaction(ReadTransaction(connection))
         session = get_channel(tx, chat.name)
         assert session.number != named.number
-        found = find_messages(tx, "zebra", Scope()).wordings[0]
+        found = find_messages(tx, "zebra", Scope())
         assert (list(found.titles), [term.frequency for term in found.terms]) == ([session.number], [1])
         [metadata] = tx.execute(select(extract_result.c.metadata)).scalars()
         kept = select(conversation.c.channel_number).where(conversation.c.number.in_(metadata["hits"]))

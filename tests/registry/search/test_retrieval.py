@@ -187,7 +187,7 @@ async def test_an_index_entry_left_behind_by_a_deleted_message_is_not_shown(regi
 
 async def test_titles_are_found_of_channels_in_scope_that_are_not_deleted(registry: Registry) -> None:
     async def titled(**scope: Any) -> list[int]:
-        return list((await ask(registry, "redis", Scope(**scope))).wordings[0].titles)
+        return list((await ask(registry, "redis", Scope(**scope))).titles)
 
     assert await titled() == [3]
     assert await titled(exclude_channel="notes") == []
@@ -237,8 +237,7 @@ async def test_another_wording_finds_what_the_question_does_not(registry: Regist
     await say(registry, "slow", "why is it sluggish", "add an index on orders", "thanks", at="2026-05-01")
     assert numbers(await ask(registry, "latency")) == []
     result = await ask(registry, "latency", also=["sluggish", "index orders"])
-    assert numbers(result)[:2] == [7, 8]
-    assert [sorted(wording.matched) for wording in result.wordings] == [[], [7], [8]]
+    assert sorted(numbers(result)[:2]) == sorted(result.matched) == [7, 8]
     assert result.channels[0].number == 4
 
 
@@ -356,12 +355,12 @@ async def test_a_name_written_as_one_word_is_found_from_the_other_script(registr
         assert wanted in await found(registry, word), word
 
 
-async def test_how_sure_an_answer_is_depends_on_what_one_place_holds(registry: Registry) -> None:
+async def test_how_sure_an_answer_is_depends_on_what_the_conversation_holds(registry: Registry) -> None:
     await say(registry, "deploy", "the canary deploy failed at the health check", "raise the timeout", at="2026-05-01")
 
     async def confidence(words: str, *also: str) -> Confidence:
         result = await ask(registry, words, also=also)
-        return confidence_of(result.evidence(result.channels[0].number))
+        return confidence_of(result.covered(result.channels[0].number))
 
     assert await confidence("canary deploy health check timeout") is Confidence.HIGH
     assert await confidence("kubernetes canary ingress certificate renewal broke") is Confidence.LOW
@@ -379,7 +378,7 @@ async def test_only_so_many_messages_are_counted_as_are_there(registry: Registry
 
 
 async def test_a_word_of_a_small_registry_is_still_worth_something(registry: Registry) -> None:
-    [redis] = (await ask(registry, "redis")).wordings[0].terms
+    [redis] = (await ask(registry, "redis")).terms
     assert (redis.token, redis.frequency) == ("redi", 5)
     assert redis.weight == pytest.approx(3.0, abs=0.1)  # as one of five among a hundred
 
@@ -427,7 +426,7 @@ async def test_a_phrase_a_prefix_and_an_exclusion_are_held_against_the_text(regi
     await say(registry, "phrases", "blue green", "green blue", "bluegreen deploys", at="2026-05-01")
     result = await ask(registry, Search(phrases=("blue green",)))
     assert [one.candidate.seq for one in result.ranked] == [0]
-    assert (len(result.wordings[0].candidates), result.wordings[0].filtered_out) == (1, 1)
+    assert (len(result.candidates), result.filtered_out) == (1, 1)
     assert await found(registry, Search(words="green", excluded=("blue green",))) == [8]
     assert await found(registry, Search(prefixes=("deplo",))) == [9]
 
@@ -437,7 +436,7 @@ async def test_a_budget_leaves_out_the_commonest_words_first(registry: Registry)
     for at, word in enumerate(words, 1):
         await say(registry, f"w{at}", *(f"{word} {i}" for i in range(at)), at="2026-06-01")
     result = await ask(registry, " ".join(words), budget=1)
-    assert [term.token for term in result.wordings[0].cut_terms] == ["omega"]
+    assert [term.token for term in result.cut_terms] == ["omega"]
 
 
 async def test_a_message_deleted_for_good_leaves_nothing_to_find(registry: Registry) -> None:
