@@ -25,6 +25,9 @@ def transcript(result: Mapping[str, Any], width: int) -> str:
 def _lines(result: Mapping[str, Any], width: int) -> Iterator[str]:
     counts = result["metadata"]
     yield from _head(result, width)
+    if later := result.get("newer"):
+        yield _dim(f"A later conversation may change this: {printable(later['channel'])}")
+        yield from with_bold_hits("\n".join(_indented(later["line"], width))).split("\n")
     if "summary" in result:
         yield ""
         yield from wrap(printable(result["summary"]), width)

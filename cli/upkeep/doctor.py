@@ -121,7 +121,7 @@ def _dim(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One result of a check. Only `broken` is a failure; a `note` suggests something."""
+    """Hold what a check found: only `broken` is a failure, a `note` suggests something."""
 
     state: Literal["ok", "note", "broken"]
     found: str

@@ -27,8 +27,8 @@ Get the relevant part of a PAST or OTHER conversation, also one held in another 
 user wants to continue, recall or reuse earlier work ("continue the fibonacci conversation", "지난번 인증 대화 \
 이어서"). Not for the current chat, which you already have. Put the user's own words, times included ("last Tuesday"), \
 into query.text, and always 3-4 other wordings into query.also. Without a channel the best one is found; others are in \
-candidates. Confidence low is a guess: say so. NOT_FOUND means that nothing relevant is kept: do not guess. What has \
-full_length is shortened: fetch_session_by_id with its message_id gives all of it."""
+candidates; newer is later and may change this. Confidence low is a guess. NOT_FOUND means that \
+nothing relevant is kept: do not guess. full_length: shortened; fetch_session_by_id with message_id has all."""
 
 
 Unlooked = SkipValidation[Annotated[list[MessageIn], Field(min_length=1)]]

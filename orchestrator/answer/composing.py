@@ -220,6 +220,7 @@ def _result(data: Extraction, beside: Beside, shown: list[MessageDict], best: li
         "last": format_time(row.updated_at),
         "confidence": data.confidence.value if data.confidence else None,
         "note": _note(data) or None,
+        "newer": data.newer,
         "best": best or None,
         "messages": shown,
         "stands_at": beside.stands_at or None,

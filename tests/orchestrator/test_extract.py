@@ -178,6 +178,30 @@ async def test_nothing_relevant_is_said_to_be_nothing(orchestrator: Orchestrator
         }
 
 
+MAIL = [("Which provider sends the mail of the shop?", "Postmark: it is the mail provider of the shop.")]
+
+
+@pytest.mark.parametrize(
+    ("asked", "later"),
+    [
+        ("which provider sends the mail of the shop?", "autumn"),
+        ("which provider sent the mail of the shop before we switched?", None),
+        ("쇼핑몰 mail provider 원래 뭐였지? shop mail", None),
+    ],
+)
+async def test_a_later_conversation_on_the_same_thing_is_named_unless_the_past_is_asked_for(
+    orchestrator: Orchestrator, asked: str, later: str | None
+) -> None:
+    await log(orchestrator, "spring", MAIL)
+    moved = [("The mail provider of the shop is Resend now, is that noted?", "Noted, Resend sends the mail.")]
+    await log(orchestrator, "autumn", moved, "2026-03-01")
+    await log(orchestrator, "fib", FIBONACCI)
+    found = await extract(orchestrator, text=asked)
+    assert found["channel"] == "spring"
+    assert found.get("newer", {}).get("channel") == later
+    assert later is None or "Resend" in found["newer"]["line"]
+
+
 @pytest.mark.parametrize(
     ("asked", "first"),
     [

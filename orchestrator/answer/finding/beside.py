@@ -23,6 +23,31 @@ EVIDENCE = 160
 """Characters of the line that speaks for a candidate."""
 
 
+NEWER_SCORE, NEWER_HELD = 0.5, 0.7
+"""The shares of the best conversation's score, and of what it holds, from which on a later one is told of."""
+
+
+def newer_of(
+    tx: ReadTransaction, candidates: Sequence[tuple[ChannelRow, float]], found: SearchResult
+) -> dict[str, Any] | None:
+    """Return the line of a later conversation on the same thing: it may change what the chosen one says."""
+    if not candidates:
+        return None
+    (chosen, best), *further = candidates
+    least = NEWER_HELD * found.covered(chosen.number)
+    later = [
+        row
+        for row, score in further
+        if row.updated_at > chosen.updated_at and score >= NEWER_SCORE * best and found.covered(row.number) >= least
+    ]
+    lines = _best_lines(tx, {later[0].number: 1}, found)[later[0].number] if later else []
+    if not lines:
+        return None
+    [line] = lines
+    named = {"channel": later[0].name, "source": later[0].source}
+    return {"when": line["timestamp"], **named, "line": line["text"], "message_id": line["id"]}
+
+
 def beside(
     tx: ReadTransaction,
     candidates: Sequence[tuple[ChannelRow, float]],

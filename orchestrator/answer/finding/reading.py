@@ -11,7 +11,7 @@ from heapq import nlargest
 from typing import Any, NamedTuple
 
 from orchestrator.answer.delivery import MessageDict, Turn, message_dict
-from orchestrator.answer.finding.beside import beside, beside_in_time, candidate
+from orchestrator.answer.finding.beside import beside, beside_in_time, candidate, newer_of
 from orchestrator.answer.finding.choosing import Choice, latest
 from orchestrator.answer.finding.elsewhere import About, nearest_about, note_of, nothing_found, nothing_then
 from orchestrator.answer.finding.looking_up import Lookup
@@ -67,6 +67,8 @@ class Extraction:
     others: list[dict[str, Any]] = field(default_factory=list)
     taken_back: Mapping[str, str] = field(default_factory=dict)
     """For the ids of messages those of the later ones that take them back."""
+    newer: dict[str, Any] | None = None
+    """A later conversation on the same thing, which may change what this one says."""
     relaxed: str = ""
     """What of the request was given up because nothing was found with it: its words, or its time."""
     note: str = ""
@@ -107,6 +109,7 @@ def its_answer(asked: Lookup[ExtractQuery], choice: Choice, kept: Sequence[Judge
         verdicts=choice.inside,
         confidence=sure,
         taken_back={earlier: one.id for earlier, one in _latest_of(meanwhile, later).items()},
+        newer=None if said.in_the_past or said.is_narrowed or said.dates else newer_of(tx, candidates, found),
         note=f"Nearest of another time: {about.spoken(query.utc_offset_minutes)}." if about else "",
         **(with_nearest(around, about, row) if about else around),
     )

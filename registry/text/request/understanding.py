@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from registry.text.request.asides import ASIDES, BASED_ON, IN_THE_END, LEADS_IN, OTHER_PROJECT
+from registry.text.request.asides import ASIDES, BASED_ON, IN_THE_END, IN_THE_PAST, LEADS_IN, OTHER_PROJECT
 from registry.text.request.continuing import GOES_ON, GOING_ON, LOADS
 from registry.text.request.query import is_only_asking, parse_query
 from registry.text.request.request_words import is_generic_word
@@ -28,7 +28,8 @@ class Understood:
     `dates` only speak for messages of their time. `goes_on`: the user wants to continue a conversation. `in_passing`:
     the same request where a project's or a client's name among its words says where it was spoken of, and not of what.
     `week_before`: a week before the day that "last Tuesday" is, which may be meant where that day is of this week.
-    `in_other_project`: in any but the one that is worked in. `in_the_end`: what was said last counts.
+    `in_other_project`: in any but the one that is worked in. `in_the_end`: what was said last counts, `in_the_past`:
+    what held before a change.
     """
 
     search: Search
@@ -39,6 +40,7 @@ class Understood:
     week_before: Span | None = None
     in_other_project: bool = False
     in_the_end: bool = False
+    in_the_past: bool = False
 
     @property
     def has_words(self) -> bool:
@@ -141,8 +143,8 @@ def understand(text: str, now: datetime, known: Known = NOTHING_KNOWN) -> Unders
     sources = (search.source,) if search.source else sources
     passing = None if search.project or sources else _in_passing(search, known)
     before, is_other = _week_before(search, now), bool(OTHER_PROJECT.search(text))
-    is_last = bool(IN_THE_END.search(text))
-    return Understood(search, sources, dates, goes_on, passing, before, is_other, is_last)
+    is_last, is_past = bool(IN_THE_END.search(text)), bool(IN_THE_PAST.search(text))
+    return Understood(search, sources, dates, goes_on, passing, before, is_other, is_last, is_past)
 
 
 def _from_where_one_is_named(words: str) -> str:
