@@ -32,13 +32,12 @@ def _lines(result: Mapping[str, Any], width: int) -> Iterator[str]:
         yield ""
         yield from wrap(printable(result["summary"]), width)
     messages = result["messages"]
-    times = {message["id"]: local_time(message["timestamp"]) for message in messages}
     for message in messages:
         if gap := message.get("gap_before"):
             yield ""
             yield _dim(_left_out(gap, ""))
         yield ""
-        yield from _message_lines(message, times, width)
+        yield from _message_lines(message, width)
     if newer := counts.get("newer_messages"):
         yield ""
         yield _dim(_left_out(newer, "newer "))
@@ -74,10 +73,9 @@ def _head(result: Mapping[str, Any], width: int) -> Iterator[str]:
         yield _dim(WORDS_RELAXED)
 
 
-def _message_lines(message: Mapping[str, Any], times: Mapping[str, str], width: int) -> Iterator[str]:
-    """`times`: when each message that is shown was said, by id."""
+def _message_lines(message: Mapping[str, Any], width: int) -> Iterator[str]:
     yield _said(message)
-    yield from (_dim(f"{INDENT}({mark})") for mark in _marks(message, times))
+    yield from (_dim(f"{INDENT}({mark})") for mark in _marks(message))
     yield from _indented(message["text"], width)
 
 
@@ -86,13 +84,13 @@ def _said(message: Mapping[str, Any]) -> str:
     return f"{role}  {_dim(local_time(message['timestamp']))}"
 
 
-def _marks(message: Mapping[str, Any], times: Mapping[str, str]) -> Iterator[str]:
+def _marks(message: Mapping[str, Any]) -> Iterator[str]:
     if message.get("time") == INFERRED:
         yield "time inferred: its client stored none"
     if length := message.get("full_length"):
         yield f"shortened, {length:,} characters in full"
-    if later := times.get(message.get("superseded_by", "")):
-        yield f"taken back at {later}"
+    if at := message.get("replaced_on"):
+        yield f"replaced at {local_time(at)}"
 
 
 def _other_lines(other: Mapping[str, Any], width: int) -> Iterator[str]:

@@ -47,7 +47,7 @@ class Logged(BaseModel):
 
 
 class ExtractedMessage(BaseModel):
-    """A message; perhaps also context, gap_before, full_length, superseded_by."""
+    """A message; perhaps also context, gap_before, full_length, replaced_on."""
 
     role: str
     text: str

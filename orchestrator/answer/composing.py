@@ -22,7 +22,7 @@ from orchestrator.answer.delivery import (
 )
 from orchestrator.answer.finding.beside import about
 from orchestrator.answer.finding.looking_up import understood
-from orchestrator.answer.finding.reading import Extraction, Said, taken_back, takes_back
+from orchestrator.answer.finding.reading import Extraction
 from orchestrator.answer.finding.relevance import guess
 from orchestrator.answer.selection import Budget, Selection, place_in_time, select, whole, with_gaps
 from orchestrator.answer.standing import Beside, beside_within, where_it_stands
@@ -131,7 +131,7 @@ def _answer(query: ExtractQuery, data: Extraction, beside: Beside, tokens: int, 
     else:
         is_first = data.kept is None
         selection = select(data.ranked, data.end, data.hits, budget, weigh, goes_on=goes_on, is_first_page=is_first)
-    shown = _marked(data, beside, with_gaps(selection.messages, known.place), known)
+    shown = _marked(data, with_gaps(selection.messages, known.place))
     result = _result(data, beside, shown, [] if goes_on else _best(data, shown, weigh))
     _say_what_is_left(result, data, selection, shown, known)
     return result
@@ -166,28 +166,10 @@ def _weigher(data: Extraction, known: _Known) -> Weigh:
     return weigh
 
 
-def _marked(data: Extraction, beside: Beside, messages: list[MessageDict], known: _Known) -> list[MessageDict]:
-    """Messages that a later one takes back say so."""
-    if data.result is None:
-        return messages
-    later = taken_back(_said(messages, known)) if any(takes_back(message["text"]) for message in messages) else {}
-    shown = {message["id"] for channel in ({"messages": messages}, *beside.others) for message in channel["messages"]}
-    later |= {one: other for one, other in data.taken_back.items() if other in shown}
+def _marked(data: Extraction, messages: list[MessageDict]) -> list[MessageDict]:
+    """Mark the messages that a later statement replaces."""
     return [
-        {**message, "superseded_by": later[message["id"]]} if message["id"] in later else message
-        for message in messages
-    ]
-
-
-def _said(messages: Sequence[MessageDict], known: _Known) -> list[Said]:
-    return [
-        Said(
-            message["id"],
-            (message["timestamp"], message["number"]),
-            message["text"],
-            frozenset().union(*known.held(message["text"])),
-            (message["channel_number"], message["turn"]),
-        )
+        {**message, "replaced_on": data.replaced_on[message["id"]]} if message["id"] in data.replaced_on else message
         for message in messages
     ]
 
@@ -197,15 +179,10 @@ PASSAGES, PASSAGE, AHEAD = 3, 60, 250
 
 
 def _best(data: Extraction, shown: Sequence[MessageDict], weigh: Weigh) -> list[dict[str, Any]]:
-    """The passages that answer best, best first: the messages, in the order of the talk, may hide them in the middle.
-
-    In place of one that was taken back stands what took it back.
-    """
-    by_id = {message["id"]: message for message in shown}
+    """Return the passages that answer best, best first: in the order of the talk they may stand in the middle."""
     found = [message for message in shown if message["number"] in data.hits] if data.verdicts else []
     ranked = sorted(found, key=lambda message: data.hits[message["number"]])
-    ids = (message.get("superseded_by", message["id"]) for message in ranked)
-    best = [by_id[one] for one in dict.fromkeys(ids) if one in by_id][:PASSAGES]
+    best = ranked[:PASSAGES]
     if not best or sum(tokens_in(one["text"]) for one in shown[: shown.index(best[0])]) < AHEAD:
         return []
     return [{"id": one["id"], "text": shortened(one["text"], PASSAGE, weigh).text} for one in best]

@@ -97,7 +97,7 @@ def length_of(value: Any) -> int:
     return len(_written(value))
 
 
-_MARKS = ("gap_before", "full_length", "offset", "superseded_by")
+_MARKS = ("gap_before", "full_length", "offset", "replaced_on")
 _CALL = ("name", "params", "result", "status")
 _TOOL_WIDTH = 200
 _TOOL_ITEMS = 10

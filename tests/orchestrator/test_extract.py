@@ -470,66 +470,6 @@ async def test_laughter_and_slang_are_no_initials(orchestrator: Orchestrator, la
     assert (answer["channel"], answer["confidence"]) == ("old", "high")
 
 
-LOGIN = [
-    ("Which login do we build for the shop?", "JWT in localStorage, signed with RS256."),
-    ("Paint the fence", "Green."),
-    ("Rip out the shop login: server-side cookies, and mind the session table when it is there.", "Replaced."),
-    ("Write the release notes.", "Written."),
-]
-
-
-async def test_what_was_taken_back_comes_with_the_turn_that_took_it_back(orchestrator: Orchestrator) -> None:
-    await log(orchestrator, "c", LOGIN)
-    answer = await extract(orchestrator, "c", text="which login do we build for the shop")
-    taken_back, later = LOGIN[0], LOGIN[-2]
-    assert is_in(taken_back, answer)
-    assert is_in(later, answer)
-    marks = {message["text"]: message.get("superseded_by") for message in answer["messages"]}
-    ids = {message["text"]: message["id"] for message in answer["messages"]}
-    assert marks[taken_back[0]] == ids[later[0]]
-    assert marks[later[0]] is None
-
-
-async def test_what_another_conversation_took_back_is_named_beside_it(orchestrator: Orchestrator) -> None:
-    await log(orchestrator, "old", [("Where does the checkout keep its draft?", "The zustand store, sessionStorage.")])
-    later = ("Kick out zustand: the checkout draft moves off sessionStorage to the server.", "Done.")
-    await log(orchestrator, "noise", [("Paint the fence green", "Two coats.")])
-    await orchestrator.run(
-        {
-            "operation": "save",
-            "channel": "new",
-            "source": "cursor",
-            "messages": [
-                {"role": role, "text": text, "timestamp": f"2026-02-05T12:00:0{second}Z"}
-                for second, (role, text) in enumerate(zip(("user", "assistant"), later, strict=True))
-            ],
-        }
-    )
-    answer = await extract(orchestrator, text="Where does the checkout keep its draft?")
-    assert answer["channel"] == "old"
-    said = {message["text"]: message for message in answer["messages"]}
-    [named] = [message for other in answer["others"] for message in other["messages"] if "Kick" in message["text"]]
-    assert said["Where does the checkout keep its draft?"]["superseded_by"] == named["id"]
-
-
-async def test_all_that_another_conversation_took_back_is_named_beside_it(orchestrator: Orchestrator) -> None:
-    asked = ("Where does the checkout keep its draft: zustand?", "Zustand, the checkout draft is small.")
-    await log(orchestrator, "old", [asked, ("Why zustand?", "It is small.")], title="Checkout draft in zustand")
-    talk = [
-        ("The draft of the checkout is lost on reload.", "Look at the checkout draft and its zustand store."),
-        ("Kick out zustand.", "Kicked out: the checkout has its draft on the server."),
-    ]
-    turns = [
-        {"role": role, "text": text} for turn in talk for role, text in zip(("user", "assistant"), turn, strict=True)
-    ]
-    messages = [{**one, "timestamp": f"2026-02-05T12:00:0{at}Z"} for at, one in enumerate(turns)]
-    await orchestrator.run({"operation": "save", "channel": "new", "source": "cursor", "messages": messages})
-    answer = await extract(orchestrator, text="checkout draft zustand")
-    assert answer["channel"] == "old"
-    beside = [message["text"].replace("**", "") for other in answer["others"] for message in other["messages"]]
-    assert {talk[1][0], talk[1][1]} <= set(beside)
-
-
 def numbered(count: int, hour: int, said: str) -> list[dict[str, Any]]:
     roles, day = ("user", "assistant"), "2026-01-05"
     return [

@@ -89,25 +89,6 @@ async def test_a_small_conversation_comes_whole(orchestrator: Orchestrator) -> N
     assert not any("gap_before" in message for message in answer["messages"])
 
 
-async def test_a_step_back_elsewhere_is_told_and_what_carries_a_decision_out_is_none(
-    orchestrator: Orchestrator,
-) -> None:
-    decided = [
-        "Dramatiq로 바꿀까?",
-        "네, 설정이 단순합니다.",
-        "좋아, Dramatiq로 가자.",
-        "작업을 Dramatiq로 옮겼습니다.",
-    ]
-    await log(orchestrator, "then", "2026-08-19", *decided)
-    later = "작업 11개를 다시 Celery task로 돌렸고 dramatiq는 뺐습니다."
-    await log(orchestrator, "later", "2026-10-06", "Dramatiq에 주기 작업이 없어서 불편하다.", later)
-    answer = await orchestrator.run({"operation": "extract", "query": {"text": "Dramatiq로 가기로 한 결정"}})
-    newer = [message for other in answer["others"] for message in other["messages"]]
-    assert "뺐습니다" in newer[0]["text"]
-    marked = {message["text"]: message.get("superseded_by") for message in answer["messages"]}
-    assert marked["좋아, Dramatiq로 가자."] == newer[0]["id"]
-
-
 async def test_who_goes_on_may_name_a_time_in_passing_at_every_door(
     orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:

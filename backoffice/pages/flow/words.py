@@ -152,7 +152,6 @@ FIELDS = {
     "tag": "tag",
     "tagged_only": "only with tags",
     "tags": "tags",
-    "taken_back": "taken back later",
     "taken_for_typos": "taken for typos",
     "terms": "index terms",
     "terms_beyond_budget": "index terms not looked up",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from orchestrator.answer.delivery import cut_text
@@ -23,49 +23,20 @@ EVIDENCE = 160
 """Characters of the line that speaks for a candidate."""
 
 
-NEWER_SCORE, NEWER_HELD = 0.5, 0.7
-"""The shares of the best conversation's score, and of what it holds, from which on a later one is told of."""
-
-
-def newer_of(
-    tx: ReadTransaction, candidates: Sequence[tuple[ChannelRow, float]], found: SearchResult
-) -> dict[str, Any] | None:
-    """Return the line of a later conversation on the same thing: it may change what the chosen one says."""
-    if not candidates:
-        return None
-    (chosen, best), *further = candidates
-    least = NEWER_HELD * found.covered(chosen.number)
-    later = [
-        row
-        for row, score in further
-        if row.updated_at > chosen.updated_at and score >= NEWER_SCORE * best and found.covered(row.number) >= least
-    ]
-    lines = _best_lines(tx, {later[0].number: 1}, found)[later[0].number] if later else []
-    if not lines:
-        return None
-    [line] = lines
-    named = {"channel": later[0].name, "source": later[0].source}
-    return {"when": line["timestamp"], **named, "line": line["text"], "message_id": line["id"]}
-
-
 def beside(
     tx: ReadTransaction,
     candidates: Sequence[tuple[ChannelRow, float]],
     found: SearchResult,
     sure: Confidence,
-    newer: Iterable[SaidMessage] = (),
     *,
     is_narrowed: bool = False,
 ) -> dict[str, Any]:
     """The channels the user may have meant instead, and the best passages of those that may as well be meant: of a
     time or place that was named all, where the best is a guess.
-
-    `newer`: messages of these that take back what is delivered; they are given, too.
     """
     if not candidates:
         return {}
     further = candidates[1:]
-    taking_back = list({row.id: row for row in newer}.values())
     least = CLOSE * candidates[0][1]
     is_guess = sure is Confidence.LOW
     held = found.words_in(candidates[0][0].number)
@@ -73,13 +44,10 @@ def beside(
         row for row, score in further if score >= least and (not is_guess or holds_as_many(row.number, found, held))
     ]
     close = [row for row, _ in further] if is_guess and is_narrowed else close
-    meant = {row.number for row in close[:PASSAGES_OF]} | {row.channel_number for row in taking_back}
-    close = [row for row, _ in further if row.number in meant]
+    close = close[:PASSAGES_OF]
+    meant = {row.number for row in close}
     wanted = {row.number: LINES_OF if row.number in meant else 1 for row, _ in further}
     lines = _best_lines(tx, wanted, found)
-    for row in reversed(taking_back):  # what takes back the best comes first
-        others = (line for line in lines[row.channel_number] if line["id"] != row.id)
-        lines[row.channel_number] = [_line(row, snippet(row.text, found.query)), *others]
     return {
         "candidates": [candidate(row, score, lines[row.number]) for row, score in further],
         "others": [

@@ -108,7 +108,7 @@ def test_a_reader_sees_which_conversation_it_is_and_what_of_it_is_missing(ctxr: 
     assert head[3].startswith("Confidence: ")
     assert "… 40 messages left out …" in shown
     assert "shortened, 12,430 characters in full" in shown
-    assert f"taken back at {local_time('2025-09-29T14:42:00Z')}" in shown
+    assert f"replaced at {local_time('2025-09-29T14:42:00Z')}" in shown
     lines = [line for line in shown.splitlines() if not line.startswith("--cursor ")]
     assert max(map(display_width, lines)) <= 80
     older = ctxr("extract", "--limit", "1", "long", "").stdout
