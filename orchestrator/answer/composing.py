@@ -23,7 +23,6 @@ from orchestrator.answer.delivery import (
 from orchestrator.answer.finding.beside import about
 from orchestrator.answer.finding.looking_up import understood
 from orchestrator.answer.finding.reading import Extraction
-from orchestrator.answer.finding.relevance import guess
 from orchestrator.answer.selection import Budget, Selection, place_in_time, select, whole, with_gaps
 from orchestrator.answer.standing import Beside, beside_within, where_it_stands
 from orchestrator.requests.queries import ExtractQuery
@@ -38,7 +37,6 @@ SMALL = 0.25
 """A conversation that takes no more of the tokens is given whole."""
 GUESS_TOKENS = 1_200
 """A guess is short."""
-GUESS = "A guess: little of what was asked stands in this conversation. Say so, or ask which one is meant (candidates)."
 TOKENS_PER_WORD = 1.5
 """A model's tokens for each of the analyzer's, about."""
 BESIDE = 0.4
@@ -214,8 +212,7 @@ def _result(data: Extraction, beside: Beside, shown: list[MessageDict], best: li
 
 
 def _note(data: Extraction) -> str:
-    is_guess = data.confidence is Confidence.LOW
-    return " ".join(filter(None, [data.note, guess(GUESS, data.result) if is_guess else ""]))
+    return data.note
 
 
 def _say_what_is_left(

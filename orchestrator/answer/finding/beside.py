@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from orchestrator.answer.delivery import cut_text
-from orchestrator.answer.finding.likeliest import holds_as_many
 from orchestrator.answer.finding.relevance import CLOSE
 from registry.domain import format_time, preview_of
 from registry.search.retrieval import SearchResult
@@ -39,10 +38,8 @@ def beside(
     further = candidates[1:]
     least = CLOSE * candidates[0][1]
     is_guess = sure is Confidence.LOW
-    held = found.words_in(candidates[0][0].number)
-    close = [
-        row for row, score in further if score >= least and (not is_guess or holds_as_many(row.number, found, held))
-    ]
+    held = found.covered(candidates[0][0].number)
+    close = [row for row, score in further if score >= least and (not is_guess or found.covered(row.number) >= held)]
     close = [row for row, _ in further] if is_guess and is_narrowed else close
     close = close[:PASSAGES_OF]
     meant = {row.number for row in close}
