@@ -7,6 +7,7 @@ These are without what says nothing, because a model reads them in every convers
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
@@ -16,6 +17,7 @@ from pydantic import BaseModel
 
 from orchestrator.requests.calls import QUOTED, TOOLS
 from orchestrator.requests.field_types import MOST_COUNTED
+from registry.domain import parse_time
 from registry.text.privacy.hidden_characters import shown
 
 Result = TypeVar("Result", bound=BaseModel)
@@ -43,7 +45,23 @@ def reply(tool: str, outcome: Mapping[str, Any]) -> CallToolResult:
         body = {"ok": True, "tool": tool, "result": quoted | TOOLS[tool].result(outcome)}
     else:
         body = {"ok": False, "tool": tool, "error": outcome["error"]}
-    return as_answer(shown(body), is_error=not outcome["success"])
+    return as_answer(in_local_time(shown(body)), is_error=not outcome["success"])
+
+
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+_TEXTS = ("text", "snippet", "line", "content", "context", "tool")
+
+
+def in_local_time(value: Any) -> Any:
+    """Return an answer with every instant in the user's time, with its offset; texts stay as they are."""
+    match value:
+        case dict():
+            return {name: part if name in _TEXTS else in_local_time(part) for name, part in value.items()}
+        case list():
+            return [in_local_time(part) for part in value]
+        case str() if len(value) < 60 and value[-1:] == "Z":
+            return _INSTANT.sub(lambda found: parse_time(found[0]).astimezone().isoformat(timespec="seconds"), value)
+    return value
 
 
 def as_answer(body: dict[str, Any], *, is_error: bool) -> CallToolResult:

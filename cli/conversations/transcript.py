@@ -41,9 +41,6 @@ def _lines(result: Mapping[str, Any], width: int) -> Iterator[str]:
     if newer := counts.get("newer_messages"):
         yield ""
         yield _dim(_left_out(newer, "newer "))
-    for other in result.get("others", ()):
-        yield ""
-        yield from _other_lines(other, width)
     if "next_cursor" in counts:
         yield ""
         yield _dim("There is more; repeat the command with:")
@@ -93,16 +90,6 @@ def _marks(message: Mapping[str, Any]) -> Iterator[str]:
         yield f"replaced at {local_time(at)}"
 
 
-def _other_lines(other: Mapping[str, Any], width: int) -> Iterator[str]:
-    """The best passages of a conversation that may as well be meant."""
-    yield _dim("This may be meant as well:")
-    yield click.style(printable(other["channel"]), bold=True)
-    yield cut(one_line(other["title"]), width)
-    for message in other["messages"]:
-        yield _said(message)
-        yield from with_bold_hits("\n".join(_indented(message["text"], width))).split("\n")
-
-
 def _left_out(count: int, which: str) -> str:
     return f"… {count} {which}{'message' if count == 1 else 'messages'} left out …"
 
@@ -115,13 +102,13 @@ def _indented(text: str, width: int) -> Iterator[str]:
 def _candidate_lines(candidates: list[Mapping[str, Any]], width: int) -> Iterator[str]:
     """A channel is copied from here, so its name is never cut; title and project take what is left."""
     for other in candidates:
-        yield f"{local_time(other['last_activity'])}  {printable(other['channel'])}"
+        yield f"{local_time(other['when'])}  {printable(other['channel'])}"
         project = cut(printable(other["project"]), PROJECT)
         room = width - len(TIME) - 2 * len(INDENT) - display_width(project)
         yield _dim(f"{' ' * len(TIME)}{INDENT}{pad(one_line(other['title']), room)}{INDENT}{project}".rstrip())
-        if evidence := other.get("evidence"):
-            margin = " " * len(TIME) + INDENT
-            yield margin + with_bold_hits(cut(one_line(evidence), width - len(margin)))
+        margin = " " * len(TIME) + INDENT
+        for message in other.get("messages", ()):
+            yield margin + cut(one_line(message["text"]), width - len(margin))
 
 
 def _dim(text: str) -> str:

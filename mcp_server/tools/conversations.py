@@ -47,7 +47,7 @@ class Logged(BaseModel):
 
 
 class ExtractedMessage(BaseModel):
-    """A message; perhaps also context, gap_before, full_length, replaced_on."""
+    """A message; perhaps also why, context, gap_before, full_length, replaced_on."""
 
     role: str
     text: str
@@ -65,7 +65,7 @@ class ExtractMetadata(BaseModel):
 
 
 class Extracted(BaseModel):
-    """The messages that answer, oldest first, and what they are of; perhaps also best, the passages to read first."""
+    """The messages that answer, oldest first, and what they are of; perhaps also newer, which leads."""
 
     quoted: str
     channel: str
@@ -80,7 +80,6 @@ class Extracted(BaseModel):
     messages: list[ExtractedMessage]
     metadata: ExtractMetadata
     summary: str | None = None
-    others: list[dict[str, Any]] | None = None
     candidates: list[dict[str, Any]] | None = None
 
 

@@ -131,9 +131,9 @@ def extract_result(outcome: Mapping[str, Any]) -> dict[str, Any]:
     return {"channel": outcome["channel"], **about, "messages": outcome["messages"], "metadata": metadata, **beside}
 
 
-ABOUT = ("newer", "title", "source", "project", "first", "last", "confidence", "note", "best", "stands_at")
+ABOUT = ("newer", "title", "source", "project", "first", "last", "confidence", "note", "stands_at")
 """What extract tells of the conversation before its messages: some clients show only the beginning of an answer."""
-BESIDE = ("summary", "summary_by", "others", "candidates")
+BESIDE = ("summary", "summary_by", "candidates")
 MORE_COUNTS = ("next_cursor", "understood", "newer_messages", "left_out", "syncing", "local_copy")
 
 

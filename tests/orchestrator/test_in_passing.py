@@ -78,15 +78,16 @@ async def test_a_chat_that_only_asked_for_another_does_not_come_before_it(orches
     assert await first_found(orchestrator, "continue alimtalk") == "meant"
 
 
-async def test_a_small_conversation_comes_whole(orchestrator: Orchestrator) -> None:
+async def test_of_a_small_conversation_the_relevant_part_comes_marked(orchestrator: Orchestrator) -> None:
     texts = ["The NAS is here. Which layout?", "A mirror.", "And the disks?", "Two of them.", "How loud?", "Not very."]
     texts += ["The pool is called dune.", "Scrub it monthly.", "ok", "Bye."]
     await log(orchestrator, "small", "2026-10-03", *texts)
     request = {"operation": "extract", "channel": "small", "query": {"text": "what is the pool called"}}
     answer = await orchestrator.run(request)
-    assert [message["text"] for message in answer["messages"]] == texts
-    assert "left_out" not in answer["metadata"]
-    assert not any("gap_before" in message for message in answer["messages"])
+    marked = {message["text"]: message["why"] for message in answer["messages"]}
+    assert marked["The pool is called dune."] == "match"
+    assert texts[0] not in marked
+    assert answer["metadata"]["left_out"]["messages"] == 10 - len(marked)
 
 
 async def test_who_goes_on_may_name_a_time_in_passing_at_every_door(

@@ -110,7 +110,6 @@ FIELDS = {
     "note": "note",
     "offset": "from place",
     "order": "order",
-    "others": "other conversations",
     "pagination": "part of the list",
     "path": "path",
     "phrases": "phrases",

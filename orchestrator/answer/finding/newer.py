@@ -51,7 +51,7 @@ def _is_near(row: ChannelRow, score: float, chosen: ChannelRow, best: float) -> 
     return score >= (0.4 if row.project_path == chosen.project_path else 0.7) * best
 
 
-def as_of_then(candidates: Sequence[Scored], said: Understood) -> Sequence[Scored]:
+def as_of_then(candidates: list[Scored], said: Understood) -> list[Scored]:
     """Put first the conversation that held at the time a request asks for: the last before a date that it names, or,
     asked for what was before a change, the one before the latest."""
     if len(candidates) < 2:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from orchestrator.answer.delivery import MessageDict, Turn, message_dict
-from orchestrator.answer.finding.beside import beside, beside_in_time, candidate
+from orchestrator.answer.finding.beside import candidate, candidates_in_time, candidates_of
 from orchestrator.answer.finding.choosing import Choice, latest
 from orchestrator.answer.finding.elsewhere import About, nearest_about, note_of, nothing_then
 from orchestrator.answer.finding.looking_up import Lookup
 from orchestrator.answer.finding.newer import change_of
 from orchestrator.answer.finding.relevance import Judged, turns_in
 from orchestrator.requests.queries import ExtractQuery
+from registry.domain import Role
 from registry.errors import NotFound
 from registry.search.retrieval import SearchResult
+from registry.search.sessions import surroundings
 from registry.storage.conversations.channels import ChannelRow
-from registry.storage.conversations.messages import messages_of, seqs_of, turns_of
+from registry.storage.conversations.messages import by_numbers, messages_of, seqs_of, turns_of
 from registry.storage.database import ReadTransaction
 from registry.storage.paging import Seal, place_of, seal_of
 from registry.text.ranking.confidence import Confidence
@@ -25,6 +27,8 @@ from registry.text.request.understanding import Understood
 
 END = 80
 """So many of a channel's last messages say where it stands."""
+NEAR = 0.4
+"""Messages that score so much of the best one have to do with the request."""
 WHOLE = 400
 """A conversation of more messages is not tried whole."""
 
@@ -51,6 +55,8 @@ class Extraction:
     turns: list[Turn] = field(default_factory=list)
     hits: Mapping[int, int] = field(default_factory=dict)
     """The places in the ranking of the messages found, by number."""
+    shares: Mapping[int, float] = field(default_factory=dict)
+    """The score of each turn's best message as a share of the best of all."""
     end: list[list[MessageDict]] = field(default_factory=list)
     recent: list[MessageDict] = field(default_factory=list)
     seqs: Sequence[int] = ()
@@ -58,7 +64,6 @@ class Extraction:
     verdicts: list[Judged] = field(default_factory=list)
     confidence: Confidence | None = None
     candidates: list[dict[str, Any]] = field(default_factory=list)
-    others: list[dict[str, Any]] = field(default_factory=list)
     replaced_on: Mapping[str, str] = field(default_factory=dict)
     """For the ids of messages that a later statement replaces when that was made."""
     newer: dict[str, Any] | None = None
@@ -90,23 +95,31 @@ def its_answer(asked: Lookup[ExtractQuery], choice: Choice, kept: Sequence[Judge
     turns = turns_in(kept)
     if change.turn:  # the turn that changes what the best one says is shown with it
         turns = list(dict.fromkeys([turns[0], change.turn, *turns[1:]]))
-    around = beside(tx, candidates, found, sure, is_narrowed=said.is_narrowed)
+    others = candidates_of(tx, candidates, found, sure)
+    best = kept[0].score or 1.0
+    shares = {one.ranked.candidate.turn: one.score / best for one in reversed(kept)}
+    if change.turn:
+        shares[change.turn[1]] = 1.0
+    end = _end_of(asked, row)
+    hits = {one.ranked.candidate.number: place for place, one in enumerate(kept)}
+    ranked = messages_in(tx, turns[: 2 * query.limit], query)
     is_doubtful = sure is Confidence.LOW and bool(candidates) and bool(said.search.when_words)
     about = nearest_about(asked) if is_doubtful else None
     return Extraction(
         channel=row,
         read=said,
-        ranked=messages_in(tx, turns[: 2 * query.limit], query),
+        ranked=_with_following(tx, ranked, {one.ranked.candidate.seq for one in kept if one.score >= NEAR * best}, end),
         turns=turns,
-        hits={one.ranked.candidate.number: place for place, one in enumerate(kept)},
-        **_end_of(asked, row),
+        hits=hits,
+        shares=shares,
+        **end,
         result=found,
         verdicts=choice.inside,
         confidence=sure,
         replaced_on=change.replaced_on,
         newer=change.newer,
         note=f"Nearest of another time: {about.spoken(query.utc_offset_minutes)}." if about else "",
-        **(with_nearest(around, about, row) if about else around),
+        candidates=with_nearest(others, about, row),
     )
 
 
@@ -149,7 +162,7 @@ def last_messages(
         note=note_of(about, scope, query.utc_offset_minutes) if relaxed and names_time else "",
         has_older=len(rows) > query.limit,
         seal=seal,
-        **with_nearest(beside_in_time(tx, others, scope, query.roles), about, row),
+        candidates=with_nearest(candidates_in_time(tx, others, scope, query.roles), about, row),
     )
 
 
@@ -160,6 +173,36 @@ def messages_in(tx: ReadTransaction, turns: Sequence[Turn], query: ExtractQuery)
     for one in rows:
         by_turn[(one.channel_number, one.turn)].append(message_dict(one))
     return [messages for messages in by_turn.values() if messages]
+
+
+def _with_following(
+    tx: ReadTransaction, ranked: list[list[MessageDict]], near: Collection[int], end: Mapping[str, Any]
+) -> list[list[MessageDict]]:
+    """Add the two messages behind each near hit (seqs) to its turn, and the answer if the second asks: an error's cure
+    may come in the next turn."""
+    seqs: Sequence[int] = end["seqs"]
+    place = {seq: at for at, seq in enumerate(seqs)}
+    behind = {seq: seqs[place[seq] + 1 : place[seq] + 4] for seq in near if seq in place}
+    wanted = sorted({seq for some in behind.values() for seq in some})
+    if not (wanted and ranked):
+        return ranked
+    number = ranked[0][0]["channel_number"]
+    around = surroundings(tx, {number: wanted}, 0)[number]
+    rows = {row.seq: message_dict(row) for row in by_numbers(tx, [one.number for one in around])}
+    return [[*turn, *_behind(turn, behind, rows)] for turn in ranked]
+
+
+def _behind(
+    turn: Sequence[MessageDict], behind: Mapping[int, Sequence[int]], rows: Mapping[int, MessageDict]
+) -> list[MessageDict]:
+    """Return what follows the hits of a turn and does not belong to it."""
+    held = {message["seq"] for message in turn}
+    following: dict[int, MessageDict] = {}
+    for seq in held & behind.keys():
+        some = [rows[one] for one in behind[seq] if one in rows and not rows[one]["payload"].get("injected")]
+        most = 3 if len(some) > 2 and some[1]["role"] == Role.USER else 2
+        following |= {one["seq"]: one for one in some[:most] if one["seq"] not in held}
+    return [following[seq] for seq in sorted(following)]
 
 
 def _end_of(asked: Lookup[ExtractQuery], row: ChannelRow) -> dict[str, Any]:
@@ -187,10 +230,9 @@ def _in_turns(messages: Sequence[MessageDict]) -> list[list[MessageDict]]:
     return list(turns.values())
 
 
-def with_nearest(beside: Mapping[str, Any], about: About | None, row: ChannelRow) -> dict[str, Any]:
-    """The candidates, first of them the conversation of another time that holds the words."""
+def with_nearest(candidates: list[dict[str, Any]], about: About | None, row: ChannelRow) -> list[dict[str, Any]]:
+    """Put the conversation of another time that holds the words first among the candidates."""
     if about is None or about.channel.number == row.number:
-        return dict(beside)
-    others = [one for one in beside["candidates"] if one["channel"] != about.channel.name]
-    lines = [{"text": about.evidence}] if about.evidence else []
-    return {**beside, "candidates": [candidate(about.channel, lines=lines), *others]}
+        return candidates
+    others = [one for one in candidates if one["channel"] != about.channel.name]
+    return [candidate(about.channel, [about.message] if about.message else []), *others]

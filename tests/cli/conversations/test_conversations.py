@@ -121,7 +121,6 @@ def test_a_guess_is_called_one_with_other_conversations_that_may_be_meant(ctxr: 
     ctxr("log", "-", given=more)
     shown = ctxr("extract", "upload quarantine mandate cathedral scheduler").stdout
     assert "Confidence: low" in shown
-    assert "A guess: " in shown
     assert "Not what you meant? Other channels:" in shown
     assert "of the upload shed" in shown
     assert "**" not in shown
