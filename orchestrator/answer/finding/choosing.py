@@ -10,7 +10,7 @@ from typing import Any
 from orchestrator.answer.finding.elsewhere import nothing_found, nothing_then
 from orchestrator.answer.finding.looking_up import Lookup
 from orchestrator.answer.finding.newer import as_of_then
-from orchestrator.answer.finding.relevance import CLOSE, Judged, best_channels, confidence_in, judge
+from orchestrator.answer.finding.relevance import Judged, best_channels, confidence_in, judge
 from orchestrator.requests.queries import ExtractQuery
 from registry.domain import is_within, preview_of
 from registry.errors import NotFound
@@ -71,7 +71,7 @@ def ordered_channels(asked: Lookup[Any], found: SearchResult, folder: str | None
     best = [(known[number], score) for number, score in scores if number in known]
     folders = [*said.projects, *([folder] if folder is not None and not said.in_other_project else [])]
     if folders:
-        gained = ((row, score / CLOSE if _is_in(row, folders) else score) for row, score in best)
+        gained = ((row, score / 0.7 if _is_in(row, folders) else score) for row, score in best)
         best = sorted(gained, key=lambda one: -one[1])
     if said.in_the_end and best:
         close = [one for one in best if one[1] >= 0.5 * best[0][1]]

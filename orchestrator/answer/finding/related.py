@@ -22,7 +22,7 @@ BUDGET = 5_000
 
 def related_sessions(tx: ReadTransaction, row: ChannelRow) -> list[dict[str, Any]]:
     """Up to three other sessions that hold nearly as much of its title and first question as it does, best first."""
-    words = " ".join(dict.fromkeys(filter(None, (row.title, row.first_message_preview))))
+    words = " ".join(dict.fromkeys(filter(None, (row.title, row.first_message_preview, row.project_name))))
     found = find_messages(tx, words, Scope(roles=_SPOKEN), BUDGET) if words else None
     scores = {one.number: one.score for one in found.channels} if found else {}
     least = NEAR * scores.pop(row.number, float("inf"))
