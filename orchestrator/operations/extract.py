@@ -79,7 +79,8 @@ def _look(asked: Lookup[ExtractQuery], row: ChannelRow | None, folder: str | Non
         is_named = said.is_narrowed or (row is not None and said.goes_on)
         if not is_named or query.least_coverage is not None:
             raise nothing_like(asked, found)
-        return last_messages(asked, row, relaxed="words")
+        ended = last_messages(asked, row, relaxed="words")
+        return ended if said.is_narrowed else replace(ended, confidence=Confidence.LOW)
     recorder.explain(channel=choice.channel.name)
     recorder.channel = choice.channel.name
     sure = sure_of(asked, choice)

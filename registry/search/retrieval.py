@@ -202,8 +202,8 @@ def find_messages(
     beside = replace(scope, without=()) if not search.excluded else None
     ranked = _ranked(tx, found, scope, beside, dates, corpus)
     # In a channel that is named the request itself may be the question that was answered there.
-    texts = [search.words, *also] if scope.channel_number is None else []
-    echoes = find_echoes(tx, ranked.channels, ranked.ranked, (one.candidate for one in ranked.ranked), texts)
+    text = search.words if scope.channel_number is None else None
+    echoes = find_echoes(tx, ranked.channels, ranked.ranked, text)
     if echoes and (found.matched - echoes or not found.matched):
         left = {number: one for number, one in found.candidates.items() if number not in echoes}
         found = replace(found, candidates=left, matched=found.matched - echoes, echoes=echoes)
