@@ -62,7 +62,7 @@ def chosen(asked: Lookup[ExtractQuery], found: SearchResult, folder: str | None)
 def ordered_channels(asked: Lookup[Any], found: SearchResult, folder: str | None = None) -> list[Scored]:
     """Return the channels that fit the request with their scores, best first.
 
-    Those of the asking folder, or of a project named among the words, gain, more if they hold as much as the best; for
+    Those of the asking folder, or of a project named among the words, gain, more if they hold most of the best; for
     a request for what holds in the end the latest of close ones comes first.
     """
     said = asked.said
@@ -71,7 +71,7 @@ def ordered_channels(asked: Lookup[Any], found: SearchResult, folder: str | None
     best = [(known[number], score) for number, score in scores if number in known]
     folders = [*said.projects, *([folder] if folder is not None and not said.in_other_project else [])]
     if folders:
-        most = found.covered(best[0][0].number) if best else 0.0
+        most = 0.6 * found.covered(best[0][0].number) if best else 0.0
         gained = [
             (row, score / (0.5 if found.covered(row.number) >= most else 0.85) if _is_in(row, folders) else score)
             for row, score in best
