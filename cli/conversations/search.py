@@ -52,12 +52,12 @@ def search(
 ) -> None:
     """Search past sessions by what was said in them.
 
-    Put a phrase in quotes, a minus before what must not occur, a star behind the
-    beginning of a word; `tag:`, `project:`, `source:`, `after:` and `before:` narrow it.
+    Put a minus before a word that must not occur; `tag:`, `project:`, `source:`, `after:`
+    and `before:` narrow it.
 
     \b
     ctxr search fibonacci optimisation
-    ctxr search '"docker compose" -swarm after:2026-01'
+    ctxr search 'docker compose -swarm after:2026-01'
     ctxr search 어제 이야기한 인증
     """
     text = " ".join(words)
