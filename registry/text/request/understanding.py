@@ -281,8 +281,8 @@ def _without_times(words: str, text: str, now: datetime, *, is_placed: bool) -> 
 
     Two times narrow together where they share some of it ("last month, on a Tuesday" does not), else the first.
     """
-    # "yesterday's data" is no time of a conversation, "yesterday's chat" is
-    found = [one for one in _apart(find_times(words, now)) if not _POSSESSIVE.match(words, one.end)]
+    # "yesterday's data" is no time of a conversation, "yesterday's refactoring" is
+    found = [one for one in _apart(find_times(words, now)) if not _OF_A_DAY.match(words, max(one.end - 2, 0))]
     if not found and (day := _DAY.search(words)) and not parse_query(_cut(words, *day.span())).words:
         words = f"{words[: day.start()]}on {words[day.start() :]}"
         found = find_times(words, now)
@@ -297,7 +297,9 @@ def _without_times(words: str, text: str, now: datetime, *, is_placed: bool) -> 
     return _cut(words, first.begin, first.end), first.span, named, dates
 
 
-_POSSESSIVE = re.compile(r"['’]s (?!(?:\w+ )?(?:chat|session|conversation|discussion|meeting|work)s?\b)")
+_OF_A_DAY = re.compile(
+    r"['’]s (?:data|values?|numbers?|figures?|dates?|prices?|reports?|entr(?:y|ies)|totals?|counts?)\b"
+)
 # 10/3 may be a fraction; it is a day if nothing else is asked for
 _DAY = re.compile(r"(?<![\w./-])(?:1[0-2]|[1-9])/(?:[12]\d|3[01]|[1-9])(?![\w./-])")
 

@@ -331,6 +331,15 @@ async def test_a_channel_stuffed_with_words_does_not_come_first(registry: Regist
         assert (await ask(registry, question)).channels[0].number == wanted, question
 
 
+async def test_a_list_of_words_is_no_evidence(registry: Registry) -> None:
+    await say(registry, "deploy", "the canary deploy failed at its health check", "raise the timeout", at="2026-05-01")
+    words = "canary deploy health check timeout probe rollout cluster image registry node pod service port mesh gateway"
+    await say(registry, "stuffed", words, "ok", at="2026-05-02")
+    result = await ask(registry, "canary deploy health check timeout")
+    assert [one.number for one in result.channels] == [4]
+    assert result.echoes == {9}
+
+
 async def test_a_planted_fact_is_found_in_a_language_without_spaces(registry: Registry) -> None:
     await say(registry, "ja", "接続プールの上限は四十に決めました", "会議は木曜日の午後に移しました", at="2026-05-01")
     await say(registry, "zh", "我们把缓存的过期时间改成了三十分钟", "新的日志格式下周上线", at="2026-05-01")

@@ -553,6 +553,11 @@ def test_a_season_may_be_what_was_spoken_about(text: str) -> None:
     assert (read(text).search.when, len(read(text).dates)) == (EVER, 1)
 
 
+def test_what_belongs_to_a_day_is_no_time_of_a_conversation() -> None:
+    assert read("why does the widget show yesterday's data").search.when == EVER
+    assert read("what was yesterday's chat about").search.when != EVER
+
+
 def test_a_name_among_other_words_may_say_where() -> None:
     assert read("last month shop checkout").projects == ("/home/me/shop",)
     assert read("shopping for a bike").projects == ()
