@@ -32,7 +32,7 @@ def run_shared(words: list[str]) -> int | None:
         "folder": current_folder(),
         "columns": _columns(),
         "is_utf8": (sys.stdout.encoding or "").lower().replace("-", "") == "utf8",
-        "are_shown": [sys.stdout.isatty(), sys.stderr.isatty()],
+        "are_terminals": [sys.stdout.isatty(), sys.stderr.isatty()],
     }
     patience_s = AT_ONCE.get(words[0])
     connection = place.reach(hello) if patience_s is None else place.reach_at_once(hello, patience_s)

@@ -35,7 +35,7 @@ class _Stream(io.TextIOBase):
 
     def isatty(self) -> bool:
         served = SERVED.get()
-        return served.are_shown[self._which] if served else self._own.isatty()
+        return served.are_terminals[self._which] if served else self._own.isatty()
 
 
 def run_command(words: list[str], terminal: Terminal) -> dict[str, Any] | None:

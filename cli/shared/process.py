@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from orchestrator.lazy import GrownChannels, RunOperation
     from orchestrator.requests.refusals import Refusal
     from orchestrator.requests.shapes import Request
-    from registry.storage.records.executions import Door
+    from orchestrator.service import Door
     from sources.client import Room
 
 logger = logging.getLogger(__name__)
@@ -155,8 +155,8 @@ class LocalProcess:
         def run(request: Mapping[str, Any]) -> dict[str, Any]:
             return asyncio.run_coroutine_threadsafe(_awaited(self._run(request, this_client())), loop).result()
 
-        are_shown = hello["are_shown"][0], hello["are_shown"][1]
-        terminal = Terminal(hello["folder"], hello["columns"], hello["is_utf8"], run, are_shown)
+        are_terminals = hello["are_terminals"][0], hello["are_terminals"][1]
+        terminal = Terminal(hello["folder"], hello["columns"], hello["is_utf8"], run, are_terminals)
         said = await asyncio.to_thread(run_command, hello["words"], terminal)
         await _say(writer, dumps(said).encode() + b"\n")
 
