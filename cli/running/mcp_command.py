@@ -26,6 +26,11 @@ def mcp(toolsets: str, project: str | None, client: str | None) -> None:
     from sources.clients import client_called
 
     options = window_options(toolsets, project, client)
+    connection = click.get_current_context().obj  # of a window that has no process to share
+    if connection:
+        connection.sendall(b"\n")
+        run_stdio(options.toolsets, options.project, client_called(options.client), connection)
+        return
     # Reading stdin cannot be interrupted otherwise, and what was answered is stored already.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if sys.stdin.isatty():

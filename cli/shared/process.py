@@ -15,13 +15,14 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from cli.entry import GC_THRESHOLD
 from cli.shared.place import Place, program_stamp, this_place
+from cli.shared.recorded_lists import lists_file, write_lists
 from cli.shared.window import LEAVE
 from cli.terminal import SERVED
 from orchestrator.sync.spool import dumps, loads
@@ -63,7 +64,8 @@ class LocalProcess:
         self._windows: set[asyncio.StreamWriter] = set()
         self._last_left = time.monotonic()
         self._over = asyncio.Event()
-        self._warming: asyncio.Task[None] | None = None
+        self._background: set[asyncio.Task[None]] = set()
+        self._recorded: set[str] = set()
         self._server = lru_cache(32)(self._make_server)
 
     async def serve(self, lock: int) -> None:
@@ -128,12 +130,29 @@ class LocalProcess:
         self._windows.add(writer)
         if self._over.is_set():
             await _send(writer, LEAVE)
-        from mcp_server.transport.sdk import serve_lines
+        from mcp_server.transport.connection import serve_connection
 
         server = self._server(*options)
-        if self._warm_up and self._warming is None:
-            self._warming = asyncio.ensure_future(self._warm_up())
-        await serve_lines(server, _lines_of(reader), _Outgoing(writer))
+        self._in_background(self._get_ready(hello["words"], server))
+        await serve_connection(server, reader, writer)
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    async def _get_ready(self, words: list[str], server: RegistryServer) -> None:
+        """Open the registry, then record what the next window answers itself."""
+        from mcp_server.transport.connection import first_answers
+
+        if self._warm_up:
+            warm_up, self._warm_up = self._warm_up, None
+            await warm_up()
+        path = lists_file(self._place, words)
+        if path not in self._recorded:
+            self._recorded.add(path)
+            with suppress(OSError):
+                write_lists(self._place, words, self._stamp, await first_answers(server))
 
     async def _command(
         self, hello: Mapping[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -190,30 +209,10 @@ class LocalProcess:
                 await _send(writer, LEAVE)
         if self._connections:
             await asyncio.wait(self._connections, timeout=self._leaving_s)
-        for task in [*self._connections, *filter(None, [self._warming])]:
-            task.cancel()
-        if self._connections:
-            await asyncio.wait(self._connections, timeout=1.0)
-
-
-async def _lines_of(reader: asyncio.StreamReader) -> AsyncIterator[str]:
-    """Return the lines of a connection, as the SDK reads those of stdin."""
-    while line := await reader.readline():
-        yield line.decode("utf-8", "replace")
-
-
-class _Outgoing:
-    """Writes the SDK's lines to a connection."""
-
-    def __init__(self, writer: asyncio.StreamWriter) -> None:
-        self._writer = writer
-
-    async def write(self, text: str) -> None:
-        self._writer.write(text.encode("utf-8", "replace"))
-
-    async def flush(self) -> None:
-        with suppress(OSError):  # the window has gone; the end of its lines shows it
-            await self._writer.drain()
+        if tasks := [*self._connections, *self._background]:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks, timeout=1.0)
 
 
 def door_of_caller() -> Door:
