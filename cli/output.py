@@ -52,7 +52,7 @@ def print_json(value: Any, indent: int | None = 2) -> None:
 @contextmanager
 def progress(label: str) -> Iterator[Callable[[int, int], None]]:
     """Show a progress bar on stderr; the function that is given takes how much is done, and of how much."""
-    with click.progressbar(length=1, label=label, file=sys.stderr) as bar:
+    with click.progressbar(length=1, label=label, show_pos=True, file=sys.stderr) as bar:
 
         def update(done: int, total: int) -> None:
             bar.length = max(done, total, 1)

@@ -50,16 +50,6 @@ class ServerList:
 
 
 @dataclass(frozen=True, slots=True)
-class Newer:
-    """Events that came with a version. An older one refuses a file that names them, and with it all other events."""
-
-    events: tuple[str, ...]
-    version: tuple[int, ...]
-    program: str
-    """The command that tells its version."""
-
-
-@dataclass(frozen=True, slots=True)
 class Hooks:
     """The commands that the client runs at its events: `file` in its folder names them."""
 
@@ -69,7 +59,6 @@ class Hooks:
     """Who says what in which event: the field of its payload. All other events tell only that there is news."""
     start: str = ""
     """The event of a chat's beginning, at which it takes in a note."""
-    newer: Newer | None = None
     file: str = "hooks.json"
     format: Literal["list", "groups", "plugin"] = "groups"
     """`hooks: {event: [handler]}` and a version, `hooks: {event: [{matcher?, hooks: [handler]}]}`, or a program."""
@@ -144,8 +133,6 @@ class Client:
     """An address that opens it and offers to add a server, but for the server."""
     prompt_link: str = ""
     """The beginning of an address that opens it with a prompt written, which the user sends; the prompt follows."""
-    takes_bundle: bool = False
-    """Whether it installs `.mcpb` bundles."""
 
 
 def settings_of_the_system(name: str) -> Path:

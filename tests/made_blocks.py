@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import shlex
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -25,6 +26,7 @@ from orchestrator.service import Orchestrator
 from registry.errors import RegistryError
 from registry.registry import Registry
 from registry.settings import Settings
+from sources.claude_code.client import CLAUDE_CODE
 from sources.clients import CLIENTS
 from sources.cursor.client import CURSOR
 
@@ -279,7 +281,9 @@ def _named(modules: Iterable[str]) -> str:
 MADE: Mapping[str, Callable[[], str]] = {
     "mcp-json": lambda: fenced("json", EXAMPLE.mcp_json()),
     "cursor-rule": lambda: fenced("markdown", CURSOR.rule.alone if CURSOR.rule else ""),
-    "claude-code": lambda: fenced("sh", f"claude mcp add --scope user {SERVER} -- /path/to/ctxr mcp --client claude-code"),
+    "claude-code": lambda: fenced(
+        "sh", f"claude mcp add --scope user {SERVER} -- {shlex.join(EXAMPLE.started_by(CLAUDE_CODE).words)}"
+    ),
     "clients": clients_table,
     "help": lambda: fenced("text", help_of()),
     "settings": settings_table,

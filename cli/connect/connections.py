@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from backoffice.connections import Connection, ConnectionPart, Connections, State
-from cli.connect.client_version import for_its_version
 from cli.connect.installation import OURS, Part, parts_of
 from cli.connect.settings_files import read
 from cli.connect.snippets import SERVER, this_server
@@ -58,7 +57,7 @@ def _parts(client: Client, places: Places, projects: Sequence[Path]) -> Iterator
         for part in parts_of(client, server, places):
             yield ConnectionPart(part.what, str(part.file), _state_by_name(part), None)
         return
-    for part in parts_of(for_its_version(client), server, places):
+    for part in parts_of(client, server, places):
         seen = _seen(part, "ctxr", "install", client.command)
         is_ignored = seen.state == "installed" and part.what == "hooks" and _is_untrusted(client, part.file)
         yield replace(seen, state="untrusted", command=None) if is_ignored else seen

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import click
 
-from cli.connect.client_version import for_its_version
 from cli.connect.connections import connection_of
 from cli.connect.installation import INSTALLABLE, Part, parts_of
 from cli.connect.settings_files import Rewrite, apply, remember, remembered, rewrite
-from cli.connect.snippets import StdioServer, this_server
+from cli.connect.snippets import this_server
 from cli.output import yes_option
 from sources.base import Places
 from sources.client import Client
@@ -39,14 +38,8 @@ project_option = click.option(
 @client_argument
 @click.option("--all", "is_all", is_flag=True, help="Every client on this machine.")
 @project_option
-@click.option(
-    "--bundle",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Claude Desktop: write a bundle (.mcpb) to install by a double click.",
-)
 @yes_option
-def install(client: str | None, is_all: bool, project: Path | None, bundle: Path | None, yes: bool) -> None:
+def install(client: str | None, is_all: bool, project: Path | None, yes: bool) -> None:
     """Connect CLIENT: its list of MCP servers, its hooks, Cursor's rule.
 
     Shows the changes and asks. The rest of the files stays as it is, and a copy of
@@ -54,15 +47,12 @@ def install(client: str | None, is_all: bool, project: Path | None, bundle: Path
     """
     server = this_server()
     chosen = _chosen(client, is_all, project)
-    if bundle:
-        _write_bundle(chosen[0], server, bundle, yes)
-        return
     if is_all:
         places = Places(Path.home(), os.environ)
         chosen = [known for known in chosen if connection_of(known, places).is_here]
         if not chosen:
             click.echo(f"None of these is on this machine: {', '.join(INSTALLABLE)}.")
-    changes = {known.source: _changes(for_its_version(known), project, installs=True) for known in chosen}
+    changes = {known.source: _changes(known, project, installs=True) for known in chosen}
     _carry_out([change for some in changes.values() for change in some], yes)
     for known in chosen:
         if not changes[known.source]:
@@ -129,18 +119,6 @@ def _change(file: Path, parts: Sequence[Part], *, installs: bool) -> Rewrite | N
         is_only_ours = change.before == put_in("").rstrip("\n") + "\n"
         return replace(change, after=remembered(file), is_private=change.is_private or is_only_ours)
     return change
-
-
-def _write_bundle(client: Client, server: StdioServer, file: Path, is_agreed: bool) -> None:
-    if not client.takes_bundle or file.suffix != ".mcpb":
-        able = " and ".join(each.command for each in INSTALLABLE.values() if each.takes_bundle)
-        raise click.UsageError(f"--bundle is for {able}, and the FILE ends in .mcpb")
-    from cli.connect.bundle import bundle
-
-    if file.exists() and not is_agreed:
-        click.confirm(f"{file} exists. Overwrite it?", abort=True)
-    file.write_bytes(bundle(server))
-    click.echo(f"wrote {file}\nOpen it with {client.name}: a double click, or Settings, Extensions.")
 
 
 def _carry_out(changes: Sequence[Rewrite], is_agreed: bool) -> None:

@@ -70,11 +70,6 @@ class StdioServer:
         home = self.env.get("CTXR_HOME") if os.name != "nt" else None
         return [*(["env", f"CTXR_HOME={home}"] if home else []), *self.command[:-1], "hook", client]
 
-    def shell_command(self) -> str:
-        """Return the server as a command of a POSIX shell."""
-        env = ["env", *(f"{name}={value}" for name, value in self.env.items())] if self.env else []
-        return shlex.join([*env, *self.words])
-
 
 def this_server() -> StdioServer:
     """Return the running program, with the settings of this terminal's environment: a client does not know them.

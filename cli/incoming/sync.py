@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import closing
-from itertools import repeat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import click
 
-from cli.output import as_json_option, counted, print_json, show
+from cli.output import as_json_option, counted, print_json, progress, show
 from cli.terminal import SERVED, NotHere
 from orchestrator.sync.store_report import StoreReport, nothing_new
 from sources.base import Places, Skipped, Source
@@ -108,7 +106,7 @@ def _sync(readers: Sequence[Source], places: Places) -> list[StoreReport]:
         async with open_orchestrator(read_settings()) as orchestrator:
             return await import_stores(orchestrator, readers, places, bars, ahead)
 
-    with begun(readers, places) as ahead, closing(Bars()) as bars:
+    with begun(readers, places) as ahead, Bars() as bars:
         return asyncio.run(run())
 
 
@@ -134,42 +132,24 @@ def _watch(readers: Sequence[Source], places: Places, *, as_json: bool) -> None:
     set_up_logging(read_settings().log_format)
     if not as_json:
         click.echo("Watching what clients on this machine write. Ctrl-C ends it.", err=True)
-    with closing(Bars()) as bars:
+    with Bars() as bars:
         asyncio.run(run())
 
 
-class Bars:
+class Bars(ExitStack):
     """Progress bars on stderr, one for each store; none if stderr is no terminal."""
 
-    def __init__(self) -> None:
-        self._report: StoreReport | None = None
-        self._bar: Any = None
+    _report: StoreReport | None = None
+    _update: Callable[[int, int], None]
 
     def __call__(self, report: StoreReport, expected: int) -> None:
-        """Show how many of the `expected` sessions of a store were parsed; 0: the number is not known."""
+        """Show how many of the `expected` sessions of a store were parsed."""
         if not sys.stderr.isatty():
             return
         if report is not self._report:
             self.close()
-            self._report = report
-            self._bar = click.progressbar(
-                None if expected else repeat(None),
-                length=expected or None,
-                label=report.source,
-                show_pos=True,
-                item_show_func=lambda report: counted(report.new_messages, "message") if report else None,
-                file=sys.stderr,
-                width=24,
-            )
-        if expected:
-            self._bar.length = max(expected, report.parsed)
-        self._bar.update(report.parsed - self._bar.pos, report)
-
-    def close(self) -> None:
-        """Finish the current bar, and show the cursor again."""
-        if self._bar is not None:
-            self._bar.render_finish()
-        self._report = self._bar = None
+            self._report, self._update = report, self.enter_context(progress(report.source))
+        self._update(report.parsed, expected)
 
 
 def report_lines(reports: Sequence[StoreReport]) -> Iterator[str]:

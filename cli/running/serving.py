@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -31,14 +30,35 @@ def up(**given: Any) -> None:
     While it runs it imports what your AI clients write, as they write it. May be
     run again at any time.
     """
-    from cli.incoming.sync import Bars
+    from cli.incoming.sync import Bars, Damage, report_lines
     from cli.running.serve import Audience
-    from cli.running.welcome import FirstStart
+    from cli.running.welcome import welcome
 
-    settings = _settings(given)
-    with closing(Bars()) as bars:
-        first_start = FirstStart(settings, bars)
-        _serve(settings, Audience(first_start.ready, first_start.report, bars))
+    settings, damage, page = _settings(given), Damage(), ""
+
+    def ready(address: str) -> None:
+        nonlocal page
+        page = address
+        click.echo(f"Context Registry answers at {local_address(settings)}/. Importing this machine's histories:")
+
+    def report(reports: Sequence[StoreReport]) -> None:
+        nonlocal page
+        lines = list(damage.lines(reports))
+        if page:  # the first import: what to do comes last, where people look
+            bars.close()
+            lines = [*(report_lines(reports) if reports else [_why_none(settings)]), welcome(settings, page)]
+            page = ""
+        for line in lines:
+            click.echo(line)
+
+    with Bars() as bars:
+        _serve(settings, Audience(ready, report, bars))
+
+
+def _why_none(settings: Settings) -> str:
+    if settings.database_url.startswith("postgresql"):
+        return "none, for this registry is shared: `ctxr sync` imports those of this machine."
+    return "none found; those that appear later are imported too."
 
 
 @click.command()

@@ -15,6 +15,7 @@ from _thread import start_new_thread
 
 from cli.shared.place import PATIENCE_S, START_S, Place, current_folder, this_place
 from cli.shared.recorded_lists import read_lists
+from cli.shared.streams import CHUNK, Streams
 from orchestrator.sync.spool import dumps, loads
 
 TYPE_CHECKING = False
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-CHUNK = 1 << 16
 LEAVE = b'{"ctxr":"leave"}\n'
 """Sent by a process that is being replaced: a window goes to the next one as soon as it waits for nothing."""
 LISTEN = "subscriptions/listen"
@@ -66,49 +66,6 @@ class Request:
         hint = "Asking again is safe." if self.may_repeat else "It may have been done: look before you ask again."
         message = f"The local process of Context Registry ended before it answered. {hint}"
         return _line(id=self.id, error={"code": -32603, "message": message})
-
-
-class Streams:
-    """The client's stdin and stdout as files that `select` can wait for. On Windows, that is only sockets."""
-
-    def __init__(self, are_sockets: bool) -> None:
-        self._pumps: list[Any] = []
-        self.input: Any = 0
-        self.output: Any = 1
-        if are_sockets:
-            from socket import socketpair
-            from threading import Thread
-
-            self.input, stdin = socketpair()
-            self.output, stdout = socketpair()
-            self._pumps = [
-                Thread(target=_pump, args=(lambda: os.read(0, CHUNK), stdin.sendall, stdin.close), daemon=True),
-                Thread(target=_pump, args=(lambda: stdout.recv(CHUNK), _write_all, stdout.close), daemon=True),
-            ]
-            for pump in self._pumps:
-                pump.start()
-
-    def read(self) -> bytes:
-        """Read the client's next bytes; empty when it has left."""
-        try:
-            return self.input.recv(CHUNK) if self._pumps else os.read(0, CHUNK)
-        except OSError:
-            return b""
-
-    def write(self, content: bytearray) -> int:
-        """Write the beginning of `content` without blocking, and return its length; OSError if nobody reads."""
-        if self._pumps:
-            sent: int = self.output.send(content[:CHUNK])
-            return sent
-        return os.write(1, content[: getattr(select, "PIPE_BUF", 512)])  # as much as a ready pipe takes
-
-    def __enter__(self) -> Streams:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._pumps:
-            self.output.close()
-            self._pumps[1].join()
 
 
 class Window:
@@ -341,21 +298,6 @@ def _own_server(words: list[str]) -> socket:
     Thread(target=serve, daemon=True).start()
     ours.recv(1)  # sent when the words are valid
     return ours
-
-
-def _pump(read: Any, write: Any, close: Any) -> None:
-    try:
-        while chunk := read():
-            write(chunk)
-    except OSError:
-        return
-    finally:
-        close()
-
-
-def _write_all(content: bytes) -> None:
-    while content:
-        content = content[os.write(1, content) :]
 
 
 def _wait_for_answer(process: socket) -> None:
