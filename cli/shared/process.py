@@ -18,6 +18,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cli.entry import GC_THRESHOLD
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 IDLE_S = 60.0  # how long a process waits for the next connection before it ends
-TICK_S = 5.0
+TICK_S = 30.0  # between two looks at what ends it, of about 10 ms each
 
 
 class LocalProcess:
@@ -62,6 +63,7 @@ class LocalProcess:
         self._secret = secrets.token_hex(32) if place.is_loopback else ""
         self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
         self._windows: set[asyncio.StreamWriter] = set()
+        self.has_served_window = False
         self._last_left = time.monotonic()
         self._over = asyncio.Event()
         self._background: set[asyncio.Task[None]] = set()
@@ -128,6 +130,7 @@ class LocalProcess:
             return
         await _send(writer, b"yes\n")
         self._windows.add(writer)
+        self.has_served_window = True
         if self._over.is_set():
             await _send(writer, LEAVE)
         from mcp_server.transport.connection import serve_connection
@@ -184,11 +187,11 @@ class LocalProcess:
         """End when nobody comes any more, the program has changed, or the address has been taken away."""
         while not self._over.is_set():
             await asyncio.sleep(TICK_S)
-            if self._is_idle() or not self._is_in_place(address) or self._is_replaced():
+            is_idle = not self._connections and time.monotonic() - self._last_left > IDLE_S
+            if is_idle and self._ends_idle and not (self.has_served_window and await asyncio.to_thread(_has_client)):
                 self.end()
-
-    def _is_idle(self) -> bool:
-        return self._ends_idle and not self._connections and time.monotonic() - self._last_left > IDLE_S
+            if not self._is_in_place(address) or self._is_replaced():
+                self.end()
 
     def _is_in_place(self, address: os.stat_result) -> bool:
         try:
@@ -213,6 +216,14 @@ class LocalProcess:
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks, timeout=1.0)
+
+
+def _has_client() -> bool:
+    """Return whether a client of this user is connected: its next chat should not wait for a process to start."""
+    from cli.connect.connections import connections_from
+
+    parts = [part for connection in connections_from(Path.home())(()) for part in connection.parts]
+    return any(part.what == "server" and part.state in ("installed", "differs") for part in parts)
 
 
 def door_of_caller() -> Door:

@@ -83,4 +83,4 @@ class _Dialogue:
                 self._answers.put_nowait(message)
 
     async def flush(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: `write` holds nothing back."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import json
 import os
@@ -391,6 +392,27 @@ async def test_a_process_ends_when_nobody_has_come_for_a_while(tmp_path: Path, m
         await LocalProcess(place, no_operation, no_news).serve(lock)
     assert os.listdir(place.folder) == [f"{place.name}.lock"]
     assert place.lock() is not None
+
+
+@pytest.mark.anyio
+async def test_a_process_of_chat_windows_stays_while_a_client_is_connected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert bare_ctxr("install", "cursor", "--yes").exit_code == 0
+    monkeypatch.setattr(local_process, "TICK_S", 0.01)
+    monkeypatch.setattr(local_process, "IDLE_S", 0.02)
+    place = Place(str(tmp_path), {})
+    place.open_folder()
+    lock = place.lock()
+    assert lock is not None
+    process = LocalProcess(place, no_operation, no_news)
+    process.has_served_window = True
+    serving = asyncio.create_task(process.serve(lock))
+    await asyncio.wait([serving], timeout=1.0)
+    assert not serving.done()
+    assert bare_ctxr("uninstall", "cursor", "--yes").exit_code == 0
+    with anyio.fail_after(PATIENT):
+        await serving
 
 
 async def no_operation(*_: object) -> dict[str, Any]:
