@@ -41,7 +41,6 @@ from orchestrator.sync.sync import Progress
 from orchestrator.sync.watch import Told, watching
 from registry.access import ASKING
 from registry.settings import Settings
-from registry.storage.index.packing import keeping_packed
 from registry.storage.safety.tokens import has_tokens
 from registry.storage.upkeep.integrity import is_sound, was_left_open
 from sources.base import Places
@@ -99,8 +98,7 @@ def build_app(settings: Settings) -> FastAPI:
         is_read_only = orchestrator.registry.is_read_only
         old_runs = forgetting(orchestrator.registry, 0 if is_read_only else settings.keep_executions_days)
         at_times = nullcontext() if is_read_only else keeping_schedule(orchestrator, settings)
-        packed = nullcontext() if is_read_only else keeping_packed(orchestrator.registry)
-        async with server.session_manager.run(), old_runs, packed, orchestrator.in_background(), at_times:
+        async with server.session_manager.run(), old_runs, orchestrator.in_background(), at_times:
             yield
 
     app = create_app(settings, run_beside=run_beside, connections=connections_from(Path.home()), rules=rules)

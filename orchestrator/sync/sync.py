@@ -24,7 +24,6 @@ from registry.domain import now
 from registry.errors import RegistryError
 from registry.ingest.message_rows import Ready
 from registry.storage.client_stores import StoreState, list_stores, save_store, seen_sessions, store_as_left
-from registry.storage.index.packing import look_after
 from registry.text.analysis.analyzer import forget_analyzed
 from sources.base import Counts, FoundSession, Places, Skipped, Source
 
@@ -105,8 +104,6 @@ async def sync(
                 logger.exception("Bringing in %s failed", report.path)
                 report.is_complete = False
                 report.skip([Skipped(report.path, f"bringing it in failed: {type(exc).__name__}: {exc}")])
-    if not orchestrator.registry.is_embedded and any(report.new_messages for report in reports):
-        await look_after(orchestrator.registry)  # there may be no server that does
     return reports
 
 

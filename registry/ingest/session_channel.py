@@ -38,6 +38,7 @@ from registry.storage.conversations.channels import (
 from registry.storage.conversations.messages import in_turns
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.records.extract_results import resumed_session
+from registry.storage.safety.visibility import ask_all
 from registry.storage.tables import channel, conversation
 
 _ENOUGH_IDS = 100
@@ -284,7 +285,7 @@ def decide_alone(tx: WriteTransaction, source: str) -> None:
     """
     if tx.dialect.name == "postgresql":
         key = zlib.crc32(family_of(source)[0].encode()) - 2**31
-        tx.execute(text(_ALONE), {"lock": _LOCK, "key": key, "patience": PATIENCE})
+        ask_all(tx, text(_ALONE), {"lock": _LOCK, "key": key, "patience": PATIENCE})
 
 
 def transcript_of(messages: Sequence[Message]) -> Transcript:
