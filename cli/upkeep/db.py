@@ -111,8 +111,8 @@ def salvage(file: Path) -> None:
 def copy(source: str, target: str) -> None:
     """Copy the whole registry FROM one database TO another, in either direction.
 
-    Stopped in the middle, it goes on there when it is run again; run again later, it
-    brings what has changed since. In the end every row is compared.
+    An earlier copy is replaced as a whole, or stays as it is if this one fails. In
+    the end every row is compared.
     """
     from registry.storage.upkeep.copying import copy_registry
 
@@ -124,9 +124,9 @@ def copy(source: str, target: str) -> None:
             bar.update(rows)
 
         done = copy_registry(_address(source), _address(target), show)
-    for each in done:
-        if each.rows or each.removed:
-            click.echo(f"{each.table}: {each.rows} rows, {each.written} written, {each.removed} removed or changed")
+    for table, rows in done:
+        if rows:
+            click.echo(f"{table}: {rows} rows")
     click.echo("Both hold the same.")
 
 
