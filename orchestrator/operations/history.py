@@ -55,7 +55,7 @@ from registry.storage.conversations.messages import (
 )
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction
-from registry.storage.paging import Page, cursor_of, decode_cursor, encode_cursor, seal_of
+from registry.storage.paging import Page, cursor_of, decode_cursor, encode_cursor
 
 EVERYTHING = 1_000_000
 AT_ONCE = 200
@@ -237,8 +237,7 @@ async def keep_fetched(run: Run, request: FetchRequest, data: Fetched) -> dict[s
     more: dict[str, Any] = {}
     if query.cursor is not None and (data.has_more or len(shown) < len(messages)):
         last = data.messages[len(shown) - 1]
-        seal = await run.registry.read(seal_of)
-        more["next_cursor"] = cursor_of(parse_time(last["timestamp"]), last["number"], seal)
+        more["next_cursor"] = cursor_of(parse_time(last["timestamp"]), last["number"])
     return {"session": data.session, "messages": shown, **more}
 
 
