@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from registry.domain import Role
-from registry.ingest.alignment import Utterance
-from registry.ingest.message_alignment import overlap, recognise
+from registry.ingest.alignment import Utterance, overlap, recognise
 
 
 def spoken(letters: str, times: list[int | None] | None = None) -> list[Utterance]:
