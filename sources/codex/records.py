@@ -1,4 +1,4 @@
-"""What single fields of a Codex record mean, and what of a prompt the user really typed. Pure."""
+"""Interpret single fields of Codex records, and separate what the user typed from its context. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from registry.domain import Role
 from sources.kit.jsonl import Record, mapping, string
 
 IGNORED_RESPONSES = ("ghost_snapshot", "compaction", "compaction_summary", "image_generation_call", "other")
-IGNORED_ITEMS = ("Extension", "SubAgentActivity", "ImageView", "Sleep")
+IGNORED_ITEMS = ("ContextCompaction", "Extension", "SubAgentActivity", "ImageView", "Sleep")
 IGNORED_EVENTS = (
     *("task_started", "task_complete", "turn_started", "turn_complete", "context_compacted"),
     *("exec_command_begin", "exec_command_output_delta", "patch_apply_begin", "mcp_tool_call_begin", "item_started"),
@@ -18,7 +18,6 @@ IGNORED_EVENTS = (
     "token_usage_record",
 )
 
-_REQUEST = "## My request for Codex:"
 _INJECTED = (
     *("# AGENTS.md instructions", "<environment_context>", "<user_instructions>", "<permissions", "<INSTRUCTIONS>"),
     *("<skill", "<turn_aborted>", "<user_shell_command>", "<subagent_notification>", "<collaboration_mode>"),
@@ -26,7 +25,7 @@ _INJECTED = (
 
 
 def parent_of(meta: Record) -> tuple[str | None, str | None]:
-    """The thread that this one comes from, and how."""
+    """Return the thread that this one comes from, and the relation to it."""
     spawn = mapping(mapping(mapping(meta.get("source")).get("subagent")).get("thread_spawn"))
     caller = string(meta.get("parent_thread_id")) or string(spawn.get("parent_thread_id"))
     if caller:
@@ -36,7 +35,7 @@ def parent_of(meta: Record) -> tuple[str | None, str | None]:
 
 
 def unwrapped(record: Record) -> tuple[str, Record]:
-    """Type and payload. Before mid-2025 lines had no envelope, and the first was the description of the session."""
+    """Return type and payload of a line. Before mid-2025 lines had no envelope, and the first one was the meta data."""
     if isinstance(record.get("payload"), dict):
         return string(record.get("type")), record["payload"]
     if "record_type" in record:
@@ -47,12 +46,12 @@ def unwrapped(record: Record) -> tuple[str, Record]:
 
 
 def pieces_of(text: str) -> Iterator[tuple[Role, str]]:
-    """The context (system) and the prompt (user) in a text of the user; an editor puts the prompt last."""
+    """Yield the context (system) and the prompt (user) in a text of the user; an editor puts the prompt last."""
     text = text.strip()
     if text.startswith(_INJECTED):
         yield Role.SYSTEM, text
         return
-    around, found, request = text.rpartition(_REQUEST)
+    around, found, request = text.rpartition("## My request for Codex:")
     if found and around.strip():
         yield Role.SYSTEM, around.strip()
     if request.strip():
@@ -60,5 +59,5 @@ def pieces_of(text: str) -> Iterator[tuple[Role, str]]:
 
 
 def typed(prompt: str) -> Iterator[str]:
-    """What of a prompt, as a hook gives it, the user typed."""
+    """Return the parts of a hook's prompt that the user typed."""
     return (text for role, text in pieces_of(prompt) if role is Role.USER)

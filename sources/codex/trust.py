@@ -1,4 +1,4 @@
-"""Which hooks Codex lets run: those that its user has trusted, which its `config.toml` notes by place."""
+"""Find the hooks that Codex does not run because its user has not trusted them, as noted in its `config.toml`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def untrusted(hooks: Path, events: tuple[str, ...], ours: re.Pattern[str]) -> list[str]:
-    """The events whose hook of ours Codex passes over until it is trusted; whether it has changed since is not seen."""
+    """Return the events whose hook of ours is not trusted yet; a change after it was trusted is not noticed."""
     import json
     import tomllib  # a record of facts imports what takes time only when it is asked
 

@@ -1,4 +1,4 @@
-"""The files of an SQLite database, looked at from outside: has it changed, and what lies beside it."""
+"""The files of an SQLite database, seen from outside: has it changed, and what lies beside it."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from pathlib import Path
 
 
 def stamp(database: Path) -> str:
-    """What changes whenever the database does: size and time of it and of its WAL, and the WAL's salts."""
+    """Return size and time of the database and of its WAL, and the WAL's salts: they change with the database."""
     wal = beside(database, "-wal")
     return f"{_size_and_time(database)}|{_size_and_time(wal)}|{_salts(wal)}"
 
 
 def last_change(database: Path) -> float:
-    """When the database was last written, in seconds since 1970; 0 if it is not there."""
+    """Return the time of the last write, in seconds since 1970; 0 if the database is not there."""
     return max(_modified(database), _modified(beside(database, "-wal")))
 
 
 def beside(database: Path, end: str) -> Path:
-    """A file that SQLite keeps with a database: `-wal`, `-shm` or `-journal`."""
+    """Return the path of a file that SQLite keeps with a database: `-wal`, `-shm` or `-journal`."""
     return database.with_name(database.name + end)
 
 
 def pages(database: Path) -> tuple[int, int]:
-    """Changes when pages are rewritten; asked for each statement, so one call to the system. Raises OSError."""
+    """Return size and time of a database, which change when pages are rewritten. Raises OSError."""
     status = os.stat(database)
     return status.st_size, status.st_mtime_ns
 
 
 def has_content(file: Path) -> bool:
-    """Whether a file is there and not empty."""
+    """Return True if a file is there and not empty."""
     return file.exists() and file.stat().st_size > 0
 
 
@@ -48,7 +48,7 @@ def _size_and_time(file: Path) -> str:
 
 
 def _salts(wal: Path) -> str:
-    """New for each generation of a WAL, which a lazy clock does not hide."""
+    """Return the salts, which are new for each generation of a WAL, also within one tick of the file's clock."""
     try:
         with wal.open("rb") as file:
             return file.read(24)[16:].hex()
