@@ -30,7 +30,7 @@ from sources.cursor_agent.files import (
     description_in,
     walk,
 )
-from sources.cursor_agent.messages import UNKNOWN_MODEL, Conversation, paths_in
+from sources.cursor_agent.messages import UNKNOWN_MODEL, AgentDialogue, paths_in
 from sources.cursor_agent.state import Root, question_of, read_turn, steps_of
 from sources.cursor_agent.store import AgentStore
 from sources.cursor_agent.times import Fingerprint, timed
@@ -192,9 +192,9 @@ class _Pass:
         return FoundSession(key, noted.fingerprint(), session, skipped)
 
 
-def _conversation_in(store: AgentStore, root_id: str, root: Root, about: Record) -> tuple[Conversation, Skips]:
+def _conversation_in(store: AgentStore, root_id: str, root: Root, about: Record) -> tuple[AgentDialogue, Skips]:
     """Read what was said, and what could not be read of it. Raises StorageError."""
-    conversation = Conversation(string(about.get("cwd")) or root.folder(), string(about.get("lastUsedModel")))
+    conversation = AgentDialogue("", string(about.get("cwd")) or root.folder(), string(about.get("lastUsedModel")))
     damage = Counter[str]()
     for element in store.elements(root_id, root):
         if element.message is None:
@@ -212,7 +212,7 @@ def _conversation_in(store: AgentStore, root_id: str, root: Root, about: Record)
     return conversation, (*skipped, *conversation.skipped())
 
 
-def _read_turns(store: AgentStore, root: Root, conversation: Conversation) -> None:
+def _read_turns(store: AgentStore, root: Root, conversation: AgentDialogue) -> None:
     """Read the turns, which hold what the user saw, where the prompt, which the model saw, is missing."""
     for turn_id in root.turns():
         question, steps = read_turn(store.blob(turn_id) or b"") or ("", [])
@@ -245,8 +245,8 @@ def _span(chat: StoredChat, about: Record, now: datetime) -> TimeFrame:
     return TimeFrame(min(created, default=None), parse_time(updated), now)
 
 
-def _transcript_at(path: str, damage: Damage) -> Conversation:
-    conversation = Conversation()
+def _transcript_at(path: str, damage: Damage) -> AgentDialogue:
+    conversation = AgentDialogue()
     with open(path, "rb") as file:
         lines = read_lines(file)
         if path.endswith(".txt"):
