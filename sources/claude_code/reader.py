@@ -11,7 +11,7 @@ from pathlib import Path
 from registry.domain import Session
 from sources.base import FoundSession, Places, Skipped
 from sources.claude_code.client import CLAUDE_CODE
-from sources.claude_code.neighbours import Neighbours
+from sources.claude_code.session import Neighbours
 from sources.claude_code.transcript import OutputOf, Transcript
 from sources.kit.files import File
 from sources.kit.jsonl import Damage, Record, mapping, string

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 from registry.domain import Role
 from sources.kit.jsonl import Record, mapping, string
@@ -61,3 +64,34 @@ def pieces_of(text: str) -> Iterator[tuple[Role, str]]:
 def typed(prompt: str) -> Iterator[str]:
     """Return the parts of a hook's prompt that the user typed."""
     return (text for role, text in pieces_of(prompt) if role is Role.USER)
+
+
+def untrusted(hooks: Path, events: tuple[str, ...], ours: re.Pattern[str]) -> list[str]:
+    """Return the events whose hook of ours is not trusted yet; a change after it was trusted is not noticed."""
+    import json
+    import tomllib  # a record of facts imports what takes time only when it is asked
+
+    try:
+        listed = json.loads(hooks.read_text(encoding="utf-8"))["hooks"]
+        state = tomllib.loads(hooks.with_name("config.toml").read_text(encoding="utf-8")).get("hooks", {})
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+    trusted = state.get("state", {}) if isinstance(state, Mapping) else {}
+    places = {event: _place(listed.get(event), ours) for event in events}
+    return [event for event, place in places.items() if place and not _is_trusted(trusted, hooks, event, place)]
+
+
+def _place(groups: Any, ours: re.Pattern[str]) -> str:
+    for group, held in enumerate(groups if isinstance(groups, list) else ()):
+        handlers = held.get("hooks") if isinstance(held, Mapping) else None
+        for handler, given in enumerate(handlers if isinstance(handlers, list) else ()):
+            if isinstance(given, Mapping) and ours.search(str(given.get("command"))):
+                return f"{group}:{handler}"
+    return ""
+
+
+def _is_trusted(state: Any, hooks: Path, event: str, place: str) -> bool:
+    snake = re.sub(r"(?<!^)(?=[A-Z])", "_", event).lower()
+    keys = (f"{file}:{snake}:{place}" for file in (hooks, hooks.resolve()))
+    entries = [state[key] for key in keys if isinstance(state, Mapping) and isinstance(state.get(key), Mapping)]
+    return any(entry.get("trusted_hash") and entry.get("enabled") is not False for entry in entries)

@@ -11,11 +11,11 @@ from typing import Any, ClassVar, Protocol
 
 from registry.domain import Session
 from sources.base import FoundSession, Places, Skipped
-from sources.kit import drafts, sqlite_files
+from sources.kit import drafts
 from sources.kit.files import File, document, files_below, store_entries, why_not
 from sources.kit.jsonl import Damage, Record, mapping, read_lines, records_of
 from sources.kit.loose_json import read_json
-from sources.kit.sqlite_store import WAIT_S, ClientDatabase, DamagedDatabase
+from sources.kit.sqlite_store import WAIT_S, ClientDatabase, DamagedDatabase, stamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class DatabaseReader(ABC):
 
     def stamp(self, store: Path) -> str:
         """Return the state of the database and its WAL."""
-        return sqlite_files.stamp(store)
+        return stamp(store)
 
     def watched(self, store: Path) -> Iterable[Path]:
         """Return the database's folder."""

@@ -10,8 +10,7 @@ import pytest
 
 import sources.kit.sqlite_store
 from registry.errors import StorageError
-from sources.kit.sqlite_files import stamp
-from sources.kit.sqlite_store import ClientDatabase, DamagedDatabase
+from sources.kit.sqlite_store import ClientDatabase, DamagedDatabase, stamp
 from tests.sources.cursor.cursor_files import crash, everything_in, writing
 
 KEYS = "SELECT key FROM cursorDiskKV ORDER BY key"

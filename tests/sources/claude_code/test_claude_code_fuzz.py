@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sources.claude_code.neighbours import fork_origin, stamps_of
 from sources.claude_code.prompts import pieces_of
 from sources.claude_code.reader import parse
+from sources.claude_code.session import fork_origin, stamps_of
 from sources.kit.jsonl import Damage
 from tests.sources.anything import check_all
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, working_session

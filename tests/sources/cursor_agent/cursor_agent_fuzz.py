@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from registry.domain import Session
 from sources.cursor.times import TimeFrame
 from sources.cursor_agent.messages import AgentDialogue
-from sources.cursor_agent.reader import title_of
-from sources.cursor_agent.times import Fingerprint, timed
+from sources.cursor_agent.reader import Fingerprint, timed, title_of
 from sources.cursor_agent.transcript import read_line
 from sources.kit.drafts import Draft, undated_messages_of
 from sources.kit.jsonl import Damage, Record, read_lines, records_of

@@ -17,8 +17,8 @@ from sources.cursor.times import TimeFrame
 from sources.cursor_agent.messages import AgentDialogue
 from sources.cursor_agent.prompts import noted_time, pieces_of
 from sources.cursor_agent.protobuf_wire import read_node
+from sources.cursor_agent.reader import Fingerprint, timed
 from sources.cursor_agent.state import Root, links_of, question_of, read_turn, steps_of
-from sources.cursor_agent.times import Fingerprint, timed
 from sources.cursor_agent.transcript import records_of_text
 from tests.sources.anything import ANYTHING, check_all
 from tests.sources.cursor_agent.cursor_agent_files import (
