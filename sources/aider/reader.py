@@ -118,7 +118,7 @@ def _found_in(store: Path, key: str, chat: Chat) -> FoundSession:
 
 @dataclass(slots=True)
 class Chat:
-    """One chat of a history: its beginning by the machine's clock, and its lines."""
+    """A chat of a history: its beginning by the machine's clock, and its lines."""
 
     began: datetime
     lines: list[str] = field(default_factory=list)

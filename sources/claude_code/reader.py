@@ -58,7 +58,6 @@ class ClaudeCode(FileReader):
         return SessionFile(file, file.path, path.stem, agent_of, str(path.with_suffix("")))
 
     def parser(self, store: Path) -> ParseFile:
-        """Return the parser of one transcript."""
         neighbours = Neighbours()
         return lambda file: _parse(file, neighbours)
 

@@ -52,7 +52,6 @@ class Cline(FileReader):
             yield _kept(file, own, f"{stem}.json", None if own == folder else folder)
 
     def parser(self, store: Path) -> ParseFile:
-        """Return the parser of one conversation."""
 
         @cache
         def listed() -> dict[str, Record]:

@@ -44,7 +44,6 @@ class Continue(FileReader):
                 yield file
 
     def parser(self, store: Path) -> ParseFile:
-        """Return the parser of one session."""
         return lambda file: [_parse(file, store / "sessions")]
 
 

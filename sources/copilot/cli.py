@@ -41,7 +41,6 @@ class CopilotCli(FileReader):
         return SessionFile(file, file.path, os.path.basename(folder), folder=folder, note_status=note_status)
 
     def parser(self, store: Path) -> ParseFile:
-        """Return the parser of one log."""
         return _parse
 
 

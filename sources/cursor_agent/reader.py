@@ -140,7 +140,7 @@ class CursorAgent:
 
 @dataclass(slots=True)
 class _Pass:
-    """One reading of a store, and what was met on the way."""
+    """A pass over a store, and a count of what was passed over."""
 
     seen: Mapping[str, str]
     workspaces: ProjectFolders

@@ -73,7 +73,8 @@ def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> 
         project=projects.get(gizmo),
         gizmo_type=string(record.get("gizmo_type")),
         model=reading.model,
-        **{"project_id" if gizmo.startswith("g-p-") else "gizmo_id": gizmo},
+        project_id=gizmo if gizmo.startswith("g-p-") else None,
+        gizmo_id=None if gizmo.startswith("g-p-") else gizmo,
     )
     return drafts.dated(session, *(_time(record.get(key)) for key in ("create_time", "update_time")))
 

@@ -18,7 +18,7 @@ _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 class TreeNode(NamedTuple):
-    """One message in the tree: its parent, whether it is a question, its time."""
+    """A message in the tree: its parent, whether it is a question, its time."""
 
     parent: str
     is_question: bool

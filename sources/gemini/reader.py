@@ -46,7 +46,6 @@ class GeminiCli(FileReader):
         return SessionFile(file, str(path.with_suffix("")), path.stem, agent_of, slot.name)
 
     def parser(self, store: Path) -> ParseFile:
-        """Return the parser of one chat."""
         projects = cache(lambda: _Projects(store))
         return lambda file: [_parse(file, projects())]
 

@@ -100,7 +100,6 @@ class _Files(FileReader):
         return SessionFile(file, Path(file.path).stem, Path(file.path).stem)
 
     def parser(self, store: Path) -> ParseFile:
-        """Return the parser of one file."""
         return lambda file: parse_lines(file, Dialogue(file.session_id))
 
 

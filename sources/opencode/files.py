@@ -55,7 +55,6 @@ class OpenCodeFiles(FileReader):
             return True
 
     def parser(self, store: Path) -> ParseFile:
-        """Return the parser of one session."""
         return lambda file: [self._parse(file)]
 
     def _parse(self, file: SessionFile) -> FoundSession:

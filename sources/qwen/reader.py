@@ -52,7 +52,6 @@ class QwenCode(FileReader):
         return SessionFile(file, file.path, path.stem, agent_of, folder)
 
     def parser(self, store: Path) -> ParseFile:
-        """Return the parser of one chat."""
         return lambda file: parse_lines(file, Chat(file.session_id, agent_of=file.agent_of))
 
 
