@@ -32,7 +32,7 @@ from registry.domain import DEEPEST, is_too_deep, storable
 from registry.errors import ErrorCode, InternalError, InvalidRequest, NotFound, OperationTimeout, RegistryError
 from registry.log import EXECUTION, RUNS
 from registry.registry import Registry
-from registry.storage.records.executions import Door
+from registry.storage.records.executions import Door as Door
 from registry.storage.records.executions import Execution as Execution
 from registry.text.privacy.masking import holds_secret
 from registry.tracing import span

@@ -18,7 +18,7 @@ from mcp.types import PromptArgument, Tool
 
 from backoffice.app import create_app
 from backoffice.errors import STATUS
-from cli.connect.snippets import StdioServer
+from cli.connect.snippets import SERVER, StdioServer
 from cli.main import COMMANDS, EXIT_STATUS, cli
 from mcp_server.server import DEFAULT, SWITCHED_ON, TOOLSETS, create_server
 from orchestrator.service import Orchestrator
@@ -279,7 +279,7 @@ def _named(modules: Iterable[str]) -> str:
 MADE: Mapping[str, Callable[[], str]] = {
     "mcp-json": lambda: fenced("json", EXAMPLE.mcp_json()),
     "cursor-rule": lambda: fenced("markdown", CURSOR.rule.alone if CURSOR.rule else ""),
-    "claude-code": lambda: fenced("sh", EXAMPLE.claude_code_command()),
+    "claude-code": lambda: fenced("sh", f"claude mcp add --scope user {SERVER} -- /path/to/ctxr mcp --client claude-code"),
     "clients": clients_table,
     "help": lambda: fenced("text", help_of()),
     "settings": settings_table,

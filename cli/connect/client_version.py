@@ -1,4 +1,4 @@
-"""What of a client's hooks the version on this machine takes."""
+"""Leave out hook events that the installed version of a client does not know."""
 
 from __future__ import annotations
 
@@ -10,19 +10,14 @@ from functools import cache
 
 from sources.client import Client
 
-_PATIENCE_S = 10
-_VERSION = re.compile(r"\d+(?:\.\d+)+")
-
 
 def for_its_version(client: Client) -> Client:
-    """The client without the events that its version is too old for. One that tells no version is taken for new."""
+    """Return the client without the events that its version is too old for; an unknown version counts as new."""
     hooks = client.hooks
     newer = hooks.newer if hooks else None
-    if hooks is None or newer is None:
-        return client
-    program = shutil.which(newer.program)
+    program = shutil.which(newer.program) if newer else None
     version = _version_of(program) if program else None
-    if version is None or version >= newer.version:
+    if hooks is None or newer is None or version is None or version >= newer.version:
         return client
     events = tuple(event for event in hooks.events if event not in newer.events)
     return replace(client, hooks=replace(hooks, events=events))
@@ -30,17 +25,11 @@ def for_its_version(client: Client) -> Client:
 
 @cache
 def _version_of(program: str) -> tuple[int, ...] | None:
-    """Asked once: pages look at connections again and again."""
+    """Run `--version`, once for each program: pages look at connections again and again."""
+    command = [program, "--version"]
     try:
-        said = subprocess.run(  # noqa: S603, the client
-            [program, "--version"],
-            capture_output=True,
-            text=True,
-            timeout=_PATIENCE_S,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, stdin=subprocess.DEVNULL)  # noqa: S603
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
         return None
-    found = _VERSION.search(said.stdout)
+    found = re.search(r"\d+(?:\.\d+)+", done.stdout)
     return tuple(map(int, found[0].split("."))) if found else None
