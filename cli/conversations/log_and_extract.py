@@ -12,7 +12,8 @@ from cli.conversations.transcript import transcript
 from cli.operations import operation, run_operation
 from cli.output import as_json_option, line_width, print_json
 from cli.terminal import terminal
-from orchestrator.requests.calls import as_request, extract_result, log_result, working_folder
+from orchestrator.operations.extract import extract_result
+from orchestrator.requests.calls import as_request, working_folder
 from orchestrator.requests.field_types import Mode, RoleName
 from registry.errors import InvalidRequest
 from registry.text.times.time_words import parse_span
@@ -37,7 +38,8 @@ def log(file: IO[bytes], as_json: bool) -> None:
     `timestamp` and `meta` may be left out. What is stored already is recognised, so
     sending a conversation again, longer or not, is right.
     """
-    result = log_result(run_operation(as_request("conversation_log", _parse(file.read()))))
+    outcome = run_operation(as_request("conversation_log", _parse(file.read())))
+    result = {name: value for name, value in outcome.items() if name != "success"}
     if as_json:
         print_json(result)
     else:

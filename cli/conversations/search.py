@@ -12,7 +12,8 @@ from cli.conversations.session_lines import elsewhere, session_entry
 from cli.conversations.transcript import WORDS_RELAXED
 from cli.operations import operation, project_option, run_operation, source_option
 from cli.output import as_json_option, line_width, one_line, print_json, with_bold_hits, wrap
-from orchestrator.requests.calls import search_result, utc_offset_minutes
+from orchestrator.operations.search_sessions import search_result
+from orchestrator.requests.calls import utc_offset_minutes
 from registry.errors import NotFound
 
 INDENT = " " * 6

@@ -136,7 +136,7 @@ class LocalProcess:
         self._windows.add(writer)
         if self._over.is_set():  # just now
             await _say(writer, LEAVE)
-        from mcp_server.transport.sdk import serve_lines
+        from mcp_server.transport.lines import serve_lines
 
         server = self._server(*chosen)
         self._warm()

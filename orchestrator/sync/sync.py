@@ -15,7 +15,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.requests.shapes import ImportRequest
+from orchestrator.operations.import_sessions import ImportRequest
 from orchestrator.state import Syncing
 from orchestrator.sync.drain import drain
 from orchestrator.sync.reading_ahead import ReadingAhead, is_worth_it, stamp_of
