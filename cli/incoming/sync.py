@@ -113,17 +113,15 @@ def show_reports(reports: Sequence[StoreReport], *, as_json: bool) -> None:
 def _sync(readers: Sequence[Source], places: Places) -> list[StoreReport]:
     import asyncio
 
-    from orchestrator.sync.reading_ahead import begun
-
     async def run() -> list[StoreReport]:
         from orchestrator.opening import open_orchestrator
         from orchestrator.sync.sync import sync as bring_in
         from registry.settings import read_settings
 
         async with open_orchestrator(read_settings()) as orchestrator:
-            return await bring_in(orchestrator, readers, places, bars, ahead)
+            return await bring_in(orchestrator, readers, places, bars)
 
-    with begun(readers, places) as ahead, Bars() as bars:
+    with Bars() as bars:
         return asyncio.run(run())
 
 

@@ -11,7 +11,6 @@ from orchestrator.requests.shapes import Request
 from orchestrator.state import Run, State, Steps
 from registry.access import Level
 from registry.ingest.from_client import ingest_all
-from registry.ingest.message_rows import Ready
 from registry.storage.client_stores import SeenSession, save_seen_sessions
 from registry.storage.database import WriteTransaction
 from sources.base import FoundSession
@@ -42,8 +41,7 @@ class ImportRequest(Request):
 def import_sessions(tx: WriteTransaction, run: Run, request: ImportRequest, _state: State) -> dict[str, Any]:
     """Store what is new in some sessions of a client's own store, and that they were read."""
     told = [found for found in request.found if found.session.messages]
-    made_ready = {at: found.ready for at, found in enumerate(told) if isinstance(found.ready, Ready)}
-    stored = ingest_all(tx, request.source, [found.session for found in told], made_ready)
+    stored = ingest_all(tx, request.source, [found.session for found in told])
     numbers = iter([saved.channel_number or None for saved in stored])
     seen = [
         SeenSession(found.key, found.fingerprint, next(numbers) if found.session.messages else None)
