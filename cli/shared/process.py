@@ -128,7 +128,7 @@ class LocalProcess:
         self._windows.add(writer)
         if self._over.is_set():
             await _send(writer, LEAVE)
-        from mcp_server.transport.sdk import serve_lines
+        from mcp_server.transport.lines import serve_lines
 
         server = self._server(*options)
         if self._warm_up and self._warming is None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from orchestrator.answer.digests.suggestions import add_suggestions
 from orchestrator.answer.finding.related import related_sessions
-from orchestrator.operations.history import other_names
+from orchestrator.operations.fetch_session import other_names
 from registry.domain import format_time, preview_of
 from registry.errors import NotFound, RegistryError
 from registry.monitor.activity import channels_since

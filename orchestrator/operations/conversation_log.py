@@ -1,26 +1,72 @@
-"""Storing conversations: what a tool or a hook sends of one, and what a reader finds in a client's own store."""
+"""conversation_log: what a tool, a hook or another registry sends of a conversation is stored, each message once."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
-from orchestrator.requests.shapes import HookRequest, ImportRequest, LogRequest, MessageIn, PulledRequest
+from pydantic import BaseModel, ConfigDict, Field, SkipValidation
+
+from orchestrator.operation import Operation
+from orchestrator.requests.calls import source_of
+from orchestrator.requests.field_types import MOST_MESSAGES, ChannelName, SourceName, Timestamp
+from orchestrator.requests.shapes import MessageIn, Meta, Request
 from orchestrator.state import Run, State, Steps
-from registry.domain import Message, Role, format_time, now
+from orchestrator.tool import Caller, Effect, Tool, ToolArguments
+from registry.access import Level
+from registry.domain import Message, Role, Session, format_time, now
 from registry.errors import InvalidRequest
 from registry.ingest.dedup import STORED_ID
-from registry.ingest.from_client import ingest_all
 from registry.ingest.from_hook import ingest_from_hook
 from registry.ingest.from_tool import ends_with, ingest_from_tool
-from registry.ingest.message_rows import Ready
 from registry.ingest.save import Saved
-from registry.storage.client_stores import SeenSession, save_seen_sessions
 from registry.storage.conversations.channels import find_channel
 from registry.storage.database import WriteTransaction
 from registry.storage.exchange.counterparts import NOT_GROWN, grown_to
 from registry.storage.exchange.edits import Edit, channels_meant
 from registry.storage.exchange.remote import last_messages, note_here, note_messages, numbers_of_ids
+
+
+class LogRequest(Request):
+    operation = "conversation_log"
+    channel: ChannelName
+    messages: Annotated[list[MessageIn], Field(min_length=1, max_length=MOST_MESSAGES)]
+    follows: str | None = Field(None, description="id of the message that these come right behind")
+    grows: str | None = Field(None, description="id of the message of which this one has all words and more")
+
+    def summary(self) -> dict[str, Any]:
+        characters = sum(len(message.text) for message in self.messages)
+        return {"channel": self.channel, "messages": len(self.messages), "characters": characters}
+
+
+class HookRequest(Request):
+    """Messages of a session from a client's hooks. Only from our own spool."""
+
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+    operation = "conversation_log"
+
+    session: Session
+
+    @property
+    def written_to(self) -> str | None:
+        return self.session.session_id
+
+    def summary(self) -> dict[str, Any]:
+        return {"session_id": self.session.session_id, "messages": len(self.session.messages)}
+
+
+class PulledRequest(Request):
+    """Messages of a conversation from another registry. Only from our own exchange."""
+
+    operation = "conversation_log"
+
+    said: LogRequest
+    url: str
+    ids: list[str]
+    """The id of each message there."""
+
+    def summary(self) -> dict[str, Any]:
+        return self.said.summary()
 
 
 def conversation_log(
@@ -42,9 +88,9 @@ def conversation_log(
             NOT_GROWN,
             f"grows: given {request.grows!r}; allowed: the id of one that was sent, with these words or fewer",
         )
-    stored = _store_rest(tx, request) if request.known else None
-    channel, saved = stored or _ingest(tx, request.whole(), is_end=bool(request.follows))
-    return {**_logged(run, channel, saved, request.count), "channel": request.channel}
+    messages = [*map(_message, request.messages)]
+    channel, saved = _stored(tx, request, messages, is_end=bool(request.follows))
+    return {**_logged(run, channel, saved, len(messages)), "channel": request.channel}
 
 
 def _pulled(tx: WriteTransaction, run: Run, request: PulledRequest) -> dict[str, Any]:
@@ -63,18 +109,6 @@ def _pulled(tx: WriteTransaction, run: Run, request: PulledRequest) -> dict[str,
     numbers = numbers_of_ids(tx, ids)
     note_messages(tx, request.url, {numbers[here]: there for here, there in zip(ids, new, strict=False)})
     return _logged(run, channel, replace(saved, ids=ids), len(ids))
-
-
-def _store_rest(tx: WriteTransaction, request: LogRequest) -> tuple[str, Saved] | None:
-    """Store what comes behind messages that are known; None where the channel does not end with these."""
-    if not ends_with(tx, request.channel, request.known[-1]):
-        return None
-    channel, saved = _ingest(tx, request, is_end=True)
-    return channel, replace(saved, ids=[*request.known, *saved.ids])
-
-
-def _ingest(tx: WriteTransaction, request: LogRequest, *, is_end: bool = False) -> tuple[str, Saved]:
-    return _stored(tx, request, [*map(_message, request.messages)], is_end=is_end)
 
 
 def _message(sent: MessageIn) -> Message:
@@ -123,21 +157,58 @@ def _not_kept(channel: str, saved: Saved, count: int) -> dict[str, Any]:
     }
 
 
-def import_sessions(tx: WriteTransaction, run: Run, request: ImportRequest, _state: State) -> dict[str, Any]:
-    """Store what is new in some sessions of a client's own store, and that they were read."""
-    told = [found for found in request.found if found.session.messages]
-    made_ready = {at: found.ready for at, found in enumerate(told) if isinstance(found.ready, Ready)}
-    stored = ingest_all(tx, request.source, [found.session for found in told], made_ready)
-    numbers = iter([saved.channel_number or None for saved in stored])
-    seen = [
-        SeenSession(found.key, found.fingerprint, next(numbers) if found.session.messages else None)
-        for found in request.found
-    ]
-    new, sent = sum(saved.new for saved in stored), sum(len(saved.ids) for saved in stored)
-    save_seen_sessions(tx, request.source, request.store, seen)
-    run.recorder.explain(store=request.store, sessions=len(request.found), new=new, duplicates=sent - new)
-    return {"sessions": len(request.found), "new_count": new, "duplicate_count": sent - new}
+class LogArguments(ToolArguments):
+    ignores_empty = False
+    channel: ChannelName
+    messages: SkipValidation[Annotated[list[MessageIn], Field(min_length=1)]]  # the request checks them
+    meta: Meta | None = None
+    source: SourceName | None = None
+    timestamp: Timestamp | None = None
+
+    def request(self, caller: Caller) -> dict[str, Any]:
+        meta = self.meta or Meta()
+        return {
+            "operation": LogRequest.operation,
+            "channel": self.channel,
+            "messages": self.messages,
+            "source": source_of(meta.source or self.source, caller.client, self.channel),
+            "timestamp": self.timestamp,
+            "metadata": meta.model_dump(exclude_none=True),
+        }
 
 
-LOG = Steps[LogRequest | HookRequest | PulledRequest, None](write=conversation_log)
-IMPORT = Steps[ImportRequest, None](write=import_sessions)
+class Logged(BaseModel):
+    """The stored ids; perhaps also not_kept, the reason why nothing was stored."""
+
+    stored_ids: list[str] = Field(description="one per message sent, in order")
+    channel: str
+    message_count: int = Field(description="messages sent")
+    timestamp: str
+    new_count: int
+    duplicate_count: int
+
+
+LOG_TOOL = Tool(
+    name="conversation_log",
+    title="Save this conversation",
+    description="Save this chat to the user's Context Registry so that other AI clients can continue it. Call it after "
+    "every turn with the same channel each time; the new turns are enough, what was saved is recognised. Name the "
+    "channel once per chat: {source}_session_{YYYYMMDD_HHMM}.",
+    effect=Effect.UPDATES,
+    arguments=LogArguments,
+    output=Logged,
+    example={"channel": "cursor_session_20250929_1430", "messages": [{"role": "user", "text": "…"}]},
+)
+OPERATION = Operation(
+    request=LogRequest,
+    alias="save",
+    level=Level.WRITE,
+    names_channel=True,
+    steps=Steps[LogRequest | HookRequest | PulledRequest, None](write=conversation_log),
+    tools=[LOG_TOOL],
+    labels={
+        "grows": ("has more words than", "이어진 메시지"),
+        "messages": ("messages", "메시지"),
+        "follows": ("comes behind", "앞 메시지"),
+    },
+)

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta, timezone
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from orchestrator.answer.delivery import MessageDict, message_dict
 from orchestrator.answer.digests.summary import WRITER, language_of, points_of
+from orchestrator.operation import Operation
 from orchestrator.outside.writing import BRIEFING as TASK
 from orchestrator.outside.writing import transcript
-from orchestrator.requests.shapes import BriefingRequest
+from orchestrator.requests.field_types import Day, UtcOffset
+from orchestrator.requests.shapes import Request
 from orchestrator.state import OUTSIDE_ATTEMPTS, ExternalAction, Run, State, Steps
+from registry.access import Level
 from registry.domain import new_id, now, preview_of
 from registry.errors import NotFound
 from registry.ingest.message_rows import SNAPSHOT
@@ -20,6 +25,27 @@ from registry.storage.conversations.channels import channels_by_number
 from registry.storage.conversations.messages import MessageRow, messages_between
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.records.extract_results import find_briefing, save_result, set_metadata
+
+
+class BriefingQuery(BaseModel):
+    """The day that is reported, of the clock that is `utc_offset_minutes` ahead of UTC."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    date: Day
+    data_types: list[Literal["conversation_summaries", "notion_snapshots"]] = Field(
+        ["conversation_summaries", "notion_snapshots"], min_length=1
+    )
+    language: Literal["", "en", "ko"] = ""
+    utc_offset_minutes: UtcOffset = 0
+    again: bool = Field(False, description="hand it also to a system where it is not known whether it has it")
+
+
+class BriefingRequest(Request):
+    operation = "daily_briefing"
+    takes_long = True
+    query: BriefingQuery
+
 
 MOST_OF_CHANNEL = 1000
 """Of a channel that says more in a day, the last so many messages."""
@@ -65,7 +91,7 @@ class Talk:
 
 
 @dataclass(frozen=True, slots=True)
-class Day:
+class TalksOfDay:
     """A day's talks, and the briefing that was made of just these messages, if one was."""
 
     talks: list[Talk]
@@ -78,7 +104,7 @@ class Day:
         return [message["id"] for talk in self.talks for message in talk.messages]
 
 
-def the_day(tx: ReadTransaction, run: Run, request: BriefingRequest) -> Day:
+def the_day(tx: ReadTransaction, run: Run, request: BriefingRequest) -> TalksOfDay:
     """The day's conversations, channel by channel."""
     zone = timezone(timedelta(minutes=request.query.utc_offset_minutes))
     start = datetime.combine(request.query.date, time(), zone)
@@ -102,8 +128,8 @@ def the_day(tx: ReadTransaction, run: Run, request: BriefingRequest) -> Day:
         )
         for number, row in known.items()
     ]
-    day = Day(sorted(talks, key=lambda talk: (talk.project == "General", talk.project)), None)
-    return Day(day.talks, find_briefing(tx, _channel(request), day.ids))
+    day = TalksOfDay(sorted(talks, key=lambda talk: (talk.project == "General", talk.project)), None)
+    return TalksOfDay(day.talks, find_briefing(tx, _channel(request), day.ids))
 
 
 def _is_wanted(row: MessageRow, request: BriefingRequest) -> bool:
@@ -118,7 +144,7 @@ def _channel(request: BriefingRequest) -> str:
 
 async def in_short(run: Run, request: BriefingRequest, state: State) -> State:
     """The day as a text: decisions first, then what is open, then the work, by project and client."""
-    day: Day = state["data"]
+    day: TalksOfDay = state["data"]
     if day.earlier:
         about = day.earlier["metadata"]
         run.recorder.explain(by=about["by"], why="the same messages have a briefing already")
@@ -242,7 +268,7 @@ async def _note(
 
 def _kept(tx: WriteTransaction, run: Run, request: BriefingRequest, state: State) -> dict[str, Any]:
     """The briefing as it is kept: the ids it was made of, its text, and what was done with it outside."""
-    day: Day = state["data"]
+    day: TalksOfDay = state["data"]
     if earlier := find_briefing(tx, _channel(request), day.ids):
         return earlier
     result_id, text = new_id("brief"), state["transformed_data"]
@@ -277,4 +303,15 @@ def told(_tx: WriteTransaction, run: Run, _request: BriefingRequest, state: Stat
     return {"briefing": briefing, "partly_failed": any(one["status"] != "done" for one in actions)}
 
 
-BRIEFING = Steps[BriefingRequest, Day](query=the_day, shorten=in_short, publish=publish, write=told)
+OPERATION = Operation(
+    request=BriefingRequest,
+    level=Level.WRITE,
+    syncs_first=True,
+    steps=Steps[BriefingRequest, TalksOfDay](query=the_day, shorten=in_short, publish=publish, write=told),
+    labels={
+        "date": ("day", "날짜"),
+        "again": ("handed on again", "다시 전달"),
+        "language": ("language", "언어"),
+        "data_types": ("made of", "재료"),
+    },
+)
