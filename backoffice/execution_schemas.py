@@ -1,4 +1,4 @@
-"""What the backoffice answers about the orchestrator: runs, figures, the graph."""
+"""Response models of the API about runs, statistics and the graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Query parameters as checked shapes: every list's filters, and its page."""
+"""Query parameters: filters and pagination of the lists."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from orchestrator.operations import aliases, operations
 from orchestrator.requests.field_types import ChannelName, EndInstant, Instant, Limit, RoleName
-from orchestrator.requests.operation_names import ALIASES, Operation
 from registry.domain import storable
 from registry.errors import ErrorCode
 
 _BUCKETS = {"minute": 60, "hour": 3600, "day": 86_400}
-_OPERATIONS = [*Operation, *ALIASES, "unknown"]
+_OPERATIONS = [*operations(), *aliases(), "unknown"]
 
 
 def _known_operation(given: str) -> str:
     if given not in _OPERATIONS:
         raise ValueError(f"must be one of {', '.join(_OPERATIONS)}")
-    return ALIASES.get(given, given)
+    return aliases().get(given, given)
 
 
 def _seconds(given: object) -> object:
@@ -49,7 +49,7 @@ Bucket = Annotated[
 
 
 class PageQuery(BaseModel):
-    """Which part of a list."""
+    """Pagination."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -59,12 +59,12 @@ class PageQuery(BaseModel):
 
     @property
     def page(self) -> dict[str, Any]:
-        """The page's arguments of a view."""
+        """Return the pagination arguments of a view."""
         return {"limit": self.limit, "cursor": self.cursor, "order": self.order}
 
 
 class Period(BaseModel):
-    """A span of time, both ends included."""
+    """A period, both ends included."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -73,7 +73,7 @@ class Period(BaseModel):
 
 
 class ChannelsQuery(PageQuery, Period):
-    """Which channels; times are those of the last activity."""
+    """Filters of channels; times are those of the last activity."""
 
     source: Word | None = Field(None, examples=["cursor"])
     project: Word | None = Field(None, description="the folder's path, or its name")

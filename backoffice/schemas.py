@@ -1,4 +1,4 @@
-"""What the backoffice answers, typed: documented, and written to JSON without detours."""
+"""Response models of the API."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CHANNEL = "cursor_session_1759156215"
 
 
 def example(**fields: Any) -> ConfigDict:
-    """A model whose documentation shows this example."""
+    """Return a model configuration with this example."""
     return ConfigDict(json_schema_extra={"example": fields})
 
 

@@ -1,7 +1,6 @@
 """The graph and its nodes: its edges are decided by what the state holds, its picture is drawn from what it is.
 
-What a node does for an operation stands in that operation's module. Who asked to be told how far a run is hears it from
-the graph's own stream, as figures and words.
+What a node does for an operation is in that operation's file. Progress is taken from the graph's own stream.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from contextlib import aclosing
 from contextvars import copy_context
 from dataclasses import replace
 from functools import cache
-from importlib import import_module
 from typing import Any, TypeVar, cast
 
 from langgraph.graph import END, START, StateGraph
@@ -19,10 +17,12 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Command, RetryPolicy
 
+from orchestrator.answer.finding.elsewhere import elsewhere
+from orchestrator.answer.finding.looking_up import with_known_names
+from orchestrator.operations import operations
 from orchestrator.recording.recorder import result_summary
 from orchestrator.requests.calls import TOLD, Tell
-from orchestrator.requests.operation_names import FACTS, READING, Operation
-from orchestrator.requests.shapes import HookRequest, ImportRequest, Request
+from orchestrator.requests.shapes import Request
 from orchestrator.state import OUTSIDE_ATTEMPTS, Answered, PartDone, Run, State, Steps, Tried
 from registry.errors import NotFound, OperationTimeout, StorageError
 from registry.storage.database import WriteTransaction
@@ -110,19 +110,6 @@ def _reporting(runtime: Runtime[Run]) -> Run:
     return replace(runtime.context, tell=lambda part: here.run(runtime.stream_writer, part))
 
 
-async def run_to_the_end(graph: Graph, request: Request, run: Run) -> Answered:
-    """Run the graph and return its final output only."""
-    ended: Answered = {}
-    async for state in graph.astream(_start(request), context=run, stream_mode="values", output_keys=ANSWERED):
-        ended = cast(Answered, state)
-    return ended
-
-
-def _start(request: Request) -> State:
-    channel = request.channel
-    return {"operation": request.operation.value, "source": request.source, "channel": channel, "query": request}
-
-
 def describe_graph() -> dict[str, Any]:
     """The compiled graph for drawing: nodes, edges, and the path of each operation."""
     drawn = build_graph().get_graph().edges
@@ -134,19 +121,9 @@ def describe_graph() -> dict[str, Any]:
     }
 
 
-@cache
-def steps_of(operation: Operation) -> Steps[Any, Any]:
-    """Return what an operation does at each node."""
-    module, _, name = FACTS[operation].work.partition(":")
-    steps: Steps[Any, Any] = getattr(import_module(f"orchestrator.operations.{module}"), name)
-    return steps
-
-
-def load_operations() -> None:
-    """Load them all, where nobody waits for it."""
-    import_module("orchestrator.answer.finding.elsewhere")
-    for operation in Operation:
-        steps_of(operation)
+def steps_of(operation: str) -> Steps[Any, Any]:
+    """Return an operation's work at each node."""
+    return operations()[operation].steps
 
 
 UNFINISHED = OperationTimeout("Begun, and not ended.", "It is still running, or its process was ended: ask again")
@@ -164,7 +141,7 @@ async def plan(state: State, run: Run) -> State:
     run.recorder.explain(path=path_of(request), why=f"the path of {_name(request.operation, request.is_shortened)}")
     if steps_of(request.operation).publish:
         await _open_record(run)
-    if run.before_reading and request.operation in READING:
+    if run.before_reading and operations()[request.operation].syncs_first:
         syncing = await run.before_reading()
         if syncing:
             run.recorder.explain(syncing=syncing)
@@ -186,16 +163,12 @@ async def cr_query(state: State, run: Run) -> State:
 
 
 async def _read(run: Run, request: Request) -> Any:
-    from orchestrator.answer.finding.looking_up import with_known_names  # as below: who only stores does without
-
     query = _work(steps_of(request.operation).query)
     return await run.registry.read(lambda tx: query(tx, run, with_known_names(tx, request)))
 
 
 async def filter_(state: State, run: Run) -> State:
     """Keep what answers the request; where there is no such session, say where and when there are some."""
-    from orchestrator.answer.finding.elsewhere import elsewhere
-
     steps, request = steps_of(state["query"].operation), state["query"]
     tried = await _try(state, run)
     if "earlier" in state:
@@ -246,17 +219,17 @@ async def cr_write(state: State, run: Run) -> State:
 
     def work(tx: WriteTransaction, run: Run = run) -> dict[str, Any]:
         request: Request = state["query"]
-        if request.channel and FACTS[request.operation].names_channel:
+        if request.channel and operations()[request.operation].names_channel:
             admit(tx, request.channel)
         result = write(tx, run, request, state)
-        if request.operation == Operation.CONVERSATION_LOG and run.recorder.channel:
+        if request.operation == "conversation_log" and run.recorder.channel:
             check_seen(tx, run.recorder.channel)
         if run.is_kept:
             save_execution(tx, run.recorder.finished(result_summary(result)))
         return result
 
     try:
-        result = await run.registry.write(work, of=_written_to(state["query"]))
+        result = await run.registry.write(work, of=state["query"].written_to)
         run.recorder.is_stored = True
     except StorageError:
         if not _needs_no_note(state["query"]):
@@ -270,16 +243,7 @@ async def cr_write(state: State, run: Run) -> State:
 def _needs_no_note(request: Request) -> bool:
     """Return whether the request is answered where nothing can be stored: an extract, or a trial run."""
     is_tried = getattr(getattr(request, "query", None), "dry_run", False)
-    return request.operation == Operation.EXTRACT or is_tried
-
-
-def _written_to(request: Request) -> str | None:
-    match request:
-        case HookRequest():
-            return request.session.session_id
-        case ImportRequest():
-            return request.store
-    return request.channel
+    return request.operation == "extract" or is_tried
 
 
 Work = Callable[[State, Run], Awaitable[State]]
@@ -296,7 +260,7 @@ NODES: dict[str, Work] = {
 
 
 @cache
-def _path(operation: Operation, is_shortened: bool) -> list[str]:
+def _path(operation: str, is_shortened: bool) -> list[str]:
     """The nodes that have work for an operation, in order."""
     steps = steps_of(operation)
     work = {
@@ -313,13 +277,13 @@ def _path(operation: Operation, is_shortened: bool) -> list[str]:
 
 def _paths() -> dict[str, list[str]]:
     """The way of each operation if all is found, also of those whose answers can be shortened."""
-    ways = [(operation, False) for operation in Operation]
-    ways += [(name, True) for name in Operation if steps_of(name).keep and steps_of(name).shorten]
+    ways = [(operation, False) for operation in operations()]
+    ways += [(name, True) for name in operations() if steps_of(name).keep and steps_of(name).shorten]
     return {_name(*way): _path(*way) for way in ways}
 
 
-def _name(operation: Operation, is_shortened: bool) -> str:
-    return f"{operation}, shortened" if is_shortened else operation.value
+def _name(operation: str, is_shortened: bool) -> str:
+    return f"{operation}, shortened" if is_shortened else operation
 
 
 def path_of(request: Request) -> list[str]:
@@ -344,27 +308,27 @@ DOING = {
     "external_action": "Handing it on",
     "cr_write": "Storing",
 }
-STEP = 0.01
-"""Of a node's work, in parts: what is less news than this is not told."""
 
 
-async def run_reporting(graph: Graph, request: Request, run: Run, tell: Tell) -> Answered:
-    """Run the graph like `run_to_the_end`, reporting each node that begins and each part that is done."""
+async def run_graph(graph: Graph, request: Request, run: Run, tell: Tell | None) -> Answered:
+    """Run the graph and return its final output. `tell` hears of each node that begins and of the parts it has done."""
     path = path_of(request)
+    start = State(operation=request.operation, source=request.source, channel=request.channel, query=request)
+    modes: list[Any] = ["values", "tasks", "custom"] if tell else ["values"]
     ended: Answered = {}
     at, told = 0, 0.0
-    stream = graph.astream(
-        _start(request), context=run, stream_mode=["tasks", "custom", "values"], output_keys=ANSWERED
-    )
+    stream = graph.astream(start, context=run, stream_mode=modes, output_keys=ANSWERED)
     async with aclosing(cast(Any, stream)) as events:
         async for kind, event in events:
             if kind == "values":
                 ended = event
+            elif tell is None:
+                continue
             elif kind == "tasks" and "input" in event:
                 at = path.index(event["name"]) if event["name"] in path else at
                 told = float(at)
                 await tell(told, len(path), DOING[event["name"]])
-            elif isinstance(event, PartDone) and at + event.share >= told + STEP:
+            elif isinstance(event, PartDone) and at + event.share >= told + 0.01:
                 told = at + event.share
                 await tell(told, len(path), event.words)
     return ended

@@ -18,14 +18,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import langsmith
 
-from orchestrator.graph import build_graph, load_operations, run_reporting, run_to_the_end
-from orchestrator.recording.recorder import Recorder, Records, request_summary, result_summary
+from orchestrator.graph import build_graph, run_graph
+from orchestrator.operations import aliases, operations, parse_request
+from orchestrator.recording.recorder import Recorder, Records, result_summary
 from orchestrator.requests.calls import TOLD
-from orchestrator.requests.operation_names import ALIASES, FACTS, READING, Operation
-from orchestrator.requests.permission import check, is_of_others
-from orchestrator.requests.refusals import Refusal
-from orchestrator.requests.resends import Resends
-from orchestrator.requests.shapes import ImportRequest, Request, parse_request, refuse_too_many
+from orchestrator.requests.refusals import Refusal, refuse_too_many
+from orchestrator.requests.shapes import Request
 from orchestrator.state import ExternalAction, LocalCopy, Run, Shelf, Syncing
 from registry.access import Access, Level
 from registry.domain import DEEPEST, is_too_deep, storable
@@ -75,7 +73,6 @@ class Orchestrator:
         self._writer, self._shelf = writer, shelf
         self._graph = build_graph()
         self._records = Records(registry)
-        self._resends = Resends()
         self._asking = asyncio.Semaphore(ASKING)
         self._asked_at = float("-inf")
         self._waiting = 0
@@ -110,7 +107,8 @@ class Orchestrator:
         a caller who will look the record up. `access`: what the caller's token allows; None for who needs none.
         `door`: which way it came in. `room`: how much of an answer reaches the model that asks; None: all of it.
         """
-        if not isinstance(given, ImportRequest):
+        is_awaited = not isinstance(given, Request) or given.is_awaited
+        if is_awaited:
             self._asked_at = time.monotonic()
         recorder = _recorder_for(given, client)
         recorder.id = execution_id or recorder.id
@@ -119,7 +117,7 @@ class Orchestrator:
         current = EXECUTION.set(recorder.id)
         try:
             with (
-                self._waited_for(0 if isinstance(given, ImportRequest) else 1),
+                self._waited_for(int(is_awaited)),
                 span(
                     f"invoke_workflow {recorder.operation}",
                     gen_ai__operation__name="invoke_workflow",
@@ -144,10 +142,8 @@ class Orchestrator:
         room: Room | None,
     ) -> dict[str, Any]:
         try:
-            is_log = recorder.operation == Operation.CONVERSATION_LOG
-            sent = self._resends.look(given) if is_log else None
-            request = sent.request(_request_of) if sent else _request_of(given)
-            recorder.request = request_summary(request)
+            request = _request_of(given)
+            recorder.request = request.summary()
             request = await self._without_secrets(request)
             result = await self._run(request, recorder, access, room)
         except asyncio.CancelledError:
@@ -158,8 +154,6 @@ class Orchestrator:
             error = _failure(exc, recorder.id)
             await self._records.store(self._observed(recorder.finished(None, error.as_dict())))
             return {"success": False, "error": error.as_dict()}
-        if sent:
-            self._resends.note(sent, result["stored_ids"])
         if self.observers or runs.isEnabledFor(logging.INFO):
             self._observed(recorder.finished(None))
         self._records.retry()
@@ -212,7 +206,7 @@ class Orchestrator:
                 await self._is_quiet.wait()
 
     def _turn(self, request: Request) -> AbstractAsyncContextManager[None]:
-        return self._asking if request.operation in READING else nullcontext()
+        return self._asking if operations()[request.operation].syncs_first else nullcontext()
 
     @property
     def seconds_since_asked(self) -> float:
@@ -231,11 +225,8 @@ class Orchestrator:
 
     @asynccontextmanager
     async def in_background(self) -> AsyncIterator[None]:
-        """Meanwhile messages are embedded, and exchanged with a registry elsewhere, where that is configured.
-
-        What is needed sooner or later is loaded first: it would hold up all who ask something just then.
-        """
-        await asyncio.to_thread(load_operations)
+        """Meanwhile messages are embedded, and exchanged with a registry elsewhere, where that is configured."""
+        await asyncio.to_thread(operations)  # imported ahead of the first request
         async with AsyncExitStack() as stack:
             for work in self.background:
                 await stack.enter_async_context(work())
@@ -254,11 +245,12 @@ class Orchestrator:
     async def _run(
         self, request: Request, recorder: Recorder, access: Access | None, room: Room | None
     ) -> dict[str, Any]:
+        operation = operations()[request.operation]
         if access:
-            check(request, access)
+            operation.check(request, access)
         registry = self.registry.seen_by(access)
         run = Run(
-            registry.for_questions() if FACTS[request.operation].level is Level.READ else registry,
+            registry.for_questions() if operation.level is Level.READ else registry,
             recorder,
             search_budget=self._search_budget,
             room=room,
@@ -274,20 +266,16 @@ class Orchestrator:
             with langsmith.tracing_context(enabled=False):
                 limit = None if request.takes_long else self._timeout_s
                 async with asyncio.timeout(limit), self._turn(request):
-                    tell = TOLD.get()
-                    if tell:
-                        ended = await run_reporting(self._graph, request, run, tell)
-                    else:
-                        ended = await run_to_the_end(self._graph, request, run)
+                    ended = await run_graph(self._graph, request, run, TOLD.get())
         except TimeoutError as exc:
             raise OperationTimeout(
                 f"The operation took longer than {self._timeout_s:g} s.",
                 "It may still be completed; asking again is safe. The limit is CTXR_TIMEOUT_S",
             ) from exc
         syncing: Syncing | None = ended.get("syncing")
-        copy = await self.copy_of() if self.copy_of and request.operation in READING else None
+        copy = await self.copy_of() if self.copy_of and operation.syncs_first else None
         if nothing := ended.get("error"):
-            if access and is_of_others(request, access):
+            if access and request.channel is not None and not access.may_name(request.channel):
                 raise access.not_yours()
             raise _not_yet(nothing, syncing) if syncing else _not_here(nothing, copy)
         result = ended["result"]
@@ -333,15 +321,15 @@ def _followable(given: Mapping[str, Any]) -> Any:
 
 def _recorder_for(given: Mapping[str, Any] | Request | Refusal, client: str | None) -> Recorder:
     if isinstance(given, Refusal):
-        return Recorder(given.operation.value, storable(given.source)[:64], client, storable(given.channel))
+        return Recorder(given.operation, storable(given.source)[:64], client, storable(given.channel))
     if isinstance(given, Request):
-        return Recorder(given.operation.value, given.source, client, given.channel)
+        return Recorder(given.operation, given.source, client, given.channel)
     names = ("operation", "source", "channel")
     said = {name: storable(given[name]) for name in names if isinstance(given.get(name), str)}
     name = said.get("operation", "")
-    operation = ALIASES.get(name, name)
+    operation = aliases().get(name, name)
     return Recorder(
-        operation if operation in set(Operation) else "unknown",
+        operation if operation in operations() else "unknown",
         said.get("source", "unknown")[:64],
         client,
         said.get("channel"),

@@ -21,7 +21,6 @@ from registry.storage.database import Database as Database
 from registry.storage.database import ReadTransaction
 from registry.storage.exchange.edits import tell_again
 from registry.storage.exchange.remote import send_again, waiting_for
-from registry.storage.index.packing import keeping_packed as keeping_packed
 from registry.storage.index.rebuild_index import reindex as reindex
 from registry.storage.migrate import migrate as migrate
 from registry.storage.migrations import HEAD as HEAD

@@ -1,4 +1,4 @@
-"""The clients there are, in the order in which people are told of them. Adding one: a folder, and a line here."""
+"""The clients, in the order in which they are listed. To add one: a folder, and a line here."""
 
 from __future__ import annotations
 
@@ -45,5 +45,5 @@ CLIENTS: tuple[Client, ...] = (
 
 
 def client_called(name: str) -> Client | None:
-    """Return the client with that name of ours: its source, or what `ctxr install` calls it."""
+    """Return the client by its source, or by its name for `ctxr install`."""
     return next((client for client in CLIENTS if name and name in (client.source, client.command)), None)

@@ -1,4 +1,4 @@
-"""The readers there are. Adding one: write it as `base` says, and add it here."""
+"""The readers. To add one: a class as `sources.base` says, and a line here."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from cli.connect.jsonc import append, drop, drop_items, get, is_bare, put
 from cli.connect.snippets import SERVER, StdioServer
@@ -39,7 +39,7 @@ class Part:
     They raise ValueError for a text they cannot change. A file that is empty afterwards is removed.
     """
 
-    what: str
+    what: Literal["server", "hooks", "rule"]
     file: Path
     install: Edit
     uninstall: Edit

@@ -13,7 +13,8 @@ from cli.conversations.transcript import transcript
 from cli.operations import run_operation, run_request
 from cli.output import line_width, printable, printed, wrap
 from cli.terminal import terminal
-from orchestrator.requests.calls import as_request, extract_result, working_folder
+from orchestrator.operations.extract import extract_result
+from orchestrator.requests.calls import as_request, working_folder
 from orchestrator.requests.field_types import Mode, RoleName
 from registry.errors import InvalidRequest
 from registry.text.times.time_words import parse_span

@@ -12,7 +12,8 @@ from cli.conversations.session_lines import elsewhere, more_to_come, session_ent
 from cli.conversations.transcript import WORDS_RELAXED
 from cli.operations import project_option, run_operation, source_option
 from cli.output import as_json_option, dim, line_width, one_line, show, with_bold_hits, wrap
-from orchestrator.requests.calls import search_result, utc_offset_minutes
+from orchestrator.operations.search_sessions import search_result
+from orchestrator.requests.calls import utc_offset_minutes
 from registry.errors import NotFound
 
 

@@ -25,7 +25,7 @@ from orchestrator.answer.digests.suggested_nickname import suggest_nickname
 from orchestrator.export.sharing import for_others
 from orchestrator.export.texts import ExportFormat, document_name, write_new_file
 from orchestrator.export.texts import export as render
-from orchestrator.requests.calls import session_result
+from orchestrator.operations.fetch_session import session_result
 from orchestrator.requests.field_types import MOST_COUNTED
 from registry.errors import NotFound
 

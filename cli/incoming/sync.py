@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -96,7 +95,7 @@ def show_reports(reports: Sequence[StoreReport], *, as_json: bool) -> None:
 
 
 def _sync(readers: Sequence[Source], places: Places) -> list[StoreReport]:
-    from orchestrator.sync.reading_ahead import begun
+    import asyncio
 
     async def run() -> list[StoreReport]:
         from orchestrator.opening import open_orchestrator
@@ -104,13 +103,15 @@ def _sync(readers: Sequence[Source], places: Places) -> list[StoreReport]:
         from registry.settings import read_settings
 
         async with open_orchestrator(read_settings()) as orchestrator:
-            return await import_stores(orchestrator, readers, places, bars, ahead)
+            return await import_stores(orchestrator, readers, places, bars)
 
-    with begun(readers, places) as ahead, Bars() as bars:
+    with Bars() as bars:
         return asyncio.run(run())
 
 
 def _watch(readers: Sequence[Source], places: Places, *, as_json: bool) -> None:
+    import asyncio
+
     from orchestrator.opening import open_orchestrator
     from orchestrator.sync.watch import watch
     from registry.log import set_up_logging

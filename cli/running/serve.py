@@ -38,7 +38,7 @@ from orchestrator.service import Orchestrator
 from orchestrator.sync.grown_channels import grown_channels
 from orchestrator.sync.sync import Progress
 from orchestrator.sync.watch import Told, watching
-from orchestrator.upkeep import is_sound, keeping_packed, was_left_open
+from orchestrator.upkeep import is_sound, was_left_open
 from orchestrator.views.tokens import has_tokens
 from registry.access import ASKING
 from registry.settings import Settings
@@ -84,8 +84,7 @@ def build_app(settings: Settings) -> FastAPI:
         is_read_only = orchestrator.registry.is_read_only
         old_runs = forgetting(orchestrator.registry, 0 if is_read_only else settings.keep_executions_days)
         at_times = nullcontext() if is_read_only else keeping_schedule(orchestrator, settings)
-        packed = nullcontext() if is_read_only else keeping_packed(orchestrator.registry)
-        async with server.session_manager.run(), old_runs, packed, orchestrator.in_background(), at_times:
+        async with server.session_manager.run(), old_runs, orchestrator.in_background(), at_times:
             yield
 
     app = create_app(settings, run_beside=run_beside, connections=connections_from(Path.home()), rules=rules)

@@ -97,8 +97,8 @@ def salvage(file: Path) -> None:
 def copy(source: str, target: str) -> None:
     """Copy the whole registry FROM one database TO another.
 
-    If it is stopped it continues when run again; run again later, it copies what
-    has changed since. At the end every row is compared.
+    An earlier copy is replaced as a whole, or stays as it is if this one fails. In
+    the end every row is compared.
     """
     from orchestrator.upkeep import copy_registry
 
@@ -110,9 +110,9 @@ def copy(source: str, target: str) -> None:
             bar.update(rows)
 
         done = copy_registry(_address(source), _address(target), show)
-    for each in done:
-        if each.rows or each.removed:
-            click.echo(f"{each.table}: {each.rows} rows, {each.written} written, {each.removed} removed or changed")
+    for table, rows in done:
+        if rows:
+            click.echo(f"{table}: {rows} rows")
     click.echo("Both hold the same.")
 
 

@@ -8,15 +8,15 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
 
-from mcp.server import MCPServer
+from mcp.server import Server
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
-from mcp_server.transport.sdk import serve_lines
+from mcp_server.transport.lines import serve_lines
 
 LISTS = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
 
 
-async def serve_connection(server: MCPServer[Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def serve_connection(server: Server[Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Serve one connection until it ends."""
     await serve_lines(server, _lines_of(reader), _Outgoing(writer))
 
@@ -40,7 +40,7 @@ class _Outgoing:
             await self._writer.drain()
 
 
-async def first_answers(server: MCPServer[Any]) -> dict[str, str]:
+async def first_answers(server: Server[Any]) -> dict[str, str]:
     """Return the results of the handshake and the lists as JSON, by `revision method`: what a cold window answers."""
     answers: dict[str, str] = {}
     for revision in (*HANDSHAKE_PROTOCOL_VERSIONS, *MODERN_PROTOCOL_VERSIONS):

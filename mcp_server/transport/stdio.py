@@ -10,7 +10,7 @@ import anyio
 
 from mcp_server.server import DEFAULT, create_server
 from mcp_server.transport.connection import serve_connection
-from mcp_server.transport.sdk import serve_lines
+from mcp_server.transport.lines import serve_lines
 from orchestrator.lazy import LazyOrchestrator
 from orchestrator.requests.calls import working_folder
 from registry.log import set_up_logging

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, Field
+
 from orchestrator.answer.delivery import message_dict
 from orchestrator.answer.finding.change_origin import (
     AFTER,
@@ -19,6 +21,7 @@ from orchestrator.answer.finding.change_origin import (
     significant,
     weigh_lines,
 )
+from orchestrator.operation import Operation
 from orchestrator.outside.git_history import (
     Commit,
     commit,
@@ -28,14 +31,32 @@ from orchestrator.outside.git_history import (
     place_in,
     repository_of,
 )
-from orchestrator.requests.queries import BlameQuery
-from orchestrator.requests.shapes import BlameRequest
+from orchestrator.requests.shapes import Request
 from orchestrator.state import Run, Steps
+from registry.access import Level
 from registry.errors import InvalidRequest, NotFound
 from registry.storage.conversations.channels import ChannelRow, channel_item, channels_by_number, tags_of
 from registry.storage.conversations.messages import MessageRow, SaidMessage, messages_between, messages_of
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction
+
+
+class BlameQuery(BaseModel):
+    """A file, a line or a commit whose conversations are wanted; or the session whose commits are wanted."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    file: str | None = Field(None, min_length=1, max_length=4000, description="FILE or FILE:LINE")
+    commit: str | None = Field(None, min_length=1, max_length=300)
+    session_id: str | None = Field(None, min_length=1, max_length=300)
+    folder: str = Field(".", min_length=1, description="where a relative path begins, and the repository is looked for")
+    limit: int = Field(5, ge=1, le=100)
+
+
+class BlameRequest(Request):
+    operation = "blame"
+    query: BlameQuery
+
 
 MOST_MESSAGES = 400
 """Of each conversation, the last ones before a commit."""
@@ -175,4 +196,15 @@ def _looked_at(data: Traced) -> str:
     return f"looked at {looked}" if looked else "no commit holds lines that were written in it"
 
 
-BLAME = Steps[BlameRequest, Traced](query=trace, keep=keep_traced)
+OPERATION = Operation(
+    request=BlameRequest,
+    level=Level.ADMIN,
+    syncs_first=True,
+    needs_everything=True,
+    instead="it runs git in a folder of the server; run ctxr blame on the machine where the repository is",
+    steps=Steps[BlameRequest, Traced](query=trace, keep=keep_traced),
+    labels={
+        "commit": ("commit", "커밋"),
+        "file": ("file", "파일"),
+    },
+)

@@ -12,12 +12,15 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, Field
+
 from orchestrator.answer.delivery import MessageDict, message_dict
 from orchestrator.answer.digests.carried import take_along
-from orchestrator.operations.history import EVERYTHING
-from orchestrator.requests.queries import ResumeQuery
-from orchestrator.requests.shapes import ResumeRequest
+from orchestrator.operation import Operation
+from orchestrator.operations.fetch_session import EVERYTHING
+from orchestrator.requests.shapes import Request
 from orchestrator.state import Run, State, Steps
+from registry.access import Level
 from registry.domain import Role, digest_of, new_id, now, preview_of
 from registry.errors import InvalidRequest, NotFound, StorageError
 from registry.storage.client_stores import keys_of_channel
@@ -32,6 +35,26 @@ from sources.clients import CLIENTS
 from sources.purging import gone
 from sources.writers import WRITERS
 from sources.writing import Carried, Writer, Written
+
+
+class ResumeQuery(BaseModel):
+    """In which client a session goes on, and how much of it is taken along."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    session_id: str = Field(min_length=1, max_length=300)
+    client: str = Field(alias="in", description="claude-code, codex, gemini-cli, opencode, copilot-cli or qwen-code")
+    last: int | None = Field(None, ge=1, description="only the last so many questions with their answers")
+    max_tokens: int = Field(100_000, ge=1, description="what is older than fits is left out, and said to be")
+    folder: str | None = Field(None, description="where the client is started; default: the session's own folder")
+    dry_run: bool = False
+    undo: bool = False
+
+
+class ResumeRequest(Request):
+    operation = "resume"
+    query: ResumeQuery
+
 
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
 _ANSWERS_WITHIN_S = 20
@@ -224,4 +247,13 @@ def _write_session_file(path: Path, text: str) -> None:
         raise StorageError("The session could not be written.", f"{path}: {exc.strerror}") from exc
 
 
-RESUME = Steps[ResumeRequest, Resumable](query=find_conversation, keep=make_session, write=write_session)
+OPERATION = Operation(
+    request=ResumeRequest,
+    level=Level.ADMIN,
+    instead="it writes a client's session on the server; run ctxr resume on the machine of the client",
+    steps=Steps[ResumeRequest, Resumable](query=find_conversation, keep=make_session, write=write_session),
+    labels={
+        "in": ("to go on in", "이어 갈 곳"),
+        "last": ("last", "마지막"),
+    },
+)

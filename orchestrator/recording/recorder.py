@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
-from orchestrator.requests.shapes import DeleteRequest, HookRequest, ImportRequest, LogRequest, PulledRequest, Request
 from registry.domain import format_time, new_id, now, preview_of
 from registry.errors import ErrorCode, RegistryError
 from registry.registry import Registry
@@ -97,6 +96,11 @@ class Recorder:
             answer = change.get("result", {})
             noted = {name: _shape(value) for name, value in change.items() if name != "result"}
             self.steps[-1].detail["state"] = noted | {"result": {name: _size(part) for name, part in answer.items()}}
+
+    def set_channel(self, name: str) -> None:
+        """Note which channel the run is about."""
+        self.channel = name
+        self.explain(channel=name)
 
     def explain(self, **detail: Any) -> None:
         """Note what the node now running did, and why; long lists are cut."""
@@ -186,29 +190,6 @@ def describe(exc: BaseException) -> dict[str, str]:
 
 def _ms_since(started: float) -> float:
     return round((time.perf_counter() - started) * 1000, 3)
-
-
-def request_summary(request: Request) -> dict[str, Any]:
-    """Summarise a request for its record: counts and ids, never texts of messages."""
-    if isinstance(request, PulledRequest):
-        return request_summary(request.said)
-    if isinstance(request, LogRequest):
-        return {
-            "channel": request.channel,
-            "messages": request.count,
-            "characters": sum(len(message.text) for message in request.messages),
-        }
-    if isinstance(request, HookRequest):
-        return {"session_id": request.session.session_id, "messages": len(request.session.messages)}
-    if isinstance(request, ImportRequest):
-        return {
-            "store": request.store,
-            "sessions": len(request.found),
-            "messages": sum(len(found.session.messages) for found in request.found),
-        }
-    if isinstance(request, DeleteRequest) and not request.query.soft:  # a record would name what is forgotten
-        return {"soft": False, "by": sorted(request.query.model_fields_set), "dry_run": request.query.dry_run}
-    return request.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"metadata", "source"})
 
 
 def result_summary(result: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,11 +16,12 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from orchestrator.operations import parse_request
+from orchestrator.operations.conversation_log import PulledRequest
 from orchestrator.remote.client import Changes, NotGrown, NotYours, Refused, RemoteRegistry
 from orchestrator.remote.replayed_edits import carry_out
-from orchestrator.requests.operation_names import Operation
 from orchestrator.requests.refusals import Refusal
-from orchestrator.requests.shapes import PulledRequest, Request, parse_request
+from orchestrator.requests.shapes import Request
 from registry.domain import storable
 from registry.errors import InvalidRequest, OperationTimeout, StorageError
 from registry.ingest.dedup import STORED_ID
@@ -353,5 +354,5 @@ def _pulled(url: str, ids: list[str], given: Mapping[str, Any]) -> Request | Ref
     try:
         said = parse_request(storable(given))
     except InvalidRequest as exc:
-        return Refusal(Operation.CONVERSATION_LOG, given["source"], exc, given["channel"])
+        return Refusal("conversation_log", given["source"], exc, given["channel"])
     return PulledRequest(said=said, url=url, ids=ids, channel=given["channel"], source=given["source"])

@@ -31,6 +31,7 @@ from registry.storage.exchange.counterparts import grown_to
 from registry.storage.exchange.edits import note_grown
 from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import UNINDEXED, Entry, channel_token
+from registry.storage.safety.visibility import ask_all
 from registry.storage.tables import channel, conversation
 
 
@@ -207,17 +208,17 @@ def _insert(
     columns |= {"number": numbers, "channel": names, "channel_number": channel_numbers}
     columns |= {"actor": [actor] * len(rows), "received_at": [received_at] * len(rows)}
     insert_columns(tx, conversation, columns, {"payload"})
-    entries = zip(numbers, scopes, words, channel_numbers, strict=True)
-    index_of(tx).add(tx, [Entry(at, [scope, found] if found else [], of) for at, scope, found, of in entries])
+    entries = zip(numbers, scopes, words, strict=True)
+    index_of(tx).add(tx, [Entry(at, [scope, found] if found else []) for at, scope, found in entries])
 
 
 def _next_numbers(tx: WriteTransaction, count: int) -> Iterable[int]:
     """Numbers in order of arrival, never used again. SQLite has one writer, so the next one is free."""
     if tx.dialect.name == "sqlite":
-        last = tx.execute(text("SELECT seq FROM sqlite_sequence WHERE name = 'conversation'")).scalar() or 0
+        last = ask_all(tx, text("SELECT seq FROM sqlite_sequence WHERE name = 'conversation'")).scalar() or 0
         return range(last + 1, last + 1 + count)
     query = text("SELECT nextval('conversation_number_seq') FROM generate_series(1, :count)")
-    return sorted(tx.execute(query, {"count": count}).scalars())
+    return sorted(ask_all(tx, query, {"count": count}).scalars())
 
 
 def _grown(into: ChannelRow, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -172,9 +172,6 @@ message_alias = Table(  # the ids of messages that turned out to be another one 
     metadata,
     Column("id", String(40), primary_key=True),
     Column("number", Number, ForeignKey("conversation.number", ondelete="CASCADE"), nullable=False),
-    Column(
-        "channel_number", Number
-    ),  # the message's; here and below NULL until `ctxr db reindex` in registries from before it
     Index("ix_message_alias_number", "number"),
 )
 
@@ -391,7 +388,6 @@ remote_message = Table(  # what a message is called there; without an id it is n
     Column("url", Text, primary_key=True),
     Column("number", Number, ForeignKey("conversation.number", ondelete="CASCADE"), primary_key=True),
     Column("id", String(40)),
-    Column("channel_number", Number),
     Index("ix_remote_message", "url", "id"),
     Index("ix_remote_message_number", "number"),
 )
@@ -418,7 +414,6 @@ message_vector = Table(
     Column("model_number", Number, ForeignKey("embedding_model.number", ondelete="CASCADE"), nullable=False),
     Column("digest", LargeBinary(16), nullable=False),  # of the text it was made from
     Column("vector", LargeBinary, nullable=False),  # int8, of any length; empty: the text cannot be embedded
-    Column("channel_number", Number),
     UniqueConstraint("message_number", "model_number"),
     sqlite_autoincrement=True,
 )

@@ -17,7 +17,7 @@ _MODES = {1: "agent", 2: "ask", 3: "plan", 4: "debug", 5: "triage"}
 
 
 class Root:
-    """One state of a conversation. Blob ids are hexadecimal."""
+    """A state of a conversation. Blob ids are hexadecimal."""
 
     def __init__(self, data: bytes) -> None:
         self._node = read_node(data)

@@ -392,23 +392,6 @@ async def test_a_long_conversation_has_an_outline_of_its_questions(http: httpx.A
     assert f'href="/channels/{LONG}?at={last}#{last}"' in page
 
 
-async def test_a_message_is_there_as_it_was_written_and_a_huge_one_in_pieces(http: httpx.AsyncClient) -> None:
-    text = "**line**\n" * 60_000
-    message = {"role": "user", "text": text}
-    stored = (await http.post("/bo/conversations", json={"channel": "huge", "messages": [message]})).json()
-    one = stored["stored_ids"][0]
-    page = await text_of(http, "/channels/huge")
-    assert "Show the other 520,000 characters" in page
-    whole = await text_of(http, f"/messages/{one}/whole")
-    assert len(whole) < 1_000_000
-    assert "Show the next piece; 340,000 more characters" in whole
-    assert f'href="/messages/{one}/raw" download' in whole
-    raw = await http.get(f"/messages/{one}/raw")
-    assert raw.text == text
-    assert raw.headers["Content-Type"] == "text/plain; charset=utf-8"
-    assert "default-src 'none'" in raw.headers["Content-Security-Policy"]
-
-
 async def test_a_conversation_whose_folder_is_not_here_has_no_commits_and_says_so(http: httpx.AsyncClient) -> None:
     page = await text_of(http, f"/commits/{LOGIN}")
     assert "No commit is known that was made from it" in page

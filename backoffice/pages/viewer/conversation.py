@@ -8,7 +8,7 @@ import shlex
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Path, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -20,7 +20,7 @@ from backoffice.pages.reader import as_local
 from backoffice.pages.rendering import HEADERS, channel_url, render
 from backoffice.pages.viewer.channels import given_query
 from backoffice.pages.viewer.markdown import image_in
-from backoffice.pages.viewer.messages import LONGEST_AT_ALL, shown
+from backoffice.pages.viewer.messages import shown
 from backoffice.pages.viewer.snippets import snippet
 from backoffice.queries import Start, Word
 from orchestrator.views import conversations as views
@@ -151,31 +151,18 @@ async def message_page(client: Asking, message_id: Id) -> RedirectResponse:
 
 
 @router.get("/messages/{id}/whole")
-async def whole_message(request: Request, client: Asking, message_id: Id, raw: bool = False) -> HTMLResponse:
-    """Show a shortened message in full; `raw`: as written, not as Markdown."""
+async def whole_message(request: Request, client: Asking, message_id: Id) -> HTMLResponse:
+    """Show a shortened message in full, or its first 200 000 characters."""
     item = await client.view(views.show_message, message_id)
     return await asyncio.to_thread(
         lambda: render(
             request,
             "message.html",
-            messages=[shown(item, whole=True, raw=raw)],
+            messages=[shown(item, whole=True)],
             opened=True,
-            raw=raw,
             show_deleted=item["deleted"],
         )
     )
-
-
-@router.get("/messages/{id}/more")
-async def more_of_message(
-    request: Request, client: Asking, message_id: Id, start: Annotated[int, Query(alias="from", ge=0)]
-) -> HTMLResponse:
-    """The next piece of a very long message, as it was written."""
-    item = await client.view(views.show_message, message_id)
-    end = start + LONGEST_AT_ALL
-    text = item["text"]
-    context = {"id": item["id"], "piece": text[start:end], "end": end, "missing": max(len(text) - end, 0)}
-    return await asyncio.to_thread(render, request, "piece.html", **context)
 
 
 @router.get("/messages/{id}/images/{number}", response_class=Response)

@@ -150,7 +150,7 @@ async def _in_other_folders(
     """How many there are in all, in a folder of the same name, and which folders are called nearly so."""
     if query.project is None:
         return {}
-    recorder = Recorder(request.operation.value, request.source, None, None)
+    recorder = Recorder(request.operation, request.source, None, None)
     aside = replace(run, recorder=recorder)
 
     async def sessions(project: str | None) -> tuple[int, str | None]:

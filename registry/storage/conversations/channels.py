@@ -244,7 +244,7 @@ def title_entry(row: ChannelRow, changes: Mapping[str, Any]) -> Entry:
     """Return the index entry of a channel's title, nickname and project."""
     known = {**row._mapping, **changes}
     text = " ".join(known[key] for key in ("title", "nickname", "project_name") if known[key])
-    return Entry(-row.number, [TITLE, *analyze(text)], row.number)
+    return Entry(-row.number, [TITLE, *analyze(text)])
 
 
 def unindex_title(tx: WriteTransaction, row: ChannelRow) -> None:

@@ -10,7 +10,7 @@ from sqlalchemy import Row, func, select
 from registry.domain import Role
 from registry.storage.conversations.messages import MessageRow
 from registry.storage.database import ReadTransaction
-from registry.storage.paging import Page, cursor_of, read_rows, seal_of
+from registry.storage.paging import Page, cursor_of, read_rows
 from registry.storage.tables import conversation
 
 
@@ -31,7 +31,7 @@ def read_window(tx: ReadTransaction, channel_number: int, page: Page, *, deleted
 
 def window_around(tx: ReadTransaction, row: MessageRow, before: int, limit: int) -> Window:
     """The stretch that holds a message: up to `before` messages ahead of it, then it and those after it."""
-    at, just_before = (cursor_of(row.timestamp, number, seal_of(tx)) for number in (row.number, row.number - 1))
+    at, just_before = (cursor_of(row.timestamp, number) for number in (row.number, row.number - 1))
     ahead = read_window(tx, row.channel_number, Page(before, at, "desc"), deleted=row.deleted)
     rest = read_window(tx, row.channel_number, Page(limit, just_before, "asc"), deleted=row.deleted)
     return Window([*ahead.rows, *rest.rows], ahead.earlier, rest.later)

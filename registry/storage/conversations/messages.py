@@ -304,10 +304,7 @@ def replace_messages(tx: WriteTransaction, replaced: Sequence[tuple[MessageRow, 
         return
     moved = update(message_alias).where(message_alias.c.number == bindparam("was"))
     tx.execute(moved.values(number=bindparam("is_now")), [{"was": row.number, "is_now": to} for row, to in replaced])
-    named: dict[str, Any] = {"id": bindparam("its_id"), "number": bindparam("of")}
-    within = select(conversation.c.channel_number).where(conversation.c.number == bindparam("of")).scalar_subquery()
-    aliased = insert(message_alias).values(**named, channel_number=within)
-    tx.execute(aliased, [{"its_id": row.id, "of": to} for row, to in replaced])
+    tx.execute(insert(message_alias), [{"id": row.id, "number": to} for row, to in replaced])
     remove(tx, [row for row, _ in replaced])
 
 

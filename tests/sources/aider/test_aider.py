@@ -9,11 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.domain import Session
-from sources.aider.history import chats_of, drafts_of
-from sources.aider.reader import NAME, Aider
+from sources.aider.reader import NAME, Aider, chats_of, dialogue_of
 from sources.base import Places
-from sources.kit import drafts
 from tests.sources.anything import check
 from tests.sources.reading import found, results, said, seen_of
 from tests.sources.untouched import state_of
@@ -143,7 +140,7 @@ def test_nothing_is_changed_by_reading(tmp_path: Path) -> None:
 )
 def test_any_lines_make_chats(lines: list[str]) -> None:
     for chat in chats_of([*lines, "# aider chat started at 2026-11-22 07:11:16", *lines]):
-        check(Session("s", drafts.messages_of(drafts_of(chat), chat.began)))
+        check(dialogue_of(chat, "s").build(began=chat.began))
 
 
 @pytest.mark.parametrize("day", ["2026-13-45 99:99:99", "not a time"])

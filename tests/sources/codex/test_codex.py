@@ -33,7 +33,7 @@ def root(tmp_path: Path) -> Path:
 
 def read(rollout: Rollout, inherited: tuple[str, ...] = ()) -> Session:
     """The session that a rollout holds, without any file."""
-    reading = codex_rollout.Rollout(rollout.thread, inherited)
+    reading = codex_rollout.Rollout(rollout.thread, inherited=inherited)
     for record in rollout.records:
         reading.read(record)
     return reading.session()

@@ -218,10 +218,12 @@ def test_of_a_document_and_the_journal_that_took_its_place_the_newer_is_read(roo
 def test_of_a_document_and_a_journal_of_the_same_moment_the_journal_is_read(
     root: Path, monkeypatch: pytest.MonkeyPatch, is_backwards: bool
 ) -> None:
-    def listed(folder: str) -> list[os.DirEntry[str]]:
-        return sorted(files.entries(folder), key=lambda entry: entry.name, reverse=is_backwards)
+    entries = files.entries
 
-    monkeypatch.setattr("sources.gemini.reader.entries", listed)
+    def listed(folder: str) -> list[os.DirEntry[str]]:
+        return sorted(entries(folder), key=lambda entry: entry.name, reverse=is_backwards)
+
+    monkeypatch.setattr("sources.kit.files.entries", listed)
     for path in (write(root, Chat(session_id(1)), form="json"), write(root, working_chat())):
         os.utime(path, (1, 1))
     [each] = results(root)

@@ -9,7 +9,7 @@ import pytest
 
 from registry.domain import Role, Session
 from sources.base import Places, Skipped
-from sources.qwen.chat import Chat as Reading
+from sources.qwen.reader import Chat as Reading
 from sources.qwen.reader import QwenCode
 from tests.sources.qwen.qwen_files import SESSION, SHOP, Chat, call, working_chat, write
 from tests.sources.reading import found, results, said, seen_of
