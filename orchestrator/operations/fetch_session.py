@@ -38,7 +38,6 @@ from registry.storage.conversations.aliases import aliases_of, links_of
 from registry.storage.conversations.channels import ChannelRow, channel_item, model_facts, tags_of
 from registry.storage.conversations.messages import (
     MessageRow,
-    SaidMessage,
     get_message,
     message_place,
     messages_of,
@@ -103,7 +102,7 @@ def fetch_session(tx: ReadTransaction, run: Run, request: FetchRequest) -> Fetch
 
 def _messages_wanted(
     tx: ReadTransaction, row: ChannelRow, query: FetchQuery
-) -> tuple[Sequence[SaidMessage | MessageRow], str, bool]:
+) -> tuple[Sequence[MessageRow], str, bool]:
     if wanted := query.message_id or _piece_place(query.cursor).get("m"):
         return [_message_of(tx, row, wanted)], "the message's id", False
     if query.cursor is not None:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Executable, Row, select
 
-from registry.domain import format_time, is_storable, preview_of, storable
+from registry.domain import format_time, preview_of, storable
 from registry.errors import NotFound
 from registry.storage.conditions import given_conditions
 from registry.storage.conversations.aliases import canonical_name
@@ -91,9 +91,7 @@ def save_execution(tx: WriteTransaction, run: Execution) -> None:
         "steps": list(run.steps),
         "token": run.token,
     }
-    if not is_storable(values):  # one record that cannot be stored would hold up all that come after it
-        values = storable(values)
-    values = masked(tx, values)
+    values = masked(tx, storable(values))  # one that cannot be stored would hold up all that come after it
     values["asked"] = beginning_of(values["request"])  # cut when no secret is in it that could be cut in two
     tx.execute(_record(tx.dialect.name), values)
     if run.operation in RECALLING and run.channel and run.status == "succeeded":

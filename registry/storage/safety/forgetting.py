@@ -236,10 +236,7 @@ def keyed(key: bytes, what: str, of: bytes) -> bytes:
 
 def is_anything_forgotten(tx: ReadTransaction) -> bool:
     """Return whether any digest is noted; mostly there is none, and nothing need be compared."""
-    return tx.execute(_ANY).first() is not None
-
-
-_ANY = select(forgotten.c.receipt).limit(1)
+    return tx.execute(select(forgotten.c.receipt).limit(1)).first() is not None
 
 
 def find_forgotten(tx: ReadTransaction, digests: Sequence[bytes]) -> dict[bytes, tuple[str, str]]:
