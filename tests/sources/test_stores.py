@@ -19,7 +19,9 @@ from tests.sources.continue_dev import continue_files as continue_dev
 from tests.sources.copilot import copilot_files as copilot
 from tests.sources.gemini import gemini_files as gemini
 from tests.sources.goose import goose_files as goose
+from tests.sources.grok import grok_files as grok
 from tests.sources.opencode import opencode_files as opencode
+from tests.sources.pi import pi_files as pi
 from tests.sources.qwen import qwen_files as qwen
 from tests.sources.reading import found, seen_of
 from tests.sources.untouched import opened_files, state_of
@@ -105,6 +107,14 @@ STORES = (
     Store(
         *("goose", ".local/share/goose/sessions", write_goose),
         {"XDG_DATA_HOME": "goose/sessions", "GOOSE_PATH_ROOT": "data/sessions", "CTXR_GOOSE_DIR": ""},
+    ),
+    Store(
+        *("grok-cli", ".grok", lambda root: grok.write(root, grok.working_session())),
+        {"GROK_HOME": "", "CTXR_GROK_CLI_DIR": ""},
+    ),
+    Store(
+        *("pi", ".pi/agent", lambda root: pi.write(root, pi.working_session())),
+        {"PI_CODING_AGENT_DIR": "", "CTXR_PI_DIR": ""},
     ),
     Store("aider", "src/shop", lambda root: aider.write(root, aider.FIRST), {"CTXR_AIDER_DIRS": ""}),
 )
