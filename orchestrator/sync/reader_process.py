@@ -119,7 +119,7 @@ def _looked_at(found: list[FoundSession | Skipped]) -> Chunk:
     tokens: dict[str, str] = {}
     for text in {**said, **carried}:
         words = dict.fromkeys(text.split())
-        if find_secrets(text, words):
+        if find_secrets(text):
             continue
         clean.append(text)
         if text in said:

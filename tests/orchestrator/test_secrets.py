@@ -194,7 +194,7 @@ async def test_a_secret_is_found_however_it_is_noted(orchestrator: Orchestrator)
 async def test_a_secret_is_found_in_words_that_all_were_said_before_without_one(
     orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    monkeypatch.setattr("registry.text.privacy.secrets._MOST_KNOWN", most)
+    monkeypatch.setattr("registry.text.privacy.rules.MOST_PLAIN_WORDS", most)
     await orchestrator.run(
         sent("두 번호 비밀", "번호 wq8Zk!2Lm9 키는 4539", "api 5787 6362", "1486 wq8Zk!2Lm9xR4tB0vN7c")
     )
