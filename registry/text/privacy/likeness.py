@@ -18,14 +18,16 @@ _PLACEHOLDER = re.compile(
 )
 _CODE = re.compile(
     r"^[A-Za-z_]\w*(?:\.|->|::|=)\w|^[-+]?\d[\d._]*$|^(?:https?:)?/|^@|^!\w+$|^(?:arn|urn):"  # expressions, addresses
-    r"|^(?:[\w.-]+/)*[\w.-]+\.(?:[jt]sx?|py|go|rs|rb|java|kt|swift|php|cs|cpp|[chm]d?|vue|txt|json|ya?ml|toml|html?|css|sh"
-    r"|sql|tf|cfg|ini|lock|log|pem|crt|gz|zip|png|svg|tfstate)\b(?::\d+){0,2}:?$"  # files, with a line
+    r"|^(?:[\w.-]+/)*[\w.-]+\.(?:[jt]sx?|py|go|rs|rb|java|kt|swift|php|cs|cpp|[chm]d?|vue|txt|json|ya?ml|toml|html?|css"
+    r"|sh|sql|tf|cfg|ini|lock|log|pem|crt|gz|zip|png|svg|tfstate)\b(?::\d+){0,2}:?$"  # files, with a line
     r"|^[\w./-]+:\d+(?::\d+)?:?$|^\w*:\d+:\d*:|^\d+:\d|^--\w|\(\?|\[A-Z|\\d|\{\d"
 )
 _WORDS = re.compile(r"[A-Za-z]+(?:[ _./:@#-]+[A-Za-z]+)*[_-]?\d{0,3}")  # user_token_2, settings.SECRET
-_CAMEL = re.compile(r"(?:[A-Z]?[a-z]{2,}|Ed|[A-Z]{2,}|\d{1,3}|[_.:-])+(?:_\d[a-z])?")  # OAuth2Client, ephemeral_5m
+_CAMEL = re.compile(
+    r"(?:(?<=_)\d[a-z]\b|[A-Z]?[a-z]{2,}+|Ed|[A-Z]{2,}+|V?\d{1,3}+|[_.:-])++"
+)  # OAuth2Client, ephemeral_5m
 _TECHNICAL = re.compile(
-    r"(?:(?:sha|aes|rsa|hs|rs|es|utf|base|ipv|md|oauth|http|argon|pbkdf|ed|pkcs|tls|rfc|[bs]crypt|hmac|gcm|cbc|ctr|poly|chacha)"
+    r"(?:(?:sha|aes|rsa|hs|rs|es|utf|base|ipv|md|oauth|http|argon|pbkdf|ed|pkcs|tls|rfc|[bs]crypt|hmac|gcm|cbc|ctr|chacha)"
     r"[-_]?\d{0,5}(?:id?|d)?[-_/]?)+",
     re.IGNORECASE,
 )
@@ -40,7 +42,7 @@ _TITLED = re.compile(
     r"(?:[A-Z][a-z]+){2,}\d?|[a-z]+(?:_[a-z]+)+\d?|\w*[A-Za-z]\d{1,3}-(?:[a-z]{3,}|[A-Z]{3,})"
     r"|[a-z]\w{1,8}(?:-[a-z]{3,})+(?:-v?\d)?"
 )
-_DEFAULTS = frozenset({"password", "passwd", "pass", "pwd", "pw", "secret", "username", "user"})
+_DEFAULTS = frozenset({"password", "passwd", "pass", "pwd", "pw", "secret", "token", "mypassword", "username", "user"})
 
 
 def entropy(text: str) -> float:

@@ -112,14 +112,14 @@ _VALUE = (
 )
 _BEHIND = re.compile(  # a name's end, then a sign of assignment in any of the usual notations, a verb or a particle
     r"(?P<more>[A-Za-z0-9_-]{0,24})(?P<note>\s?\([^()\n]{1,20}\))?\\*[\"'`\])*]{0,4}"
-    r"(?:[ \t]{0,3}(?::=|=>|={1,3}|!==?|\?=|\|\||\?\?|:|：|→|->|(?<=\s)[|│–—](?=\s)|:\s?[A-Z]\w{2,11}\s?=)[ \t]{0,3}"
-    r"|(?P<listed>[ \t]{0,3}[,(]\s?(?=[\"'])|[ \t](?=[\"'`]))"
+    r"(?:[ \t]{0,3}(?::=|=>|={1,3}|!==?|\?=|\|\||\?\?|:|：|→|(?<!\) )->|(?<=\s)[|│–—](?=\s)|:\s?[A-Z]\w{2,11}\s?=)"
+    r"[ \t]{0,3}|(?P<listed>[ \t]{0,3}[,(]\s?(?=[\"'])|[ \t](?=[\"'`]))"
     r"|(?P<told>[ \t]{1,2}(?:is|are|was|should be|must be)[ \t]{1,2}:?[ \t]?|['’]s[ \t]|,?[ \t]it(?:'s|’s| is)[ \t]"
     r"|\s?(?:값\s?)?(?:는|은|가|이|를|을|만|란)(?:[ \t]{1,2}:?[ \t]?|:[ \t]?)|[はが是为][ \t]?))[*]{0,2}[ \t]{0,2}"
     + _VALUE
 )
 _FURTHER = re.compile(  # a few words between, or nothing that says that a value follows
-    r"(?P<more>[A-Za-z0-9_-]{0,24})(?P<verb>(?:[ ][\w@.-]{1,20}){0,5}(?:[ ](?:is|are|was|to|as|be)|:))?[ \t]{1,2}"
+    r"(?P<more>[A-Za-z0-9_-]{0,24})(?P<verb>(?:[ ][\w@.-]{1,20}){0,5}(?:[ ](?:is|are|was|to|as|be)|:))?[ \t]{1,12}"
     + _VALUE
 )
 _BELOW = re.compile(r"[^\n=;{}]{0,100}:[ \t]*\r?\n\s{0,8}(?P<alone>[^\s()\[\]{}<>]{12,})[ \t]*(?:\r?\n|\Z)")
@@ -142,23 +142,33 @@ def _by_name(text: str, names: Sequence[Name]) -> Iterator[Secret]:
         at = spaced.find(name.words)
         while at >= 0:
             end = at + len(name.words)
-            if not name.is_whole_word or not (spaced[at - 1 : at].isalnum() or _goes_on(spaced[end : end + 1])):
-                yield from _value_behind(text, at, end, name)
+            if not (name.is_whole_word and _is_part(spaced, at, end)) and not _is_public(text[max(0, at - 200) : at]):
+                secret, end = _value_behind(text, end, name)
+                yield from [secret] if secret else ()
             at = spaced.find(name.words, end)
 
 
-def _goes_on(letter: str) -> bool:
-    return letter.isascii() and letter.isalnum()
+def _is_part(text: str, start: int, end: int) -> bool:
+    """Return whether a word goes on before or behind a name. A Korean particle may follow."""
+    behind = text[end : end + 1]
+    return text[start - 1 : start].isalnum() or (behind.isascii() and behind.isalnum())
 
 
-def _value_behind(text: str, at: int, end: int, name: Name) -> Iterator[Secret]:
-    around = text[max(0, at - 200) : at]
-    if around.lower().endswith(("public", "public_", "public key ", "publickey")) or _ARN.search(around):
-        return
+def _value_behind(text: str, end: int, name: Name) -> tuple[Secret | None, int]:
+    """Return the secret behind the end of a name, and where to search on."""
     for pattern, group_of in ((_BEHIND, _assigned), (_FURTHER, _mentioned), (_BELOW, _alone)):
-        if (found := pattern.match(text, end)) and (group := group_of(found, name)):
-            yield Secret(name.kind, *found.span(group))
-            return
+        found = pattern.match(text, end)
+        group = group_of(found, name) if found else None
+        if found and group:
+            return Secret(name.kind, *found.span(group)), found.end()
+        if found and len(found[0]) > 1000:  # looked at once, however often it has the name in it
+            return None, found.end()
+    return None, end
+
+
+def _is_public(before: str) -> bool:
+    """Return whether a name goes on from the words before it to something that is no secret."""
+    return before.lower().endswith(("public", "public_", "public key ")) or _ARN.search(before) is not None
 
 
 def _assigned(found: re.Match[str], name: Name) -> str | None:
