@@ -19,7 +19,7 @@ from orchestrator.requests.calls import QUOTED, source_of
 from orchestrator.requests.queries import ExtractQuery, FetchQuery, ListQuery
 from orchestrator.requests.shapes import ExtractRequest, FetchRequest, ListRequest, Request
 from registry.errors import ErrorCode
-from registry.text.privacy.hidden_characters import visible, visible_in
+from registry.text.privacy.hidden_characters import shown, visible
 
 CHANNELS = "registry://channels"
 JSON = "application/json"
@@ -82,4 +82,4 @@ def _succeeded(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(visible_in(value), ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(shown(value, keeps_nulls=True), ensure_ascii=False, separators=(",", ":"))
