@@ -47,11 +47,6 @@ class BriefingRequest(Request):
     query: BriefingQuery
 
 
-MOST_OF_CHANNEL = 1000
-"""Of a channel that says more in a day, the last so many messages."""
-TITLE = 80
-MOST_TOKENS = 1500
-"""A model's briefing is no longer."""
 WORDS = {
     "en": {
         "title": "Briefing of {date}",
@@ -108,7 +103,8 @@ def the_day(tx: ReadTransaction, run: Run, request: BriefingRequest) -> TalksOfD
     """The day's conversations, channel by channel."""
     zone = timezone(timedelta(minutes=request.query.utc_offset_minutes))
     start = datetime.combine(request.query.date, time(), zone)
-    rows = messages_between(tx, start, start + timedelta(days=1, milliseconds=-1), MOST_OF_CHANNEL)
+    # of a channel that says more in a day, the last 1000 messages
+    rows = messages_between(tx, start, start + timedelta(days=1, milliseconds=-1), 1000)
     by_channel: dict[int, list[MessageDict]] = {}
     for row in rows:
         if not _is_wanted(row, request):
@@ -121,7 +117,7 @@ def the_day(tx: ReadTransaction, run: Run, request: BriefingRequest) -> TalksOfD
     known = channels_by_number(tx, list(by_channel))
     talks = [
         Talk(
-            preview_of(row.title or row.first_message_preview or row.name, TITLE),
+            preview_of(row.title or row.first_message_preview or row.name, 80),
             row.project_name or "General",
             row.source,
             by_channel[number],
@@ -151,7 +147,7 @@ async def in_short(run: Run, request: BriefingRequest, state: State) -> State:
         return {"transformed_data": about["text"]}
     text = ""
     if run.writer:
-        text = await run.writer.write(run.recorder, _task(request), _material(day.talks), MOST_TOKENS)
+        text = await run.writer.write(run.recorder, _task(request), _material(day.talks), 1500)
     by = run.writer.model.name if run.writer and text else WRITER
     language = request.query.language or language_of(message for talk in day.talks for message in talk.messages)
     text = text or written(day.talks, str(request.query.date), WORDS[language])

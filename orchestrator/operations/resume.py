@@ -57,9 +57,6 @@ class ResumeRequest(Request):
 
 
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
-_ANSWERS_WITHIN_S = 20
-_TELLS_APART = 8
-"""So many characters of a session's id stand in the names of all clients' files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +81,7 @@ def find_conversation(tx: ReadTransaction, run: Run, request: ResumeRequest) -> 
         [] if query.undo else [message_dict(message) for message in messages_of(tx, row.number, limit=EVERYTHING)]
     )
     run.recorder.explain(channel=row.name, candidates=len(messages))
-    beginning = (row.session_id or row.name)[:_TELLS_APART]
+    beginning = (row.session_id or row.name)[:8]  # so many characters are in the names of all clients' files
     own_keys = [key for key in keys_of_channel(tx, row.number, query.client) if beginning in key]
     return Resumable(row, messages, written, own_keys)
 
@@ -207,7 +204,7 @@ def _version(writer: Writer) -> str:
     try:
         asked = [program, "--version"]
         said = subprocess.run(  # noqa: S603, the client the user named
-            asked, capture_output=True, text=True, timeout=_ANSWERS_WITHIN_S, check=False, stdin=subprocess.DEVNULL
+            asked, capture_output=True, text=True, timeout=20, check=False, stdin=subprocess.DEVNULL
         ).stdout
     except (OSError, subprocess.TimeoutExpired) as exc:
         raise InvalidRequest("That client doesn't say its version.", f"{writer.client.name}: {exc}") from exc

@@ -12,8 +12,6 @@ from orchestrator.answer.delivery import within
 from orchestrator.outside.writing import NOTES, SYSTEM, Unavailable, fenced, pieces
 from registry.tracing import span
 
-REQUEST_S = 60.0
-ATTEMPTS = 3
 PAUSE_S = 0.5  # before the second attempt; doubled before each further one
 _PASSING = frozenset({408, 409, 429, 500, 502, 503, 504})  # statuses that are worth another attempt
 
@@ -25,7 +23,7 @@ class LanguageModel:
         self.name = name
         self._url = f"{base_url.rstrip('/')}/chat/completions"
         headers = {"Authorization": f"Bearer {key}"} if key else {}
-        self._client = httpx.AsyncClient(timeout=REQUEST_S, headers=headers)
+        self._client = httpx.AsyncClient(timeout=60.0, headers=headers)
         self._pause_s = pause_s
 
     async def write(self, task: str, material: str, max_tokens: int) -> str:
@@ -51,7 +49,7 @@ class LanguageModel:
             "gen_ai__provider__name": "openai",
         }
         trouble = ""
-        for attempt in range(ATTEMPTS):
+        for attempt in range(3):
             if attempt:
                 await asyncio.sleep(self._pause_s * 2 ** (attempt - 1))
             try:

@@ -19,7 +19,6 @@ from sources.base import FoundSession, Places, Skipped
 
 # tools of @notionhq/notion-mcp-server that only read
 SEARCH, READ, WHO = "API-post-search", "API-retrieve-page-markdown", "API-get-self"
-AT_ONCE = 100  # pages of one search: Notion's maximum
 
 CallTool = Callable[[str, Mapping[str, Any]], dict[str, Any]]
 
@@ -62,7 +61,7 @@ class Notion:
 def _pages(call: CallTool) -> Iterator[dict[str, Any]]:
     """Yield the pages that the integration may see and has not made itself (our briefings), the last edited first."""
     ourselves = call(WHO, {})["id"]
-    wanted: dict[str, Any] = {"filter": {"property": "object", "value": "page"}, "page_size": AT_ONCE}
+    wanted: dict[str, Any] = {"filter": {"property": "object", "value": "page"}, "page_size": 100}  # Notion's maximum
     wanted["sort"] = {"timestamp": "last_edited_time", "direction": "descending"}
     while True:
         found = call(SEARCH, wanted)

@@ -31,7 +31,6 @@ from registry.storage.database import ReadTransaction
 
 logger = logging.getLogger(__name__)
 
-LATEST = 50  # sessions that get one by the model: each costs tokens
 AT_REST = timedelta(minutes=2)  # since the last message: a chat is not summarised after every turn
 EVERY_S, PAUSE_S = 15.0, 300.0  # between two checks, and after the model did not answer
 
@@ -76,7 +75,7 @@ async def sum_up_one(registry: Registry, writer: ModelWriter, at: datetime) -> b
 
 
 def _lacking(tx: ReadTransaction, by: str, at: datetime) -> tuple[ChannelRow, list[MessageRow]] | None:
-    for row in recent_channels(tx, LATEST):
+    for row in recent_channels(tx, 50):
         is_known = row.summary or (row.made_summary_by in (by, CLIENT) and made_summary(row))
         if is_known or row.updated_at > at - AT_REST:
             continue

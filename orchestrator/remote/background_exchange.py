@@ -34,14 +34,12 @@ MOST_S = 60.0
 """Where nobody answers it is tried ever more seldom, up to this."""
 TURN_S = 60.0
 """So long one process has the exchange to itself; before that is over it takes it again."""
-FRESH_S = 60.0
-"""When it has answered within this time the copy here is as new as what is there, but for seconds."""
 
 
 async def copy_of(registry: Database, url: str) -> LocalCopy | None:
     """Return the note for answers from the local copy; None while the other registry answers."""
     moment = await registry.read(lambda tx: answered_at(tx, url))
-    if moment and abs(now() - moment) < timedelta(seconds=FRESH_S):  # a clock that was ahead has been put right
+    if moment and abs(now() - moment) < timedelta(seconds=60.0):  # a clock that was ahead has been put right
         return None
     return {"of": url, "as_of": format_time(moment) if moment else None}
 

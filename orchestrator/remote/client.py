@@ -19,8 +19,6 @@ from registry.storage.exchange.counterparts import NOT_GROWN
 from registry.storage.exchange.edits import Edit, Edits
 
 REQUEST_S = 30.0
-COMPRESSED_FROM = 500
-"""Bytes; less is not made smaller."""
 PAGE = 200
 _MISSING, _TOO_LARGE = 404, 413
 _REFUSED = frozenset({400, _MISSING, _TOO_LARGE, 422})
@@ -161,7 +159,7 @@ class RemoteRegistry:
         """The body, compressed where it is worth it and the server takes it so."""
         content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
         headers = {"Content-Type": "application/json"}
-        if len(content) < COMPRESSED_FROM:
+        if len(content) < 500:  # less is not made smaller
             return headers, content
         if self._takes_gzip is None:
             self._note_encodings(await self._client.get("/health"))

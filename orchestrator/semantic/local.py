@@ -15,9 +15,6 @@ from orchestrator.semantic.embedders import Unavailable, Vectors
 
 IDLE_S = 600.0
 """A model that nobody asked for so long is let go: every chat window may have one."""
-LOWEST_PRIORITY = 19
-CHARACTERS_AT_ONCE = 3_000
-"""So much is embedded without a pause: about a second."""
 
 
 Encode = Callable[[Sequence[str]], Any]
@@ -92,7 +89,7 @@ def _portions(texts: Sequence[str]) -> Iterator[list[str]]:
     portion: list[str] = []
     for text in texts:
         portion.append(text)
-        if sum(map(len, portion)) >= CHARACTERS_AT_ONCE:
+        if sum(map(len, portion)) >= 3_000:  # about a second of work
             yield portion
             portion = []
     if portion:
@@ -103,7 +100,7 @@ def _step_back() -> None:
     """Linux has priorities for threads; elsewhere the whole process would have the lowest."""
     if sys.platform == "linux":
         with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOWEST_PRIORITY)
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)
 
 
 def _has_failed(loading: asyncio.Future[Loaded]) -> bool:

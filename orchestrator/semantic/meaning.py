@@ -29,8 +29,6 @@ WARMING_S = 2.0
 """A search that comes while the model is being loaded waits so long, then goes by words."""
 CATCHING_UP_S = 0.3
 """A search that comes when something was just logged waits so long for its vectors."""
-FEW = 64
-"""For more new messages than these no search waits: histories are being read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +74,8 @@ class Beat:
 
     async def caught_up(self, newest: int) -> None:
         """The few messages up to that one are embedded, or the time for it is over."""
-        if 0 < newest - self.embedded_to <= FEW and self.embedded_to:
+        # more than 64 are a history being read: no search waits for it
+        if 0 < newest - self.embedded_to <= 64 and self.embedded_to:
             done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(done)
             self._wanted.set()

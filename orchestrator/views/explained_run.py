@@ -16,8 +16,6 @@ from registry.storage.records.executions import get_execution
 from registry.text.ranking.matching import matched_words
 from registry.text.request.query import parse_query
 
-PREVIEW = 160
-
 
 @dataclass(frozen=True, slots=True)
 class RunView:
@@ -86,7 +84,7 @@ def _message(row: SaidMessage | None) -> dict[str, Any] | None:
         "id": row.id,
         "channel": row.channel,
         "role": row.role,
-        "preview": preview_of(row.text, PREVIEW),
+        "preview": preview_of(row.text, 160),
         "timestamp": format_time(row.timestamp),
     }
 

@@ -28,7 +28,7 @@ from cli.shared.window import NOT_REPEATED
 from tests.cli.conftest import CTXR, bare_ctxr
 
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "cursor-vscode", "version": "1"}}
-HEAVY = ("click", "pydantic", "mcp", "json", "re", "socket", "subprocess", "threading", "asyncio", "sqlalchemy")
+HEAVY = ("click", "pydantic", "mcp", "socket", "subprocess", "threading", "asyncio", "sqlalchemy")
 PATIENT = 60
 ROOT = Path(__file__).parents[3]
 VARIABLE = re.compile(r'"([A-Z][A-Z_]+(?:_DIR|_HOME|DATA))"')
