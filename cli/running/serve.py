@@ -31,6 +31,7 @@ from cli.running.exposure import check_exposure, page_address, resource_of, rule
 from cli.running.slow_clients import PatientProtocol
 from cli.shared.process import door_of_caller, sharing
 from mcp_server.server import create_server, http_app
+from orchestrator.background import running
 from orchestrator.recording.retention import forgetting
 from orchestrator.requests.refusals import Refusal
 from orchestrator.requests.shapes import Request
@@ -38,7 +39,7 @@ from orchestrator.schedule import keeping_schedule
 from orchestrator.service import Orchestrator
 from orchestrator.sync.grown_channels import grown_channels
 from orchestrator.sync.sync import Progress
-from orchestrator.sync.watch import Told, watching
+from orchestrator.sync.watch import Told, watch
 from registry.access import ASKING
 from registry.settings import Settings
 from registry.storage.index.packing import keeping_packed
@@ -216,7 +217,7 @@ def _keeping_up(
         return nullcontext()
     readers = READERS if orchestrator.registry.is_embedded else ()
     places = Places(Path.home(), os.environ)
-    return watching(orchestrator, settings.home, readers, places, audience.told, audience.progress)
+    return running(watch(orchestrator, settings.home, readers, places, audience.told, audience.progress))
 
 
 def _listen(settings: Settings) -> socket.socket:

@@ -19,7 +19,7 @@ from orchestrator.answer.digests.carried import take_along
 from orchestrator.operation import Operation
 from orchestrator.operations.fetch_session import EVERYTHING
 from orchestrator.requests.shapes import Request
-from orchestrator.state import Run, State, Steps
+from orchestrator.state import GeneralState, Run, Steps
 from registry.access import Level
 from registry.domain import Role, digest_of, new_id, now, preview_of
 from registry.errors import InvalidRequest, NotFound, StorageError
@@ -119,7 +119,7 @@ async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dic
     }
 
 
-def write_session(tx: WriteTransaction, run: Run, request: ResumeRequest, state: State) -> dict[str, Any]:
+def write_session(tx: WriteTransaction, run: Run, request: ResumeRequest, state: GeneralState) -> dict[str, Any]:
     """Note where the conversation goes on, then write the files; if that fails, neither is there."""
     result = dict(state["result"])
     files, questions = result.pop("files", {}), result.pop("questions", [])

@@ -33,7 +33,7 @@ KEPT_ITEMS = 30
 
 
 @dataclass(slots=True)
-class Step:
+class RecordedStep:
     """The record of one node. `detail` explains it; times in milliseconds."""
 
     node: str
@@ -66,7 +66,7 @@ class Recorder:
         self.token: str | None = None
         self.door: Door = "inside"
         self.request: dict[str, Any] = {}
-        self.steps: list[Step] = []
+        self.steps: list[RecordedStep] = []
         self.summaries: list[MadeSummary] = []
         """Made on the way, and worth keeping: stored together with the record."""
         self.is_stored = False
@@ -75,9 +75,9 @@ class Recorder:
         self._started = time.perf_counter()
 
     @contextmanager
-    def step(self, node: str) -> Iterator[Step]:
+    def step(self, node: str) -> Iterator[RecordedStep]:
         """Time one node, and note how it ended."""
-        step = Step(node, format_time(now()), time.perf_counter())
+        step = RecordedStep(node, format_time(now()), time.perf_counter())
         self.steps.append(step)
         try:
             with span(node, ctxr__node=node):

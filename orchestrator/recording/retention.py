@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
+from orchestrator.background import running
 from registry.domain import now
 from registry.monitor.rollup import roll_up
 from registry.storage.database import Database
@@ -38,12 +39,8 @@ async def forgetting(registry: Database, days: int) -> AsyncIterator[None]:
     if not days:
         yield
         return
-    task = asyncio.create_task(_forget(registry, days))
-    try:
+    async with running(_forget(registry, days)):
         yield
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
 
 
 async def _forget(registry: Database, days: int) -> None:

@@ -12,6 +12,7 @@ from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
+from orchestrator.background import running
 from orchestrator.remote.client import Closed, RemoteRegistry, Unreachable
 from orchestrator.remote.exchange import Exchanged, pull, push
 from orchestrator.state import LocalCopy
@@ -48,12 +49,10 @@ async def copy_of(registry: Database, url: str) -> LocalCopy | None:
 async def exchanging(orchestrator: Orchestrator, settings: Settings) -> AsyncIterator[None]:
     """Meanwhile what is new goes there, and comes from there: by one process of all that share this registry."""
     turn = _Turn(orchestrator.registry, settings.remote_url)
-    task = asyncio.create_task(_exchange(orchestrator, settings, turn))
     try:
-        yield
+        async with running(_exchange(orchestrator, settings, turn)):
+            yield
     finally:
-        task.cancel()
-        await asyncio.wait([task])
         await turn.end()
 
 

@@ -12,6 +12,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from orchestrator.background import running
 from orchestrator.semantic.embedders import Embedder, Refused, Unavailable, Vectors
 from orchestrator.semantic.models import embedder_for
 from registry.errors import RegistryError
@@ -151,14 +152,13 @@ class Meaning:
             yield
             return
         self._warming, self.beat = asyncio.create_task(self._warm_up()), Beat()
-        task = asyncio.create_task(self._embed(self.beat))
         try:
-            yield
+            async with running(self._embed(self.beat)):
+                yield
         finally:
             self.beat = None
-            for one in (self._warming, task):
-                one.cancel()
-            await asyncio.wait([self._warming, task])
+            self._warming.cancel()
+            await asyncio.wait([self._warming])
 
     async def _warm_up(self) -> None:
         """Have the model and the vectors at hand. What goes wrong here goes wrong for the first search, and is told."""

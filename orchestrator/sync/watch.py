@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,24 +31,6 @@ SELDOM_S = 60.0
 """... but it is never farther away. After trouble neither."""
 
 Told = Callable[[list[StoreReport]], None]
-
-
-@asynccontextmanager
-async def watching(
-    orchestrator: Orchestrator,
-    home: Path,
-    readers: Sequence[Source],
-    places: Places,
-    told: Told = lambda _: None,
-    progress: Progress | None = None,
-) -> AsyncIterator[None]:
-    """Meanwhile `watch` runs."""
-    task = asyncio.create_task(watch(orchestrator, home, readers, places, told, progress))
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
 
 
 async def watch(
