@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from orchestrator.background import running
 from orchestrator.service import Orchestrator
 from orchestrator.state import ExternalAction, Shelf
 from orchestrator.sync.drain import drain
@@ -71,9 +72,9 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
     if meaning and not registry.is_read_only:
         orchestrator.background.append(meaning.embedding)
     if writer and not registry.is_read_only:
-        from orchestrator.outside.sessions_by_model import summing_up
+        from orchestrator.outside.sessions_by_model import keep_summing_up
 
-        orchestrator.background.append(partial(summing_up, registry, writer))
+        orchestrator.background.append(lambda: running(keep_summing_up(registry, writer)))
     if settings.remote_url and not registry.is_read_only:
         # An HTTP client that only who asked for it needs.
         from orchestrator.remote.background_exchange import copy_of, exchanging

@@ -45,10 +45,6 @@ runs = logging.getLogger(RUNS)
 
 
 T = TypeVar("T")
-ASKING = 8
-"""So many questions are worked on at a time; what is to be stored comes between them."""
-GIVING_WAY_S = 0.5
-"""What nobody waits for goes on after so long, however much is asked."""
 
 
 class Orchestrator:
@@ -73,7 +69,7 @@ class Orchestrator:
         self._writer, self._shelf = writer, shelf
         self._graph = build_graph()
         self._records = Records(registry)
-        self._asking = asyncio.Semaphore(ASKING)
+        self._asking = asyncio.Semaphore(8)  # so many questions at a time; what is to be stored comes between them
         self._asked_at = float("-inf")
         self._waiting = 0
         self._is_quiet = asyncio.Event()
@@ -202,7 +198,7 @@ class Orchestrator:
     async def give_way(self) -> None:
         """Wait until nobody waits for an answer, but not for ever: for work that nobody waits for."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(GIVING_WAY_S):
+            async with asyncio.timeout(0.5):
                 await self._is_quiet.wait()
 
     def _turn(self, request: Request) -> AbstractAsyncContextManager[None]:

@@ -11,7 +11,7 @@ from orchestrator.operation import Operation
 from orchestrator.requests.calls import source_of
 from orchestrator.requests.field_types import MOST_MESSAGES, ChannelName, SourceName, Timestamp
 from orchestrator.requests.shapes import MessageIn, Meta, Request
-from orchestrator.state import Run, State, Steps
+from orchestrator.state import GeneralState, Run, Steps
 from orchestrator.tool import Caller, Effect, Tool, ToolArguments
 from registry.access import Level
 from registry.domain import Message, Role, Session, format_time, now
@@ -70,7 +70,7 @@ class PulledRequest(Request):
 
 
 def conversation_log(
-    tx: WriteTransaction, run: Run, request: LogRequest | HookRequest | PulledRequest, _state: State
+    tx: WriteTransaction, run: Run, request: LogRequest | HookRequest | PulledRequest, _state: GeneralState
 ) -> dict[str, Any]:
     """Store what is new of a conversation."""
     if isinstance(request, PulledRequest):
@@ -177,7 +177,7 @@ class LogArguments(ToolArguments):
         }
 
 
-class Logged(BaseModel):
+class LogResult(BaseModel):
     """The stored ids; perhaps also not_kept, the reason why nothing was stored."""
 
     stored_ids: list[str] = Field(description="one per message sent, in order")
@@ -196,7 +196,7 @@ LOG_TOOL = Tool(
     "channel once per chat: {source}_session_{YYYYMMDD_HHMM}.",
     effect=Effect.UPDATES,
     arguments=LogArguments,
-    output=Logged,
+    output=LogResult,
     example={"channel": "cursor_session_20250929_1430", "messages": [{"role": "user", "text": "…"}]},
 )
 OPERATION = Operation(

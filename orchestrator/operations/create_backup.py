@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from orchestrator.archive.container import Archive
 from orchestrator.archive.stores import add_stores
-from orchestrator.backups import (
+from orchestrator.backup_files import (
     STAMP,
     SUFFIX,
     OpenBackup,

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from orchestrator.operation import Operation
 from orchestrator.requests.field_types import ChannelName, Instant
 from orchestrator.requests.shapes import Request
-from orchestrator.state import Run, State, Steps
+from orchestrator.state import GeneralState, Run, Steps
 from orchestrator.tool import PROJECT, WHEN, Caller, Effect, Outcome, Tool, ToolArguments, present
 from registry.access import Level
 from registry.errors import InvalidRequest
@@ -57,7 +57,7 @@ class DeleteRequest(Request):
         return {"soft": False, "by": sorted(self.query.model_fields_set), "dry_run": self.query.dry_run}
 
 
-def delete(tx: WriteTransaction, run: Run, request: DeleteRequest, _state: State) -> dict[str, Any]:
+def delete(tx: WriteTransaction, run: Run, request: DeleteRequest, _state: GeneralState) -> dict[str, Any]:
     """Delete a message, or a whole channel."""
     if not request.query.soft:
         return _forget(tx, run, request)
@@ -126,7 +126,7 @@ class ForgetArguments(ToolArguments):
         return present(outcome, "receipt")
 
 
-class Forgotten(BaseModel):
+class ForgetResult(BaseModel):
     """The receipt: its id, when, and how much was forgotten; `backups` still hold it."""
 
     receipt: dict[str, Any]
@@ -140,7 +140,7 @@ FORGET_TOOL = Tool(
     "asks for exactly that; call it with dry_run first and tell the user how much it would be.",
     effect=Effect.REPLACES,
     arguments=ForgetArguments,
-    output=Forgotten,
+    output=ForgetResult,
     example={"channel": "cursor_session_20250929_1430", "dry_run": True},
     toolset="admin",
 )

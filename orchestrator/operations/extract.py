@@ -32,7 +32,7 @@ from orchestrator.requests.calls import source_of, utc_offset_minutes
 from orchestrator.requests.field_types import ChannelName, SourceName, Timestamp
 from orchestrator.requests.queries import ExtractQuery
 from orchestrator.requests.shapes import ExtractRequest, Meta
-from orchestrator.state import Run, State, Steps, Tried
+from orchestrator.state import GeneralState, Run, Steps, Tried
 from orchestrator.tool import Caller, Effect, Outcome, Tool, ToolArguments
 from registry.access import Level
 from registry.domain import now, storable
@@ -190,7 +190,7 @@ async def keep(run: Run, request: ExtractRequest, data: Extraction | NothingRead
     return result
 
 
-async def shorten(run: Run, request: ExtractRequest, state: State) -> State:
+async def shorten(run: Run, request: ExtractRequest, state: GeneralState) -> GeneralState:
     """The part that was asked for as a digest of its messages, or as a summary, within what was asked for."""
     result, data = state["result"], state["data"]
     tokens = tokens_for(run.room, request.query.max_tokens or SHORT_TOKENS)
@@ -208,7 +208,7 @@ async def shorten(run: Run, request: ExtractRequest, state: State) -> State:
     return {"result": {**result, "summary": summary, "summary_by": by}}
 
 
-def write(tx: WriteTransaction, run: Run, request: ExtractRequest, state: State) -> dict[str, Any]:
+def write(tx: WriteTransaction, run: Run, request: ExtractRequest, state: GeneralState) -> dict[str, Any]:
     """Keep what was delivered, to whom: ids, never texts."""
     found: dict[str, Any] = state["result"]
     ids = [message["id"] for message in found["messages"]]

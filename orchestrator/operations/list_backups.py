@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from orchestrator.archive.container import Archive
-from orchestrator.backups import UNSAID, manifest_of, no_query, shelf_of
+from orchestrator.backup_files import UNSAID, manifest_of, no_query, shelf_of
 from orchestrator.operation import Operation
 from orchestrator.requests.shapes import Request
 from orchestrator.state import Run, Steps

@@ -186,8 +186,8 @@ def as_sessions(traced: Outcome) -> dict[str, Any]:
     return {"sessions": sessions, "pagination": pagination(len(sessions), len(sessions), 0, len(sessions))}
 
 
-class Sessions(BaseModel):
-    """Sessions, latest activity first; each also has title, nickname, tags, project, first_message_preview."""
+class ListResult(BaseModel):
+    """ListResult, latest activity first; each also has title, nickname, tags, project, first_message_preview."""
 
     sessions: list[dict[str, Any]]
     pagination: Pagination
@@ -204,7 +204,7 @@ LIST_TOOL = Tool(
     "current chat.",
     effect=Effect.READS,
     arguments=ListArguments,
-    output=Sessions,
+    output=ListResult,
     example={"project": "all", "since": "yesterday"},
     aliases=[
         Alias("list_recent_sessions", defaults={"project": "all"}),

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from orchestrator.operation import Operation
 from orchestrator.requests.shapes import Request
-from orchestrator.state import Run, State, Steps
+from orchestrator.state import GeneralState, Run, Steps
 from orchestrator.tool import Caller, Effect, SessionId, Tool, ToolArguments
 from registry.access import Level
 from registry.domain import Project, now
@@ -51,7 +51,7 @@ class MigrateRequest(Request):
     query: MigrateQuery
 
 
-def move(tx: WriteTransaction, run: Run, request: MigrateRequest, _state: State) -> dict[str, Any]:
+def move(tx: WriteTransaction, run: Run, request: MigrateRequest, _state: GeneralState) -> dict[str, Any]:
     """Move one session, or all of a folder and of the folders in it, or a move back. What is told undoes it."""
     query = request.query
     if query.undo:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from orchestrator.archive.container import MANIFEST, Archive, Damage
 from orchestrator.archive.stores import give_back
-from orchestrator.backups import (
+from orchestrator.backup_files import (
     existing_backup,
     find_damage,
     finish,
@@ -24,7 +24,7 @@ from orchestrator.backups import (
 from orchestrator.operation import Operation
 from orchestrator.operations.validate_backup import NamedBackup, ValidateBackupQuery
 from orchestrator.requests.shapes import Request
-from orchestrator.state import Run, State, Steps
+from orchestrator.state import GeneralState, Run, Steps
 from orchestrator.tool import Caller, Effect, Tool
 from registry.access import Level
 from registry.errors import StorageError
@@ -138,7 +138,7 @@ async def about_to(_run: Run, request: RestoreBackupRequest, data: Rehearsed) ->
     }
 
 
-def put_back(tx: WriteTransaction, run: Run, request: RestoreBackupRequest, state: State) -> dict[str, Any]:
+def put_back(tx: WriteTransaction, run: Run, request: RestoreBackupRequest, state: GeneralState) -> dict[str, Any]:
     """Replace what is stored, all of it or nothing: other programs see the one or the other.
 
     What was forgotten since the backup was made stays forgotten.

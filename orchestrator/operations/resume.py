@@ -19,7 +19,7 @@ from orchestrator.answer.digests.carried import take_along
 from orchestrator.operation import Operation
 from orchestrator.operations.fetch_session import EVERYTHING
 from orchestrator.requests.shapes import Request
-from orchestrator.state import Run, State, Steps
+from orchestrator.state import GeneralState, Run, Steps
 from registry.access import Level
 from registry.domain import Role, digest_of, new_id, now, preview_of
 from registry.errors import InvalidRequest, NotFound, StorageError
@@ -57,9 +57,6 @@ class ResumeRequest(Request):
 
 
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
-_ANSWERS_WITHIN_S = 20
-_TELLS_APART = 8
-"""So many characters of a session's id stand in the names of all clients' files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +81,7 @@ def find_conversation(tx: ReadTransaction, run: Run, request: ResumeRequest) -> 
         [] if query.undo else [message_dict(message) for message in messages_of(tx, row.number, limit=EVERYTHING)]
     )
     run.recorder.explain(channel=row.name, candidates=len(messages))
-    beginning = (row.session_id or row.name)[:_TELLS_APART]
+    beginning = (row.session_id or row.name)[:8]  # so many characters are in the names of all clients' files
     own_keys = [key for key in keys_of_channel(tx, row.number, query.client) if beginning in key]
     return Resumable(row, messages, written, own_keys)
 
@@ -122,7 +119,7 @@ async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dic
     }
 
 
-def write_session(tx: WriteTransaction, run: Run, request: ResumeRequest, state: State) -> dict[str, Any]:
+def write_session(tx: WriteTransaction, run: Run, request: ResumeRequest, state: GeneralState) -> dict[str, Any]:
     """Note where the conversation goes on, then write the files; if that fails, neither is there."""
     result = dict(state["result"])
     files, questions = result.pop("files", {}), result.pop("questions", [])
@@ -207,7 +204,7 @@ def _version(writer: Writer) -> str:
     try:
         asked = [program, "--version"]
         said = subprocess.run(  # noqa: S603, the client the user named
-            asked, capture_output=True, text=True, timeout=_ANSWERS_WITHIN_S, check=False, stdin=subprocess.DEVNULL
+            asked, capture_output=True, text=True, timeout=20, check=False, stdin=subprocess.DEVNULL
         ).stdout
     except (OSError, subprocess.TimeoutExpired) as exc:
         raise InvalidRequest("That client doesn't say its version.", f"{writer.client.name}: {exc}") from exc

@@ -389,7 +389,7 @@ def search_result(outcome: Outcome) -> dict[str, Any]:
     return present(outcome, *names, "syncing", "local_copy")
 
 
-class SearchedSessions(BaseModel):
+class SearchResultShape(BaseModel):
     """Sessions, best first, each with match_count and up to 3 matches; perhaps also confidence, guess, syncing."""
 
     quoted: str
@@ -410,7 +410,7 @@ SEARCH_TOOL = Tool(
     "fetch_session_by_id.",
     effect=Effect.READS,
     arguments=SearchArguments,
-    output=SearchedSessions,
+    output=SearchResultShape,
     example={"query": "login tag:api", "also": ["sign-in", "로그인"], "project": "all"},
     quotes=True,
 )

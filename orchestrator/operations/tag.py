@@ -11,7 +11,7 @@ from orchestrator.answer.digests.summaries import add_summaries
 from orchestrator.operation import Operation
 from orchestrator.requests.field_types import Nickname, Tag, Tags
 from orchestrator.requests.shapes import Request
-from orchestrator.state import Run, State, Steps
+from orchestrator.state import GeneralState, Run, Steps
 from orchestrator.tool import Caller, Effect, Outcome, SessionId, Tool, ToolArguments
 from registry.access import Level
 from registry.storage.conversations.channels import channel_item, edit_channel, tags_of
@@ -42,7 +42,7 @@ class TagRequest(Request):
     query: TagQuery
 
 
-def tag(tx: WriteTransaction, run: Run, request: TagRequest, _state: State) -> dict[str, Any]:
+def tag(tx: WriteTransaction, run: Run, request: TagRequest, _state: GeneralState) -> dict[str, Any]:
     """Name a channel. What another machine says of it counts where nothing later was said."""
     meant = resolve_session(tx, request.channel) if request.channel else latest_channel(tx, request.source)
     run.recorder.channel = meant.name

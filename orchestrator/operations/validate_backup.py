@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from orchestrator.archive.container import Archive
-from orchestrator.backups import (
+from orchestrator.backup_files import (
     UNSAID,
     existing_backup,
     find_damage,

@@ -45,7 +45,7 @@ class Missed:
 
 
 @dataclass(frozen=True, slots=True)
-class Lookup:
+class RecordedLookup:
     """The recorded look-up of a run."""
 
     operation: str

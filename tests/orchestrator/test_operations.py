@@ -52,8 +52,8 @@ def test_a_token_below_an_operations_level_may_not_run_it(operation: Operation) 
 
 @pytest.mark.parametrize("operation", ALL, ids=named)
 def test_every_field_of_a_request_has_a_label_in_both_languages(operation: Operation) -> None:
-    query: Any = operation.request.model_fields.get("query")
-    shapes: list[Any] = [operation.request, *([query.annotation] if query else [])]
+    models: Any = operation.request
+    shapes = [models, *(field.annotation for name, field in models.model_fields.items() if name == "query")]
     fields = {field.alias or name for shape in shapes for name, field in shape.model_fields.items()}
     fields -= {"query", "session"}
     assert fields - labels().keys() == set()
