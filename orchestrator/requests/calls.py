@@ -93,6 +93,7 @@ def refusal(
         source if isinstance(source, str) else UNKNOWN,
         shown,
         channel if isinstance(channel, str) else None,
+        asked.get("query"),
     )
 
 
