@@ -295,8 +295,8 @@ def extract_result(outcome: Outcome) -> dict[str, Any]:
         "filtered_messages": counts["filtered_count"],
         "last_activity": counts["last_activity"],
     } | {name: counts[name] for name in more if counts.get(name)}
-    before = ("newer", "title", "source", "project", "first", "last", "confidence", "note", "best", "stands_at")
-    after = ("summary", "summary_by", "others", "candidates")
+    before = ("newer", "title", "source", "project", "first", "last", "confidence", "note", "stands_at")
+    after = ("summary", "summary_by", "candidates")
     return {
         "channel": outcome["channel"],
         **{name: outcome[name] for name in before if outcome.get(name)},
@@ -307,7 +307,7 @@ def extract_result(outcome: Outcome) -> dict[str, Any]:
 
 
 class ExtractedMessage(BaseModel):
-    """A message; perhaps also context, gap_before, full_length, superseded_by."""
+    """A message; perhaps also why, context, gap_before, full_length, replaced_on."""
 
     role: str
     text: str
@@ -325,7 +325,7 @@ class ExtractMetadata(BaseModel):
 
 
 class Extracted(BaseModel):
-    """The messages that answer, oldest first, and what they are of; perhaps also best, the passages to read first."""
+    """The messages that answer, oldest first, and what they are of; perhaps also newer, which leads."""
 
     quoted: str
     channel: str
@@ -340,7 +340,6 @@ class Extracted(BaseModel):
     messages: list[ExtractedMessage]
     metadata: ExtractMetadata
     summary: str | None = None
-    others: list[dict[str, Any]] | None = None
     candidates: list[dict[str, Any]] | None = None
 
 

@@ -100,9 +100,7 @@ def fetch_session(tx: ReadTransaction, run: Run, request: FetchRequest) -> Fetch
     return Fetched(session, [message_dict(message) for message in rows], has_more)
 
 
-def _messages_wanted(
-    tx: ReadTransaction, row: ChannelRow, query: FetchQuery
-) -> tuple[Sequence[MessageRow], str, bool]:
+def _messages_wanted(tx: ReadTransaction, row: ChannelRow, query: FetchQuery) -> tuple[Sequence[MessageRow], str, bool]:
     if wanted := query.message_id or _piece_place(query.cursor).get("m"):
         return [_message_of(tx, row, wanted)], "the message's id", False
     if query.cursor is not None:

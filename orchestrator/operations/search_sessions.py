@@ -185,7 +185,11 @@ async def keep_sessions(run: Run, request: SessionsRequest, data: SessionsFound)
 def _told(about: About) -> dict[str, Any]:
     row = about.channel
     named = {"session_id": row.session_id or row.name, "title": row.title or row.first_message_preview}
-    return {**named, "timestamp": format_time(about.at), "snippet": about.evidence}
+    return {
+        **named,
+        "timestamp": format_time(about.at),
+        "snippet": preview_of(about.message.text if about.message else "", 160),
+    }
 
 
 def _trust(run: Run, data: SessionsFound) -> dict[str, Any]:

@@ -202,7 +202,7 @@ def result_summary(result: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-_TEXTS = ("best", "stands_at", "title", "text", "summary", "first_message_preview")
+_TEXTS = ("newer", "stands_at", "title", "text", "summary", "first_message_preview")
 """Parts of an answer that may repeat what messages say: a deleted message must not live on in a record."""
 
 
