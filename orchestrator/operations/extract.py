@@ -350,9 +350,9 @@ EXTRACT_TOOL = Tool(
     'Use it when the user wants to continue, recall or reuse earlier work ("continue the fibonacci conversation", '
     '"지난번 인증 대화 이어서"). Not for the current chat, which you already have. Put the user\'s own words, times '
     'included ("last Tuesday"), into query.text, and always 3-4 other wordings into query.also. Without a channel the '
-    "best one is found; others are in candidates; newer is later and may change this. Confidence low is a guess. "
-    "NOT_FOUND means that nothing relevant is kept: do not guess. full_length: shortened; fetch_session_by_id with "
-    "message_id has all.",
+    "best one is found. newer is a later statement that may replace this one. Confidence low: choose from "
+    "candidates, or ask. NOT_FOUND means that nothing relevant is kept: do not guess. full_length: shortened; "
+    "fetch_session_by_id with message_id has all.",
     effect=Effect.READS,
     arguments=ExtractArguments,
     output=Extracted,
