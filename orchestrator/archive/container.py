@@ -164,7 +164,7 @@ class Archive:
 
     @property
     def names(self) -> list[str]:
-        """All parts there should be; where the manifest is lost, all there are."""
+        """Return all parts there should be; where the manifest is lost, all there are."""
         listed = [part["name"] for part in self.about.get("parts", ())]
         return listed or [name for name in self._places if _is_ours(name)]
 
@@ -181,7 +181,7 @@ class Archive:
         return self.damaged
 
     def _untold(self) -> list[Damage]:
-        """Parts that the manifest does not know, and rows of which it names no part."""
+        """Return parts that the manifest does not know, and rows of which it names no part."""
         if not (parts := self.about.get("parts")):
             return []
         told = {part["name"] for part in parts}
@@ -208,13 +208,13 @@ class Archive:
         return content
 
     def lines(self, name: str) -> Iterator[bytes]:
-        """The lines of all whole parts of a name, in order."""
+        """Return the lines of all whole parts of a name, in order."""
         for part in self._parts_of(name):
             with suppress(DamagedPart):
                 yield from self.read(part).splitlines()
 
     def files(self) -> dict[str, list[str]]:
-        """The parts of each file of a client's store, by its name."""
+        """Return the parts of each file of a client's store, by its name."""
         found: dict[str, list[str]] = {}
         for name in self.names:
             if name.startswith("stores/"):
@@ -264,7 +264,7 @@ _NUMBER = re.compile(r"\.\d{4,}$")
 
 
 def _listed(path: Path) -> dict[str, tuple[int, int, int]]:
-    """The places of the parts by the zip's own list; none where that is damaged."""
+    """Return the places of the parts by the zip's own list; none where that is damaged."""
     places = {}
     try:
         with ZipFile(path) as archive, path.open("rb") as file:
@@ -279,7 +279,7 @@ def _listed(path: Path) -> dict[str, tuple[int, int, int]]:
 
 
 def _found(path: Path) -> dict[str, tuple[int, int, int]]:
-    """The places of the parts by the header that each of them has."""
+    """Return the places of the parts by the header that each of them has."""
     content = path.read_bytes()
     places: dict[str, tuple[int, int, int]] = {}
     at = content.find(_SIGNATURE)

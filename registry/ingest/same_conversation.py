@@ -16,23 +16,16 @@ from typing import NamedTuple
 from registry.ingest.alignment import Transcript, Turn, matching_turns
 from registry.ingest.paraphrase import agreement
 
-NARROWEST = 14
-"""A question narrower than this says nothing; Korean and other wide letters count two."""
-WIDEST = 60
-"""No question counts for more than so many letters."""
-ENOUGH = 40
-"""So many letters of questions are enough where an answer agrees,"""
-ENOUGH_ALONE = 80
-"""and so many where none does, over at least two turns."""
-LONG_ANSWER = 40
-"""A single turn is enough only if so much of its answer is the same, word for word."""
-SHARE = 0.6
-"""Where each side has a question, at least so many of them are the same one."""
+NARROWEST = 14  # a question narrower than this says nothing; Korean and other wide letters count two
+WIDEST = 60  # no question counts for more than so many letters
+ENOUGH = 40  # so many letters of questions are enough where an answer agrees,
+ENOUGH_ALONE = 80  # and so many where none does, over at least two turns
+LONG_ANSWER = 40  # a single turn is enough only if so much of its answer is the same, word for word
+SHARE = 0.6  # where each side has a question, at least so many of them are the same one
 AGREEING, DIFFERING = 0.7, 0.4
 """Answers that share so many words agree; with so few they differ."""
 FEWEST_WORDS = 4
-MOST_TURNS = 40
-"""So many of the turns in common are weighed: the last ones."""
+MOST_TURNS = 40  # so many of the turns in common are weighed: the last ones
 
 
 class Verdict(Enum):
@@ -84,7 +77,6 @@ def _is_sure(turns: int, weight: int, answers: _Answers) -> bool:
 
 
 def _questions(transcript: Transcript, turns: Iterable[Turn]) -> Iterable[str]:
-    """Each text once, however often it was said."""
     distinct = {turn.key: turn.question for turn in turns if turn.question is not None}
     return transcript.texts(list(distinct.values())).values()
 
@@ -106,7 +98,6 @@ def _is_wide(letter: str) -> bool:
 
 
 def _is_parted(matched: Sequence[tuple[int, int]], first: Sequence[Turn], second: Sequence[Turn]) -> bool:
-    """Return whether both go on after the last question they share."""
     i, j = matched[-1]
     return i < len(first) - 1 and j < len(second) - 1
 

@@ -14,10 +14,8 @@ from registry.storage.index.engines import index_of
 from registry.text.analysis.analyzer import analyze
 from registry.text.problems import problems_in
 
-LOOKED_AT = 2000
-"""The newest messages that speak of an error."""
-READ = 20_000
-"""Characters of each."""
+LOOKED_AT = 2000  # the newest messages that speak of an error
+READ = 20_000  # characters of each
 SHOWN, SESSIONS = 50, 10
 _SIGNS = ("error", "exception", "failed", "panicked", "fatal", "오류", "에러", "econnrefused", "eaddrinuse", "enoent")
 
@@ -30,7 +28,7 @@ class Named(NamedTuple):
 
 
 def recurring_problems(tx: ReadTransaction) -> list[dict[str, Any]]:
-    """The problems that at least two conversations name, those of most projects first.
+    """Return the problems that at least two conversations name, those of most projects first.
 
     Each: `problem`, an example of its `line`, its `projects`, the number of `sessions` and the latest of them with the
     message that names it, `first_seen` and `last_seen`.

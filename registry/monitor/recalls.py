@@ -44,7 +44,6 @@ def _sessions(tx: ReadTransaction, by: ColumnElement[int], condition: ColumnElem
 
 
 def _hours(tx: ReadTransaction, utc_offset_minutes: int) -> list[dict[str, int]]:
-    """Every hour of the day, 0 to 23."""
     at = conversation.c.timestamp
     hour: ColumnElement[Any]
     minute: ColumnElement[Any]

@@ -44,7 +44,7 @@ def latencies(tx: ReadTransaction, wanted: ExecutionFilter, bucket_s: int) -> di
 
 
 def client_figures(tx: ReadTransaction, wanted: ExecutionFilter, most: int) -> list[dict[str, Any]]:
-    """Counts and percentiles by client, the busiest first; a client's versions count together."""
+    """Return counts and percentiles by client, the busiest first; a client's versions count together."""
     columns = execution.c.client, execution.c.error_code, execution.c.duration_rounded, func.count()
     conditions = [*execution_conditions(wanted), execution.c.client.is_not(None)]
     cells: dict[str, list[Cell]] = defaultdict(list)
@@ -83,12 +83,11 @@ class ErrorGroup(NamedTuple):
     runs: int
     first: datetime
     last: datetime
-    example: str
-    """The id of the newest of them."""
+    example: str  # the id of the newest of them
 
 
 def error_groups(tx: ReadTransaction, wanted: ExecutionFilter, most: int) -> list[ErrorGroup]:
-    """The failures of a period by pattern, those that came last first. Nothing found is no failure."""
+    """Return the failures of a period by pattern, those that came last first. Nothing found is no failure."""
     message = execution.c.error["message"].as_string()
     columns = execution.c.operation, execution.c.error_code, message
     seen = func.count(), func.min(execution.c.started_at), func.max(execution.c.started_at), func.max(execution.c.id)

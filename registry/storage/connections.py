@@ -56,7 +56,7 @@ def create_database_engine(url: str, setting: str = "CTXR_DATABASE_URL") -> Engi
 
 
 def _address_of(url: str) -> URL:
-    """The parts of an address; several hosts (`a:5432,b:5433`) as SQLAlchemy writes them."""
+    """Parse an address; several hosts (`a:5432,b:5433`) become SQLAlchemy's."""
     several = _SEVERAL_HOSTS.match(url)
     if several is None:
         return make_url(url)

@@ -23,14 +23,14 @@ class Window(NamedTuple):
 
 
 def read_window(tx: ReadTransaction, channel_number: int, page: Page, *, deleted: bool = False) -> Window:
-    """The stretch after the page's cursor, or before it if the order is "desc"; rows are in order either way."""
+    """Return the stretch after the page's cursor, or before it if the order is "desc"; rows are in order either way."""
     conditions = conversation.c.channel_number == channel_number, conversation.c.deleted.is_(deleted)
     rows, cursor = read_rows(tx, conversation, conversation.c.timestamp, conditions, page)
     return Window(rows, None, cursor) if page.order == "asc" else Window(rows[::-1], cursor, None)
 
 
 def window_around(tx: ReadTransaction, row: MessageRow, before: int, limit: int) -> Window:
-    """The stretch that holds a message: up to `before` messages ahead of it, then it and those after it."""
+    """Return the stretch that holds a message: up to `before` messages ahead of it, then it and those after it."""
     at, just_before = (cursor_of(row.timestamp, number) for number in (row.number, row.number - 1))
     ahead = read_window(tx, row.channel_number, Page(before, at, "desc"), deleted=row.deleted)
     rest = read_window(tx, row.channel_number, Page(limit, just_before, "asc"), deleted=row.deleted)
@@ -46,12 +46,11 @@ def questions_of(tx: ReadTransaction, channel_number: int, limit: int) -> Sequen
     return tx.execute(query.order_by(conversation.c.timestamp, conversation.c.number).limit(limit)).all()
 
 
-BEGINNING = 500
-"""Characters of a question that tell which one it is."""
+BEGINNING = 500  # characters of a question that tell which one it is
 
 
 def numbers_containing(tx: ReadTransaction, channel_number: int, words: str, limit: int) -> list[int]:
-    """The messages of a channel that contain these very characters, in order of arrival."""
+    """Return the messages of a channel that contain these very characters, in order of arrival."""
     query = select(conversation.c.number).where(
         conversation.c.channel_number == channel_number,
         conversation.c.deleted.is_(False),

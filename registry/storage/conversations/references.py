@@ -18,8 +18,7 @@ SHORTEST_PREFIX = 6
 _ORDINAL = re.compile(r"#(\d{1,6})")
 _BARE_ORDINAL = re.compile(r"\d{1,5}")
 _SHOWN = 5
-_COMPARED = 300
-"""So many of the latest channels may be meant by a name with a typo."""
+_COMPARED = 300  # so many of the latest channels may be meant by a name with a typo
 _ALIKE = 0.7
 
 

@@ -11,8 +11,7 @@ from registry.storage.conversations.messages import MessageRow
 from registry.storage.database import ReadTransaction
 from registry.storage.tables import conversation
 
-MOST_CHARACTERS = 500_000
-"""Or one message. Packed, it is less than the 1 MB that proxies take."""
+MOST_CHARACTERS = 500_000  # or one message. Packed, it is less than the 1 MB that proxies take.
 
 SIZED: Select[Any] = select(
     conversation.c.number,
@@ -22,7 +21,7 @@ SIZED: Select[Any] = select(
 
 
 def portion(tx: ReadTransaction, sized: Select[Any]) -> tuple[list[MessageRow], bool]:
-    """The first of these messages, in the order of their numbers, and whether they are all."""
+    """Return the first of these messages, in the order of their numbers, and whether they are all."""
     rows = tx.execute(sized).all()
     numbers = list(_fitting(rows))
     query = select(conversation).where(conversation.c.number.in_(numbers)).order_by(conversation.c.number)
