@@ -17,7 +17,7 @@ from registry.tracing import trace_id
 
 LogFormat = Literal["text", "json"]
 
-EXECUTION: ContextVar[str | None] = ContextVar("EXECUTION", default=None)  # the id of the run that is going on here
+EXECUTION: ContextVar[str | None] = ContextVar("EXECUTION", default=None)  # id of the current run
 
 
 def set_up_logging(log_format: LogFormat = "text") -> None:

@@ -26,13 +26,11 @@ MANIFEST, ABOUT, DIRECTORY = "manifest.json", "about.json", "the zip's directory
 VERSION = "1"
 PART_BYTES = 2**19
 """A file that is longer goes on in the next part: so much is lost with one."""
-ROWS_BYTES = 2**15
 """The same for the registry's rows, of which each stands for itself. Deflate looks no further back."""
 _LEVEL = 6
 _HEADER = struct.Struct("<4s5H3I2H")
 _SIGNATURE = b"PK\x03\x04"
 _OWNER_ONLY = 0o600 << 16
-_UNIX = 3
 
 
 class DamagedPart(StorageError):
@@ -76,7 +74,7 @@ class ArchiveWriter:
             held.append(line)
             size += len(line)
             count += 1
-            if size >= ROWS_BYTES:
+            if size >= 2**15:
                 self.add(_numbered(name, number), b"".join(held), rows=len(held))
                 held, size, number = [], 0, number + 1
         if held or number == 1:
@@ -116,7 +114,7 @@ class ArchiveWriter:
 
     def _put(self, name: str, content: bytes) -> None:
         entry = ZipInfo(name, (1980, 1, 1, 0, 0, 0))
-        entry.compress_type, entry.create_system, entry.external_attr = ZIP_DEFLATED, _UNIX, _OWNER_ONLY
+        entry.compress_type, entry.create_system, entry.external_attr = ZIP_DEFLATED, 3, _OWNER_ONLY
         self._zip.writestr(entry, content, ZIP_DEFLATED, _LEVEL)
 
 

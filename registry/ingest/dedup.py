@@ -42,9 +42,7 @@ _COLUMNS = (
     conversation.c.forgotten,
 )
 STORED_ID = "stored_id"
-_FEW = 1000  # more values than this are not put into one statement: the whole channel is read instead
-_LONG = 40  # characters from which on equal words are hardly chance
-JUST_NOW = timedelta(minutes=5)  # a model that logs a turn does so within it
+JUST_NOW = timedelta(minutes=5)  # a model logs a turn within this time
 
 
 class Sent(NamedTuple):
@@ -52,7 +50,7 @@ class Sent(NamedTuple):
 
     message: Message
     digest: bytes
-    stored_id: str | None = None  # what a machine that exchanges with this one was told it is called here
+    stored_id: str | None = None  # its id here, as told to another machine
 
     @classmethod
     def of(cls, message: Message) -> Sent:
@@ -70,7 +68,7 @@ class Sent(NamedTuple):
         return given if isinstance(given, str) else None
 
 
-Known = list[MessageRow | None]  # for each message sent the stored one that it repeats, or None
+Known = list[MessageRow | None]  # for each message sent the stored one it repeats, or None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +82,7 @@ class Recognised:
     old: Known
     order: Sequence[MessageRow] = field(default_factory=tuple)
     is_reordered: bool = False
-    end: float = 0.0  # the last place of the channel, where `order` holds only the messages of one session in it
+    end: float = 0.0  # last place of the channel, if `order` holds only one of its sessions
 
     def places(self) -> list[float]:
         """Return the place of each message in `order`, counted anew where they are reordered."""
@@ -200,7 +198,8 @@ class _Stored:
 
     def may_hold(self, digests: Sequence[bytes]) -> bool:
         """Return whether some of these words are stored; of too many they may be."""
-        if not digests or len(digests) > _FEW:
+        # more are not put into one statement: the whole channel is read
+        if not digests or len(digests) > 1000:
             return bool(digests)
         query = select(conversation.c.number).where(self._is_within, conversation.c.digest.in_(set(digests)))
         return self.tx.execute(query.limit(1)).first() is not None
@@ -342,5 +341,5 @@ def _of_row(row: MessageRow) -> Utterance:
 
 
 def _of_sent(one: Sent) -> Utterance:
-    is_long = len(one.message.text) >= _LONG
+    is_long = len(one.message.text) >= 40  # characters; equal words are hardly chance then
     return Utterance(one.message.role, one.digest, one.native_id, instant_of(one.message.timestamp), is_long)

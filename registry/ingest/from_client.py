@@ -46,7 +46,7 @@ from registry.storage.tables import channel, channel_alias, conversation
 
 NOTHING: Mapping[int, Ready] = MappingProxyType({})
 
-PREFIX = "copy:"  # of the ids of messages that only a copy has so far
+PREFIX = "copy:"  # prefix of ids of messages that only a copy has so far
 
 _IS_COPIED = conversation.c.native_id.startswith(PREFIX)
 _IS_OF_HOOK = conversation.c.native_id.startswith(HOOK_PREFIX)

@@ -39,8 +39,10 @@ _PATHS = frozenset({"file", "path", "file_path", "filePath", "filename", "notebo
 class Keeping:
     """The settings of what a registry keeps. Names may hold `*` and `?`."""
 
-    unmasked: tuple[str, ...] = ()  # projects whose secrets are kept as they are
-    never: tuple[str, ...] = ()  # `source:NAME`, `project:FOLDER`, `channel:NAME`, `path:FILE`: what is never kept
+    unmasked: tuple[str, ...] = ()  # projects whose secrets are not masked
+    never: tuple[
+        str, ...
+    ] = ()  # rules of what is never stored: `source:NAME`, `project:FOLDER`, `channel:NAME`, `path:FILE`
 
     def rule_against(self, **about: str | None) -> str | None:
         """Return the first rule by which a conversation is not kept at all, if there is one."""
@@ -162,7 +164,7 @@ def _paths(message: Message) -> Iterator[str]:
         yield from (path for path in found if isinstance(path, str))
 
 
-AHEAD = timedelta(days=1)  # so far another machine's clock, or its idea of a time zone, may be ahead of ours
+AHEAD = timedelta(days=1)  # tolerated lead of another machine's clock or time zone
 
 
 def is_sound(times: Ready, received_at: datetime) -> bool:
@@ -191,7 +193,6 @@ def _at(message: Message, at: datetime | None) -> Message:
 
 
 FORGOTTEN = "it was forgotten"
-_MOST = 500  # so many of a conversation's last messages are looked at
 
 
 def is_forgotten(
@@ -206,7 +207,8 @@ def is_forgotten(
     key = key_of(tx)
     names = [(keyed(key, CHANNEL, channel.encode()), CHANNEL)] if channel else []
     names += [(keyed(key, SESSION, session_id.encode()), SESSION)] if session_id else []
-    said = {keyed(key, SAID, digest_of(each.role, storable(each.text))): each for each in messages[-_MOST:]}
+    # only the last messages are compared
+    said = {keyed(key, SAID, digest_of(each.role, storable(each.text))): each for each in messages[-500:]}
     noted = find_forgotten(tx, [*(digest for digest, _ in names), *said])
     if any(digest in noted for digest, _ in names):
         return True

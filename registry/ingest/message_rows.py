@@ -23,7 +23,7 @@ from registry.text.analysis.analyzer import ANALYZER_VERSION, analyze, tokens_of
 from registry.text.privacy.masking import mask_value, note_clean
 from registry.text.privacy.secrets import find_secrets, without_private
 
-SNAPSHOT = "notion_snapshot"  # the type of a record that holds a page as it was, and nothing that was said
+SNAPSHOT = "notion_snapshot"  # record type of a page's snapshot
 PAGES = frozenset({"notion"})  # the sources of pages
 
 Row = dict[str, Any]
@@ -37,7 +37,7 @@ class Ready:
     rows: Sequence[Row]
     first: datetime
     last: datetime
-    characters: int  # about how much they say and carry
+    characters: int  # approximate size of texts and payloads
 
 
 class Said(NamedTuple):
@@ -159,7 +159,7 @@ CALL, PROMPT, QUESTION = "a call of our own", "a prompt of our own", "the questi
 """Why a message is kept but not searched, as RECALL is; in its payload. Stored."""
 NOTE = "[Context Registry]"
 """What a note of ours begins with, in a session that we wrote for another client: nobody said it."""
-LONGEST_QUESTION = 300  # characters. Who writes more says something, and does not only ask for another conversation.
+LONGEST_QUESTION = 300  # characters; a longer question is more than a request for another conversation
 
 _TOOL = f"({'|'.join([*RECALLS, *OTHERS])})"
 # Clients put the server's name before the tool's, each in its own way; VS Code cuts it to `context-regis`.
@@ -171,7 +171,7 @@ _ANSWER = re.compile(
 )
 _CHANNEL = re.compile(r'\\*"channel\\*"\s*:\s*\\*"([^"\\]+)')
 _PROMPT = re.compile(r"Call the tool \w+ of the MCP server context-registry ")
-_BEGINNING = 4000  # so many characters of an answer are looked at
+_BEGINNING = 4000  # characters of an answer that are searched
 
 _KEPT = ("native_id", "time", "model", "request_id")
 """What a mark keeps of its message, beside the time: by these it is recognised when it comes again."""

@@ -14,9 +14,8 @@ from typing import NamedTuple
 
 from registry.ingest.alignment import Positions, Transcript, Turn, matching_turns, may_be, possible_turns
 
-MOST_UNCLEAR = 400  # so many pairs of turns that ask the same are told apart by what their answers say
-ENOUGH_WORDS = 0.6  # so much of the shorter answer stands in the longer one
-SHORTENED = 0.9  # so much, where the stored answer is taken by another already: this may be a different one
+ENOUGH_WORDS = 0.6  # share of the shorter answer's words that the longer one holds
+SHORTENED = 0.9  # the same, if the stored answer has a match already: this may be a different one
 
 Accept = Callable[[str, str, float, bool], bool]
 """Whether an answer is a stored one in other words: the stored text, the new one, how much they agree, and whether the
@@ -69,7 +68,7 @@ def _is_cut(shorter: str, longer: str) -> bool:
 
 def _agreeing(stored: Transcript, sent: Transcript) -> set[tuple[int, int]]:
     unclear = _unclear(stored.turns, sent.turns)
-    if len(unclear) > MOST_UNCLEAR:
+    if len(unclear) > 400:  # limit of pairs whose answers are compared
         return set()
     ours = stored.answer_texts([stored.turns[i] for i, _ in unclear])
     theirs = sent.answer_texts([sent.turns[j] for _, j in unclear])

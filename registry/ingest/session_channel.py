@@ -40,8 +40,6 @@ from registry.storage.records.extract_results import resumed_session
 from registry.storage.safety.visibility import ask_all
 from registry.storage.tables import channel, conversation
 
-_ENOUGH_IDS = 100
-
 
 @dataclass(frozen=True, slots=True)
 class Agent:
@@ -64,7 +62,7 @@ def _is_that_agent(tx: ReadTransaction, row: ChannelRow, agent: Agent) -> bool:
     """Known to work for the same session, or for one whose copy this is: then its messages have the same ids."""
     if row.meta.get("parent") in (None, agent.of_session):
         return True
-    ids = [message.more.get("native_id") for message in agent.messages[:_ENOUGH_IDS]]
+    ids = [message.more.get("native_id") for message in agent.messages[:100]]
     query = select(conversation.c.number).where(
         conversation.c.channel_number == row.number, conversation.c.native_id.in_(filter(None, ids))
     )
@@ -80,10 +78,10 @@ class SessionChannel:
 
     known: ChannelRow | None
     named: Matches | None = None
-    resumed: Resumed | None = None  # set for a session that `ctxr resume` wrote: the channel continues in it
+    resumed: Resumed | None = None  # set for a session written by `ctxr resume`
 
 
-IN_SESSION = "in_session"  # in the payload of what was said in a resumed session: the session's id
+IN_SESSION = "in_session"  # payload key of messages of a resumed session: the session's id
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +90,7 @@ class Resumed:
 
     source: str
     session_id: str
-    questions: Sequence[bytes]  # digests of the questions that were written into it, in their order
+    questions: Sequence[bytes]  # digests of the questions written into it, in order
     written_at: datetime
 
     @property
@@ -219,17 +217,15 @@ def whose_times(session: Session, known: ChannelRow | None) -> dict[str, str]:
     return {TIMES: KNOWN} if known and TIMES in known.meta else {}
 
 
-NEAR = timedelta(hours=36)  # a channel whose activity is farther away in time than this is another conversation
-MOST_LOOKED_AT = 5  # so many channels that share most questions are looked at closely
+NEAR = timedelta(hours=36)  # a channel with activity farther away is another conversation
 MOST_NEAR = 1000
-MOST_QUESTIONS = 500  # by so many of a conversation's last questions others are found that share some
 
 FAMILIES = {"cursor-agent": "cursor"}
 """Sources whose conversations come under another source's name, too: Cursor's rule says `cursor` in its CLI as well."""
 
 _COMPARED = [conversation.c[name] for name in ("number", "role", "digest", "seq", "turn", "place")]
 _LOCK = 0x63747873
-PATIENCE = "2s"  # who decides alone waits no longer for a channel that somebody holds, where there is a limit at all
+PATIENCE = "2s"  # lock timeout while decisions are serialised, if there is one
 _ALONE = """
 SELECT pg_advisory_xact_lock(:lock, :key), CASE current_setting('lock_timeout')
     WHEN '0' THEN '' ELSE set_config('lock_timeout', :patience, true) END
@@ -293,7 +289,7 @@ def stored_transcript(tx: ReadTransaction, number: int) -> Transcript:
     return Transcript([Utterance(row.role, bytes(row.digest)) for row in rows], stored_texts(tx, rows))
 
 
-Read = Callable[[], Transcript]  # gives a transcript when it is needed: mostly there is nothing to lay it beside
+Read = Callable[[], Transcript]  # reads a transcript if it is needed
 
 
 def matching_sessions(tx: ReadTransaction, about: Circumstances, read: Read) -> Matches:
@@ -386,7 +382,8 @@ def _is_same_project(one: str | None, other: str | None) -> bool:
 
 def _most_alike(tx: ReadTransaction, near: Mapping[int, ChannelRow], transcript: Transcript) -> list[ChannelRow]:
     asked = [each.digest for each in transcript.utterances if each.role == Role.USER]
-    digests = list(dict.fromkeys(reversed(asked)))[:MOST_QUESTIONS]
+    # the last questions are enough to find others that share some
+    digests = list(dict.fromkeys(reversed(asked)))[:500]
     if not digests:
         return []
     query = select(conversation.c.channel_number, conversation.c.digest).where(
@@ -394,4 +391,4 @@ def _most_alike(tx: ReadTransaction, near: Mapping[int, ChannelRow], transcript:
     )
     shared = Counter(number for number, _ in tx.execute(query.distinct()))
     ranked = sorted(shared, key=lambda number: (shared[number], near[number].updated_at), reverse=True)
-    return [near[number] for number in ranked[:MOST_LOOKED_AT]]
+    return [near[number] for number in ranked[:5]]  # only the channels that share most questions are compared

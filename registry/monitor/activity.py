@@ -35,13 +35,12 @@ def messages_by_day(tx: ReadTransaction, start: datetime, utc_offset_minutes: in
     query = select(day, func.count()).where(*said_within(start, None)).group_by(day)
     counts = {str(found): count for found, count in tx.execute(query).all()}
     spent = time.monotonic() - started
-    if spent > SLOW_S:
-        _counted[tx.engine] = started + _WORTH * spent, asked, counts
+    if spent > 0.1:
+        # cached for a hundred times as long as it took
+        _counted[tx.engine] = started + 100 * spent, asked, counts
     return counts
 
 
-SLOW_S = 0.1
-_WORTH = 100  # what took so long to count is believed for so many times as long
 _counted: WeakKeyDictionary[Engine, tuple[float, tuple[datetime, int] | None, dict[str, int]]] = WeakKeyDictionary()
 
 

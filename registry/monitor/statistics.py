@@ -27,9 +27,8 @@ from registry.storage.records.executions import ExecutionFilter, execution_condi
 from registry.storage.tables import execution
 
 PERCENTILES = (50, 95, 99)
-EXACT = 20_000  # so many single durations are read without anybody noticing
-CHANNEL_RUNS = 2000  # the percentiles of a channel are those of its newest runs, at most so many
-MOST_SEEKS = 400  # a series of so few points is read point by point, in the order of the index
+EXACT = 20_000  # runs up to which single durations are read
+CHANNEL_RUNS = 2000  # newest runs that a channel's percentiles are taken of
 PRECISION = "percentiles to two significant digits"
 
 
@@ -139,7 +138,8 @@ def _points(
     if first is None or last is None:
         return []
     start, end = (int(moment.timestamp()) // bucket_s * bucket_s for moment in (first, last))
-    if is_short or (end - start) // bucket_s > MOST_SEEKS:
+    # a short series is read point by point, by the index
+    if is_short or (end - start) // bucket_s > 400:
         return [Point(*row) for row in tx.execute(_series_query(tx, conditions, bucket_s))]
     points = (
         Point(at, *tx.execute(select(*_POINT).where(*_bucket(at, bucket_s, first, last))).one())

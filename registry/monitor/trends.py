@@ -20,7 +20,6 @@ from registry.storage.records.executions import ExecutionFilter, execution_condi
 from registry.storage.tables import execution
 
 MOST = 100_000
-MOST_GROUPS = 500
 _VARIES = re.compile(r"\'[^\']*\'|\"[^\"]*\"|\b(?:conv|exec|ext)_\w+|\d[\d.,:]*")
 
 
@@ -83,7 +82,7 @@ class ErrorGroup(NamedTuple):
     runs: int
     first: datetime
     last: datetime
-    example: str  # the id of the newest of them
+    example: str  # id of the newest one
 
 
 def error_groups(tx: ReadTransaction, wanted: ExecutionFilter, most: int) -> list[ErrorGroup]:
@@ -92,7 +91,7 @@ def error_groups(tx: ReadTransaction, wanted: ExecutionFilter, most: int) -> lis
     columns = execution.c.operation, execution.c.error_code, message
     seen = func.count(), func.min(execution.c.started_at), func.max(execution.c.started_at), func.max(execution.c.id)
     conditions = [*execution_conditions(wanted), execution.c.status == "failed"]
-    query = select(*columns, *seen).where(*conditions).group_by(*columns).order_by(seen[2].desc()).limit(MOST_GROUPS)
+    query = select(*columns, *seen).where(*conditions).group_by(*columns).order_by(seen[2].desc()).limit(500)
     groups: dict[tuple[str, str, str], ErrorGroup] = {}
     for operation, code, text, count, first, last, example in tx.execute(query):
         key = operation, code, _VARIES.sub("…", text or "")

@@ -50,9 +50,6 @@ T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
-TRIES = 3  # so often a write is begun that another one stands in the way of, and the other way round
-MOST_SEEN = 256  # what was counted for so many tokens is remembered
-
 
 def insert_into(dialect: str, table: Table) -> Insert:
     """An INSERT that can say what to do where the row is there already: each database has one of its own kind."""
@@ -218,7 +215,7 @@ class Database:
 
     def _written(self, work: Callable[[WriteTransaction], T]) -> T:
         """Run it, and again where PostgreSQL ended it because of a deadlock."""
-        left = TRIES
+        left = 3  # attempts, if the server ends it because of a deadlock
         while True:
             left -= 1
             try:
@@ -282,7 +279,7 @@ class Database:
         if access is None or not access.is_restricted:
             return self
         if access not in self._seen:
-            if len(self._seen) >= MOST_SEEN:
+            if len(self._seen) >= 256:  # restricted views kept
                 self._seen.pop(next(iter(self._seen)))
             seen = copy.copy(self)
             seen._reading = self._reading.execution_options(**{OPTION: access})

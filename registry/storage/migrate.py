@@ -12,7 +12,7 @@ from registry.storage.connections import begin_on_server, create_database_engine
 from registry.storage.database import storage_errors
 from registry.storage.migrations import FIRST, HEAD
 
-_LOCK = 0x63747872  # any number of ours, for PostgreSQL's advisory lock: several processes may start at once
+_LOCK = 0x63747872  # key of PostgreSQL's advisory lock: several processes may start at once
 _TAKE_TURN = "SELECT pg_advisory_xact_lock(:key)"
 
 

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-RETRY_S = 5.0  # so long the original answers alone when the copy did not
+RETRY_S = 5.0  # seconds without the replica after it failed
 _REACHED = "SELECT pg_current_wal_insert_lsn()::text"
 _HAS = "SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn"
 _TOO_LONG = ("55P03", "57014")  # what takes too long there would take too long elsewhere

@@ -38,7 +38,7 @@ class ChannelFilter:
     source: str | None = None
     project: str | None = None
     tag: str | None = None
-    is_named: bool | None = None  # only those with a nickname or a tag
+    is_named: bool | None = None  # only channels with a nickname or a tag
     q: str | None = None
     numbers: Sequence[int] = ()
     from_: datetime | None = None
@@ -322,7 +322,7 @@ def note_recalled(tx: WriteTransaction, name: str, at: datetime, tokens: int) ->
     tx.execute(update(channel).where(channel.c.name == name).values(last_accessed=at, **counted))
 
 
-CLIENT = "client"  # who made a summary that a client's own store had
+CLIENT = "client"  # author of a summary from a client's store
 
 
 def content_state(row: ChannelRow) -> str:

@@ -39,14 +39,12 @@ def window_around(tx: ReadTransaction, row: MessageRow, before: int, limit: int)
 
 def questions_of(tx: ReadTransaction, channel_number: int, limit: int) -> Sequence[Any]:
     """The first so many messages of the user, in order: id, beginning, timestamp. What a client put in is left out."""
-    columns = conversation.c.id, func.substr(conversation.c.text, 1, BEGINNING).label("text"), conversation.c.timestamp
+    # enough of a question to tell which one it is
+    columns = conversation.c.id, func.substr(conversation.c.text, 1, 500).label("text"), conversation.c.timestamp
     conditions = conversation.c.role == Role.USER, conversation.c.deleted.is_(False)
     query = select(*columns).where(conversation.c.channel_number == channel_number, *conditions)
     query = query.where(conversation.c.payload["injected"].as_string().is_(None))
     return tx.execute(query.order_by(conversation.c.timestamp, conversation.c.number).limit(limit)).all()
-
-
-BEGINNING = 500  # characters of a question that tell which one it is
 
 
 def numbers_containing(tx: ReadTransaction, channel_number: int, words: str, limit: int) -> list[int]:

@@ -125,7 +125,7 @@ def message_place(tx: ReadTransaction, channel_number: int, seq: int) -> tuple[d
     return row.timestamp, row.number
 
 
-TurnKey = tuple[int, int]  # a turn's identity: channel number, and the seq of the message that opens it
+TurnKey = tuple[int, int]  # channel number, and seq of the message that opens the turn
 
 
 def turns_of(tx: ReadTransaction, turns: Iterable[TurnKey]) -> list[MessageRow]:

@@ -27,7 +27,7 @@ from registry.storage.tables import channel, channel_alias, conversation, execut
 POLL_S = 0.4
 """Seconds between two looks for news: it works across processes, and nobody sees the difference to being told."""
 MOST = 500  # events of one kind read at a time
-MISSED_S = 30.0  # how long a number that is missing is looked for: longer than any write may take
+MISSED_S = 30.0  # seconds a missing number may still appear: longer than any write
 
 
 @dataclass(frozen=True, slots=True)

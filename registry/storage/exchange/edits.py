@@ -31,9 +31,9 @@ GROWN = "text"
 
 Sent, its value is the id and the digest of the text: a registry that has this text already need not ask for it.
 """
-MOST = 200  # edits told at a time
-MOST_IDS = 1000  # by so many of its messages, spread over all, a forgotten channel is known elsewhere
-_TURN = 0x65646974  # any number of ours, for PostgreSQL's advisory lock
+MOST = 200  # edits per answer
+MOST_IDS = 1000  # message ids, spread over all, that identify a forgotten channel elsewhere
+_TURN = 0x65646974  # key of PostgreSQL's advisory lock
 _MOMENT = timedelta(milliseconds=1)
 
 

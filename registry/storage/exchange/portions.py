@@ -11,8 +11,6 @@ from registry.storage.conversations.messages import MessageRow
 from registry.storage.database import ReadTransaction
 from registry.storage.tables import conversation
 
-MOST_CHARACTERS = 500_000  # or one message. Packed, it is less than the 1 MB that proxies take.
-
 SIZED: Select[Any] = select(
     conversation.c.number,
     (func.length(conversation.c.text) + func.length(cast(conversation.c.payload, Text))).label("size"),
@@ -29,7 +27,7 @@ def portion(tx: ReadTransaction, sized: Select[Any]) -> tuple[list[MessageRow], 
 
 
 def _fitting(rows: Sequence[Row[Any]]) -> Iterable[int]:
-    left = MOST_CHARACTERS
+    left = 500_000  # characters, or one message; compressed less than the 1 MB that proxies take
     for at, row in enumerate(rows):
         left -= row.size
         if at and left < 0:

@@ -23,8 +23,8 @@ from registry.text.privacy.secrets import is_masked
 
 SETTLED = timedelta(minutes=1)  # longer than any write may take
 NOTED_EVERY = timedelta(seconds=20)  # that it still answers need not be written down more often
-_TURN = 0x72656D6F  # any number of ours, for PostgreSQL's advisory lock
-CONTEXT = 30  # so many messages before the first new one go along: by them it is seen where the new ones belong
+_TURN = 0x72656D6F  # key of PostgreSQL's advisory lock
+CONTEXT = 30  # messages sent before the first new one, to show where it belongs
 
 
 @dataclass(frozen=True, slots=True)

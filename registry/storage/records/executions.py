@@ -165,7 +165,7 @@ def beginning_of(request: Mapping[str, Any]) -> str:
     return (_said_in(request) or "")[:KEPT]
 
 
-KEPT = 200  # characters of what was asked that a filter looks through, and of a client's name
+KEPT = 200  # characters of a question that a filter searches, and of a client's name
 
 
 _SAYING = ("text", "session_id", "nickname", "title", "id", "date")

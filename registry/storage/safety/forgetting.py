@@ -43,7 +43,7 @@ from registry.storage.tables import (
 
 CHANNEL, SESSION, SAID = "channel", "session", "said"
 """What a digest is of: a name, a client's id of a session, or a role and its words."""
-_MANY = 200  # so many ids are looked for in records that may name them; of more, only the records of their channels go
+_MANY = 200  # ids searched for in records; beyond that only the records of their channels go
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,7 +326,7 @@ async def wipe(database: Database) -> None:
     await database.write(_begin_merge)
     while await database.write(_merge_on):
         pass
-    for _ in range(_TRIES):
+    for _ in range(5):
         [(busy, *_rest)] = await database.maintain(("PRAGMA wal_checkpoint(TRUNCATE)",))
         if not busy:
             return
@@ -338,8 +338,7 @@ _TABLES = (
 )
 _VACUUM = tuple(f"VACUUM {name}" for name in _TABLES)
 _MERGE = "INSERT INTO message_index(message_index, rank) VALUES ('merge', ?)"
-_PAGES = 500  # of the index in one transaction, so that others come in between
-_TRIES = 5
+_PAGES = 500  # index pages per transaction, so that others can write in between
 
 
 def _begin_merge(tx: WriteTransaction) -> None:

@@ -17,7 +17,7 @@ from registry.storage.index.index_entries import Entry, message_entry, searched_
 from registry.storage.tables import channel, conversation
 from registry.text.analysis.analyzer import ANALYZER_VERSION
 
-SHOWN = 5  # of each kind of damage so many are named
+SHOWN = 5  # examples of each kind of damage
 Words = defaultdict[str, set[int]]
 _REBUILD = "ctxr db reindex --all makes it anew"
 _INSTANCES = "CREATE VIRTUAL TABLE temp.standing USING fts5vocab(main, message_index, instance)"

@@ -27,7 +27,6 @@ from registry.storage.tables import channel, conversation, metadata
 
 TABLES = tuple(table.name for table in metadata.sorted_tables)  # every table of ours, the ones others point to first
 BATCH = 1000
-LOST_SEQS = 1_000_000
 """Where a channel is made anew its next message's seq is not known: more than any of its messages has."""
 
 Lines = Callable[[str], Iterable[bytes]]  # the lines of a table, by its name
@@ -136,7 +135,7 @@ def _remade(row: Mapping[str, Any]) -> dict[str, Any]:
         "source": row["source"],
         "meta": {"restored": "from its messages alone"},
         "message_count": 1,
-        "seq_count": LOST_SEQS,
+        "seq_count": 1_000_000,
         "token_count": 0,
         "created_at": row["timestamp"],
         "updated_at": row["timestamp"],
