@@ -280,9 +280,10 @@ class Orchestrator:
                     else:
                         ended = await run_to_the_end(self._graph, request, run)
         except TimeoutError as exc:
+            happens = "be completed; asking" if request.operation in READING else "be stored; sending it"
             raise OperationTimeout(
                 f"The operation took longer than {self._timeout_s:g} s.",
-                "It may still be completed; asking again is safe. The limit is CTXR_TIMEOUT_S",
+                f"It may still {happens} again is safe. The limit is CTXR_TIMEOUT_S",
             ) from exc
         syncing: Syncing | None = ended.get("syncing")
         copy = await self.copy_of() if self.copy_of and request.operation in READING else None

@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
+from weakref import WeakSet
 
 from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
@@ -93,6 +94,29 @@ def begin_on_server(isolation: str = "READ COMMITTED", **limits_s: float) -> str
     return "; ".join([f"BEGIN ISOLATION LEVEL {isolation}", *settings, "SET LOCAL jit = off"])
 
 
+class ClosingConnection(sqlite3.Connection):
+    """Closes its cursors when it goes back to the pool, whoever still holds one.
+
+    An open statement would keep its snapshot: the next write on this connection would be refused as locked.
+    """
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._opened = WeakSet[sqlite3.Cursor]()
+
+    def cursor(self, *given: Any, **named: Any) -> Any:
+        """Open a cursor."""
+        opened = super().cursor(*given, **named)
+        self._opened.add(opened)
+        return opened
+
+    def rollback(self) -> None:
+        """Close the cursors, then roll back; SQLAlchemy does so whenever a connection is returned."""
+        for opened in list(self._opened):
+            opened.close()
+        super().rollback()
+
+
 def _sqlite_engine(url: str) -> Engine:
     file = make_url(url).database
     if file and file != ":memory:":
@@ -101,9 +125,9 @@ def _sqlite_engine(url: str) -> Engine:
         _make_private_folder(Path(file).parent)
         make_private_file(Path(file))  # what SQLite makes beside it may be read by whom this may be
         keep_private(Path(f"{file}{end}") for end in ("", "-wal", "-shm"))
-    one_thread = {"check_same_thread": False}
+    opened_here = {"check_same_thread": False, "factory": ClosingConnection}
     engine = create_engine(
-        url, json_serializer=as_json, json_deserializer=from_json, hide_parameters=True, connect_args=one_thread
+        url, json_serializer=as_json, json_deserializer=from_json, hide_parameters=True, connect_args=opened_here
     )
 
     @event.listens_for(engine, "connect")

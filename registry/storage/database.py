@@ -90,7 +90,7 @@ _MAY_NOT = "42501"
 _NOT_ITS_OWN = """
 The role has to own the database: ALTER DATABASE … OWNER TO …, or a schema of its name in it: \
 CREATE SCHEMA AUTHORIZATION …"""
-_RAN_OUT_OF_TIME = ("55P03", "57014")  # postgreSQL's states for a lock, and for a statement, that took too long
+_RAN_OUT_OF_TIME = ("55P03", "57014")  # PostgreSQL's states for a lock, and for a statement, that took too long
 _DEADLOCK = "40P01"
 _BUSY = "The registry's database took too long, or somebody else is writing there."
 
@@ -214,16 +214,30 @@ class Database:
         return await self._in_turn(run, of)
 
     def _written(self, work: Callable[[WriteTransaction], T]) -> T:
-        """Run it, and again where PostgreSQL ended it because of a deadlock."""
-        left = 3  # attempts, if the server ends it because of a deadlock
-        while True:
-            left -= 1
+        """Run it in one transaction.
+
+        It is run again if PostgreSQL ended it in a deadlock, or SQLite refused at once to begin: the connection still
+        held something, a fresh one does not.
+        """
+        for is_last in (False, False, True):
+            began, stage = time.monotonic(), "begin"
             try:
                 with self._writing.begin() as connection:
-                    return work(WriteTransaction(ReadTransaction(connection)))
+                    stage = "work"
+                    done = work(WriteTransaction(ReadTransaction(connection)))
+                    stage = "commit"
+                return done
             except OperationalError as exc:
-                if not left or getattr(exc.orig, "sqlstate", None) != _DEADLOCK:
+                is_deadlock = getattr(exc.orig, "sqlstate", None) == _DEADLOCK
+                is_stale = self.is_embedded and stage == "begin" and time.monotonic() - began < 1
+                if is_stale:
+                    self.engine.dispose()
+                if stage == "commit" and not (self.is_embedded or is_deadlock):
+                    said = f"{str(exc.orig).strip()}; it may have been stored: sending it again is safe"
+                    raise StorageError("The registry did not confirm what was written.", said) from exc
+                if is_last or not (is_deadlock or is_stale):
                     raise
+        raise AssertionError
 
     async def _in_turn(self, run: Callable[[], T], of: Hashable) -> T:
         """Run it when all before it have ended, also those whose callers have gone."""
