@@ -23,9 +23,7 @@ from registry.storage.tables import channel, conversation, execution, extract_re
 from registry.text.privacy.masking import mask_value
 from registry.text.privacy.secrets import MARK, MARK_BEGIN
 
-BATCH = 500
-Progress = Callable[[int, int], None]
-"""Told how many rows are done, of how many."""
+Progress = Callable[[int, int], None]  # called with rows done and rows in total
 Done = tuple[int, int] | None
 
 _TEXTS: dict[Table, tuple[str, ...]] = {
@@ -88,8 +86,8 @@ async def _next(database: Database, batch: Callable[[WriteTransaction], Done], i
 
 
 def _batch(tx: WriteTransaction, table: Table, last: int, held: Held, is_dry: bool) -> Done:
-    """The next rows behind `last`: the last number of them, and how many they were."""
-    rows = tx.execute(select(table).where(table.c.number > last).order_by(table.c.number).limit(BATCH)).all()
+    """Mask the next rows after `last`; returns the last number of them and their count."""
+    rows = tx.execute(select(table).where(table.c.number > last).order_by(table.c.number).limit(500)).all()
     if not rows:
         return None
     key, kept = b"any" if is_dry else key_of(tx), _unmasked(tx)
@@ -130,7 +128,6 @@ _CHANNEL = {conversation: "channel_number", channel: "number"}
 
 
 def _unmasked(tx: WriteTransaction) -> set[int]:
-    """The channels of projects whose secrets are kept."""
     keeping = keeping_of(tx)
     if not keeping.unmasked:
         return set()

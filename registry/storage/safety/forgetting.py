@@ -43,8 +43,7 @@ from registry.storage.tables import (
 
 CHANNEL, SESSION, SAID = "channel", "session", "said"
 """What a digest is of: a name, a client's id of a session, or a role and its words."""
-_MANY = 200
-"""So many ids are looked for in records that may name them; of more, only the records of their channels go."""
+_MANY = 200  # ids searched for in records; beyond that only the records of their channels go
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +180,6 @@ def forget_messages(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
 
 
 def _drop_title_out_of(tx: WriteTransaction, number: int, texts: Iterable[str]) -> None:
-    """A title that was made of a message's words goes with it."""
     row = tx.execute(select(channel).where(channel.c.number == number)).one()
     told = (row.title or "").strip(" .…").lower()
     if told and any(told in " ".join(said.split()).lower() for said in texts):
@@ -194,7 +192,7 @@ def _describe(tx: WriteTransaction, row: ChannelRow, changes: dict[str, Any]) ->
 
 
 def _forget_descriptions(tx: WriteTransaction, matching: str) -> None:
-    """Titles, summaries and what else is said of channels, where the words stand in it."""
+    """Remove the words from titles, summaries and other descriptions of channels."""
     held = (channel.c.title, channel.c.summary, channel.c.nickname, cast(channel.c.meta, Text))
     meant = or_(*(column.icontains(matching, autoescape=True) for column in held))
     for row in tx.execute(select(channel).where(meant)).all():
@@ -257,7 +255,7 @@ def _vectors(tx: ReadTransaction, found: Affected) -> int:
 
 
 def _records(tx: WriteTransaction, found: Affected, matching: str | None) -> tuple[int, int]:
-    """Executions lose what they say of it, results that name it go; how many of each."""
+    """Remove it from executions and results; returns how many of each."""
     names = [name for row in found.channels for name in (row.name, *aliases_of(tx, row.number))]
     ids = [row.id for row in found.messages]
     if found.channels:
@@ -270,7 +268,7 @@ def _records(tx: WriteTransaction, found: Affected, matching: str | None) -> tup
 
 
 def _forget_executions(tx: WriteTransaction, channels: Sequence[str], words: Sequence[str]) -> int:
-    """They stay as runs that took so long and ended so; what was asked, found and answered goes."""
+    """Keep the runs with their times and outcomes; remove what was asked, found and answered."""
     told = func.lower(
         cast(execution.c.request, Text)
         + func.coalesce(cast(execution.c.result, Text), "")
@@ -297,7 +295,7 @@ def _without_words(row: Any) -> dict[str, Any]:
 
 
 def _forget_cases(tx: WriteTransaction, found: Affected, matching: str | None) -> int:
-    """Kept questions that should find one of the messages, or that speak of what is forgotten themselves."""
+    """Delete kept questions that expect one of the messages, or that hold the words themselves."""
     within = conversation.c.channel_number.in_([row.number for row in found.channels])
     meant: list[ColumnElement[bool]] = [expectation.c.message_number.in_(select(conversation.c.number).where(within))]
     meant += [expectation.c.message_number.in_(some) for some in in_parts([row.number for row in found.messages])]
@@ -328,7 +326,7 @@ async def wipe(database: Database) -> None:
     await database.write(_begin_merge)
     while await database.write(_merge_on):
         pass
-    for _ in range(_TRIES):
+    for _ in range(5):
         [(busy, *_rest)] = await database.maintain(("PRAGMA wal_checkpoint(TRUNCATE)",))
         if not busy:
             return
@@ -340,9 +338,7 @@ _TABLES = (
 )
 _VACUUM = tuple(f"VACUUM {name}" for name in _TABLES)
 _MERGE = "INSERT INTO message_index(message_index, rank) VALUES ('merge', ?)"
-_PAGES = 500
-"""Of the index in one transaction, so that others come in between."""
-_TRIES = 5
+_PAGES = 500  # index pages per transaction, so that others can write in between
 
 
 def _begin_merge(tx: WriteTransaction) -> None:
@@ -350,7 +346,6 @@ def _begin_merge(tx: WriteTransaction) -> None:
 
 
 def _merge_on(tx: WriteTransaction) -> bool:
-    """A piece of the way to an index without old pieces; whether there is more to do."""
     before = tx.execute(text("SELECT total_changes()")).scalar_one()
     tx.exec_driver_sql(_MERGE, (_PAGES,))
     changed: int = tx.execute(text("SELECT total_changes()")).scalar_one() - before

@@ -16,8 +16,7 @@ from registry.storage.safety.forgetting import CHANNEL, SESSION, Affected, forge
 from registry.storage.safety.masking import forget_key, key_of
 from registry.storage.tables import channel, conversation, forgotten
 
-_MANY = 500
-"""So many ids go into one statement."""
+_MANY = 500  # ids per statement
 
 
 @dataclass(frozen=True, slots=True)
