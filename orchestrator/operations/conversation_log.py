@@ -192,8 +192,8 @@ LOG_TOOL = Tool(
     name="conversation_log",
     title="Save this conversation",
     description="Save this chat to the user's Context Registry so that other AI clients can continue it. After each "
-    "turn, send only the new turns, and only where nothing else (hooks, readers) captures the chat; always with the "
-    "same channel, named once per chat: {source}_session_{YYYYMMDD_HHMM}.",
+    "turn, send only the new turns, and only where nothing else (hooks, readers) captures the chat; same channel each "
+    "time: {source}_session_{YYYYMMDD_HHMM}.",
     effect=Effect.UPDATES,
     arguments=LogArguments,
     output=Logged,
