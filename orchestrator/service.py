@@ -275,7 +275,7 @@ class Orchestrator:
                 async with asyncio.timeout(limit), self._turn(request):
                     ended = await run_graph(self._graph, request, run, TOLD.get())
         except TimeoutError as exc:
-            happens = "be completed; asking" if request.operation in READING else "be stored; sending it"
+            happens = "be completed; asking" if operation.syncs_first else "be stored; sending it"
             raise OperationTimeout(
                 f"The operation took longer than {self._timeout_s:g} s.",
                 f"It may still {happens} again is safe. The limit is CTXR_TIMEOUT_S",

@@ -191,9 +191,9 @@ class LogResult(BaseModel):
 LOG_TOOL = Tool(
     name="conversation_log",
     title="Save this conversation",
-    description="Save this chat to the user's Context Registry so that other AI clients can continue it. Call it after "
-    "every turn with the same channel each time; the new turns are enough, what was saved is recognised. Name the "
-    "channel once per chat: {source}_session_{YYYYMMDD_HHMM}.",
+    description="Save this chat to the user's Context Registry so that other AI clients can continue it. After each "
+    "turn, send only the new turns, and only where nothing else (hooks, readers) captures the chat; same channel each "
+    "time: {source}_session_{YYYYMMDD_HHMM}.",
     effect=Effect.UPDATES,
     arguments=LogArguments,
     output=LogResult,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import subprocess
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -221,6 +222,16 @@ def test_a_client_whose_files_we_do_not_know_gets_none(ctxr: Ctxr, folder: Path,
     assert not list((installed.parent / ".codex").glob("**/*.jsonl"))
 
 
+def test_a_client_that_is_slow_to_tell_its_version_counts_as_the_tested_one(
+    ctxr: Ctxr, folder: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(command: list[str], **_: object) -> None:
+        raise subprocess.TimeoutExpired(command, 10)
+
+    monkeypatch.setattr(subprocess, "run", slow)
+    assert Path(resume(ctxr, "codex", folder)["path"]).exists()
+
+
 def test_a_session_of_the_client_s_own_is_just_opened_while_the_client_has_it(
     ctxr: Ctxr, folder: Path, installed: Path
 ) -> None:
@@ -234,6 +245,11 @@ def test_a_session_of_the_client_s_own_is_just_opened_while_the_client_has_it(
     opened = json.loads(ctxr("resume", written["session_id"], "--in", "claude-code", "--json").output)
     assert opened["command"] == ["claude", "--resume", written["session_id"]]
     assert "path" not in opened
+    folder.rmdir()
+    elsewhere = json.loads(ctxr("resume", written["session_id"], "--in", "claude-code", "--json", "--dry-run").output)
+    assert elsewhere["folder"] == str(folder.parent), "its folder is gone, and Claude Code would not find it here"
+    assert Path(elsewhere["path"]).parent.name.endswith("-home")
+    folder.mkdir()
     own.unlink()
     anew = json.loads(ctxr("resume", written["session_id"], "--in", "claude-code", "--json").output)
     assert "배송을" in Path(anew["path"]).read_text(), "the client deleted it, the registry has it"
