@@ -22,6 +22,7 @@ from registry.settings import Settings
 from registry.storage.connections import keep_private, private_files_of
 from registry.storage.database import Limits
 from registry.storage.safety.masking import find_key
+from registry.text.privacy.rules import use_own_rules
 from sources.base import Places
 from sources.readers import READERS
 
@@ -45,6 +46,7 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
 
         start_tracing()
     keep_private(private_files_of(settings.home))
+    use_own_rules(settings.home)
     limits = Limits(lock_s=settings.lock_timeout_s, statement_s=settings.timeout_s)
     keeping = Keeping(settings.unmasked_projects, settings.never_keep)
     registry = await asyncio.to_thread(Registry, settings.url, limits, keeping, settings.database_read_url)
@@ -74,6 +76,10 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
         from orchestrator.outside.sessions_by_model import summing_up
 
         orchestrator.background.append(partial(summing_up, registry, writer))
+    if registry.is_embedded and not registry.is_read_only:
+        from registry.ingest.redact_existing import scanning_again
+
+        orchestrator.background.append(partial(scanning_again, registry, settings.home))
     if settings.remote_url and not registry.is_read_only:
         # An HTTP client that only who asked for it needs.
         from orchestrator.remote.background_exchange import copy_of, exchanging

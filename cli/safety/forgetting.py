@@ -131,12 +131,18 @@ def _held(label: str, *, is_dry: bool = True) -> Held:
 
 async def _walk(show: Callable[[int, int], None], is_dry: bool) -> Held:
     from registry.ingest.intake import Keeping
-    from registry.ingest.redact_existing import redact, scan
+    from registry.ingest.redact_existing import Held, note_scanned, redact, scan
     from registry.registry import Registry
+    from registry.text.privacy.rules import load_rules, use_own_rules
 
     settings = read_settings()
+    use_own_rules(settings.home)
+    if load_rules().problem:
+        raise InvalidRequest("The rules for secrets are wrong", load_rules().problem)
     registry = Registry(settings.url, keeping=Keeping(settings.unmasked_projects, settings.never_keep))
     try:
-        return await (scan if is_dry else redact)(registry, show)
+        held = await (scan if is_dry else redact)(registry, show)
+        note_scanned(settings.home, held if is_dry else Held())
+        return held
     finally:
         registry.close()

@@ -183,6 +183,25 @@ def check_names(settings: Settings) -> Iterator[Result]:
 
 
 ALIKE = 0.75
+
+
+def check_secrets(settings: Settings) -> Iterator[Result]:
+    """Return whether the rules for secrets can be used, and what the last scan by them found."""
+    from registry.ingest.redact_existing import scanned
+    from registry.text.privacy.rules import load_rules, use_own_rules
+
+    use_own_rules(settings.home)
+    rules, last = load_rules(), scanned(settings.home)
+    if rules.problem:
+        yield Result("broken", rules.problem, "correct the file, or remove it")
+    elif last.get("total"):
+        yield Result("note", f"{last['total']} are stored in clear", "ctxr redact --existing masks them")
+    elif last.get("rules") == rules.digest:
+        yield Result("ok", f"none is stored in clear, by {len(rules.all)} rules")
+    else:
+        yield Result("ok", f"{len(rules.all)} rules, not scanned by them yet")
+
+
 """A variable is a misspelt setting if it is so much like one."""
 
 
@@ -374,6 +393,7 @@ CHECKS = (
     Check("output", check_output),
     Check("folder", check_folder),
     Check("setting", check_names),
+    Check("secrets", check_secrets),
     Check("search", check_search),
     Check("database", check_database),
     Check("replica", check_replica),

@@ -17,8 +17,10 @@ from threading import Condition, Thread
 from typing import IO, Any
 
 from orchestrator.sync.reading_ahead import Chunk, End, with_rows
+from orchestrator.sync.spool import registry_home
 from registry.domain import IDENTITY, Message, Session, texts_in
 from registry.text.analysis.analyzer import ANALYZER_VERSION, tokens_of
+from registry.text.privacy.rules import use_own_rules
 from registry.text.privacy.secrets import find_secrets, without_private
 from sources.base import FoundSession, Skipped
 from sources.readers import READERS
@@ -78,6 +80,7 @@ def main() -> None:
     stores, is_shared = pickle.load(sys.stdin.buffer)  # noqa: S301, our own process
     outlet, sys.stdout = _Outlet(sys.stdout.buffer), sys.stderr
     gc.set_threshold(OBJECTS)
+    use_own_rules(registry_home())
     outlet.put(ANALYZER_VERSION)
     for name, store in stores:
         outlet.put(End(is_complete=_read(outlet, name, store, is_shared=is_shared)))
