@@ -1,29 +1,30 @@
-"""What every tool needs: who is calling, and the shape of its answer, which it gets here alone. And the schemas as
-published.
+"""The shape of every answer, and the tools with their schemas as published.
 
-These are without what says nothing, because a model reads them in every conversation.
+The schemas leave out what says nothing, because a model reads them in every conversation.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Generic, TypeVar
 
-from mcp.server.mcpserver import Context
-from mcp.types import CallToolResult, TextContent
+from mcp.server import ServerRequestContext
+from mcp.types import CallToolResult, TextContent, ToolAnnotations
+from mcp.types import Tool as PublishedTool
 from pydantic import BaseModel
 
-from orchestrator.requests.calls import QUOTED, TOOLS
 from orchestrator.requests.field_types import MOST_COUNTED
+from orchestrator.tool import Tool
 from registry.text.privacy.hidden_characters import shown
 
 Result = TypeVar("Result", bound=BaseModel)
 
 
-def client_name(context: Context[Any, Any] | None) -> str | None:
-    """Name and version of the client program, where it told them."""
-    params = context.session.client_params if context else None
+def client_name(context: ServerRequestContext[Any, Any]) -> str | None:
+    """Return name and version of the client program, where it told them."""
+    params = context.session.client_params
     return f"{params.client_info.name} {params.client_info.version}".strip() if params else None
 
 
@@ -36,22 +37,34 @@ class Envelope(BaseModel, Generic[Result]):
     error: dict[str, Any] | None = None
 
 
-def reply(tool: str, outcome: Mapping[str, Any]) -> CallToolResult:
-    """The answer to a call whose operation had this outcome."""
-    if outcome["success"]:
-        quoted = {"quoted": QUOTED} if TOOLS[tool].quotes else {}
-        body = {"ok": True, "tool": tool, "result": quoted | TOOLS[tool].result(outcome)}
-    else:
-        body = {"ok": False, "tool": tool, "error": outcome["error"]}
-    return as_answer(shown(body), is_error=not outcome["success"])
-
-
-def as_answer(body: dict[str, Any], *, is_error: bool) -> CallToolResult:
+def as_answer(body: dict[str, Any]) -> CallToolResult:
     """Return an envelope as structured content and as its JSON text."""
+    body = shown(body)
     # Unescaped and without spaces: the model pays for every character. One client hands its model the text beside the
     # structured content wherever the two differ, so they must not.
     text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
-    return CallToolResult(content=[TextContent(text=text)], structured_content=body, is_error=is_error)
+    return CallToolResult(content=[TextContent(text=text)], structured_content=body, is_error=not body["ok"])
+
+
+@cache
+def published(tool: Tool) -> PublishedTool:
+    """Return a tool as the protocol lists it."""
+    read_only, destructive, idempotent = tool.effect.value
+    parameters = slim(tool.arguments.model_json_schema())
+    parameters.pop("description", None)
+    return PublishedTool(
+        name=tool.name,
+        title=tool.title,
+        description=tool.description,
+        input_schema={**parameters, "properties": parameters.get("properties", {}), "additionalProperties": False},
+        output_schema=slim_output(Envelope[tool.output].model_json_schema()),  # type: ignore[name-defined]
+        annotations=ToolAnnotations(
+            read_only_hint=read_only,
+            destructive_hint=destructive,
+            idempotent_hint=idempotent,
+            open_world_hint=False,
+        ),
+    )
 
 
 def slim(schema: dict[str, Any], unsaid: frozenset[str] = frozenset({"title"})) -> dict[str, Any]:

@@ -11,12 +11,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from orchestrator.background import running
 from orchestrator.service import Orchestrator
 from orchestrator.state import ExternalAction, Shelf
 from orchestrator.sync.drain import drain
 from orchestrator.sync.spool import share_masking
 from orchestrator.sync.sync import Freshness
 from registry.ingest.intake import Keeping
+from registry.ingest.redact_existing import scan_again
 from registry.registry import Registry
 from registry.settings import Settings
 from registry.storage.connections import keep_private, private_files_of
@@ -73,13 +75,11 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
     if meaning and not registry.is_read_only:
         orchestrator.background.append(meaning.embedding)
     if writer and not registry.is_read_only:
-        from orchestrator.outside.sessions_by_model import summing_up
+        from orchestrator.outside.sessions_by_model import keep_summing_up
 
-        orchestrator.background.append(partial(summing_up, registry, writer))
+        orchestrator.background.append(lambda: running(keep_summing_up(registry, writer)))
     if registry.is_embedded and not registry.is_read_only:
-        from registry.ingest.redact_existing import scanning_again
-
-        orchestrator.background.append(partial(scanning_again, registry, settings.home))
+        orchestrator.background.append(lambda: running(scan_again(registry, settings.home)))
     if settings.remote_url and not registry.is_read_only:
         # An HTTP client that only who asked for it needs.
         from orchestrator.remote.background_exchange import copy_of, exchanging

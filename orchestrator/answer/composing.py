@@ -258,8 +258,8 @@ def _say_what_is_left(
         metadata["left_out"] = {"messages": left, "tokens": round(share * data.channel.token_count * TOKENS_PER_WORD)}
     if data.turns and selection.taken < len(data.turns):
         _keep_ranking(result, data, selection.taken)
-    elif data.seal and (data.has_older or place_in_time(shown[0]) > min(map(place_in_time, chain(*data.end)))):
-        metadata["next_cursor"] = cursor_of(parse_time(shown[0]["timestamp"]), shown[0]["number"], data.seal)
+    elif data.is_paged and (data.has_older or place_in_time(shown[0]) > min(map(place_in_time, chain(*data.end)))):
+        metadata["next_cursor"] = cursor_of(parse_time(shown[0]["timestamp"]), shown[0]["number"])
 
 
 def _keep_ranking(result: dict[str, Any], data: Extraction, taken: int) -> None:

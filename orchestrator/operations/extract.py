@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, Field
 
 from orchestrator.answer.composing import composed
 from orchestrator.answer.delivery import MessageDict, delivered, tokens_for, tokens_in
@@ -24,10 +26,15 @@ from orchestrator.answer.finding.reading import (
 )
 from orchestrator.answer.finding.relaxing import ANYWHERE, AT_ANY_TIME, lookup_for, relaxation_for
 from orchestrator.answer.finding.relevance import confidence_in, explanation, held_to, judge, outcome
+from orchestrator.operation import Operation
 from orchestrator.outside.writing import SUMMARY, transcript
+from orchestrator.requests.calls import source_of, utc_offset_minutes
+from orchestrator.requests.field_types import ChannelName, SourceName, Timestamp
 from orchestrator.requests.queries import ExtractQuery
-from orchestrator.requests.shapes import ExtractRequest
-from orchestrator.state import Run, State, Steps, Tried
+from orchestrator.requests.shapes import ExtractRequest, Meta
+from orchestrator.state import GeneralState, Run, Steps, Tried
+from orchestrator.tool import Caller, Effect, Outcome, Tool, ToolArguments
+from registry.access import Level
 from registry.domain import now, storable
 from registry.errors import InvalidRequest, NotFound
 from registry.search.scope import Scope
@@ -183,7 +190,7 @@ async def keep(run: Run, request: ExtractRequest, data: Extraction | NothingRead
     return result
 
 
-async def shorten(run: Run, request: ExtractRequest, state: State) -> State:
+async def shorten(run: Run, request: ExtractRequest, state: GeneralState) -> GeneralState:
     """The part that was asked for as a digest of its messages, or as a summary, within what was asked for."""
     result, data = state["result"], state["data"]
     tokens = tokens_for(run.room, request.query.max_tokens or SHORT_TOKENS)
@@ -201,7 +208,7 @@ async def shorten(run: Run, request: ExtractRequest, state: State) -> State:
     return {"result": {**result, "summary": summary, "summary_by": by}}
 
 
-def write(tx: WriteTransaction, run: Run, request: ExtractRequest, state: State) -> dict[str, Any]:
+def write(tx: WriteTransaction, run: Run, request: ExtractRequest, state: GeneralState) -> dict[str, Any]:
     """Keep what was delivered, to whom: ids, never texts."""
     found: dict[str, Any] = state["result"]
     ids = [message["id"] for message in found["messages"]]
@@ -239,17 +246,133 @@ _NOTED = ("ranking", "extract_id")
 """What is kept of the answer and not told."""
 
 
-def _subject(request: ExtractRequest) -> str:
-    """None where it goes on with an earlier answer."""
-    return "" if request.query.cursor else request.query.text or ""
+class ExtractArguments(ToolArguments):
+    other_names: ClassVar = {"q": "text", "session_id": "channel", "session": "channel"}
+    channel: ChannelName | None = None
+    query: ExtractQuery | None = None
+    meta: dict[str, Any] | None = None
+    source: SourceName | None = None
+    timestamp: Timestamp | None = None
+
+    @classmethod
+    def reshape(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Move the parts of a query that a model puts at the top level into `query`, and a plain text too."""
+        query = given.get("query", {})
+        inside = {"text": query} if isinstance(query, str) else query
+        if not isinstance(inside, Mapping):
+            return given
+        fields = {field.alias or name for name, field in ExtractQuery.model_fields.items()}
+        renamed = {} if "text" in inside else {"query": "text", "q": "text"}
+        named = {renamed.get(name, name): value for name, value in inside.items() if value not in (None, "")}
+        merged = {name: value for name, value in given.items() if name in fields} | named
+        rest = {name: value for name, value in given.items() if name not in fields and name != "query"}
+        return {**rest, "query": merged} if merged else rest
+
+    def request(self, caller: Caller) -> ExtractRequest:
+        meta = Meta.model_validate(self.meta or {})
+        query = self.query or ExtractQuery()
+        if query.utc_offset_minutes is None:
+            query = query.model_copy(update={"utc_offset_minutes": utc_offset_minutes()})
+        return ExtractRequest(
+            channel=self.channel,
+            query=query,
+            source=source_of(meta.source or self.source, caller.client, self.channel),
+            metadata=meta,
+            timestamp=self.timestamp,
+            folder=caller.project,
+        )
+
+    async def result(self, outcome: Outcome, caller: Caller) -> dict[str, Any]:
+        return extract_result(outcome)
 
 
-EXTRACT = Steps[ExtractRequest, Extraction | NothingRead](
-    query=read,
-    keep=keep,
-    relax=lambda data: data.relaxation,
-    better=better,
-    shorten=shorten,
-    write=write,
-    subject=_subject,
+def extract_result(outcome: Outcome) -> dict[str, Any]:
+    """Return the conversation's facts before its messages: some clients show only the beginning of an answer."""
+    counts = outcome["metadata"]
+    more = ("next_cursor", "understood", "newer_messages", "left_out", "syncing", "local_copy")
+    metadata = {
+        "total_messages": counts["total_count"],
+        "filtered_messages": counts["filtered_count"],
+        "last_activity": counts["last_activity"],
+    } | {name: counts[name] for name in more if counts.get(name)}
+    before = ("newer", "title", "source", "project", "first", "last", "confidence", "note", "best", "stands_at")
+    after = ("summary", "summary_by", "others", "candidates")
+    return {
+        "channel": outcome["channel"],
+        **{name: outcome[name] for name in before if outcome.get(name)},
+        "messages": outcome["messages"],
+        "metadata": metadata,
+        **{name: outcome[name] for name in after if outcome.get(name)},
+    }
+
+
+class ExtractedMessage(BaseModel):
+    """A message; perhaps also context, gap_before, full_length, superseded_by."""
+
+    role: str
+    text: str
+    timestamp: str
+    id: str
+
+
+class ExtractMetadata(BaseModel):
+    """About the channel and this answer; perhaps also understood, newer_messages, left_out, syncing."""
+
+    total_messages: int
+    filtered_messages: int
+    last_activity: str
+    next_cursor: str | None = Field(None, description="there is more: pass it as query.cursor")
+
+
+class Extracted(BaseModel):
+    """The messages that answer, oldest first, and what they are of; perhaps also best, the passages to read first."""
+
+    quoted: str
+    channel: str
+    title: str | None = None
+    source: str | None = None
+    project: str | None = None
+    first: str | None = None
+    last: str | None = None
+    confidence: str | None = None
+    note: str | None = None
+    stands_at: dict[str, Any] | None = None
+    messages: list[ExtractedMessage]
+    metadata: ExtractMetadata
+    summary: str | None = None
+    others: list[dict[str, Any]] | None = None
+    candidates: list[dict[str, Any]] | None = None
+
+
+EXTRACT_TOOL = Tool(
+    name="extract",
+    title="Find and continue a past conversation",
+    description="Get the relevant part of a PAST or OTHER conversation, also one held in another AI client, quoted. "
+    'Use it when the user wants to continue, recall or reuse earlier work ("continue the fibonacci conversation", '
+    '"지난번 인증 대화 이어서"). Not for the current chat, which you already have. Put the user\'s own words, times '
+    'included ("last Tuesday"), into query.text, and always 3-4 other wordings into query.also. Without a channel the '
+    "best one is found; others are in candidates; newer is later and may change this. Confidence low is a guess. "
+    "NOT_FOUND means that nothing relevant is kept: do not guess. full_length: shortened; fetch_session_by_id with "
+    "message_id has all.",
+    effect=Effect.READS,
+    arguments=ExtractArguments,
+    output=Extracted,
+    example={"query": {"text": "make login faster", "also": ["speed up sign-in", "cache sessions", "로그인 속도"]}},
+    quotes=True,
+)
+OPERATION = Operation(
+    request=ExtractRequest,
+    alias="retrieve",
+    level=Level.READ,
+    syncs_first=True,
+    steps=Steps[ExtractRequest, Extraction | NothingRead](
+        query=read,
+        keep=keep,
+        relax=lambda data: data.relaxation,
+        better=better,
+        shorten=shorten,
+        write=write,
+        subject=lambda request: "" if request.query.cursor else request.query.text or "",
+    ),
+    tools=[EXTRACT_TOOL],
 )

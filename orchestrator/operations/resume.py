@@ -12,12 +12,15 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, Field
+
 from orchestrator.answer.delivery import MessageDict, message_dict
 from orchestrator.answer.digests.carried import take_along
-from orchestrator.operations.history import EVERYTHING
-from orchestrator.requests.queries import ResumeQuery
-from orchestrator.requests.shapes import ResumeRequest
-from orchestrator.state import Run, State, Steps
+from orchestrator.operation import Operation
+from orchestrator.operations.fetch_session import EVERYTHING
+from orchestrator.requests.shapes import Request
+from orchestrator.state import GeneralState, Run, Steps
+from registry.access import Level
 from registry.domain import Role, digest_of, new_id, now, preview_of
 from registry.errors import InvalidRequest, NotFound, StorageError
 from registry.storage.client_stores import keys_of_channel
@@ -33,10 +36,27 @@ from sources.purging import gone
 from sources.writers import WRITERS
 from sources.writing import Carried, Writer, Written
 
+
+class ResumeQuery(BaseModel):
+    """In which client a session goes on, and how much of it is taken along."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    session_id: str = Field(min_length=1, max_length=300)
+    client: str = Field(alias="in", description="claude-code, codex, gemini-cli, opencode, copilot-cli or qwen-code")
+    last: int | None = Field(None, ge=1, description="only the last so many questions with their answers")
+    max_tokens: int = Field(100_000, ge=1, description="what is older than fits is left out, and said to be")
+    folder: str | None = Field(None, description="where the client is started; default: the session's own folder")
+    dry_run: bool = False
+    undo: bool = False
+
+
+class ResumeRequest(Request):
+    operation = "resume"
+    query: ResumeQuery
+
+
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
-_ANSWERS_WITHIN_S = 20
-_TELLS_APART = 8
-"""So many characters of a session's id stand in the names of all clients' files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +81,7 @@ def find_conversation(tx: ReadTransaction, run: Run, request: ResumeRequest) -> 
         [] if query.undo else [message_dict(message) for message in messages_of(tx, row.number, limit=EVERYTHING)]
     )
     run.recorder.explain(channel=row.name, candidates=len(messages))
-    beginning = (row.session_id or row.name)[:_TELLS_APART]
+    beginning = (row.session_id or row.name)[:8]  # so many characters are in the names of all clients' files
     own_keys = [key for key in keys_of_channel(tx, row.number, query.client) if beginning in key]
     return Resumable(row, messages, written, own_keys)
 
@@ -99,7 +119,7 @@ async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dic
     }
 
 
-def write_session(tx: WriteTransaction, run: Run, request: ResumeRequest, state: State) -> dict[str, Any]:
+def write_session(tx: WriteTransaction, run: Run, request: ResumeRequest, state: GeneralState) -> dict[str, Any]:
     """Note where the conversation goes on, then write the files; if that fails, neither is there."""
     result = dict(state["result"])
     files, questions = result.pop("files", {}), result.pop("questions", [])
@@ -184,7 +204,7 @@ def _version(writer: Writer) -> str:
     try:
         asked = [program, "--version"]
         said = subprocess.run(  # noqa: S603, the client the user named
-            asked, capture_output=True, text=True, timeout=_ANSWERS_WITHIN_S, check=False, stdin=subprocess.DEVNULL
+            asked, capture_output=True, text=True, timeout=20, check=False, stdin=subprocess.DEVNULL
         ).stdout
     except (OSError, subprocess.TimeoutExpired) as exc:
         raise InvalidRequest("That client doesn't say its version.", f"{writer.client.name}: {exc}") from exc
@@ -224,4 +244,13 @@ def _write_session_file(path: Path, text: str) -> None:
         raise StorageError("The session could not be written.", f"{path}: {exc.strerror}") from exc
 
 
-RESUME = Steps[ResumeRequest, Resumable](query=find_conversation, keep=make_session, write=write_session)
+OPERATION = Operation(
+    request=ResumeRequest,
+    level=Level.ADMIN,
+    instead="it writes a client's session on the server; run ctxr resume on the machine of the client",
+    steps=Steps[ResumeRequest, Resumable](query=find_conversation, keep=make_session, write=write_session),
+    labels={
+        "in": ("to go on in", "이어 갈 곳"),
+        "last": ("last", "마지막"),
+    },
+)

@@ -10,8 +10,10 @@ and that is seen without importing anything; for the rest the rules are loaded, 
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+from json import dumps as dumps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +29,6 @@ FOLDER = "spool"
 CURRENT = "events.jsonl"
 TAKEN = "taken-"
 _TRIES = 20
-_BLANKS = " \t\r\n"
 
 
 def registry_home() -> str:
@@ -147,46 +148,9 @@ def _events(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
             yield event
 
 
-# JSON: `json` imports `re`, which takes as long as all the rest together. This is the C code that `json` itself runs,
-# called directly. Where Python has none, or calls it otherwise, and for whatever it refuses, `json` has the last word.
-
-
-class _AsUsual:
-    """The settings of `json.JSONDecoder(strict=False)` for its scanner."""
-
-    strict = False
-    object_hook = object_pairs_hook = None
-    parse_float, parse_int, parse_constant = float, int, float
-    memo: dict[str, str] = {}  # noqa: RUF012
-
-
 def loads(text: str) -> Any:
-    """The value that a text is; control characters in strings are let pass. Raises ValueError."""
-    try:
-        from _json import make_scanner
-
-        body = text.strip(_BLANKS)
-        value, end = make_scanner(_AsUsual())(body, 0)  # type: ignore[arg-type]
-        if end == len(body):
-            return value
-    except Exception:  # noqa: S110  # json says what is wrong, if anything is
-        pass
-    import json
-
+    """Parse JSON; control characters in strings are let pass. Raises ValueError."""
     return json.loads(text, strict=False)
-
-
-def dumps(value: Any) -> str:
-    """The value as ASCII text in one line. Raises TypeError or ValueError."""
-    try:
-        from _json import encode_basestring_ascii, make_encoder
-
-        encode = make_encoder(None, None, encode_basestring_ascii, None, ": ", ", ", False, False, True)  # type: ignore[arg-type]
-        return "".join(encode(value, 0))
-    except Exception:
-        import json
-
-        return json.dumps(value)
 
 
 MASKING = "masking.json"

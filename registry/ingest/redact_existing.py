@@ -6,8 +6,8 @@ import asyncio
 import json
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -97,22 +97,12 @@ async def _next(database: Database, batch: Callable[[WriteTransaction], Done], i
     return await database.write(batch)
 
 
-@asynccontextmanager
-async def scanning_again(database: Database, home: Path) -> AsyncIterator[None]:
-    """Scan the registry while the context is open, if the rules are others than at the last scan."""
-    task = asyncio.create_task(_scan_again(database, home))
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
-
-
-async def _scan_again(database: Database, home: Path) -> None:
+async def scan_again(database: Database, home: Path) -> None:
+    """Scan the registry if the rules are others than at the last scan."""
     if scanned(home).get("rules") == load_rules().digest:
         return
     try:
-        note_scanned(home, Held())  # no other process scans meanwhile
+        note_scanned(home)  # no other process scans meanwhile
         held = await _walk(database, lambda _done, _total: None, is_dry=True, pause_s=0.05)
         note_scanned(home, held)
     except Exception:  # the server goes on, whatever is wrong here
@@ -129,10 +119,12 @@ def scanned(home: Path) -> dict[str, Any]:
     return {}
 
 
-def note_scanned(home: Path, held: Held) -> None:
+def note_scanned(home: Path, held: Held | None = None) -> None:
     """Note by which rules the registry was scanned last, and what they found."""
     with suppress(OSError):  # a folder that cannot be written is scanned by the next process
-        (home / SCANNED).write_text(json.dumps({"rules": load_rules().digest, **held.as_dict()}), encoding="utf-8")
+        (home / SCANNED).write_text(
+            json.dumps({"rules": load_rules().digest, **(held or Held()).as_dict()}), encoding="utf-8"
+        )
 
 
 def _batch(tx: WriteTransaction, table: Table, last: int, held: Held, is_dry: bool) -> Done:

@@ -10,7 +10,7 @@ import pytest
 from mcp import Client
 from mcp.types import CallToolResult
 
-from mcp_server.server import SWITCHED_ON, create_server
+from mcp_server.server import create_server, tools_of
 from orchestrator.service import Orchestrator
 from orchestrator.state import Shelf
 from registry.registry import Registry
@@ -32,7 +32,7 @@ async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
     return answer.structured_content
 
 
-@pytest.mark.parametrize("tool", sorted(SWITCHED_ON["archive"]))
+@pytest.mark.parametrize("tool", tools_of("archive"))
 async def test_an_archive_tool_that_is_off_says_how_to_switch_it_on(orchestrator: Orchestrator, tool: str) -> None:
     async with Client(create_server(orchestrator.run, ("default", "history"))) as client:
         assert tool not in {one.name for one in (await client.list_tools()).tools}

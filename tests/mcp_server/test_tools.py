@@ -12,8 +12,8 @@ import pytest
 from mcp import Client
 from mcp.types import CallToolResult, Implementation
 
-from mcp_server.server import SWITCHED_ON, create_server
-from orchestrator.requests.calls import TOOLS, utc_offset_minutes
+from mcp_server.server import create_server, tools_of
+from orchestrator.requests.calls import utc_offset_minutes
 from orchestrator.service import Orchestrator
 from registry.storage.paging import Page
 from registry.storage.records.executions import ExecutionFilter, list_executions
@@ -186,7 +186,7 @@ async def test_an_archive_tool_answers_how_to_switch_it_on(client: Client) -> No
     assert "--toolsets default,archive" in answer["error"]["details"]
 
 
-@pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool not in set().union(*SWITCHED_ON.values())])
+@pytest.mark.parametrize("tool", tools_of("all"))
 async def test_each_refusal_shows_a_call_that_is_understood(orchestrator: Orchestrator, tool: str) -> None:
     async with Client(create_server(orchestrator.run)) as client:
         refused = await call(client, tool, nonsense=1)

@@ -10,7 +10,7 @@ from mcp import Client
 from mcp.types import CallToolResult
 
 from mcp_server.server import create_server
-from orchestrator.requests.shapes import ImportRequest
+from orchestrator.operations.import_sessions import ImportRequest
 from orchestrator.service import Orchestrator
 from registry.domain import Message, Role, Session, parse_time
 from sources.base import FoundSession

@@ -1,6 +1,5 @@
 """When the rules for secrets change, the registry is scanned again and a user is told what is stored in clear."""
 
-import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.service import Orchestrator
-from registry.ingest.redact_existing import SCANNED, redact, scanned, scanning_again
+from registry.ingest.redact_existing import SCANNED, redact, scan_again, scanned
 from registry.text.privacy import masking
 from registry.text.privacy.rules import OWN_RULES, load_rules, use_own_rules
 
@@ -26,17 +25,12 @@ def home(tmp_path: Path) -> Iterator[Path]:
 async def test_a_new_rule_finds_what_was_stored_before_it(orchestrator: Orchestrator, home: Path) -> None:
     messages = [{"role": "user", "text": f"my badge is {BADGE}"}]
     await orchestrator.run({"operation": "conversation_log", "channel": "c", "messages": messages})
-    async with scanning_again(orchestrator.registry, home):
-        await asyncio.sleep(0.5)
+    await scan_again(orchestrator.registry, home)
     assert scanned(home)["total"] == 0
     (home / OWN_RULES).write_text("keys = [['acme-badge', 'acme_', '[a-z0-9]{16,}']]")
     masking._CLEAN.clear()
     load_rules.cache_clear()
-    async with scanning_again(orchestrator.registry, home):
-        for _ in range(100):
-            await asyncio.sleep(0.05)
-            if scanned(home).get("total"):
-                break
+    await scan_again(orchestrator.registry, home)
     assert json.loads((home / SCANNED).read_text())["secrets"] == {"acme-badge": 2}  # the message, and its preview
     held = await redact(orchestrator.registry, lambda _done, _total: None)
     assert held.kinds["acme-badge"] >= 1

@@ -12,7 +12,7 @@ from registry.domain import format_time, preview_of
 from registry.search.retrieval import SearchResult
 from registry.search.scope import Scope
 from registry.storage.conversations.channels import ChannelRow
-from registry.storage.conversations.messages import SaidMessage, by_numbers, messages_of
+from registry.storage.conversations.messages import MessageRow, by_numbers, messages_of
 from registry.storage.database import ReadTransaction
 from registry.text.ranking.confidence import Confidence
 from registry.text.ranking.snippets import snippet
@@ -53,7 +53,7 @@ def beside(
     candidates: Sequence[tuple[ChannelRow, float]],
     found: SearchResult,
     sure: Confidence,
-    newer: Iterable[SaidMessage] = (),
+    newer: Iterable[MessageRow] = (),
     *,
     is_narrowed: bool = False,
 ) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def beside_in_time(
     }
 
 
-def _line(message: SaidMessage, text: str) -> dict[str, Any]:
+def _line(message: MessageRow, text: str) -> dict[str, Any]:
     return {
         "id": message.id,
         "role": message.role,

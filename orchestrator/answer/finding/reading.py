@@ -20,9 +20,9 @@ from orchestrator.requests.queries import ExtractQuery
 from registry.errors import NotFound
 from registry.search.retrieval import SearchResult
 from registry.storage.conversations.channels import ChannelRow
-from registry.storage.conversations.messages import SaidMessage, by_numbers, messages_of, seqs_of, turns_of
+from registry.storage.conversations.messages import MessageRow, by_numbers, messages_of, seqs_of, turns_of
 from registry.storage.database import ReadTransaction
-from registry.storage.paging import Seal, place_of, seal_of
+from registry.storage.paging import place_of
 from registry.text.analysis.analyzer import analyze
 from registry.text.ranking.confidence import Confidence
 from registry.text.ranking.scores import Candidate
@@ -73,8 +73,8 @@ class Extraction:
     """What of the request was given up because nothing was found with it: its words, or its time."""
     note: str = ""
     has_older: bool = False
-    seal: Seal | None = None
-    """For the cursor of what is older."""
+    is_paged: bool = False
+    """A cursor may go on with what is older."""
     kept: KeptRanking | None = None
     relaxation: str = ""
     """What to give up next, because this is not sure enough (`orchestrator.answer.finding.relaxing`)."""
@@ -139,8 +139,7 @@ def last_messages(
     elif is_chosen and names_time:  # all that was said then may be meant
         others = [one for one in latest(asked, relaxed=relaxed) if one.number != row.number]
     asked.run.recorder.channel = row.name
-    seal = seal_of(tx)
-    before = place_of(query.cursor, seal) if query.cursor else None
+    before = place_of(query.cursor) if query.cursor else None
     rows = messages_of(
         tx, row.number, limit=query.limit + 1, roles=query.roles, from_=scope.from_, to=scope.to, before=before
     )
@@ -159,7 +158,7 @@ def last_messages(
         relaxed=relaxed,
         note=note_of(about, scope, query.utc_offset_minutes) if relaxed and names_time else "",
         has_older=len(rows) > query.limit,
-        seal=seal,
+        is_paged=True,
         **with_nearest(beside_in_time(tx, others, scope, query.roles), about, row),
     )
 
@@ -173,13 +172,13 @@ def messages_in(tx: ReadTransaction, turns: Sequence[Turn], query: ExtractQuery)
     return [messages for messages in by_turn.values() if messages]
 
 
-def _with_later(turns: Sequence[Turn], later: Mapping[str, SaidMessage]) -> list[Turn]:
+def _with_later(turns: Sequence[Turn], later: Mapping[str, MessageRow]) -> list[Turn]:
     """The turns, and right behind the best one those that take something of the best back."""
     newer = [(row.channel_number, row.turn) for row in later.values()]
     return list(dict.fromkeys([*turns[:1], *newer, *turns[1:]]))
 
 
-def _latest_of(some: Mapping[str, SaidMessage], others: Mapping[str, SaidMessage]) -> dict[str, SaidMessage]:
+def _latest_of(some: Mapping[str, MessageRow], others: Mapping[str, MessageRow]) -> dict[str, MessageRow]:
     """Of what takes the same message back the latest."""
     given = sorted([*some.items(), *others.items()], key=lambda one: (one[1].timestamp, one[1].number))
     return dict(given)
@@ -314,7 +313,7 @@ SPOKEN = ("user", "assistant")
 
 def second_thoughts(
     tx: ReadTransaction, found: SearchResult, best: Sequence[Judged], among: Collection[int]
-) -> dict[str, SaidMessage]:
+) -> dict[str, MessageRow]:
     """For the ids of the best messages, later ones in these channels that take them back."""
     if not (among and best):
         return {}
@@ -322,7 +321,7 @@ def second_thoughts(
     sharing = {hit.number: shared for hit in hits if (shared := _sharing_most(found, hit, among))}
     rows = by_numbers(tx, list({*sharing}.union(*sharing.values())))
     known = {row.number: row for row in rows}
-    taken: dict[str, SaidMessage] = {}
+    taken: dict[str, MessageRow] = {}
     for earlier, shared in ((known[number], shared) for number, shared in sharing.items() if number in known):
         later = (row for row in reversed(rows) if row.number in shared and _is_later(row, earlier))
         if latest := next((row for row in later if _speaks_of(row, shared[row.number][1])), None):
@@ -348,11 +347,11 @@ def _sharing_most(found: SearchResult, hit: Candidate, among: Collection[int]) -
     return {number: sharing[number] for number in most}
 
 
-def _is_later(row: SaidMessage, earlier: SaidMessage) -> bool:
+def _is_later(row: MessageRow, earlier: MessageRow) -> bool:
     """What answers a question does not take it back."""
     is_answer = (row.channel_number, row.turn) == (earlier.channel_number, earlier.turn)
     return row.role in SPOKEN and not is_answer and (row.timestamp, row.number) > (earlier.timestamp, earlier.number)
 
 
-def _speaks_of(row: SaidMessage, tokens: frozenset[str]) -> bool:
+def _speaks_of(row: MessageRow, tokens: frozenset[str]) -> bool:
     return any(not tokens.isdisjoint(analyze(sentence)) for sentence in sentences_that_take_back(row.text))

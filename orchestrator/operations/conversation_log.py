@@ -1,0 +1,214 @@
+"""conversation_log: what a tool, a hook or another registry sends of a conversation is stored, each message once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, SkipValidation
+
+from orchestrator.operation import Operation
+from orchestrator.requests.calls import source_of
+from orchestrator.requests.field_types import MOST_MESSAGES, ChannelName, SourceName, Timestamp
+from orchestrator.requests.shapes import MessageIn, Meta, Request
+from orchestrator.state import GeneralState, Run, Steps
+from orchestrator.tool import Caller, Effect, Tool, ToolArguments
+from registry.access import Level
+from registry.domain import Message, Role, Session, format_time, now
+from registry.errors import InvalidRequest
+from registry.ingest.dedup import STORED_ID
+from registry.ingest.from_hook import ingest_from_hook
+from registry.ingest.from_tool import ends_with, ingest_from_tool
+from registry.ingest.save import Saved
+from registry.storage.conversations.channels import find_channel
+from registry.storage.database import WriteTransaction
+from registry.storage.exchange.counterparts import NOT_GROWN, grown_to
+from registry.storage.exchange.edits import Edit, channels_meant
+from registry.storage.exchange.remote import last_messages, note_here, note_messages, numbers_of_ids
+
+
+class LogRequest(Request):
+    operation = "conversation_log"
+    channel: ChannelName
+    messages: Annotated[list[MessageIn], Field(min_length=1, max_length=MOST_MESSAGES)]
+    follows: str | None = Field(None, description="id of the message that these come right behind")
+    grows: str | None = Field(None, description="id of the message of which this one has all words and more")
+
+    def summary(self) -> dict[str, Any]:
+        characters = sum(len(message.text) for message in self.messages)
+        return {"channel": self.channel, "messages": len(self.messages), "characters": characters}
+
+
+class HookRequest(Request):
+    """Messages of a session from a client's hooks. Only from our own spool."""
+
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+    operation = "conversation_log"
+
+    session: Session
+
+    @property
+    def written_to(self) -> str | None:
+        return self.session.session_id
+
+    def summary(self) -> dict[str, Any]:
+        return {"session_id": self.session.session_id, "messages": len(self.session.messages)}
+
+
+class PulledRequest(Request):
+    """Messages of a conversation from another registry. Only from our own exchange."""
+
+    operation = "conversation_log"
+
+    said: LogRequest
+    url: str
+    ids: list[str]
+    """The id of each message there."""
+
+    def summary(self) -> dict[str, Any]:
+        return self.said.summary()
+
+
+def conversation_log(
+    tx: WriteTransaction, run: Run, request: LogRequest | HookRequest | PulledRequest, _state: GeneralState
+) -> dict[str, Any]:
+    """Store what is new of a conversation."""
+    if isinstance(request, PulledRequest):
+        return _pulled(tx, run, request)
+    if isinstance(request, HookRequest):
+        channel, saved = ingest_from_hook(tx, request.source, request.session)
+        return _logged(run, channel, saved, len(request.session.messages))
+    if request.follows and not ends_with(tx, request.channel, request.follows):
+        raise InvalidRequest(
+            "The conversation does not end there.",
+            f"follows: given {request.follows!r}; allowed: the id of its last message, or the messages before instead",
+        )
+    if request.grows and grown_to(tx, request.grows, request.messages[0].text) is None:
+        raise InvalidRequest(
+            NOT_GROWN,
+            f"grows: given {request.grows!r}; allowed: the id of one that was sent, with these words or fewer",
+        )
+    messages = [*map(_message, request.messages)]
+    channel, saved = _stored(tx, request, messages, is_end=bool(request.follows))
+    return {**_logged(run, channel, saved, len(messages)), "channel": request.channel}
+
+
+def _pulled(tx: WriteTransaction, run: Run, request: PulledRequest) -> dict[str, Any]:
+    """Store what is not here, and note what it is called there: at once, for another process may pull the same now."""
+    said = request.said
+    named = Edit("", None, now(), (said.channel,), said.source, said.metadata.model_dump().get("session_id"))
+    messages = dict(zip(request.ids, map(_message, said.messages), strict=True))
+    new = note_here(tx, request.url, next(iter(channels_meant(tx, named)), None), messages)
+    if not new:
+        return _logged(run, said.channel, Saved([], 0, now(), 0), 0)
+    found = find_channel(tx, said.channel)
+    before = last_messages(tx, found.number) if found else []
+    context = [Message(Role(row.role), row.text, row.timestamp, more={STORED_ID: row.id}) for row in before]
+    channel, saved = _stored(tx, said, [*context, *(messages[there] for there in new)])
+    ids = saved.ids[len(before) :]
+    numbers = numbers_of_ids(tx, ids)
+    note_messages(tx, request.url, {numbers[here]: there for here, there in zip(ids, new, strict=False)})
+    return _logged(run, channel, replace(saved, ids=ids), len(ids))
+
+
+def _message(sent: MessageIn) -> Message:
+    return Message(Role(sent.role), sent.text, sent.timestamp, sent.context, sent.model_extra or {})
+
+
+def _stored(
+    tx: WriteTransaction, request: LogRequest, messages: list[Message], *, is_end: bool = False
+) -> tuple[str, Saved]:
+    return ingest_from_tool(
+        tx,
+        request.channel,
+        messages,
+        source=request.source,
+        metadata=request.metadata.model_dump(exclude_none=True),
+        received_at=now(),
+        is_end=is_end,
+    )
+
+
+def _logged(run: Run, channel: str, saved: Saved, count: int) -> dict[str, Any]:
+    run.recorder.channel = channel
+    if saved.kept_out:
+        run.recorder.explain(channel=channel, kept_out=saved.kept_out)
+        return _not_kept(channel, saved, count)
+    run.recorder.explain(channel=channel, new=saved.new, duplicates=count - saved.new)
+    return {
+        "stored_ids": saved.ids,
+        "timestamp": format_time(saved.received_at),
+        "channel": channel,
+        "message_count": count,
+        "new_count": saved.new,
+        "duplicate_count": count - saved.new,
+    }
+
+
+def _not_kept(channel: str, saved: Saved, count: int) -> dict[str, Any]:
+    return {
+        "stored_ids": [],
+        "timestamp": format_time(saved.received_at),
+        "channel": channel,
+        "message_count": count,
+        "new_count": 0,
+        "duplicate_count": 0,
+        "not_kept": f"Nothing of this conversation is kept: {saved.kept_out}.",
+    }
+
+
+class LogArguments(ToolArguments):
+    ignores_empty = False
+    channel: ChannelName
+    messages: SkipValidation[Annotated[list[MessageIn], Field(min_length=1)]]  # the request checks them
+    meta: Meta | None = None
+    source: SourceName | None = None
+    timestamp: Timestamp | None = None
+
+    def request(self, caller: Caller) -> dict[str, Any]:
+        meta = self.meta or Meta()
+        return {
+            "operation": LogRequest.operation,
+            "channel": self.channel,
+            "messages": self.messages,
+            "source": source_of(meta.source or self.source, caller.client, self.channel),
+            "timestamp": self.timestamp,
+            "metadata": meta.model_dump(exclude_none=True),
+        }
+
+
+class LogResult(BaseModel):
+    """The stored ids; perhaps also not_kept, the reason why nothing was stored."""
+
+    stored_ids: list[str] = Field(description="one per message sent, in order")
+    channel: str
+    message_count: int = Field(description="messages sent")
+    timestamp: str
+    new_count: int
+    duplicate_count: int
+
+
+LOG_TOOL = Tool(
+    name="conversation_log",
+    title="Save this conversation",
+    description="Save this chat to the user's Context Registry so that other AI clients can continue it. Call it after "
+    "every turn with the same channel each time; the new turns are enough, what was saved is recognised. Name the "
+    "channel once per chat: {source}_session_{YYYYMMDD_HHMM}.",
+    effect=Effect.UPDATES,
+    arguments=LogArguments,
+    output=LogResult,
+    example={"channel": "cursor_session_20250929_1430", "messages": [{"role": "user", "text": "…"}]},
+)
+OPERATION = Operation(
+    request=LogRequest,
+    alias="save",
+    level=Level.WRITE,
+    names_channel=True,
+    steps=Steps[LogRequest | HookRequest | PulledRequest, None](write=conversation_log),
+    tools=[LOG_TOOL],
+    labels={
+        "grows": ("has more words than", "이어진 메시지"),
+        "messages": ("messages", "메시지"),
+        "follows": ("comes behind", "앞 메시지"),
+    },
+)
