@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestrator.background import running
+from orchestrator.operations.resume import remove_imported
 from orchestrator.service import Orchestrator
 from orchestrator.state import ExternalAction, Shelf
 from orchestrator.sync.drain import drain
@@ -90,6 +91,7 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
     try:
         if not registry.is_read_only:
             await drain(orchestrator, settings.home)
+            await registry.read(lambda tx: remove_imported(tx, settings.home / "resume"))
         yield orchestrator
     finally:
         await freshness.close()

@@ -53,7 +53,8 @@ def forget(
     elif dry_run:
         click.echo(f"Would forget {_counted(receipt)}.")
     else:
-        more = f"{receipt['vectors']} vectors, {receipt['executions']} records, {receipt['results']} results"
+        made = f"{receipt['results']} results, {receipt['cases']} kept questions, {receipt['files']} files for clients"
+        more = f"{receipt['vectors']} vectors, {receipt['executions']} records, {made}"
         click.echo(f"Forgotten: {_counted(receipt)}, with {more}. Receipt {receipt['id']}, {receipt['forgotten_at']}.")
         click.echo("Exported files, backups and the clients' own histories are unchanged.")
 

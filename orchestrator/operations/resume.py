@@ -29,7 +29,7 @@ from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import messages_of
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.records.extract_results import RESUMED, drop_result, latest_result, save_result
+from registry.storage.records.extract_results import RESUMED, drop_result, imported_files, latest_result, save_result
 from sources.base import Places
 from sources.clients import CLIENTS
 from sources.purging import gone
@@ -168,6 +168,14 @@ def _undone(tx: WriteTransaction, data: Resumable, result: dict[str, Any], files
     drop_alias(tx, result["session_id"])
     drop_result(tx, result.pop("id"))
     return {**result, "removed": list(files)}
+
+
+def remove_imported(tx: ReadTransaction, drafts: Path) -> None:
+    """Remove the files that a client has imported: its own store has the session by now."""
+    if drafts.is_dir() and any(drafts.iterdir()):
+        for path in map(Path, imported_files(tx)):
+            if path.parent == drafts:
+                path.unlink(missing_ok=True)
 
 
 def _writer(client: str) -> Writer:
