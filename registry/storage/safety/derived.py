@@ -81,8 +81,6 @@ def forget_words(tx: WriteTransaction, matching: str) -> None:
     for row in tx.execute(select(channel).where(cast(channel.c.meta, Text).icontains(matching, autoescape=True))).all():
         kept = {name: value for name, value in row.meta.items() if matching.lower() not in str(value).lower()}
         describe(tx, row, {"meta": kept})
-    said = cast(edit.c.value, Text).icontains(matching, autoescape=True)
-    tx.execute(update(edit).where(said, edit.c.field.in_(("title", "nickname"))).values(value=None))
     tx.execute(delete(edit).where(edit.c.field.startswith("tag:"), edit.c.field.icontains(matching, autoescape=True)))
 
 
@@ -96,8 +94,7 @@ def all_derived(tx: ReadTransaction) -> Derived:
     """Return everything that may have been made of messages."""
     tables = (execution, extract_result, expectation, saved_view)
     executions, results, cases, views = (tx.execute(select(table.c.id)).scalars().all() for table in tables)
-    described = tx.execute(select(*(channel.c[name] for name in _DESCRIBED))).all()
-    return Derived(executions, results, cases, views, [text for row in described for text in row if text])
+    return Derived(executions, results, cases, views, _texts(tx))
 
 
 def resume_files(tx: ReadTransaction, sources: Sources) -> list[str]:
@@ -147,10 +144,15 @@ def _results(tx: ReadTransaction, sources: Sources) -> list[str]:
 
 def _descriptions(tx: ReadTransaction, matching: str) -> list[str]:
     """Return titles, summaries and nicknames with the words in them."""
-    columns = [channel.c[name] for name in _DESCRIBED]
-    meant = or_(*(column.icontains(matching, autoescape=True) for column in columns))
-    rows = tx.execute(select(*columns).where(meant)).all()
-    return [text for row in rows for text in row if text and matching.lower() in text.lower()]
+    return [text for text in _texts(tx) if matching.lower() in text.lower()]
+
+
+def _texts(tx: ReadTransaction) -> list[str]:
+    """Return what channels are called and summed up as, and what they were called before."""
+    described = tx.execute(select(*(channel.c[name] for name in _DESCRIBED))).all()
+    said = tx.execute(select(edit.c.value).where(edit.c.field.in_(_DESCRIBED))).scalars()
+    texts = [*(text for row in described for text in row), *said]
+    return list(dict.fromkeys(text for text in texts if text and isinstance(text, str)))
 
 
 def _forget_texts(tx: WriteTransaction, texts: Collection[str]) -> None:
@@ -158,6 +160,9 @@ def _forget_texts(tx: WriteTransaction, texts: Collection[str]) -> None:
         gone = {name: None for name in _DESCRIBED if getattr(row, name) in texts}
         if gone:
             describe(tx, row, gone)
+    for number, value in tx.execute(select(edit.c.number, edit.c.value).where(edit.c.field.in_(_DESCRIBED))).all():
+        if value in texts:
+            tx.execute(update(edit).where(edit.c.number == number).values(value=None))
 
 
 def _mentioning(columns: Iterable[ColumnElement[Any]], words: Sequence[str]) -> list[ColumnElement[bool]]:
