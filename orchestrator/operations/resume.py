@@ -29,7 +29,7 @@ from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import messages_of
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.records.extract_results import RESUMED, drop_result, latest_result, save_result
+from registry.storage.records.extract_results import RESUMED, drop_result, imported_files, latest_result, save_result
 from sources.base import Places
 from sources.clients import CLIENTS
 from sources.purging import gone
@@ -99,7 +99,7 @@ async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dic
     folder = _folder(query, row)
     is_deleted = 0 < len(data.own_keys) == await asyncio.to_thread(gone, data.own_keys)
     # Some clients find a session only in its own folder, which may be gone.
-    is_elsewhere = bool(row.project_path) and folder != os.path.abspath(row.project_path or "")
+    is_elsewhere = bool(row.project_path) and Path(folder) != Path(row.project_path or "")
     if row.source == query.client and row.session_id and not (is_deleted or is_elsewhere):
         run.recorder.explain(by="the client's own session")
         return {**about, "session_id": row.session_id, "folder": folder, "command": list(writer.opens(row.session_id))}
@@ -170,6 +170,14 @@ def _undone(tx: WriteTransaction, data: Resumable, result: dict[str, Any], files
     drop_alias(tx, result["session_id"])
     drop_result(tx, result.pop("id"))
     return {**result, "removed": list(files)}
+
+
+def remove_imported(tx: ReadTransaction, drafts: Path) -> None:
+    """Remove the files that a client has imported: its own store has the session by now."""
+    if drafts.is_dir() and any(drafts.iterdir()):
+        for path in map(Path, imported_files(tx)):
+            if path.parent == drafts:
+                path.unlink(missing_ok=True)
 
 
 def _writer(client: str) -> Writer:
