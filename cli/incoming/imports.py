@@ -1,4 +1,4 @@
-"""`ctxr import`: the histories that Claude.ai and ChatGPT keep of an account, from the export that they hand out."""
+"""`ctxr import`: the histories that Claude.ai, ChatGPT and Gemini keep of an account, from the export that they hand out."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 )
 @as_json_option
 def import_files(files: Sequence[Path], as_json: bool) -> None:
-    """Bring in your Claude.ai or ChatGPT history, or what `ctxr export` wrote as JSON.
+    """Bring in your Claude.ai, ChatGPT or Gemini history, or what `ctxr export` wrote as JSON.
 
     FILE says itself which of them it is, and nothing in it is changed.
     Import a newer export whenever you like: only what is new is added, and what
