@@ -1,4 +1,4 @@
-"""`ctxr import`: the histories that Claude.ai, ChatGPT and Gemini keep of an account, from the export that they hand out."""
+"""`ctxr import`: conversations from the exports that Claude.ai, ChatGPT and Gemini make of an account."""
 
 from __future__ import annotations
 
