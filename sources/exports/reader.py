@@ -151,7 +151,7 @@ def exports_in(path: Path, stack: ExitStack) -> list[AccountExport]:
         found = list(parts_of(path, stack))
     except OSError as exc:
         raise StorageError(f"Could not read {path}.", why_not(exc)) from exc
-    held: dict[str, list[ExportFile]] = {}
+    parts_by_provider: dict[str, list[ExportFile]] = {}
     others: list[ExportFile | Skipped] = []
     damage: list[Skipped] = []
     is_meant = False
@@ -162,22 +162,22 @@ def exports_in(path: Path, stack: ExitStack) -> list[AccountExport]:
             continue
         provider, why = _provider_of(part)
         if provider:
-            held.setdefault(provider, []).append(part)
+            parts_by_provider.setdefault(provider, []).append(part)
             continue
         others.append(Skipped(part.name, why) if why else part)
         is_meant = is_meant or bool(why)
         if why not in ("", _NONE):
             damage.append(Skipped(part.name, why))
-    if not held and damage and is_meant:
+    if not parts_by_provider and damage and is_meant:
         raise StorageError(
             f"An export of an account, but damaged or encrypted: {path}",
             f"No conversation in it could be read ({_names(damage)}). Download it anew.",
         )
-    if not held:
+    if not parts_by_provider:
         kind = "a folder" if path.is_dir() else "a zip" if is_zip(path) else "a file"
         contents = f"with no conversations in it ({_names(others)})" if others else "without any JSON in it"
         raise InvalidRequest(f"Not an export of an account: {path}", f"Recognised: {kind} {contents}. {_EXPECTED}")
-    return [AccountExport(name, parts, others) for name, parts in held.items()]
+    return [AccountExport(name, parts, others) for name, parts in parts_by_provider.items()]
 
 
 def _provider_of(part: ExportFile) -> tuple[str, str]:
