@@ -7,8 +7,8 @@ from sources.clients import CLIENTS
 
 WHAT = "Context Registry keeps the user's conversations with every AI client, by channel, and gives them back."
 LOG = """\
-call conversation_log with this chat and always the same channel; only the new turns are enough, and what is sent \
-again is stored once. Not where a rule says that hooks do it."""
+call conversation_log with the new turns of this chat, and with the channel that its first answer gave. Only where \
+nothing else captures the chat: not where a rule says that hooks do it."""
 RECALL = """\
 When the user refers to a past or other conversation ("continue the fibonacci conversation", "what did we decide in \
 Cursor yesterday?"), call extract with the user's own words as query.text; leave out the channel unless you know it.
