@@ -141,7 +141,7 @@ async def plan(state: GeneralState, run: Run) -> GeneralState:
     run.recorder.explain(path=path_of(request), why=f"the path of {_name(request.operation, request.is_shortened)}")
     if steps_of(request.operation).publish:
         await _open_record(run)
-    if run.before_reading and operations()[request.operation].syncs_first:
+    if run.before_reading and (operations()[request.operation].syncs_first or request.means_now):
         syncing = await run.before_reading()
         if syncing:
             run.recorder.explain(syncing=syncing)

@@ -146,12 +146,6 @@ class ForgetArguments(ToolArguments):
         return present(outcome, "receipt")
 
 
-class ForgetResult(BaseModel):
-    """The receipt: its id, when, and how much was forgotten; `backups` still hold it."""
-
-    receipt: dict[str, Any]
-
-
 FORGET_TOOL = Tool(
     name="forget",
     title="Forget for good",
@@ -160,8 +154,8 @@ FORGET_TOOL = Tool(
     "asks for exactly that; call it with dry_run first and tell the user how much it would be.",
     effect=Effect.REPLACES,
     arguments=ForgetArguments,
-    output=ForgetResult,
-    example={"channel": "cursor_session_20250929_1430", "dry_run": True},
+    returns=["receipt"],
+    example={"channel": "<channel>", "dry_run": True},
     toolset="admin",
 )
 OPERATION = Operation(

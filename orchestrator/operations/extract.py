@@ -7,8 +7,6 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, Field
-
 from orchestrator.answer.composing import composed
 from orchestrator.answer.delivery import MessageDict, delivered, tokens_for, tokens_in
 from orchestrator.answer.digests.summary import SHORT_TOKENS, WRITER, digest_of, summary_of
@@ -292,56 +290,36 @@ def extract_result(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-class ExtractedMessage(BaseModel):
-    """A message; perhaps also why, context, gap_before, full_length, replaced_on."""
-
-    role: str
-    text: str
-    timestamp: str
-    id: str
-
-
-class ExtractMetadata(BaseModel):
-    """About the channel and this answer; perhaps also understood, newer_messages, left_out, syncing."""
-
-    total_messages: int
-    filtered_messages: int
-    last_activity: str
-    next_cursor: str | None = Field(None, description="there is more: pass it as query.cursor")
-
-
-class Extracted(BaseModel):
-    """The messages that answer, oldest first, and what they are of; perhaps also newer, which leads."""
-
-    quoted: str
-    channel: str
-    title: str | None = None
-    source: str | None = None
-    project: str | None = None
-    first: str | None = None
-    last: str | None = None
-    confidence: str | None = None
-    note: str | None = None
-    stands_at: dict[str, Any] | None = None
-    messages: list[ExtractedMessage]
-    metadata: ExtractMetadata
-    summary: str | None = None
-    candidates: list[dict[str, Any]] | None = None
-
-
 EXTRACT_TOOL = Tool(
     name="extract",
     title="Find and continue a past conversation",
-    description="Get the relevant part of a PAST or OTHER conversation, also one held in another AI client, quoted. "
-    'Use it when the user wants to continue, recall or reuse earlier work ("continue the fibonacci conversation", '
-    '"지난번 인증 대화 이어서"). Not for the current chat, which you already have. Put the user\'s own words, times '
-    'included ("last Tuesday"), into query.text, and always 3-4 other wordings into query.also. Without a channel the '
-    "best one is found. newer is a later statement that may replace this one. Confidence low: choose from "
-    "candidates, or ask. NOT_FOUND means that nothing relevant is kept: do not guess. full_length: shortened; "
+    description="Find a PAST or OTHER conversation: the user's own words as query.text and always 3-4 other wordings "
+    "as query.also. Use it when the user wants to continue, recall or reuse earlier work, also of another "
+    'AI client ("continue the fibonacci conversation", "지난번 인증 대화 이어서"); times too ("last Tuesday"). Not '
+    "for the current chat, which you already have. You get its relevant part, quoted. Without a channel "
+    "the best one is found. newer is a later statement that may replace this one. Confidence low: choose "
+    "from candidates, or ask. NOT_FOUND means that nothing relevant is kept: do not guess. full_length: shortened; "
     "fetch_session_by_id with message_id has all.",
     effect=Effect.READS,
     arguments=ExtractArguments,
-    output=Extracted,
+    returns=[
+        "quoted",
+        "channel",
+        "newer",
+        "title",
+        "source",
+        "project",
+        "first",
+        "last",
+        "confidence",
+        "note",
+        "stands_at",
+        "messages",
+        "metadata",
+        "summary",
+        "others",
+        "candidates",
+    ],
     example={"query": {"text": "make login faster", "also": ["speed up sign-in", "cache sessions", "로그인 속도"]}},
     quotes=True,
 )

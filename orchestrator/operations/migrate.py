@@ -168,17 +168,7 @@ class MigrateWorkspaceArguments(MigrateArguments):
     workspace: Folder
 
 
-class Migrated(BaseModel):
-    """How many sessions moved, and each of them: from where, to where."""
-
-    successCount: int
-    failedCount: int
-    errors: list[str]
-    dry_run: bool
-    moves: list[dict[str, Any]]
-    in_cursor: dict[str, Any] | None = None
-
-
+MIGRATED = ["successCount", "failedCount", "errors", "dry_run", "moves", "in_cursor"]
 SESSION_TOOL = Tool(
     name="migrate_session",
     title="Move a session to another project",
@@ -186,7 +176,7 @@ SESSION_TOOL = Tool(
     "Cursor's own list, while Cursor does not run. Only when the user asks for it; try it with dry_run before.",
     effect=Effect.REPLACES,
     arguments=MigrateSessionArguments,
-    output=Migrated,
+    returns=MIGRATED,
     example={"session_id": "auth-design", "to": "/home/me/shop"},
     toolset="archive",
 )
@@ -198,7 +188,7 @@ WORKSPACE_TOOL = Tool(
     "try it with dry_run before.",
     effect=Effect.REPLACES,
     arguments=MigrateWorkspaceArguments,
-    output=Migrated,
+    returns=MIGRATED,
     example={"workspace": "/home/me/shop-old", "to": "/home/me/shop", "dry_run": True},
     toolset="archive",
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from orchestrator.archive.container import MANIFEST, Archive, Damage
 from orchestrator.archive.stores import give_back
@@ -170,22 +170,6 @@ class RestoreArguments(NamedBackup):
         return RestoreBackupRequest(query=query, source=caller.source)
 
 
-class BackupRestored(BaseModel):
-    """The restored numbers; `safety_copy` is the backup of the state before.
-
-    `messagesForgotten`: so many of the messages have been forgotten since the backup, and stay so.
-    """
-
-    path: str
-    filesRestored: int
-    sessionsRestored: int
-    messagesRestored: int
-    messagesForgotten: int
-    safety_copy: str | None = None
-    dry_run: bool
-    damaged: list[dict[str, str]]
-
-
 RESTORE_TOOL = Tool(
     name="restore_backup",
     title="Restore a backup",
@@ -193,7 +177,16 @@ RESTORE_TOOL = Tool(
     "What is there now is backed up first. Try it with dry_run before.",
     effect=Effect.REPLACES,
     arguments=RestoreArguments,
-    output=BackupRestored,
+    returns=[
+        "path",
+        "filesRestored",
+        "sessionsRestored",
+        "messagesRestored",
+        "messagesForgotten",
+        "safety_copy",
+        "dry_run",
+        "damaged",
+    ],
     example={"path": "2026-01-31T083000Z.ctxr-backup.zip", "dry_run": True},
     toolset="archive",
 )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from orchestrator.answer.delivery import fits, tokens_for, tokens_of
 from orchestrator.answer.digests.summaries import FOUND, add_summaries
@@ -42,7 +42,7 @@ from orchestrator.requests.field_types import Also, EndInstant, Instant, Limit, 
 from orchestrator.requests.queries import SessionsQuery
 from orchestrator.requests.shapes import SessionsRequest
 from orchestrator.state import Run, Steps, Tried
-from orchestrator.tool import WHEN, Caller, Effect, Outcome, Pagination, ProjectName, Tool, ToolArguments, present
+from orchestrator.tool import WHEN, Caller, Effect, Outcome, ProjectName, Tool, ToolArguments, present
 from registry.access import Level
 from registry.domain import format_time, preview_of
 from registry.errors import InvalidRequest, NotFound
@@ -311,7 +311,7 @@ def pagination(total: int, limit: int, offset: int, shown: int) -> dict[str, Any
     return place | ({"next_offset": offset + shown} if place["has_more"] and shown < limit else {})
 
 
-def within_client(run: Run, sessions: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def within_client(run: Run, sessions: Sequence[Any]) -> list[Any]:
     """Return as many of the sessions as the client lets through."""
     return as_many_as_fit(sessions, lambda some: fits(run.room, {"sessions": some}))
 
@@ -380,28 +380,16 @@ def search_result(outcome: Outcome) -> dict[str, Any]:
     return present(outcome, *names, "syncing", "local_copy")
 
 
-class SearchResultShape(BaseModel):
-    """Sessions, best first, each with match_count and up to 3 matches; perhaps also confidence, guess, syncing."""
-
-    quoted: str
-    sessions: list[dict[str, Any]]
-    pagination: Pagination
-    project: str
-    note: str | None = None
-    understood: dict[str, Any]
-    elsewhere: dict[str, Any] | None = None
-
-
 SEARCH_TOOL = Tool(
     name="search_sessions",
     title="Search past sessions",
-    description='Search PAST conversations with any AI client by what was said in them. Use it for "how did I '
-    'implement…", "we discussed…", "지난번에 얘기한…". Always give other wordings as also. query may hold "a phrase", '
-    "-word, word*, tag:api, source:codex, after:2026-01 and times in words (yesterday, 지난주). Then read one with "
-    "fetch_session_by_id.",
+    description="Search PAST conversations with any AI client: the user's own words as query and always 3-4 other "
+    'wordings as also. Use it for "how did I implement…", "we discussed…", "지난번에 얘기한…". query may hold "a '
+    'phrase", -word, word*, tag:api, source:codex, after:2026-01 and times in words (yesterday, 지난주). '
+    "Then read one with fetch_session_by_id.",
     effect=Effect.READS,
     arguments=SearchArguments,
-    output=SearchResultShape,
+    returns=["quoted", "sessions", "confidence", "pagination", "project", "understood"],
     example={"query": "login tag:api", "also": ["sign-in", "로그인"], "project": "all"},
     quotes=True,
 )

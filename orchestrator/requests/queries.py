@@ -81,6 +81,7 @@ class ListQuery(BaseModel):
     order: Order = "desc"
     utc_offset_minutes: UtcOffset | None = None
     is_sized: bool = Field(False, description="no more sessions than the asking client lets through")
+    as_lines: bool = Field(False, description="one line for each session")
 
 
 class SessionsQuery(BaseModel):
