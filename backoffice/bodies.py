@@ -1,7 +1,4 @@
-"""The request bodies that go to the orchestrator as they come, described for the documentation.
-
-The orchestrator checks them itself, because a request it refuses is an execution too.
-"""
+"""OpenAPI schemas of request bodies that the orchestrator validates itself: a refused request is an execution too."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ _REFERENCE = "#/components/schemas/{model}"
 
 
 class LogBody(BaseModel):
-    """conversation_log's arguments."""
+    """The arguments of conversation_log."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -59,7 +56,7 @@ class RunBody(BaseModel):
 
 
 def body_shapes() -> dict[str, Any]:
-    """The schemas of these bodies, by name, as components of an OpenAPI document."""
+    """Return the schemas of these bodies by name, for the components of an OpenAPI document."""
     models = [(model, "validation") for model in (LogBody, RunBody)]
     shapes: dict[str, Any] = models_json_schema(models, ref_template=_REFERENCE)[1]["$defs"]  # type: ignore[arg-type]
     return shapes

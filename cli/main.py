@@ -1,4 +1,4 @@
-"""The ctxr command: its subcommands, loaded when they are asked for, and what a failure looks like in a terminal."""
+"""The ctxr command: its subcommands, loaded when they are asked for, and how a failure is printed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COMMANDS = {
     "extract": "cli.conversations.log_and_extract",
     "list": "cli.conversations.sessions:list_sessions",
     "recent": "cli.conversations.sessions",
-    "show": "cli.conversations.sessions",
+    "show": "cli.conversations.sessions:show_session",
     "search": "cli.conversations.search",
     "tag": "cli.conversations.sessions",
     "nickname": "cli.conversations.sessions",
@@ -53,26 +53,24 @@ COMMANDS = {
     "doctor": "cli.upkeep.doctor",
     "completion": "cli.main",
 }
-"""The subcommands in the order of their help, and the module of each: a client starts `ctxr mcp` for every window.
+"""The subcommands in the order of their help: `module`, or `module:name` where the name means something in Python.
 
-Behind a colon: what a command is called there whose name has another meaning in Python.
+They are imported one by one, since a client starts `ctxr mcp` for every window.
 """
 
 EXIT_STATUS = {ErrorCode.INVALID_REQUEST: 2, ErrorCode.NOT_FOUND: 3}
-"""Wrong usage and nothing found; every other failure is 1."""
-
-INTERRUPTED = 130
+"""The exit status by error code; 1 for all others."""
 
 
 class Commands(click.Group):
-    """Loads a subcommand when it is named, and ends every failure as `error: CODE: message` with its exit status."""
+    """Imports a subcommand when it is named, and prints every failure as `error: CODE: message`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All names, for help and completion."""
+        """Return all names, for help and completion."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The subcommand of that name, None if there is none."""
+        """Return the subcommand of that name, None if there is none."""
         if cmd_name not in COMMANDS:
             return None
         module, _, attribute = COMMANDS[cmd_name].partition(":")
@@ -82,7 +80,7 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The subcommand that the words name, and the rest of them; the nearest is told where there is none."""
+        """Return the named subcommand and the other words; suggest a similar name if there is none."""
         if near := [] if args[0] in COMMANDS else get_close_matches(args[0], COMMANDS, 1):
             ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
         return super().resolve_command(ctx, args)
@@ -95,35 +93,29 @@ class Commands(click.Group):
         standalone_mode: bool = True,
         **extra: Any,
     ) -> Any:
-        """Run, and leave with the exit status of what happened."""
+        """Run the command and exit with its status."""
         try:
             result = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
-        except RegistryError as exc:
-            _complain(exc.code, exc.message, exc.details)
-            sys.exit(EXIT_STATUS.get(exc.code, 1))
-        except TerminalError as exc:
-            _complain(exc.code, exc.message, exc.details)
-            sys.exit(exc.exit_code)
+        except (RegistryError, TerminalError) as exc:
+            _print_error(exc.code, exc.message, exc.details)
+            sys.exit(EXIT_STATUS.get(exc.code, 1))  # type: ignore[call-overload]
         except click.exceptions.NoArgsIsHelpError as exc:
             exc.show()
-            sys.exit(EXIT_STATUS[ErrorCode.INVALID_REQUEST])
+            sys.exit(exc.exit_code)
         except click.ClickException as exc:
-            _complain(ErrorCode.INVALID_REQUEST, exc.format_message(), _help_for(exc))
-            sys.exit(EXIT_STATUS[ErrorCode.INVALID_REQUEST])
+            context = getattr(exc, "ctx", None)
+            hint = f"Try '{context.command_path} -h' for help." if context else ""
+            _print_error(ErrorCode.INVALID_REQUEST, exc.format_message(), hint)
+            sys.exit(2)
         except click.Abort:
-            sys.exit(INTERRUPTED)
+            sys.exit(130)  # as after Ctrl-C
         sys.exit(result if isinstance(result, int) else 0)
 
 
-def _complain(code: str, message: str, details: str) -> None:
+def _print_error(code: str, message: str, details: str) -> None:
     click.echo(f"error: {code}: {message}", err=True)
     if details:
         click.echo(details, err=True)
-
-
-def _help_for(exc: click.ClickException) -> str:
-    context = getattr(exc, "ctx", None)
-    return f"Try '{context.command_path} -h' for help." if context else ""
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80})
@@ -133,10 +125,10 @@ def cli() -> None:
 
 
 @click.command()
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]), help="Which shell.")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]), help="The shell.")
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print a script that lets your shell complete ctxr's words.
+    """Print a script that completes ctxr's commands in your shell.
 
     \b
     eval "$(ctxr completion bash)"            in ~/.bashrc
@@ -149,7 +141,7 @@ def completion(ctx: click.Context, shell: str) -> None:
 
 
 def main() -> None:
-    """The entry of the installed program. A terminal that lacks a letter shows `?`, it does not end us."""
+    """Run the installed program. A letter that the terminal lacks is printed as `?`."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")

@@ -17,6 +17,7 @@ from mcp.types import Tool as PublishedTool
 
 from orchestrator.requests.field_types import MOST_COUNTED
 from orchestrator.tool import Tool
+from registry.domain import parse_time
 from registry.text.privacy.hidden_characters import shown
 
 
@@ -44,9 +45,25 @@ def _chat_in(meta: Mapping[str, Any]) -> str | None:
     return None
 
 
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+_TEXTS = ("text", "snippet", "line", "content", "context", "tool")
+
+
+def in_local_time(value: Any) -> Any:
+    """Return an answer with every instant in the user's time, with its offset; texts stay as they are."""
+    match value:
+        case dict():
+            return {name: part if name in _TEXTS else in_local_time(part) for name, part in value.items()}
+        case list():
+            return [in_local_time(part) for part in value]
+        case str() if len(value) < 60 and value[-1:] == "Z":
+            return _INSTANT.sub(lambda found: parse_time(found[0]).astimezone().isoformat(timespec="seconds"), value)
+    return value
+
+
 def as_answer(body: dict[str, Any]) -> CallToolResult:
     """Return an envelope as structured content and as its JSON text."""
-    body = shown(body)
+    body = in_local_time(shown(body))
     # Unescaped and without spaces: the model pays for every character. One client hands its model the text beside the
     # structured content wherever the two differ, so they must not.
     text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))

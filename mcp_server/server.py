@@ -116,7 +116,7 @@ class RegistryTools:
             arguments = tool.parse(alias.arguments(given) if alias else given)
             request: Request | dict[str, Any] | Refusal = arguments.request(caller)
         except InvalidRequest as exc:  # the orchestrator refuses, so that this is recorded too
-            request = _refusal(tool, exc, given.get("channel"), caller)
+            request = _refusal(tool, exc, given, caller)
         outcome = await self._run(request, caller.client)
         if not outcome["success"]:
             return {"ok": False, "error": _with_example(tool, outcome["error"])}
@@ -124,10 +124,11 @@ class RegistryTools:
         return {"ok": True, "result": quoted | await arguments.result(outcome, caller)}
 
 
-def _refusal(tool: Tool, error: InvalidRequest, channel: object, caller: Caller) -> Refusal:
+def _refusal(tool: Tool, error: InvalidRequest, given: Mapping[str, Any], caller: Caller) -> Refusal:
     shown = InvalidRequest(error.message, _with_example(tool, error.as_dict())["details"])
     name = operation_of(tool.name).name
-    return Refusal(name, caller.source, shown, channel if isinstance(channel, str) else None)
+    channel = given.get("channel")
+    return Refusal(name, caller.source, shown, channel if isinstance(channel, str) else None, given.get("query"))
 
 
 def _with_example(tool: Tool, error: Mapping[str, str]) -> Mapping[str, str]:

@@ -229,6 +229,8 @@ async def cr_write(state: GeneralState, run: Run) -> GeneralState:
         return result
 
     try:
+        if not run.is_kept:
+            return {"result": await run.registry.read(lambda tx: work(WriteTransaction(tx)))}
         result = await run.registry.write(work, of=state["query"].written_to)
         run.recorder.is_stored = True
     except StorageError:

@@ -22,7 +22,7 @@ from orchestrator.graph import build_graph, run_graph
 from orchestrator.operations import aliases, operations, parse_request
 from orchestrator.recording.recorder import Recorder, Records, result_summary
 from orchestrator.requests.calls import TOLD
-from orchestrator.requests.refusals import Refusal, refuse_too_many
+from orchestrator.requests.refusals import Refusal, refuse_too_many, summary_of_refused
 from orchestrator.requests.shapes import Request
 from orchestrator.state import ExternalAction, LocalCopy, Run, Shelf, Syncing
 from registry.access import Access, Level
@@ -30,7 +30,7 @@ from registry.domain import DEEPEST, is_too_deep, storable
 from registry.errors import ErrorCode, InternalError, InvalidRequest, NotFound, OperationTimeout, RegistryError
 from registry.log import EXECUTION, RUNS
 from registry.registry import Registry
-from registry.storage.records.executions import Door
+from registry.storage.records.executions import Door as Door
 from registry.storage.records.executions import Execution as Execution
 from registry.text.privacy.masking import holds_secret
 from registry.tracing import span
@@ -96,12 +96,15 @@ class Orchestrator:
         access: Access | None = None,
         door: Door = "inside",
         room: Room | None = None,
+        *,
+        is_recorded: bool = True,
     ) -> dict[str, Any]:
         """Run `{operation, channel, messages|query, source, metadata}`. A failure is an answer, never an exception.
 
         `client`: name and version of the program that asks, for the record. `execution_id`: a new id, given by
         a caller who will look the record up. `access`: what the caller's token allows; None for who needs none.
         `door`: which way it came in. `room`: how much of an answer reaches the model that asks; None: all of it.
+        `is_recorded`: False for a search while somebody types, which is no execution.
         """
         is_awaited = not isinstance(given, Request) or given.is_awaited
         if is_awaited:
@@ -109,7 +112,8 @@ class Orchestrator:
         recorder = _recorder_for(given, client)
         recorder.id = execution_id or recorder.id
         recorder.token, recorder.door = access.name if access else None, door
-        self._running[recorder.id] = recorder
+        if is_recorded:
+            self._running[recorder.id] = recorder
         current = EXECUTION.set(recorder.id)
         try:
             with (
@@ -122,7 +126,7 @@ class Orchestrator:
                     ctxr__door=door,
                 ) as failed,
             ):
-                answer = await self._recorded(given, recorder, access, room)
+                answer = await self._recorded(given, recorder, access, room, is_recorded=is_recorded)
                 if not (answer["success"] or answer["error"]["code"] == ErrorCode.NOT_FOUND):
                     failed(answer["error"]["code"])
                 return answer
@@ -136,22 +140,28 @@ class Orchestrator:
         recorder: Recorder,
         access: Access | None,
         room: Room | None,
+        *,
+        is_recorded: bool,
     ) -> dict[str, Any]:
         try:
             request = _request_of(given)
             recorder.request = request.summary()
             request = await self._without_secrets(request)
-            result = await self._run(request, recorder, access, room)
+            result = await self._run(request, recorder, access, room, is_recorded=is_recorded)
         except asyncio.CancelledError:
             gone = OperationTimeout("The caller stopped waiting.", "what was begun to be stored may be stored")
             self._records.add(self._observed(recorder.finished(None, gone.as_dict())))
             raise
         except Exception as exc:
             error = _failure(exc, recorder.id)
+            if not recorder.request and isinstance(given, Mapping | Refusal):
+                recorder.request = storable(summary_of_refused(given))
+            if not is_recorded:
+                return {"success": False, "error": error.as_dict()}
             await self._records.store(self._observed(recorder.finished(None, error.as_dict())))
             return {"success": False, "error": error.as_dict()}
-        if self.observers or runs.isEnabledFor(logging.INFO):
-            self._observed(recorder.finished(None))
+        if is_recorded and (self.observers or runs.isEnabledFor(logging.INFO)):
+            self._observed(recorder.finished(result))
         self._records.retry()
         return {"success": True, **result}
 
@@ -239,7 +249,7 @@ class Orchestrator:
         return run
 
     async def _run(
-        self, request: Request, recorder: Recorder, access: Access | None, room: Room | None
+        self, request: Request, recorder: Recorder, access: Access | None, room: Room | None, *, is_recorded: bool
     ) -> dict[str, Any]:
         operation = operations()[request.operation]
         if access:
@@ -255,6 +265,7 @@ class Orchestrator:
             meaning=self.meaning,
             writer=self._writer,
             shelf=self._shelf,
+            is_kept=is_recorded,
         )
         try:
             # LangSmith, which LangGraph brings along, would send every state to its servers if the host
@@ -279,7 +290,7 @@ class Orchestrator:
             result.get("metadata", result)["syncing"] = syncing
         if copy:
             result.get("metadata", result)["local_copy"] = copy
-        if not recorder.is_stored:
+        if is_recorded and not recorder.is_stored:
             await self._records.store(recorder.finished(result_summary(result)), recorder.summaries)
         return result
 

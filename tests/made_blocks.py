@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import shlex
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -18,7 +19,7 @@ from mcp.types import PromptArgument, Tool
 
 from backoffice.app import create_app
 from backoffice.errors import STATUS
-from cli.connect.snippets import StdioServer
+from cli.connect.snippets import SERVER, StdioServer
 from cli.main import COMMANDS, EXIT_STATUS, cli
 from mcp_server.envelope import published
 from mcp_server.prompts import list_prompts
@@ -29,6 +30,7 @@ from orchestrator.service import Orchestrator
 from registry.errors import RegistryError
 from registry.registry import Registry
 from registry.settings import Settings
+from sources.claude_code.client import CLAUDE_CODE
 from sources.clients import CLIENTS
 from sources.cursor.client import CURSOR
 
@@ -273,7 +275,9 @@ def _named(modules: Iterable[str]) -> str:
 MADE: Mapping[str, Callable[[], str]] = {
     "mcp-json": lambda: fenced("json", EXAMPLE.mcp_json()),
     "cursor-rule": lambda: fenced("markdown", CURSOR.rule.alone if CURSOR.rule else ""),
-    "claude-code": lambda: fenced("sh", EXAMPLE.claude_code_command()),
+    "claude-code": lambda: fenced(
+        "sh", f"claude mcp add --scope user {SERVER} -- {shlex.join(EXAMPLE.started_by(CLAUDE_CODE).words)}"
+    ),
     "clients": clients_table,
     "help": lambda: fenced("text", help_of()),
     "settings": settings_table,

@@ -16,20 +16,22 @@ import click
     default="default",
     show_default=True,
     metavar="NAMES",
-    help="Which tools: default, history, all, archive, admin; with commas.",
+    help="Tools to publish: default, history, all, archive, admin; with commas.",
 )
-@click.option("--project", metavar="FOLDER", help="The folder that `current` means. Default: the one it is started in.")
-@click.option("--client", metavar="NAME", help="The client that starts it: its answers have its size.")
+@click.option("--project", metavar="FOLDER", help="The folder that `current` means. Default: the working folder.")
+@click.option("--client", metavar="NAME", help="The client that starts it; limits the size of answers.")
 def mcp(toolsets: str, project: str | None, client: str | None) -> None:
-    """Speak MCP on stdin and stdout: what a client starts for itself.
-
-    Clients are told of this command by what `ctxr up` prints.
-    """
+    """Speak MCP on stdin and stdout. Clients start this; `ctxr install` sets it up."""
     from mcp_server.transport.stdio import run_stdio
     from sources.clients import client_called
 
     options = window_options(toolsets, project, client)
-    # Waiting for stdin cannot be interrupted otherwise, and what was answered is stored already.
+    connection = click.get_current_context().obj  # of a window that has no process to share
+    if connection:
+        connection.sendall(b"\n")
+        run_stdio(options.toolsets, options.project, client_called(options.client), connection)
+        return
+    # Reading stdin cannot be interrupted otherwise, and what was answered is stored already.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if sys.stdin.isatty():
         click.echo("Waiting for an MCP client on stdin; Ctrl-C ends this. Clients start it themselves.", err=True)

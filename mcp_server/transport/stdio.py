@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 from collections.abc import Collection
 
 import anyio
 
 from mcp_server.server import DEFAULT, create_server
+from mcp_server.transport.connection import serve_connection
 from mcp_server.transport.lines import serve_lines
 from orchestrator.lazy import LazyOrchestrator
 from orchestrator.requests.calls import working_folder
@@ -15,18 +18,27 @@ from registry.settings import Settings, read_settings
 from sources.client import Client
 
 
-def run_stdio(toolsets: Collection[str] = (DEFAULT,), project: str | None = None, client: Client | None = None) -> None:
-    """Serve until stdin closes; InvalidRequest if the configuration is not usable.
+def run_stdio(
+    toolsets: Collection[str] = (DEFAULT,),
+    project: str | None = None,
+    client: Client | None = None,
+    connection: socket.socket | None = None,
+) -> None:
+    """Serve until stdin (or the connection that takes its place) closes; InvalidRequest for an unusable configuration.
 
     `project`: the folder that `current` means; by default the one the server was started in. `client`: whose model
     reads the answers, where that is known.
     """
     set_up_logging()
-    anyio.run(serve_stdio, read_settings(), toolsets, project or working_folder(), client)
+    asyncio.run(serve_stdio(read_settings(), toolsets, project or working_folder(), client, connection))
 
 
 async def serve_stdio(
-    settings: Settings, toolsets: Collection[str], project: str | None, client: Client | None
+    settings: Settings,
+    toolsets: Collection[str],
+    project: str | None,
+    client: Client | None,
+    connection: socket.socket | None = None,
 ) -> None:
     """Answer the handshake first, open the registry behind it."""
     orchestrator = LazyOrchestrator(settings)
@@ -39,10 +51,12 @@ async def serve_stdio(
         client=client,
     )
     try:
-        async with anyio.create_task_group() as background:
-            background.start_soon(orchestrator.warm_up)
+        warming = asyncio.create_task(orchestrator.warm_up())
+        if connection:
+            await serve_connection(server, *await asyncio.open_connection(sock=connection, limit=1 << 28))
+        else:
             await serve_lines(server)
-            background.cancel_scope.cancel()
+        warming.cancel()
     finally:
         with anyio.CancelScope(shield=True):
             await orchestrator.close()

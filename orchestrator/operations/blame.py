@@ -36,7 +36,7 @@ from orchestrator.state import Run, Steps
 from registry.access import Level
 from registry.errors import InvalidRequest, NotFound
 from registry.storage.conversations.channels import ChannelRow, channel_item, channels_by_number, tags_of
-from registry.storage.conversations.messages import MessageRow, SaidMessage, messages_between, messages_of
+from registry.storage.conversations.messages import MessageRow, messages_between, messages_of
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction
 
@@ -138,7 +138,7 @@ def _by_channel(messages: Sequence[MessageRow]) -> dict[int, list[MessageRow]]:
     return found
 
 
-def _seen(row: SaidMessage | MessageRow) -> dict[str, Any]:
+def _seen(row: MessageRow) -> dict[str, Any]:
     return {**message_dict(row), "time": row.timestamp}
 
 

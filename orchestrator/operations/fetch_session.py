@@ -38,7 +38,6 @@ from registry.storage.conversations.aliases import aliases_of, links_of
 from registry.storage.conversations.channels import ChannelRow, channel_item, model_facts, tags_of
 from registry.storage.conversations.messages import (
     MessageRow,
-    SaidMessage,
     get_message,
     message_place,
     messages_of,
@@ -46,7 +45,7 @@ from registry.storage.conversations.messages import (
 )
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction
-from registry.storage.paging import cursor_of, decode_cursor, encode_cursor, seal_of
+from registry.storage.paging import cursor_of, decode_cursor, encode_cursor
 
 EVERYTHING = 1_000_000
 
@@ -101,9 +100,7 @@ def fetch_session(tx: ReadTransaction, run: Run, request: FetchRequest) -> Fetch
     return Fetched(session, [message_dict(message) for message in rows], has_more)
 
 
-def _messages_wanted(
-    tx: ReadTransaction, row: ChannelRow, query: FetchQuery
-) -> tuple[Sequence[SaidMessage | MessageRow], str, bool]:
+def _messages_wanted(tx: ReadTransaction, row: ChannelRow, query: FetchQuery) -> tuple[Sequence[MessageRow], str, bool]:
     if wanted := query.message_id or _piece_place(query.cursor).get("m"):
         return [_message_of(tx, row, wanted)], "the message's id", False
     if query.cursor is not None:
@@ -150,8 +147,7 @@ async def keep_fetched(run: Run, request: FetchRequest, data: Fetched) -> dict[s
     more: dict[str, Any] = {}
     if query.cursor is not None and (data.has_more or len(shown) < len(messages)):
         last = data.messages[len(shown) - 1]
-        seal = await run.registry.read(seal_of)
-        more["next_cursor"] = cursor_of(parse_time(last["timestamp"]), last["number"], seal)
+        more["next_cursor"] = cursor_of(parse_time(last["timestamp"]), last["number"])
     return {"session": data.session, "messages": shown, **more}
 
 

@@ -29,7 +29,7 @@ from orchestrator.state import Run, Steps
 from registry.access import Level
 from registry.search.scope import Scope, messages_in
 from registry.storage.conversations.channels import get_channel
-from registry.storage.conversations.messages import MessageFilter, MessageRow, SaidMessage, by_numbers, list_messages
+from registry.storage.conversations.messages import MessageFilter, MessageRow, by_numbers, list_messages
 from registry.storage.database import ReadTransaction
 from registry.storage.paging import Order, Page, decode_cursor, encode_cursor
 from registry.text.ranking.matching import matched_words
@@ -90,7 +90,7 @@ def _best(tx: ReadTransaction, query: SearchQuery, data: Found) -> dict[str, Any
     return {"messages": messages, "metadata": metadata}
 
 
-def _shown(row: SaidMessage | MessageRow) -> dict[str, Any]:
+def _shown(row: MessageRow) -> dict[str, Any]:
     return {**delivered(message_dict(row)), "channel": row.channel, "source": row.source}
 
 

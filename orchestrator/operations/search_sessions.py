@@ -174,7 +174,8 @@ async def keep_sessions(run: Run, request: SessionsRequest, data: SessionsFound)
     told: dict[str, Any] = {"understood": _understood(data), **_trust(run, data)}
     if data.about:
         told["elsewhere"] = {"about_it": _told(data.about)}
-    tokens = tokens_for(run.room, request.query.max_tokens) - tokens_of(told)
+    wanted = request.query.max_tokens
+    tokens = None if wanted is None and run.room is None else tokens_for(run.room, wanted or 1500) - tokens_of(told)
     shown, total = await run.registry.read(lambda tx: _shown(tx, run, request.query, data, tokens))
     shown = within_client(run, shown)
     place = pagination(total, request.query.limit, request.query.offset, len(shown))
@@ -184,7 +185,11 @@ async def keep_sessions(run: Run, request: SessionsRequest, data: SessionsFound)
 def _told(about: About) -> dict[str, Any]:
     row = about.channel
     named = {"session_id": row.session_id or row.name, "title": row.title or row.first_message_preview}
-    return {**named, "timestamp": format_time(about.at), "snippet": about.evidence}
+    return {
+        **named,
+        "timestamp": format_time(about.at),
+        "snippet": preview_of(about.message.text if about.message else "", 160),
+    }
 
 
 def _trust(run: Run, data: SessionsFound) -> dict[str, Any]:
@@ -207,15 +212,26 @@ GUESS = "These are guesses: little of what was asked stands in any session. Say 
 
 
 def _shown(
-    tx: ReadTransaction, run: Run, query: SessionsQuery, data: SessionsFound, tokens: int
+    tx: ReadTransaction, run: Run, query: SessionsQuery, data: SessionsFound, tokens: int | None
 ) -> tuple[list[dict[str, Any]], int]:
+    """Return the sessions cut to so many tokens, or complete, and how many there are."""
     found, total, said = _latest(tx, run, data) if data.latest else _best_sessions(tx, run, query, data)
     written = _writer(data.found, said)
+    if tokens is None:
+        return [_complete(place, one, written) for place, one in enumerate(found)], total
     if lacking := [place for place, one in enumerate(found) if not one["summary"] and one["message_count"]]:
         # To make one takes long, so it is first seen which have room for a line.
         with_room = fitted([one if one["summary"] else one | LINE for one in found], tokens, written)
         add_summaries(tx, run, [found[place] for place in lacking if with_room[place].get("summary")], FOUND)
     return fitted(found, tokens, written), total
+
+
+def _complete(place: int, session: Mapping[str, Any], written: Write) -> dict[str, Any]:
+    matches = [
+        {**written(place, "match", match), "context": [written(place, "line", line) for line in match["context"]]}
+        for match in session["matches"]
+    ]
+    return {**session, "matches": matches}
 
 
 LINE = {"summary": "." * FOUND, "summary_by": WRITER}

@@ -22,7 +22,7 @@ from registry.errors import ErrorCode, RegistryError
 from registry.registry import Registry
 from registry.storage.conversations.channels import MadeSummary, keep_summaries
 from registry.storage.database import WriteTransaction
-from registry.storage.records.executions import Door, Execution, asked_of, save_execution
+from registry.storage.records.executions import GUESSED, Door, Execution, asked_of, save_execution
 from registry.text.privacy.masking import holds_secret
 from registry.tracing import span
 
@@ -115,7 +115,7 @@ class Recorder:
             source=self.source,
             client=self.client,
             channel=self.channel,
-            status=_outcome(error),
+            status=_outcome(error, result),
             error=error,
             started_at=self.started_at,
             finished_at=now(),
@@ -147,9 +147,9 @@ class Recorder:
         }
 
 
-def _outcome(error: Mapping[str, str] | None) -> str:
+def _outcome(error: Mapping[str, str] | None, result: Mapping[str, Any] | None = None) -> str:
     if error is None:
-        return "succeeded"
+        return GUESSED if (result or {}).get("confidence") == "low" else "succeeded"
     return "not_found" if error["code"] == ErrorCode.NOT_FOUND else "failed"
 
 
@@ -202,7 +202,7 @@ def result_summary(result: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-_TEXTS = ("best", "stands_at", "title", "text", "summary", "first_message_preview")
+_TEXTS = ("newer", "stands_at", "title", "text", "summary", "first_message_preview")
 """Parts of an answer that may repeat what messages say: a deleted message must not live on in a record."""
 
 

@@ -162,27 +162,17 @@ HINTS = (
     *("key", "키", "://", "</", "bearer", "ssws", "authorization", "auth", "aws", "akia", "asia", "cookie", "sig"),
     *("mnemonic", "phrase", "니모닉", "시드", "앱", "app", "asana", "vault", "mailgun", "wif", "wallet", "bitcoin"),
     *("_pat", "cred", "admin", "root", "curl ", "mysql", "mariadb", "login", "redis-cli", "htpasswd", "openssl"),
-    *(
-        "sudo ",
-        ":5432:",
-        "private-lines",
-        "ldap",
-        "mongo",
-        "zip",
-        "7z",
-        "계좌",
-        "jdbc:",
-        "identified ",
-        "--body",
-        "-----begin",
-    ),
+    *("sudo ", ":5432:", "private-lines", "ldap", "mongo", "zip", "7z", "계좌", "jdbc:", "identified ", "--body"),
+    *("-----begin", "azure", "storage", "account", "facebook", "graph", "nmcli", "netsh", "net user", "securestring"),
+    *("genpsk", "base64", "아이디", "계정", "connect(", "bind(", "recovery", "backup", "복구", "softlayer", "session"),
+    *("contrase", "kennwort"),
 )
-"""One of these, a word of `LONGEST` characters or `DIGITS` digits stands in every text in which a rule of
-`registry.text.privacy.secrets` finds anything."""
+"""One of these, a word of `LONGEST` characters or `DIGITS` digits is in every text in which a rule of
+`registry/text/privacy/rules.toml` finds anything."""
 LONGEST = 20
-"""What a key has at least, that is known by its own signs."""
+"""Characters: no key that is known by its beginning alone is shorter."""
 DIGITS = 13
-"""A resident number has so many, a card no fewer."""
+"""A resident number has as many, a card no fewer."""
 
 
 def share_masking(home: str, key: bytes, unmasked: Sequence[str]) -> None:

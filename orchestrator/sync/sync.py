@@ -22,7 +22,6 @@ from orchestrator.sync.store_report import StoreReport
 from registry.domain import now
 from registry.errors import RegistryError
 from registry.storage.client_stores import StoreState, list_stores, save_store, seen_sessions, store_as_left
-from registry.storage.index.packing import look_after
 from sources.base import Counts, FoundSession, Places, Skipped, Source
 
 if TYPE_CHECKING:
@@ -91,8 +90,6 @@ async def sync(
                 logger.exception("Bringing in %s failed", report.path)
                 report.is_complete = False
                 report.skip([Skipped(report.path, f"bringing it in failed: {type(exc).__name__}: {exc}")])
-    if not orchestrator.registry.is_embedded and any(report.new_messages for report in reports):
-        await look_after(orchestrator.registry)  # there may be no server that does
     return reports
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from orchestrator.recording.recorder import KEPT_ITEMS
 from orchestrator.views.verdicts import DELIVERED, WITH_QUESTION, Judgement, Missed, RecordedLookup
 from registry.domain import format_time, names_message, preview_of
-from registry.storage.conversations.messages import SaidMessage, by_ids, by_numbers, get_message
+from registry.storage.conversations.messages import MessageRow, by_ids, by_numbers, get_message
 from registry.storage.database import ReadTransaction
 from registry.storage.records.executions import get_execution
 from registry.text.ranking.matching import matched_words
@@ -77,7 +77,7 @@ def _delivered_ids(run: Mapping[str, Any], steps: Mapping[str, Mapping[str, Any]
     return ids, len(ids) == len(given) and len(ids) < KEPT_ITEMS
 
 
-def _message(row: SaidMessage | None) -> dict[str, Any] | None:
+def _message(row: MessageRow | None) -> dict[str, Any] | None:
     if row is None:
         return None
     return {

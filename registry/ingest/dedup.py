@@ -12,8 +12,7 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, and_, select
 
 from registry.domain import Message, Role, digest_of, instant_of, storable
-from registry.ingest.alignment import Positions, Utterance
-from registry.ingest.message_alignment import is_new_turn, overlap, recognise
+from registry.ingest.alignment import Positions, Texts, Transcript, Utterance, is_new_turn, overlap, recognise
 from registry.ingest.paraphrase import (
     Accept,
     accept_from_client,
@@ -21,7 +20,6 @@ from registry.ingest.paraphrase import (
     recognise_by_turns,
     recognise_shortened_resend,
 )
-from registry.ingest.turn_alignment import Texts, Transcript
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import MessageRow, in_turns
 from registry.storage.database import ReadTransaction

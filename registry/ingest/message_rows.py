@@ -42,10 +42,6 @@ class Ready:
     characters: int
     """About how much they say and carry."""
 
-    def __reduce__(self) -> tuple[type[Ready], tuple[Any, ...]]:
-        """Between processes in a third of the time that a data class takes by itself."""
-        return Ready, (self.rows, self.first, self.last, self.characters)
-
 
 class Said(NamedTuple):
     """A message and its text as it can be stored, taken apart once: all words, and each of them."""
@@ -84,13 +80,13 @@ def ready(session: Session, source: str) -> Ready | None:
     if any(is_recall(one.message) for one in messages):
         return None
     rows = rows_of(messages, source, about, moments[0])
-    return Ready(rows, min(moments), max(moments), sum(len(row["text"]) + len(row["payload"]) for row in rows))
+    return Ready(rows, min(moments), max(moments), sum(len(row["text"]) + len(as_json(row["payload"])) for row in rows))
 
 
 def _is_kept(said: Said) -> bool:
     """Return whether all of a message is kept as it is (`let_in`)."""
     message = said.message
-    if _is_private(message.text) or find_secrets(message.text, said.each):
+    if _is_private(message.text) or find_secrets(message.text):
         return False
     if IDENTITY.issuperset(message.more) and not message.context:  # most of them
         return True
@@ -152,7 +148,6 @@ def add_words(row: Row, words: Iterable[str] | None = None) -> None:
     tokens = (analyze(row["text"]) if words is None else tokens_of(words)) if is_found else []
     scope = scope_tokens(row["source"], row["role"], row["timestamp"]) if is_found else []
     row["id"] = new_id("snap" if row["record_type"] == SNAPSHOT else "conv")
-    row["payload"] = as_json(row["payload"])
     row["length"] = len(tokens)
     row["words"] = " ".join([*scope, *tokens])
 

@@ -12,8 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from itertools import product
 from typing import NamedTuple
 
-from registry.ingest.alignment import Positions
-from registry.ingest.turn_alignment import Transcript, Turn, matching_turns, may_be, possible_pairs
+from registry.ingest.alignment import Positions, Transcript, Turn, matching_turns, may_be, possible_turns
 
 MOST_UNCLEAR = 400
 """So many pairs of turns that ask the same are told apart by what their answers say."""
@@ -90,7 +89,8 @@ def _unclear(stored: Sequence[Turn], sent: Sequence[Turn]) -> list[tuple[int, in
     asked = Counter(turn.key for turns in (stored, sent) for turn in turns)
     return [
         (i, j)
-        for j, i in possible_pairs(stored, sent)
+        for j, places in enumerate(possible_turns(stored, sent))
+        for i in reversed(places)
         if asked[sent[j].key] > 2 and not stored[i].reply_digests & sent[j].reply_digests
     ]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Table, delete, func, select, update
 
-from registry.domain import Role, digest_of
+from registry.domain import Role, digest_of, preview_of
 from registry.ingest.intake import keeping_of
 from registry.storage.conversations.channels import recount_channel, reindex_title
 from registry.storage.conversations.messages import MessageRow, revise
@@ -21,7 +21,7 @@ from registry.storage.safety.forgetting import wipe
 from registry.storage.safety.masking import key_of
 from registry.storage.tables import channel, conversation, execution, extract_result, message_vector
 from registry.text.privacy.masking import mask_value
-from registry.text.privacy.secrets import MARK
+from registry.text.privacy.secrets import MARK, MARK_BEGIN
 
 BATCH = 500
 Progress = Callable[[int, int], None]
@@ -99,6 +99,8 @@ def _batch(tx: WriteTransaction, table: Table, last: int, held: Held, is_dry: bo
             continue
         was = {name: row._mapping[name] for name in _TEXTS[table] if row._mapping[name]}
         now = mask_value(was, key)
+        if table is channel:
+            now = _with_made_titles(tx, row.number, now)
         if now != was:
             changed.append((row, {name: now[name] for name in was if now[name] != was[name]}))
             held.rows[table.name] += 1
@@ -106,6 +108,22 @@ def _batch(tx: WriteTransaction, table: Table, last: int, held: Held, is_dry: bo
     if changed and not is_dry:
         _CHANGE.get(table, _change)(tx, changed, table)
     return rows[-1].number, len(rows)
+
+
+def _with_made_titles(tx: WriteTransaction, number: int, texts: dict[str, Any]) -> dict[str, Any]:
+    """Make a title anew that repeats a masked message up to its secret and goes on with a part of it."""
+    masked = select(conversation.c.text).where(
+        conversation.c.channel_number == number, conversation.c.text.contains(MARK_BEGIN, autoescape=True)
+    )
+    lines = [" ".join(text.split()) for text in tx.execute(masked).scalars()]
+    made = dict(texts)
+    for name in ("title", "first_message_preview"):
+        title = texts.get(name) or ""
+        for line in lines:
+            at = line.find(MARK_BEGIN)
+            if at > 3 and len(title) > at and title.startswith(line[:at]) and not title.startswith(MARK_BEGIN, at):
+                made[name] = preview_of(line, len(title) + len(MARK_BEGIN))
+    return made
 
 
 _CHANNEL = {conversation: "channel_number", channel: "number"}

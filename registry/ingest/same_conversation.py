@@ -13,8 +13,8 @@ from enum import Enum
 from functools import cache
 from typing import NamedTuple
 
+from registry.ingest.alignment import Transcript, Turn, matching_turns
 from registry.ingest.paraphrase import agreement
-from registry.ingest.turn_alignment import Transcript, Turn, matching_turns
 
 NARROWEST = 14
 """A question narrower than this says nothing; Korean and other wide letters count two."""

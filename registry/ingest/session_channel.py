@@ -18,13 +18,12 @@ from typing import Any
 from sqlalchemy import ColumnElement, case, or_, select, text
 
 from registry.domain import Actor, Message, Project, Role, Session, digest_of, now, parse_time, storable
-from registry.ingest.alignment import Utterance
+from registry.ingest.alignment import Transcript, Utterance
 from registry.ingest.dedup import Sent, stored_texts
 from registry.ingest.merge_channels import merge_channels, merge_shortened
 from registry.ingest.message_rows import NOTE
 from registry.ingest.same_conversation import Evidence, Verdict, compare
 from registry.ingest.save import Saved
-from registry.ingest.turn_alignment import Transcript
 from registry.storage.conversations.aliases import aliases_of, set_links
 from registry.storage.conversations.channels import (
     INFERRED,
@@ -38,6 +37,7 @@ from registry.storage.conversations.channels import (
 from registry.storage.conversations.messages import in_turns
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.records.extract_results import resumed_session
+from registry.storage.safety.visibility import ask_all
 from registry.storage.tables import channel, conversation
 
 _ENOUGH_IDS = 100
@@ -284,7 +284,7 @@ def decide_alone(tx: WriteTransaction, source: str) -> None:
     """
     if tx.dialect.name == "postgresql":
         key = zlib.crc32(family_of(source)[0].encode()) - 2**31
-        tx.execute(text(_ALONE), {"lock": _LOCK, "key": key, "patience": PATIENCE})
+        ask_all(tx, text(_ALONE), {"lock": _LOCK, "key": key, "patience": PATIENCE})
 
 
 def transcript_of(messages: Sequence[Message]) -> Transcript:
@@ -395,7 +395,7 @@ def _is_same_project(one: str | None, other: str | None) -> bool:
 
 
 def _most_alike(tx: ReadTransaction, near: Mapping[int, ChannelRow], transcript: Transcript) -> list[ChannelRow]:
-    asked = [each.digest for each in transcript.utterances if each.opens_turn]
+    asked = [each.digest for each in transcript.utterances if each.role == Role.USER]
     digests = list(dict.fromkeys(reversed(asked)))[:MOST_QUESTIONS]
     if not digests:
         return []

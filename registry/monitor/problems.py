@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from registry.domain import format_time
 from registry.storage.conversations.channels import ChannelRow, channels_by_number
-from registry.storage.conversations.messages import SaidMessage, by_numbers
+from registry.storage.conversations.messages import MessageRow, by_numbers
 from registry.storage.database import ReadTransaction
 from registry.storage.index.engines import index_of
 from registry.text.analysis.analyzer import analyze
@@ -25,7 +25,7 @@ _SIGNS = ("error", "exception", "failed", "panicked", "fatal", "오류", "에러
 class Named(NamedTuple):
     """A message that names a problem, and how."""
 
-    message: SaidMessage
+    message: MessageRow
     line: str
 
 

@@ -29,7 +29,7 @@ from registry.storage.database import ReadTransaction
 from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import channel_token, month_tokens, role_token, source_token
 from registry.storage.index.message_index import COLUMNS, Groups, MessageIndex
-from registry.storage.safety.visibility import access_of
+from registry.storage.safety.visibility import access_of, ask_all
 from registry.storage.tables import channel, conversation
 from registry.text.ranking.scores import FARTHEST, SEQ_BITS, Candidate, Title
 from registry.text.ranking.term_weights import COMMON_TERMS, Term, best_first, sum_weights
@@ -99,7 +99,6 @@ class Place:
 
     def read_ahead(self, terms: Sequence[Term], k: int) -> None:
         """Have the lists that are walked whatever they hold: the rarest ones, up to the `k`-th message at the least."""
-        self.index.prepare(self.tx, [term.token for term in terms])
         is_inside = self.scope.channel_number is not None
         before = accumulate((term.frequency for term in terms), initial=0)
         sure = [
@@ -323,7 +322,7 @@ _LONGEST = {
 def taken_up_again(tx: ReadTransaction, channel_number: int) -> list[int]:
     """The places (seq) at which a channel was taken up again after a long pause, in order."""
     name = tx.dialect.name
-    return sorted(tx.execute(_begun(name), {"channel": channel_number, "pause": _LONGEST[name]}).scalars())
+    return sorted(ask_all(tx, _begun(name), {"channel": channel_number, "pause": _LONGEST[name]}).scalars())
 
 
 @cache
@@ -356,12 +355,11 @@ def _narrowed(
         without += [] if number is None else [channel_token(number)]
     if scope.channel_number is not None:
         groups.append([channel_token(scope.channel_number)])
-    if is_told := _is_told(tx, index, scope):
-        of_roles, of_others = _of_roles(tx, index, scope, total)
-        sources = [source_token(source) for source in scope.sources]
-        groups += [group for group in (sources, of_roles, _months(tx, scope)) if group]
-        without += of_others
-    conditions = message_conditions(replace(scope, roles=None) if is_told and scope.roles else scope)
+    of_roles, of_others = _of_roles(tx, index, scope, total)
+    sources = [source_token(source) for source in scope.sources]
+    groups += [group for group in (sources, of_roles, _months(tx, scope)) if group]
+    without += of_others
+    conditions = message_conditions(replace(scope, roles=None))
     if not channel_conditions(scope):
         return groups, without, conditions
     chosen = channels_in(scope)
@@ -373,11 +371,6 @@ def _narrowed(
     return groups, without, conditions
 
 
-def _is_told(tx: ReadTransaction, index: MessageIndex, scope: Scope) -> bool:
-    """Whether the tokens of every message say something of a scope; not where an older version indexed some of them."""
-    return bool(scope.sources or scope.roles or scope.from_ or scope.to) and index.is_scoped(tx)
-
-
 def _of_roles(
     tx: ReadTransaction, index: MessageIndex, scope: Scope, total: int
 ) -> tuple[Sequence[str], Sequence[str]]:
@@ -385,12 +378,14 @@ def _of_roles(
 
     Each look-up may walk their lists: so those that fewer messages carry. In one channel more than one role is most.
     """
-    roles = scope.roles or ()
+    if not scope.roles:
+        return (), ()
+    roles = scope.roles
     wanted = [role_token(role) for role in roles]
     others = [role_token(role) for role in Role if role not in roles]
     if scope.channel_number is not None and len(wanted) > 1:
         return (), others
-    if not wanted or access_of(tx):  # to count what a token may see takes longer
+    if access_of(tx):  # to count what a token may see takes longer
         return wanted, ()
     is_most = 2 * sum(index.frequencies(tx, wanted, total).values()) > total
     return ((), others) if is_most else (wanted, ())

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 from typing import Any
 
-from sqlalchemy import Executable, Table, select
+from sqlalchemy import Table, select
 
 from registry.domain import format_time
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
@@ -110,12 +109,6 @@ def list_stores(tx: ReadTransaction) -> list[dict[str, Any]]:
 
 
 def _upsert(tx: WriteTransaction, table: Table, key: tuple[str, ...], rows: Sequence[dict[str, Any]]) -> None:
-    tx.execute(_written_over(tx.dialect.name, table, key, tuple(rows[0])), rows)
-
-
-@cache
-def _written_over(dialect: str, table: Table, key: tuple[str, ...], names: tuple[str, ...]) -> Executable:
-    """Making this statement takes several times as long as to run it."""
-    statement = insert_into(dialect, table)
-    news = {name: statement.excluded[name] for name in names if name not in key}
-    return statement.on_conflict_do_update(index_elements=key, set_=news)
+    statement = insert_into(tx.dialect.name, table)
+    news = {name: statement.excluded[name] for name in rows[0] if name not in key}
+    tx.execute(statement.on_conflict_do_update(index_elements=key, set_=news), rows)

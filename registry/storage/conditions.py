@@ -17,7 +17,6 @@ from sqlalchemy import (
     ARRAY,
     BigInteger,
     ColumnElement,
-    Select,
     Text,
     any_,
     bindparam,
@@ -95,18 +94,6 @@ def given_pairs(tx: ReadTransaction, pairs: Collection[int], bits: int) -> Mappi
             _SECOND: _written([pair & second for pair in pairs]),
         }
     return {_GIVEN: json.dumps(list(pairs))}
-
-
-def as_one_value(dialect: str, query: Select[tuple[int]]) -> Select[Any]:
-    """The numbers that a query gives, in its order, for `numbers_of`."""
-    (number,) = query.subquery().c
-    return select(func.array_agg(number) if dialect == "postgresql" else func.json_group_array(number))
-
-
-def numbers_of(tx: ReadTransaction, statement: Select[Any], values: Mapping[str, Any]) -> list[int]:
-    """The numbers that a statement gives as one value."""
-    found = tx.execute(statement, values).scalar()
-    return list(json.loads(found) if isinstance(found, str) else found or ())
 
 
 def _written(numbers: Collection[int]) -> str:

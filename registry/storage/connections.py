@@ -101,10 +101,6 @@ def begin_on_server(isolation: str = "READ COMMITTED", **limits_s: float) -> str
     return "; ".join([f"BEGIN ISOLATION LEVEL {isolation}", *settings, "SET LOCAL jit = off"])
 
 
-_JSON: dict[str, Any] = {"json_serializer": as_json, "json_deserializer": from_json}
-"""How SQLite's fields of JSON are written and read; PostgreSQL's driver reads them itself."""
-
-
 def _sqlite_engine(url: str) -> Engine:
     file = make_url(url).database
     if file and file != ":memory:":
@@ -114,7 +110,9 @@ def _sqlite_engine(url: str) -> Engine:
         make_private_file(Path(file))  # what SQLite makes beside it may be read by whom this may be
         keep_private(Path(f"{file}{end}") for end in ("", "-wal", "-shm"))
     one_thread = {"check_same_thread": False}
-    engine = create_engine(url, **_JSON, hide_parameters=True, connect_args=one_thread)
+    engine = create_engine(
+        url, json_serializer=as_json, json_deserializer=from_json, hide_parameters=True, connect_args=one_thread
+    )
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _record: Any) -> None:
@@ -156,7 +154,9 @@ def _read_only_engine(file: Path) -> Engine:
         address = f"{file.absolute().as_uri()}?{mode}"
         return sqlite3.connect(address, uri=True, check_same_thread=False, isolation_level=None)
 
-    engine = create_engine(f"sqlite:///{file}", creator=connect, **_JSON, hide_parameters=True)
+    engine = create_engine(
+        f"sqlite:///{file}", creator=connect, json_serializer=as_json, json_deserializer=from_json, hide_parameters=True
+    )
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:

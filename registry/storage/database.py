@@ -11,23 +11,20 @@ import copy
 import logging
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NewType, Self, TypeVar
 from weakref import WeakValueDictionary
 
-from sqlalchemy import JSON, Column, Connection, Engine, Table
+from sqlalchemy import Connection, Engine, Table
 from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
 
 from registry.access import Access
-from registry.domain import as_json, json_writer
 from registry.errors import OperationTimeout, StorageError
 from registry.log import Outage
 from registry.storage.connections import (
@@ -40,7 +37,6 @@ from registry.storage.connections import (
 )
 from registry.storage.replica import NotThere, Replica
 from registry.storage.safety.visibility import OPTION, restrict_statements
-from registry.storage.tables import UtcTime
 from registry.tracing import is_tracing
 
 if TYPE_CHECKING:
@@ -328,80 +324,3 @@ class Database:
         self.engine.dispose()
         if self._replica:
             self._replica.close()
-
-
-def insert_many(tx: WriteTransaction, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Insert rows whose fields are called as in the table. All have the same ones; None is an empty field."""
-    names = [column.key for column in table.columns if column.key in rows[0]]
-    insert_columns(tx, table, dict(zip(names, zip(*map(itemgetter(*names), rows), strict=True), strict=True)))
-
-
-def insert_columns(
-    tx: WriteTransaction, table: Table, values: Mapping[str, Sequence[Any]], written: Collection[str] = ()
-) -> None:
-    """Insert rows that are given column by column.
-
-    `written`: those of the JSON fields that are text already.
-    """
-    columns = [column for column in table.columns if column.key in values]
-    held = [values[column.key] for column in columns]
-    names = [column.name for column in columns]
-    if tx.dialect.name == "postgresql":
-        rows = zip(*held, strict=True)
-        insert_records(tx, table.name, [dict(zip(names, row, strict=True)) for row in rows], written)
-        return
-    into, places = ", ".join(f'"{name}"' for name in names), ", ".join("?" * len(names))
-    taken = [_as_sqlite_takes_it(column, some, written) for column, some in zip(columns, held, strict=True)]
-    tx.exec_driver_sql(f"INSERT INTO {table.name} ({into}) VALUES ({places})", list(zip(*taken, strict=True)))  # noqa: S608, all ours
-
-
-def _as_sqlite_takes_it(column: Column[Any], values: Sequence[Any], written: Collection[str]) -> Sequence[Any]:
-    """A column's values; the driver takes all but JSON and times as they are."""
-    if isinstance(column.type, UtcTime):
-        write: Callable[[Any], Any] = _written_time
-    elif isinstance(column.type, JSON) and column.key not in written:
-        write = as_json
-    else:
-        return values
-    if len({*map(id, values)}) == 1:  # of all the same moment
-        return [None if values[0] is None else write(values[0])] * len(values)
-    return [None if value is None else write(value) for value in values]
-
-
-def _written_time(moment: datetime) -> str:
-    """As SQLAlchemy does, in a fifth of the time."""
-    if moment.tzinfo is not UTC:
-        moment = moment.astimezone(UTC)
-    return moment.isoformat(" ", "microseconds").removesuffix("+00:00")
-
-
-def insert_records(
-    tx: WriteTransaction, table: str, records: Sequence[Mapping[str, Any]], written: Collection[str] = ()
-) -> None:
-    """Insert rows on PostgreSQL, by column names; a value may be text that the column's type reads.
-
-    Row by row the server would read and plan the statement as often, and the driver take each value by itself.
-    """
-    columns = ", ".join(f'"{name}"' for name in records[0])
-    given = ",".join([_as_record(record, written) for record in records])
-    tx.exec_driver_sql(_INSERT.format(table=table, columns=columns), (f"[{given}]",))
-
-
-_INSERT = (
-    "INSERT INTO {table} ({columns})"
-    " SELECT {columns} FROM json_populate_recordset(CAST(NULL AS {table}), CAST(%s AS json))"
-)
-
-
-def _as_record(record: Mapping[str, Any], written: Collection[str]) -> str:
-    text = _encode({name: value for name, value in record.items() if name not in written} if written else record)
-    return text[:-1] + "".join([f',"{name}":{record[name]}' for name in written]) + "}"
-
-
-def _as_text(value: Any) -> str:
-    if isinstance(value, datetime):
-        return value.isoformat()
-    return "\\x" + bytes(value).hex()
-
-
-_encode = json_writer(_as_text)

@@ -51,15 +51,13 @@ class UtcTime(TypeDecorator[datetime]):
         return value.astimezone(UTC).replace(tzinfo=None)
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        return None if value is None else value.astimezone(UTC)
+        return value and value.astimezone(UTC)
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any] | None:
-        """SQLite's text becomes the time in one step: a search reads hundreds."""
-        return _time_of if dialect.name == "sqlite" else super().result_processor(dialect, coltype)
-
-
-def _time_of(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(f"{text}+00:00")
+        """Parse SQLite's text at once: an answer reads hundreds of times."""
+        if dialect.name == "postgresql":
+            return super().result_processor(dialect, coltype)
+        return lambda text: None if text is None else datetime.fromisoformat(f"{text}+00:00")
 
 
 Json = JSON().with_variant(JSONB(), "postgresql")
@@ -172,9 +170,6 @@ message_alias = Table(  # the ids of messages that turned out to be another one 
     metadata,
     Column("id", String(40), primary_key=True),
     Column("number", Number, ForeignKey("conversation.number", ondelete="CASCADE"), nullable=False),
-    Column(
-        "channel_number", Number
-    ),  # the message's; here and below NULL until `ctxr db reindex` in registries from before it
     Index("ix_message_alias_number", "number"),
 )
 
@@ -391,7 +386,6 @@ remote_message = Table(  # what a message is called there; without an id it is n
     Column("url", Text, primary_key=True),
     Column("number", Number, ForeignKey("conversation.number", ondelete="CASCADE"), primary_key=True),
     Column("id", String(40)),
-    Column("channel_number", Number),
     Index("ix_remote_message", "url", "id"),
     Index("ix_remote_message_number", "number"),
 )
@@ -418,7 +412,6 @@ message_vector = Table(
     Column("model_number", Number, ForeignKey("embedding_model.number", ondelete="CASCADE"), nullable=False),
     Column("digest", LargeBinary(16), nullable=False),  # of the text it was made from
     Column("vector", LargeBinary, nullable=False),  # int8, of any length; empty: the text cannot be embedded
-    Column("channel_number", Number),
     UniqueConstraint("message_number", "model_number"),
     sqlite_autoincrement=True,
 )

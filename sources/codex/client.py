@@ -7,8 +7,7 @@ from pathlib import Path
 from registry.domain import Role
 from sources.base import Places
 from sources.client import Client, Hooks, Room, ServerList
-from sources.codex.records import typed
-from sources.codex.trust import untrusted
+from sources.codex.records import typed, untrusted
 
 
 def _folder(places: Places) -> Path:

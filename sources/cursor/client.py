@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from registry.domain import Role
-from sources.client import Client, Hooks, Newer, Rule, ServerList
+from sources.client import Client, Hooks, Rule, ServerList
 
 _LOOK_UP = """\
 When the user refers to another or an earlier conversation ("continue the
@@ -87,7 +87,6 @@ CURSOR = Client(
     hooks=Hooks(
         events=("sessionStart", "beforeSubmitPrompt", "afterAgentResponse", "stop", "sessionEnd"),
         start="sessionStart",
-        newer=Newer(("sessionStart", "sessionEnd"), (2, 4), "cursor"),
         said={
             "beforeSubmitPrompt": (Role.USER, "prompt"),
             "afterAgentResponse": (Role.ASSISTANT, "text"),

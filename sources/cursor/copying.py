@@ -16,7 +16,7 @@ from uuid import uuid4
 from sources.cursor.conversations import inline_bubbles
 from sources.cursor.journal import Json, RowCopy, Step, digest_of, has_table, json_text, reading, row_of
 from sources.cursor.moving import HEADERS, LISTED, PLACE, Target, changed, heads_of, into, record_in
-from sources.cursor.workspaces import DATABASE, workspace_folders
+from sources.cursor.store import DATABASE, workspace_folders
 
 # What Cursor stores of a conversation under its id: rows with the key `family:id` or `family:id:…`.
 FAMILIES = (

@@ -20,11 +20,9 @@ from sources.base import FoundSession, Places, Skipped
 from sources.cursor.client import CURSOR
 from sources.cursor.conversations import QUIET, Composer, counted, headers_of, inline_bubbles, reading_of
 from sources.cursor.projects import WorkspaceProjects, listed_project
-from sources.cursor.store import GlobalStore
-from sources.cursor.workspaces import DATABASE, note_workspace, own_conversations, workspace_folders
+from sources.cursor.store import DATABASE, GlobalStore, note_workspace, own_conversations, workspace_folders
 from sources.kit.loose_json import read_json
-from sources.kit.sqlite_files import last_change, stamp
-from sources.kit.sqlite_store import WAIT_S, ClientDatabase, DamagedDatabase
+from sources.kit.sqlite_store import WAIT_S, ClientDatabase, DamagedDatabase, last_change, stamp
 from sources.kit.workspace_files import user_folders
 
 _GENERATION = "1"  # part of every fingerprint: another number makes every conversation be read again

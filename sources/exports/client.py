@@ -22,7 +22,6 @@ CLAUDE = Client(
     command="claude-desktop",
     then="Quit Claude Desktop completely, and start it again.",
     prompt_link="claude://claude.ai/new?q=",
-    takes_bundle=True,
 )
 
 CHATGPT = Client(source="chatgpt", name="ChatGPT", is_logged_by_model=True)

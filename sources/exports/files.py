@@ -25,7 +25,7 @@ MOST_FILES = 50_000  # of one zip: bounds memory, real exports have some hundred
 
 @dataclass(frozen=True, slots=True)
 class ExportFile:
-    """One JSON file of an export. `fingerprint` changes when the file does, or the zip that it is in."""
+    """A JSON file of an export. `fingerprint` changes when the file does, or the zip that it is in."""
 
     name: str
     size: int

@@ -27,7 +27,7 @@ async def told(mode: Any, name: str) -> str:
     ("name", "logs"),
     [
         ("cursor", "After each turn call conversation_log"),
-        ("claude-desktop", "only the new turns are enough"),
+        ("claude-desktop", "with the new turns of this chat"),
         ("claude-code", "kept without you: do not log it"),
         ("codex", "kept without you: do not log it"),
         ("gemini-cli", "kept without you: do not log it"),

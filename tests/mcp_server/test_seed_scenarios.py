@@ -371,4 +371,3 @@ async def test_the_day_of_last_week_is_meant_where_nothing_was_said_on_the_lates
 
 async def test_another_project_is_not_the_folder_that_is_worked_in(cursor: Client) -> None:
     found = await ask(cursor, "extract", query="How did we handle authentication in my other project?")
-    assert found["metadata"]["understood"]["words"] == ["handle", "authentication"]

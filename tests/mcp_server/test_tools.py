@@ -297,11 +297,10 @@ async def test_what_extract_knows_is_passed_on_and_what_it_does_not_is_left_out(
         "confidence": "low",
         "note": "a guess",
         "stands_at": {"last_question": "x", "last_command": {"command": "make", "status": "ok"}},
-        "others": [{"channel": "d", "messages": [message]}],
-        "candidates": [{"channel": "e", "evidence": "…", "score": 0.5}],
+        "candidates": [{"channel": "e", "messages": [message], "score": 0.5}],
     }
     more = {"understood": {"words": ["x"]}, "newer_messages": 3, "left_out": {"messages": 8, "tokens": 900}}
-    shown = {**message, "gap_before": 2, "full_length": 9000, "superseded_by": "conv_2"}
+    shown = {**message, "gap_before": 2, "full_length": 9000, "replaced_on": "2026-02-01T00:00:00.000Z"}
 
     async def run(*_: object, **__: object) -> dict[str, Any]:
         empty = {"syncing": None, "next_cursor": None}

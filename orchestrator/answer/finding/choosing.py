@@ -9,6 +9,7 @@ from functools import cached_property
 from orchestrator.answer.finding.elsewhere import nothing_found, nothing_then
 from orchestrator.answer.finding.likeliest import most_likely_first
 from orchestrator.answer.finding.looking_up import Lookup
+from orchestrator.answer.finding.newer import as_of_then
 from orchestrator.answer.finding.relevance import (
     Judged,
     best_channels,
@@ -67,7 +68,8 @@ def chosen(
     if not candidates:
         return None
     if is_guess and asked.said.is_narrowed:
-        candidates += _further(candidates, latest(asked, relaxed="words"))
+        candidates = [*candidates, *_further(candidates, latest(asked, relaxed="words"))]
+    candidates = as_of_then(candidates, asked.said)
     row = candidates[0][0]
     if len(found.candidates) >= CANDIDATES:
         found = replace(asked, scope=replace(asked.scope, channel_number=row.number)).find()

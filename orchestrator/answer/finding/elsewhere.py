@@ -16,13 +16,11 @@ from orchestrator.requests.shapes import ListRequest, Request, SessionsRequest
 from orchestrator.state import Run
 from registry.domain import Project, format_time, parse_time, preview_of
 from registry.errors import NotFound
-from registry.search.retrieval import SearchResult
 from registry.search.scope import Scope, nearest_times
 from registry.storage.conversations.channels import ChannelRow, channels_by_number
 from registry.storage.conversations.facets import known_names, tags_like
-from registry.storage.conversations.messages import SaidMessage, by_numbers
+from registry.storage.conversations.messages import MessageRow, by_numbers
 from registry.storage.database import ReadTransaction
-from registry.text.ranking.snippets import snippet
 
 HELD = 0.3
 """So much of the request must a conversation hold to be named as the one of another time."""
@@ -31,12 +29,12 @@ TITLE = 60
 
 
 class About(NamedTuple):
-    """A conversation of another time that holds the words of a request: when it spoke of it, and the line that does,
-    which is empty where only its title does."""
+    """A conversation of another time that holds the words of a request: when it spoke of it, and the message that does,
+    if not only its title does."""
 
     channel: ChannelRow
     at: datetime
-    evidence: str
+    message: MessageRow | None = None
 
     def spoken(self, utc_offset_minutes: int | None) -> str:
         """As a sentence names it."""
@@ -57,14 +55,14 @@ def nearest_about(asked: Lookup[Query]) -> About | None:
     close = [number for number, score in scores if score >= CLOSE * scores[0][1] and found.covered(number) >= HELD]
     best = {one.ranked.candidate.channel_id: one.ranked.candidate.number for one in reversed(verdicts)}
     lines = {row.channel_number: row for row in by_numbers(tx, [best[number] for number in close if number in best])}
-    abouts = [_about(row, lines.get(row.number), found) for row in channels_by_number(tx, close).values()]
+    abouts = [_about(row, lines.get(row.number)) for row in channels_by_number(tx, close).values()]
     return min(abouts, key=lambda one: (_apart(one.at, asked.scope), one.channel.number), default=None)
 
 
-def _about(row: ChannelRow, message: SaidMessage | None, found: SearchResult) -> About:
+def _about(row: ChannelRow, message: MessageRow | None) -> About:
     if message is None:
-        return About(row, row.updated_at, "")
-    return About(row, message.timestamp, snippet(message.text, found.query))
+        return About(row, row.updated_at)
+    return About(row, message.timestamp, message)
 
 
 def _apart(at: datetime, scope: Scope) -> timedelta:

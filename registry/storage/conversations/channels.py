@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 from operator import eq, ge, le
 from types import MappingProxyType
 from typing import Any
@@ -32,16 +31,6 @@ _DESCRIBING = {"title": "title", "session_id": "session_id", "summary": "summary
 """What `meta` may say about a channel, and the column that keeps it; all of `meta` is kept beside."""
 
 
-_ALIASED = select(channel_alias.c.channel_number).where(channel_alias.c.name == bindparam("called"))
-_IS_CALLED = channel.c.name == bindparam("called")
-_CALLED = (
-    select(channel)
-    .where(or_(_IS_CALLED, channel.c.number.in_(_ALIASED)))
-    .order_by(_IS_CALLED.desc(), channel.c.number)
-    .limit(1)
-)
-
-
 @dataclass(frozen=True, slots=True)
 class ChannelFilter:
     """Which channels to list; None means any. `numbers` limits to channels found by content."""
@@ -66,6 +55,16 @@ def find_channel(
     return tx.execute(query.with_for_update(of=channel) if lock else query, {"called": name}).first()
 
 
+_ALIASED = select(channel_alias.c.channel_number).where(channel_alias.c.name == bindparam("called"))
+_IS_CALLED = channel.c.name == bindparam("called")
+_CALLED = (
+    select(channel)
+    .where(or_(_IS_CALLED, channel.c.number.in_(_ALIASED)))
+    .order_by(_IS_CALLED.desc(), channel.c.number)
+    .limit(1)
+)
+
+
 def lock_channel(tx: WriteTransaction, number: int) -> ChannelRow:
     """The channel of that number; other writers of it wait until the transaction ends."""
     return tx.execute(select(channel).where(channel.c.number == number).with_for_update()).one()
@@ -81,12 +80,8 @@ def get_channel(tx: ReadTransaction, name: str) -> ChannelRow:
 
 def channels_by_number(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, ChannelRow]:
     """These channels, without deleted ones."""
-    return {row.number: row for row in tx.execute(_numbered(tx.dialect.name), given(tx, numbers))} if numbers else {}
-
-
-@cache
-def _numbered(dialect: str) -> Select[Any]:
-    return select(channel).where(is_one_of(dialect, channel.c.number), channel.c.deleted.is_(False))
+    there = is_one_of(tx.dialect.name, channel.c.number), channel.c.deleted.is_(False)
+    return {row.number: row for row in tx.execute(select(channel).where(*there), given(tx, numbers))} if numbers else {}
 
 
 def some_channels(
@@ -185,7 +180,6 @@ def _new_values(name: str, source: str, at: datetime) -> dict[str, Any]:
     }
 
 
-@cache
 def _insert_or_nothing(dialect: str) -> Executable:
     return insert_into(dialect, channel).on_conflict_do_nothing(index_elements=["name"]).returning(channel)
 
@@ -244,7 +238,7 @@ def title_entry(row: ChannelRow, changes: Mapping[str, Any]) -> Entry:
     """Return the index entry of a channel's title, nickname and project."""
     known = {**row._mapping, **changes}
     text = " ".join(known[key] for key in ("title", "nickname", "project_name") if known[key])
-    return Entry(-row.number, [TITLE, *analyze(text)], row.number)
+    return Entry(-row.number, [TITLE, *analyze(text)])
 
 
 def unindex_title(tx: WriteTransaction, row: ChannelRow) -> None:
@@ -351,18 +345,8 @@ def model_facts(row: ChannelRow) -> dict[str, str]:
 
 def note_recalled(tx: WriteTransaction, name: str, at: datetime, tokens: int) -> None:
     """Count tokens of a channel that were delivered to a caller."""
-    tx.execute(_RECALLED, {"called": name, "at": at, "tokens": tokens})
-
-
-_RECALLED = (
-    update(channel)
-    .where(channel.c.name == bindparam("called"))
-    .values(
-        last_accessed=bindparam("at"),
-        access_count=channel.c.access_count + 1,
-        tokens_delivered=channel.c.tokens_delivered + bindparam("tokens"),
-    )
-)
+    counted = {"access_count": channel.c.access_count + 1, "tokens_delivered": channel.c.tokens_delivered + tokens}
+    tx.execute(update(channel).where(channel.c.name == name).values(last_accessed=at, **counted))
 
 
 CLIENT = "client"

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import pairwise
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
-from sqlalchemy import ColumnElement, Engine, Select, func, select
+from sqlalchemy import ColumnElement, Select, func, select
 
 from registry.storage.database import ReadTransaction
 from registry.storage.tables import channel, conversation, tag
@@ -28,32 +26,12 @@ class Names(NamedTuple):
     projects: frozenset[tuple[str, str]]
 
 
-_NAMES = (
-    select(channel.c.source, channel.c.project_name, channel.c.project_path)
-    .where(channel.c.deleted.is_(False))
-    .distinct()
-)
-
-
 def known_names(tx: ReadTransaction) -> Names:
-    """The sources and projects of all channels; in a large registry as they were a moment ago."""
-    known_until, known = _named.get(tx.engine, (0.0, Names(frozenset(), frozenset())))
-    started = time.monotonic()
-    if started < known_until:
-        return known
-    rows = tx.execute(_NAMES).all()
+    """Return the sources and projects of all channels."""
+    columns = channel.c.source, channel.c.project_name, channel.c.project_path
+    rows = tx.execute(select(*columns).where(channel.c.deleted.is_(False)).distinct()).all()
     projects = frozenset((row.project_name, row.project_path) for row in rows if row.project_path)
-    known = Names(frozenset(row.source for row in rows), projects)
-    spent = time.monotonic() - started
-    if spent > SLOW_S:
-        _named[tx.engine] = started + _WORTH * spent, known
-    return known
-
-
-SLOW_S = 0.005
-_WORTH = 100
-"""What took so long to read is believed for so many times as long."""
-_named: WeakKeyDictionary[Engine, tuple[float, Names]] = WeakKeyDictionary()
+    return Names(frozenset(row.source for row in rows), projects)
 
 
 def projects_like(tx: ReadTransaction, words: str, limit: int) -> list[str]:

@@ -20,8 +20,8 @@ from registry.storage.conversations.aliases import aliases_by_channel
 from registry.storage.conversations.channels import ChannelRow, find_channel
 from registry.storage.conversations.messages import MessageRow
 from registry.storage.database import ReadTransaction, WriteTransaction, in_parts, insert_into
-from registry.storage.numbering import last_number
-from registry.storage.paging import seal_of_state
+from registry.storage.exchange.change_feed import last_number
+from registry.storage.paging import feed_place, number_of_place
 from registry.storage.safety.tokens import tokens_seeing
 from registry.storage.tables import channel, conversation, edit, edit_token, message_alias, remote_edit, remote_message
 
@@ -190,16 +190,15 @@ class Edits:
 
 def edits_after(tx: ReadTransaction, place: int) -> Edits:
     """Return the edits made here after a place, for polling; 0 is the beginning."""
-    seal = seal_of_state(tx)
-    number = seal.open(place)
-    if number > last_number(tx, edit):  # no place of this registry: whoever asks is told by the messages
+    number = number_of_place(tx, place)
+    if number is None or number > last_number(tx, edit):  # no place of this registry: start again
         number = 0
     query = select(edit).where(edit.c.number > number).order_by(edit.c.number).limit(MOST)
     rows = tx.execute(query).all()
     messages = _messages(tx, [row.message_number for row in rows if row.message_number is not None])
     named = _named(tx, rows)
     items = [_told(row, named, messages.get(row.message_number, _NONE), "ids") for row in rows]
-    return Edits(items, seal.close(rows[-1].number if rows else number), len(rows) < MOST)
+    return Edits(items, feed_place(tx, rows[-1].number if rows else number), len(rows) < MOST)
 
 
 _Message = tuple[str | None, str]

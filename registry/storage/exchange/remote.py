@@ -140,14 +140,10 @@ def note_messages(tx: WriteTransaction, url: str, ids: Mapping[int, str | None])
         tx.execute(select(func.pg_advisory_xact_lock(_TURN)))
     known = select(remote_message.c.number).where(remote_message.c.url == url, remote_message.c.number.in_(ids))
     noted = set(tx.execute(known).scalars())
-    within = select(conversation.c.number, conversation.c.channel_number).where(conversation.c.number.in_(ids))
-    # One that is on its way to another channel is read when it is there, and none goes before this ends.
-    within = within.order_by(conversation.c.number).with_for_update(read=True, key_share=True)
-    new = [
-        {"url": url, "number": number, "id": ids[number], "channel_number": channel_number}
-        for number, channel_number in (tx.execute(within) if ids.keys() > noted else ())
-        if number not in noted
-    ]
+    there = select(conversation.c.number).where(conversation.c.number.in_(ids)).order_by(conversation.c.number)
+    # none is deleted before this ends
+    numbers = tx.execute(there.with_for_update(read=True, key_share=True)).scalars()
+    new = [{"url": url, "number": number, "id": ids[number]} for number in numbers if number not in noted]
     if new:
         tx.execute(insert(remote_message), new)
 

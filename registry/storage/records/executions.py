@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
-from operator import eq, ge, le
+from operator import eq, ge, le, ne
 from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Executable, Row, select
 
-from registry.domain import format_time, is_storable, preview_of, storable
+from registry.domain import format_time, preview_of, storable
 from registry.errors import NotFound
 from registry.storage.conditions import given_conditions
 from registry.storage.conversations.aliases import canonical_name
@@ -21,6 +21,7 @@ from registry.storage.paging import Page, read_page
 from registry.storage.safety.masking import masked
 from registry.storage.tables import execution
 
+GUESSED = "guessed"  # the status of an answer of low confidence, and its `error_code`, by which statistics count
 Door = Literal["mcp", "http", "cli", "inside"]
 """Which way a request came in; `inside`: the program itself asked, as a sync or the schedule does."""
 
@@ -49,8 +50,8 @@ class Execution:
 
     @property
     def outcome(self) -> str:
-        """`succeeded`, or the code of its error."""
-        return self.error["code"] if self.error else "succeeded"
+        """Return `succeeded`, `guessed`, or the code of its error."""
+        return self.error["code"] if self.error else self.status
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,7 @@ class ExecutionFilter:
     client: str | None = None
     """A part of its name."""
     slower_ms: float | None = None
+    without_source: str | None = None
 
 
 def save_execution(tx: WriteTransaction, run: Execution) -> None:
@@ -80,7 +82,7 @@ def save_execution(tx: WriteTransaction, run: Execution) -> None:
         "client": run.client and run.client[:KEPT],
         "channel": run.channel,
         "status": run.status,
-        "error_code": run.error["code"] if run.error else None,
+        "error_code": run.error["code"] if run.error else GUESSED if run.status == GUESSED else None,
         "error": run.error,
         "started_at": run.started_at,
         "finished_at": run.finished_at,
@@ -91,12 +93,10 @@ def save_execution(tx: WriteTransaction, run: Execution) -> None:
         "steps": list(run.steps),
         "token": run.token,
     }
-    if not is_storable(values):  # one record that cannot be stored would hold up all that come after it
-        values = storable(values)
-    values = masked(tx, values)
+    values = masked(tx, storable(values))  # one that cannot be stored would hold up all that come after it
     values["asked"] = beginning_of(values["request"])  # cut when no secret is in it that could be cut in two
     tx.execute(_record(tx.dialect.name), values)
-    if run.operation in RECALLING and run.channel and run.status == "succeeded":
+    if run.operation in RECALLING and run.channel and run.status in ANSWERED:
         note_recalled(tx, run.channel, run.finished_at, _tokens_of(run))
 
 
@@ -112,6 +112,7 @@ def _tokens_of(run: Execution) -> int:
     return sum(tokens for tokens in told if isinstance(tokens, int))
 
 
+ANSWERED = ("succeeded", GUESSED)
 RECALLING = frozenset({"extract", "fetch", "resume"})
 """The operations that give one conversation to who asks for it."""
 
@@ -152,7 +153,7 @@ def execution_item(row: Row[Any]) -> dict[str, Any]:
         "finished_at": format_time(row.finished_at),
         "duration_ms": row.duration_ms,
         "asked": asked_of(row.request or {}),
-        "delivered": _delivered(row.result or {}) if row.status == "succeeded" else None,
+        "delivered": _delivered(row.result or {}) if row.status in ANSWERED else None,
     }
 
 
@@ -201,6 +202,7 @@ def execution_conditions(wanted: ExecutionFilter) -> list[ColumnElement[bool]]:
         (_contains, execution.c.asked, wanted.words),
         (_contains, execution.c.client, wanted.client),
         (ge, execution.c.duration_ms, wanted.slower_ms),
+        (ne, execution.c.source, wanted.without_source),
     )
 
 

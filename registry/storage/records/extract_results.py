@@ -42,10 +42,7 @@ def save_result(
         "token": token,
         "deleted": False,
     }
-    tx.execute(_KEEP, values)
-
-
-_KEEP = insert(extract_result)
+    tx.execute(insert(extract_result).values(values))
 
 
 def find_briefing(tx: ReadTransaction, channel: str, items: Sequence[str]) -> dict[str, Any] | None:

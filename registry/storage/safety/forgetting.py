@@ -30,7 +30,6 @@ from registry.storage.conversations.messages import MessageRow, delete_channel, 
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import Database, ReadTransaction, WriteTransaction, in_parts, insert_into
 from registry.storage.exchange.edits import note_forgetting, take_turns
-from registry.storage.index.packing import clear_deleted
 from registry.storage.safety.masking import key_of
 from registry.storage.tables import (
     channel,
@@ -237,10 +236,7 @@ def keyed(key: bytes, what: str, of: bytes) -> bytes:
 
 def is_anything_forgotten(tx: ReadTransaction) -> bool:
     """Return whether any digest is noted; mostly there is none, and nothing need be compared."""
-    return tx.execute(_ANY).first() is not None
-
-
-_ANY = select(forgotten.c.receipt).limit(1)
+    return tx.execute(select(forgotten.c.receipt).limit(1)).first() is not None
 
 
 def find_forgotten(tx: ReadTransaction, digests: Sequence[bytes]) -> dict[bytes, tuple[str, str]]:
@@ -327,7 +323,6 @@ def _forget_results(tx: WriteTransaction, names: Sequence[str], beside: Sequence
 async def wipe(database: Database) -> None:
     """Overwrite what is left of deleted rows in the files: the index's old pieces, and the log of writes."""
     if database.dialect == "postgresql":
-        await clear_deleted(database)
         await database.maintain(_VACUUM)
         return
     await database.write(_begin_merge)
@@ -340,7 +335,7 @@ async def wipe(database: Database) -> None:
 
 
 _TABLES = (
-    *("conversation", "message_index", "message_index_block", "message_vector", "channel"),
+    *("conversation", "message_index", "message_vector", "channel"),
     *("execution", "extract_result", "expectation"),
 )
 _VACUUM = tuple(f"VACUUM {name}" for name in _TABLES)

@@ -113,7 +113,7 @@ def _quoted(search: Search, match: re.Match[str], _text: str, _now: datetime) ->
 def _excluded(search: Search, match: re.Match[str], text: str, _now: datetime) -> Taken:
     """`ls -la` and `git commit -am` carry options, which are short or stand among a command's."""
     word = match["excluded"]
-    if (word.isascii() and len(word) < _SHORTEST_OPTION) or _COMMAND.search(text):
+    if word.isascii() and (len(word) < _SHORTEST_OPTION or _COMMAND.search(text)):
         return None
     return replace(search, excluded=(*search.excluded, word))
 

@@ -138,3 +138,8 @@ def test_any_text_can_be_searched_for(text: str) -> None:
     assert all(group for group in carried(search))
     decide = post_filter(search)
     assert decide is None or decide(text) in (True, False)
+
+
+def test_a_korean_word_is_excluded_also_beside_a_command() -> None:
+    assert read("docker -이미지").excluded == ("이미지",)
+    assert read("docker -rf").excluded == ()
