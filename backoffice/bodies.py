@@ -22,10 +22,10 @@ class LogBody(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    channel: ChannelName
+    channel: ChannelName | None = Field(None, description="left out: a new one is given and returned")
     messages: list[MessageIn] = Field(min_length=1)
     source: SourceName | None = Field(None, description="as in `meta`")
-    timestamp: Timestamp | None = Field(None, description="when it was sent")
+    timestamp: Timestamp | None = Field(None, description="when it was sent; dates messages that bring no time")
     meta: Meta | None = None
     follows: str | None = Field(
         None,

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Path, Query
 
 from backoffice.bodies import LOG_EXAMPLES, LogBody, shaped
-from backoffice.dependencies import SOURCE, Asking, without_parameters
+from backoffice.dependencies import API, Asking, without_parameters
 from backoffice.queries import (
     ChangesQuery,
     DeletionQuery,
@@ -38,7 +38,7 @@ async def show_messages(client: Asking, query: Annotated[MessagesQuery, Query()]
 
 
 def _search(channel: str | None, query: Mapping[str, Any]) -> dict[str, Any]:
-    return {"operation": "search", "channel": channel, "query": query, "source": SOURCE}
+    return {"operation": "search", "channel": channel, "query": query, "source": API}
 
 
 def _page(answer: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,14 +85,14 @@ async def show_message(client: Asking, message_id: Id, query: Annotated[MessageQ
 @router.delete("/conversations/{id}", response_model=MessageItem)
 async def delete_message(client: Asking, message_id: Id, query: Annotated[DeletionQuery, Query()]) -> dict[str, Any]:
     """Delete a message and return it as it now is."""
-    request = {"operation": "delete", "query": {"id": message_id, "soft": query.soft}, "source": SOURCE}
+    request = {"operation": "delete", "query": {"id": message_id, "soft": query.soft}, "source": API}
     return _message(await client.run(request))
 
 
 @router.post("/conversations/{id}/restore", response_model=MessageItem, dependencies=[without_parameters])
 async def restore_message(client: Asking, message_id: Id) -> dict[str, Any]:
     """Restore a softly deleted message and return it."""
-    return _message(await client.run({"operation": "restore", "query": {"id": message_id}, "source": SOURCE}))
+    return _message(await client.run({"operation": "restore", "query": {"id": message_id}, "source": API}))
 
 
 def _message(answer: dict[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from registry.registry import Registry
 
 T = TypeVar("T")
 SOURCE = "backoffice"  # the source of operations started from the pages
+API = "api"  # the source of operations started through the API by callers that name none
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +35,15 @@ class Client:
         runs = self.orchestrator.running()
         return [run for run in runs if not self.access or run["token"] == self.access.name]
 
-    async def answer(self, given: Mapping[str, Any] | Refusal, execution_id: str | None = None) -> dict[str, Any]:
-        """Run an operation and return its answer, also if it failed."""
-        return await self.orchestrator.run(given, self.name, execution_id, self.access, "http")
+    async def answer(
+        self, given: Mapping[str, Any] | Refusal, execution_id: str | None = None, *, is_recorded: bool = True
+    ) -> dict[str, Any]:
+        """Run an operation and return its answer, also if it failed; `is_recorded`: as an execution."""
+        return await self.orchestrator.run(given, self.name, execution_id, self.access, "http", is_recorded=is_recorded)
 
-    async def run(self, given: Mapping[str, Any] | Refusal) -> dict[str, Any]:
+    async def run(self, given: Mapping[str, Any] | Refusal, *, is_recorded: bool = True) -> dict[str, Any]:
         """Run an operation; raise OperationFailed if it fails."""
-        answer = await self.answer(given)
+        answer = await self.answer(given, is_recorded=is_recorded)
         if not answer["success"]:
             raise OperationFailed(answer["error"])
         return answer

@@ -18,7 +18,7 @@ from prometheus_client import (
 )
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from backoffice.dependencies import SOURCE, Asking, for_everything
+from backoffice.dependencies import API, SOURCE, Asking, for_everything
 from backoffice.errors import failure
 from backoffice.schemas import Failure, State
 from orchestrator.service import Execution
@@ -28,7 +28,7 @@ from sources.clients import CLIENTS
 
 NAME = "context-registry"
 # Values of the label `source`, and `other`: callers may name a source freely, a label must stay small.
-SOURCES = frozenset({client.source for client in CLIENTS} | {SOURCE, "ctxr", "eval", "unknown"})
+SOURCES = frozenset({client.source for client in CLIENTS} | {SOURCE, API, "ctxr", "eval", "unknown"})
 
 
 class Metrics:

@@ -91,6 +91,24 @@ class ChannelItem(BaseModel):
     summary: str | None
 
 
+class Passage(BaseModel):
+    """A passage of a message that matches a search; the words found stand between `**`."""
+
+    id: str = Field(description="the message")
+    snippet: str
+    role: str | None = None
+    sequence: int | None = None
+    timestamp: str | None = None
+
+
+class FoundChannel(ChannelItem):
+    """A channel in a list; of a search with what was found in it."""
+
+    deleted: bool | None = None
+    match_count: int | None = Field(None, description="messages that match; null where the list is by time")
+    passages: list[Passage] = Field([], description="the best matches, of a search")
+
+
 class ShownChannel(ChannelItem):
     """A channel with its other names and the channels that may be the same conversation."""
 

@@ -26,7 +26,7 @@ from mcp_server.envelope import client_name
 from orchestrator.lazy import RunOperation
 from orchestrator.requests.calls import QUOTED, source_of
 from registry.errors import ErrorCode
-from registry.text.privacy.hidden_characters import visible, visible_in
+from registry.text.privacy.hidden_characters import shown, visible
 
 CHANNELS = "registry://channels"
 JSON = "application/json"
@@ -117,4 +117,4 @@ def uri_of(channel: str) -> str:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(visible_in(value), ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(shown(value, keeps_nulls=True), ensure_ascii=False, separators=(",", ":"))

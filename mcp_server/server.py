@@ -14,12 +14,13 @@ from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from mcp.server import Server, ServerRequestContext
+from mcp.server import CacheHint, Server, ServerRequestContext
+from mcp.server.caching import CacheableMethod
 from mcp.server.subscriptions import ListenHandler
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams
 
-from mcp_server.envelope import as_answer, client_name, published
+from mcp_server.envelope import as_answer, chat_of, client_name, published
 from mcp_server.instructions import instructions_for
 from mcp_server.prompts import Completions, get_prompt, list_prompts
 from mcp_server.resources import Resources, list_resources, list_templates
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 RegistryServer = Server[ExitStack]
+LISTS: tuple[CacheableMethod, ...] = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
 
 NAME = "context-registry"
 DEFAULT = "default"
@@ -84,7 +86,7 @@ class RegistryTools:
     async def call(self, ctx: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> CallToolResult:
         """Call a tool, in the chosen toolsets or not. Every outcome is an answer, also an unknown name."""
         await asyncio.to_thread(tools)
-        caller = Caller(client_name(ctx), self._project, self._is_local)
+        caller = Caller(client_name(ctx), self._project, self._is_local, chat_of(ctx))
         try:
             tool, alias = self._find(params.name)
             with _reporting(ctx):
@@ -114,7 +116,7 @@ class RegistryTools:
             arguments = tool.parse(alias.arguments(given) if alias else given)
             request: Request | dict[str, Any] | Refusal = arguments.request(caller)
         except InvalidRequest as exc:  # the orchestrator refuses, so that this is recorded too
-            request = _refusal(tool, exc, given.get("channel"), caller)
+            request = _refusal(tool, exc, given, caller)
         outcome = await self._run(request, caller.client)
         if not outcome["success"]:
             return {"ok": False, "error": _with_example(tool, outcome["error"])}
@@ -122,10 +124,11 @@ class RegistryTools:
         return {"ok": True, "result": quoted | await arguments.result(outcome, caller)}
 
 
-def _refusal(tool: Tool, error: InvalidRequest, channel: object, caller: Caller) -> Refusal:
+def _refusal(tool: Tool, error: InvalidRequest, given: Mapping[str, Any], caller: Caller) -> Refusal:
     shown = InvalidRequest(error.message, _with_example(tool, error.as_dict())["details"])
     name = operation_of(tool.name).name
-    return Refusal(name, caller.source, shown, channel if isinstance(channel, str) else None)
+    channel = given.get("channel")
+    return Refusal(name, caller.source, shown, channel if isinstance(channel, str) else None, given.get("query"))
 
 
 def _with_example(tool: Tool, error: Mapping[str, str]) -> Mapping[str, str]:
@@ -201,6 +204,7 @@ def create_server(
         on_read_resource=resources.read,
         on_completion=Completions(run).complete,
         on_subscriptions_listen=ListenHandler(bus) if bus else None,
+        cache_hints=dict.fromkeys(LISTS, CacheHint(ttl_ms=5 * 60 * 1000)),
         on_subscribe_resource=older.subscribe if older else None,
         on_unsubscribe_resource=older.unsubscribe if older else None,
     )

@@ -34,14 +34,14 @@ class ChannelBus(InMemorySubscriptionBus):
     def __init__(self, grown: GrownChannels) -> None:
         super().__init__()
         self._grown = grown
-        self._watched: dict[Access | None, Watched] = {}
+        self._watched: dict[Access | None, WatchedRegistry] = {}
 
     def subscribe(self, listener: Callable[[ServerEvent], None]) -> Unsubscribe:
         """Register a listener; returns what takes it out again."""
-        return self._watched.setdefault(ASKING.get(), Watched(self._grown)).subscribe(listener)
+        return self._watched.setdefault(ASKING.get(), WatchedRegistry(self._grown)).subscribe(listener)
 
 
-class Watched(InMemorySubscriptionBus):
+class WatchedRegistry(InMemorySubscriptionBus):
     """The registry as one token sees it, watched only while somebody listens: in the context of who came first."""
 
     def __init__(self, grown: GrownChannels) -> None:

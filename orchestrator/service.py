@@ -22,7 +22,7 @@ from orchestrator.graph import build_graph, run_graph
 from orchestrator.operations import aliases, operations, parse_request
 from orchestrator.recording.recorder import Recorder, Records, result_summary
 from orchestrator.requests.calls import TOLD
-from orchestrator.requests.refusals import Refusal, refuse_too_many
+from orchestrator.requests.refusals import Refusal, refuse_too_many, summary_of_refused
 from orchestrator.requests.shapes import Request
 from orchestrator.state import ExternalAction, LocalCopy, Run, Shelf, Syncing
 from registry.access import Access, Level
@@ -45,10 +45,6 @@ runs = logging.getLogger(RUNS)
 
 
 T = TypeVar("T")
-ASKING = 8
-"""So many questions are worked on at a time; what is to be stored comes between them."""
-GIVING_WAY_S = 0.5
-"""What nobody waits for goes on after so long, however much is asked."""
 
 
 class Orchestrator:
@@ -73,7 +69,7 @@ class Orchestrator:
         self._writer, self._shelf = writer, shelf
         self._graph = build_graph()
         self._records = Records(registry)
-        self._asking = asyncio.Semaphore(ASKING)
+        self._asking = asyncio.Semaphore(8)  # so many questions at a time; what is to be stored comes between them
         self._asked_at = float("-inf")
         self._waiting = 0
         self._is_quiet = asyncio.Event()
@@ -100,12 +96,15 @@ class Orchestrator:
         access: Access | None = None,
         door: Door = "inside",
         room: Room | None = None,
+        *,
+        is_recorded: bool = True,
     ) -> dict[str, Any]:
         """Run `{operation, channel, messages|query, source, metadata}`. A failure is an answer, never an exception.
 
         `client`: name and version of the program that asks, for the record. `execution_id`: a new id, given by
         a caller who will look the record up. `access`: what the caller's token allows; None for who needs none.
         `door`: which way it came in. `room`: how much of an answer reaches the model that asks; None: all of it.
+        `is_recorded`: False for a search while somebody types, which is no execution.
         """
         is_awaited = not isinstance(given, Request) or given.is_awaited
         if is_awaited:
@@ -113,7 +112,8 @@ class Orchestrator:
         recorder = _recorder_for(given, client)
         recorder.id = execution_id or recorder.id
         recorder.token, recorder.door = access.name if access else None, door
-        self._running[recorder.id] = recorder
+        if is_recorded:
+            self._running[recorder.id] = recorder
         current = EXECUTION.set(recorder.id)
         try:
             with (
@@ -126,7 +126,7 @@ class Orchestrator:
                     ctxr__door=door,
                 ) as failed,
             ):
-                answer = await self._recorded(given, recorder, access, room)
+                answer = await self._recorded(given, recorder, access, room, is_recorded=is_recorded)
                 if not (answer["success"] or answer["error"]["code"] == ErrorCode.NOT_FOUND):
                     failed(answer["error"]["code"])
                 return answer
@@ -140,22 +140,28 @@ class Orchestrator:
         recorder: Recorder,
         access: Access | None,
         room: Room | None,
+        *,
+        is_recorded: bool,
     ) -> dict[str, Any]:
         try:
             request = _request_of(given)
             recorder.request = request.summary()
             request = await self._without_secrets(request)
-            result = await self._run(request, recorder, access, room)
+            result = await self._run(request, recorder, access, room, is_recorded=is_recorded)
         except asyncio.CancelledError:
             gone = OperationTimeout("The caller stopped waiting.", "what was begun to be stored may be stored")
             self._records.add(self._observed(recorder.finished(None, gone.as_dict())))
             raise
         except Exception as exc:
             error = _failure(exc, recorder.id)
+            if not recorder.request and isinstance(given, Mapping | Refusal):
+                recorder.request = storable(summary_of_refused(given))
+            if not is_recorded:
+                return {"success": False, "error": error.as_dict()}
             await self._records.store(self._observed(recorder.finished(None, error.as_dict())))
             return {"success": False, "error": error.as_dict()}
-        if self.observers or runs.isEnabledFor(logging.INFO):
-            self._observed(recorder.finished(None))
+        if is_recorded and (self.observers or runs.isEnabledFor(logging.INFO)):
+            self._observed(recorder.finished(result))
         self._records.retry()
         return {"success": True, **result}
 
@@ -202,7 +208,7 @@ class Orchestrator:
     async def give_way(self) -> None:
         """Wait until nobody waits for an answer, but not for ever: for work that nobody waits for."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(GIVING_WAY_S):
+            async with asyncio.timeout(0.5):
                 await self._is_quiet.wait()
 
     def _turn(self, request: Request) -> AbstractAsyncContextManager[None]:
@@ -243,7 +249,7 @@ class Orchestrator:
         return run
 
     async def _run(
-        self, request: Request, recorder: Recorder, access: Access | None, room: Room | None
+        self, request: Request, recorder: Recorder, access: Access | None, room: Room | None, *, is_recorded: bool
     ) -> dict[str, Any]:
         operation = operations()[request.operation]
         if access:
@@ -259,6 +265,7 @@ class Orchestrator:
             meaning=self.meaning,
             writer=self._writer,
             shelf=self._shelf,
+            is_kept=is_recorded,
         )
         try:
             # LangSmith, which LangGraph brings along, would send every state to its servers if the host
@@ -268,9 +275,10 @@ class Orchestrator:
                 async with asyncio.timeout(limit), self._turn(request):
                     ended = await run_graph(self._graph, request, run, TOLD.get())
         except TimeoutError as exc:
+            happens = "be completed; asking" if operation.syncs_first else "be stored; sending it"
             raise OperationTimeout(
                 f"The operation took longer than {self._timeout_s:g} s.",
-                "It may still be completed; asking again is safe. The limit is CTXR_TIMEOUT_S",
+                f"It may still {happens} again is safe. The limit is CTXR_TIMEOUT_S",
             ) from exc
         syncing: Syncing | None = ended.get("syncing")
         copy = await self.copy_of() if self.copy_of and operation.syncs_first else None
@@ -283,7 +291,7 @@ class Orchestrator:
             result.get("metadata", result)["syncing"] = syncing
         if copy:
             result.get("metadata", result)["local_copy"] = copy
-        if not recorder.is_stored:
+        if is_recorded and not recorder.is_stored:
             await self._records.store(recorder.finished(result_summary(result)), recorder.summaries)
         return result
 

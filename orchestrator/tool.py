@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Annotated, Any, ClassVar, NamedTuple, get_args
@@ -34,6 +34,8 @@ class Caller(NamedTuple):
     client: str | None = None
     project: str | None = None
     is_local: bool = False
+    chat: str | None = None
+    """A name of the chat, where the client or the connection tells one chat from another."""
 
     @property
     def source(self) -> str:
@@ -55,6 +57,8 @@ class ToolArguments(BaseModel):
         """Drop empty arguments, rename others, and parse JSON texts: models send all of these."""
         if not isinstance(given, Mapping):
             return given
+        if given.keys() == {"tool", "parameters"} and isinstance(given["parameters"], Mapping):
+            given = given["parameters"]
         sent = {name: value for name, value in given.items() if not (cls.ignores_empty and value in (None, ""))}
         renamed = {name: own for name, own in cls.other_names.items() if own not in sent}
         named = {renamed.get(name, name): value for name, value in sent.items()}
@@ -110,8 +114,8 @@ class Tool:
     description: str
     effect: Effect
     arguments: type[ToolArguments]
-    output: type[BaseModel]
-    """The shape of its result, as published."""
+    returns: Sequence[str]
+    """The fields of its result, as published; some may be missing."""
     example: Mapping[str, Any]
     """A correct call, shown to whoever makes a wrong one."""
     toolset: str = "default"
@@ -127,12 +131,26 @@ class Tool:
 
     def parse(self, given: Mapping[str, Any]) -> ToolArguments:
         """Check a call's arguments. Raises InvalidRequest."""
+        if copied := {*placeholders_in(self.example)} & {*placeholders_in(given)}:
+            shown = sorted(copied)[0]
+            raise InvalidRequest(
+                "The example's placeholder was sent.", f"given {shown!r}; allowed: a value of your own"
+            )
         try:
             return self.arguments.model_validate(dict(given))
         except ValidationError as exc:
             known = sorted(self.arguments.model_fields)
             unknown_first = sorted(exc.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden")
             raise invalid_request(unknown_first, known) from exc
+
+
+def placeholders_in(value: Any) -> Iterator[str]:
+    """Yield the texts in angle brackets that stand for a value in an example."""
+    if isinstance(value, str) and value[:1] == "<" and value[-1:] == ">":
+        yield value
+    elif isinstance(value, Mapping | list):
+        for part in value.values() if isinstance(value, Mapping) else value:
+            yield from placeholders_in(part)
 
 
 def present(outcome: Outcome, *names: str) -> dict[str, Any]:
@@ -163,12 +181,3 @@ SessionId = Annotated[
         description="id or its unique beginning, channel, nickname, or #3 for the third latest",
     ),
 ]
-
-
-class Pagination(BaseModel):
-    """The position of this page; next_offset if the client lets no more through."""
-
-    total: int
-    limit: int
-    offset: int
-    has_more: bool

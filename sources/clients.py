@@ -12,10 +12,12 @@ from sources.continue_dev.client import CONTINUE
 from sources.copilot.client import COPILOT_CLI, VSCODE
 from sources.cursor.client import CURSOR
 from sources.cursor_agent.client import CURSOR_AGENT
-from sources.exports.client import CHATGPT, CLAUDE
+from sources.exports.client import CHATGPT, CLAUDE, GEMINI
 from sources.gemini.client import GEMINI_CLI
 from sources.goose.client import GOOSE
+from sources.grok.client import GROK_CLI
 from sources.opencode.client import OPENCODE
+from sources.pi.client import PI
 from sources.qwen.client import QWEN_CODE
 from sources.roo.client import ROO_CODE
 from sources.windsurf.client import WINDSURF
@@ -33,14 +35,17 @@ CLIENTS: tuple[Client, ...] = (
     ANTIGRAVITY,
     OPENCODE,
     QWEN_CODE,
+    GROK_CLI,
     CLINE,
     ROO_CODE,
     WINDSURF,
     ZED,
     CONTINUE,
     GOOSE,
+    PI,
     AIDER,
     CHATGPT,
+    GEMINI,
 )
 
 

@@ -27,6 +27,8 @@ _PATTERNS: dict[str, tuple[str, ...]] = {
         "globalStorage/emptyWindowChatSessions/*",
     ),
     "qwen-code": ("projects/*/chats/*", "projects/*/subagents/**/*"),
+    "grok-cli": ("sessions/*/*/*.jsonl", "sessions/*/*/summary.json"),
+    "pi": ("sessions/*/*.jsonl",),
     "cline": ("tasks/*/*", "sessions/*/*", "state/taskHistory.json"),
     "roo-code": ("tasks/*/*",),
     "continue": ("sessions/*",),

@@ -112,8 +112,9 @@ def _with_frame(request: Request, context: Mapping[str, Any]) -> dict[str, Any]:
 
 Handler = Callable[[Request, Any], Awaitable[Response]]
 
-INTO_NOTICE = {"HX-Retarget": "#notice", "HX-Reswap": "innerHTML", "HX-Reselect": "#problem"}
-"""A part of a page that failed must not take the place of what the reader is looking at."""
+# A failed search replaces the old list; any other failed part of a page is told in a notice.
+INTO_TARGET = {"HX-Reswap": "innerHTML", "HX-Reselect": "#problem"}
+INTO_NOTICE = {"HX-Retarget": "#notice", **INTO_TARGET}
 
 
 def add_page_errors(app: FastAPI) -> None:
@@ -133,6 +134,8 @@ def _as_page(handler: Any) -> Handler:
 def _page(request: Request, envelope: Response, exc: Exception) -> Response:
     error = json.loads(bytes(envelope.body))["error"]
     if "hx-request" in request.headers:
-        return render(request, "problem.html", status=envelope.status_code, headers=INTO_NOTICE, error=error)
+        is_search = request.method == "GET" and "q" in request.query_params and "cursor" not in request.query_params
+        place = INTO_TARGET if is_search else INTO_NOTICE
+        return render(request, "problem.html", status=envelope.status_code, headers=place, error=error)
     heals = request.method == "GET" and isinstance(exc, StorageError)
     return render(request, "error.html", status=envelope.status_code, error=error, heals=heals)

@@ -36,23 +36,13 @@ def transcript(result: Mapping[str, Any]) -> Iterator[str]:
         yield ""
         yield from wrap(printable(result["summary"]), line_width())
     messages = result["messages"]
-    times = {message["id"]: local_time(message["timestamp"]) for message in messages}
     for message in messages:
         if gap := message.get("gap_before"):
             yield "\n" + dim(f"… {counted(gap, 'message')} left out …")
         yield ""
-        yield _role_and_time(message)
-        yield from (dim(f"{INDENT}({mark})") for mark in _marks(message, times))
-        yield from _indented(message["text"])
+        yield from _message_lines(message)
     if newer := counts.get("newer_messages"):
         yield "\n" + dim(f"… {counted(newer, 'newer message')} left out …")
-    for other in result.get("others", ()):
-        yield f"\n{dim('This may be meant as well:')}"
-        yield click.style(printable(other["channel"]), bold=True)
-        yield cut(one_line(other["title"]), line_width())
-        for message in other["messages"]:
-            yield _role_and_time(message)
-            yield from _indented_hits(message["text"])
     if "next_cursor" in counts:
         yield f"\n{dim('There is more; repeat the command with:')}"
         yield f"--cursor {counts['next_cursor']}"
@@ -78,18 +68,24 @@ def _head(result: Mapping[str, Any]) -> Iterator[str]:
         yield dim(WORDS_RELAXED)
 
 
+def _message_lines(message: Mapping[str, Any]) -> Iterator[str]:
+    yield _role_and_time(message)
+    yield from (dim(f"{INDENT}({mark})") for mark in _marks(message))
+    yield from _indented(message["text"])
+
+
 def _role_and_time(message: Mapping[str, Any]) -> str:
     role = click.style(message["role"], fg=ROLE_COLOURS.get(message["role"], "yellow"), bold=True)
     return f"{role}  {dim(local_time(message['timestamp']))}"
 
 
-def _marks(message: Mapping[str, Any], times: Mapping[str, str]) -> Iterator[str]:
+def _marks(message: Mapping[str, Any]) -> Iterator[str]:
     if message.get("time") == "inferred":
         yield "time inferred: its client stored none"
     if length := message.get("full_length"):
         yield f"shortened, {length:,} characters in full"
-    if later := times.get(message.get("superseded_by", "")):
-        yield f"taken back at {later}"
+    if at := message.get("replaced_on"):
+        yield f"replaced at {local_time(at)}"
 
 
 def _indented(text: str) -> Iterator[str]:
@@ -103,10 +99,10 @@ def _indented_hits(text: str) -> Iterator[str]:
 
 def _candidate_lines(other: Mapping[str, Any]) -> Iterator[str]:
     """Return the lines about another channel. Its name is never cut: users copy it."""
-    time, margin = local_time(other["last_activity"]), " " * len("2025-09-29 14:30  ")
+    time, margin = local_time(other["when"]), " " * len("2025-09-29 14:30  ")
     yield f"{time}  {printable(other['channel'])}"
     project = cut(one_line(other["project"]), 20)
     title = cut(one_line(other["title"]), line_width() - len(margin) - len(INDENT) - display_width(project))
     yield dim(f"{margin}{title}{INDENT}{project}".rstrip())
-    if evidence := other.get("evidence"):
-        yield margin + with_bold_hits(cut(one_line(evidence), line_width() - len(margin)))
+    for message in other.get("messages", ()):
+        yield margin + cut(one_line(message["text"]), line_width() - len(margin))

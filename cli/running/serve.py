@@ -30,6 +30,7 @@ from cli.running.exposure import check_exposure, page_address, resource_of, rule
 from cli.running.slow_clients import PatientProtocol
 from cli.shared.process import door_of_caller, sharing
 from mcp_server.server import create_server, http_app
+from orchestrator.background import running
 from orchestrator.recording.retention import forgetting
 from orchestrator.requests.refusals import Refusal
 from orchestrator.requests.shapes import Request
@@ -37,7 +38,7 @@ from orchestrator.schedule import keeping_schedule
 from orchestrator.service import Orchestrator
 from orchestrator.sync.grown_channels import grown_channels
 from orchestrator.sync.sync import Progress
-from orchestrator.sync.watch import Told, watching
+from orchestrator.sync.watch import Told, watch
 from orchestrator.upkeep import is_sound, was_left_open
 from orchestrator.views.tokens import has_tokens
 from registry.access import ASKING
@@ -174,7 +175,7 @@ def _watching(orchestrator: Orchestrator, settings: Settings, audience: Audience
         return nullcontext()
     readers = READERS if orchestrator.registry.is_embedded else ()
     places = Places(Path.home(), os.environ)
-    return watching(orchestrator, settings.home, readers, places, audience.report, audience.progress)
+    return running(watch(orchestrator, settings.home, readers, places, audience.report, audience.progress))
 
 
 def _listen(settings: Settings) -> socket.socket:

@@ -30,7 +30,6 @@ SCOPES = {f"registry:{level}": level for level in Level}
 """The scopes that we know, and what they allow; of several the largest holds."""
 CHANNELS, PROJECTS = "registry_channels", "registry_projects"
 """Claims that restrict a token to some channels or projects, as `ctxr token create` does."""
-LEEWAY_S = 30
 PATIENCE_S = 5.0
 
 Verify = Callable[[str], Awaitable[Access | None]]
@@ -102,7 +101,7 @@ class _Issuer:
             algorithms=ALGORITHMS,
             audience=audience,
             issuer=[self._address, f"{self._address}/"],
-            leeway=LEEWAY_S,
+            leeway=30,
             options={"require": list(REQUIRED)},
         )
 

@@ -16,7 +16,6 @@ from registry.errors import InvalidRequest
 from registry.extras import install_command
 
 Node = dict[str, Any]
-FOLDED_WIDTH = 400  # characters of tools and thinking: paper cannot be unfolded
 _LONG_WORD = re.compile(r"\S{60}(?=\S)")
 _TEMPLATE = Path(__file__).with_name("session.typ")
 
@@ -43,7 +42,8 @@ def as_pdf(session: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) ->
 def _message(message: Mapping[str, Any]) -> Node:
     text = message["text"]
     folded = message["role"] in FOLDED
-    body = [{"is": "block", "text": _breakable(preview_of(text, FOLDED_WIDTH))}] if folded else nodes_of(text)
+    # paper cannot be unfolded
+    body = [{"is": "block", "text": _breakable(preview_of(text, 400))}] if folded else nodes_of(text)
     return {"role": message["role"], "time": time_of(message), "body": body}
 
 

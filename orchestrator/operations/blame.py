@@ -36,7 +36,7 @@ from orchestrator.state import Run, Steps
 from registry.access import Level
 from registry.errors import InvalidRequest, NotFound
 from registry.storage.conversations.channels import ChannelRow, channel_item, channels_by_number, tags_of
-from registry.storage.conversations.messages import MessageRow, SaidMessage, messages_between, messages_of
+from registry.storage.conversations.messages import MessageRow, messages_between, messages_of
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction
 
@@ -56,11 +56,6 @@ class BlameQuery(BaseModel):
 class BlameRequest(Request):
     operation = "blame"
     query: BlameQuery
-
-
-MOST_MESSAGES = 400
-"""Of each conversation, the last ones before a commit."""
-MOST_OF_SESSION = 5_000
 
 
 @dataclass(slots=True)
@@ -120,7 +115,8 @@ def _conversations(
     best: dict[int, tuple[Evidence, Commit]] = {}
     rows: dict[int, ChannelRow] = {}
     for one, change in changes:
-        spoken = _by_channel(messages_between(tx, change.at - BEFORE, change.at + AFTER, MOST_MESSAGES))
+        # of each conversation the last 400 messages before the commit
+        spoken = _by_channel(messages_between(tx, change.at - BEFORE, change.at + AFTER, 400))
         rows |= channels_by_number(tx, list(spoken))
         found = {
             number: evidence_of(change, [_seen(each) for each in messages], top, rows[number].project_path)
@@ -142,7 +138,7 @@ def _by_channel(messages: Sequence[MessageRow]) -> dict[int, list[MessageRow]]:
     return found
 
 
-def _seen(row: SaidMessage | MessageRow) -> dict[str, Any]:
+def _seen(row: MessageRow) -> dict[str, Any]:
     return {**message_dict(row), "time": row.timestamp}
 
 
@@ -153,7 +149,7 @@ def _commits_from(tx: ReadTransaction, run: Run, session_id: str) -> Traced:
     if not row.project_path or not Path(row.project_path).is_dir():
         raise NotFound("The conversation's folder is not here.", f"project: {row.project_path or 'none'}")
     top = repository_of(Path(row.project_path))
-    messages = [_seen(each) for each in messages_of(tx, row.number, limit=MOST_OF_SESSION)]
+    messages = [_seen(each) for each in messages_of(tx, row.number, limit=5_000)]
     item = channel_item(row, tags_of(tx, [row.number])[row.number])
     traced = Traced([], {"session_id": item["session_id"]})
     if messages:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import replace
+from datetime import datetime
+from hashlib import blake2b
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, SkipValidation
+from pydantic import ConfigDict, Field, SkipValidation
 
 from orchestrator.operation import Operation
-from orchestrator.requests.calls import source_of
+from orchestrator.requests.calls import UNKNOWN, source_of
 from orchestrator.requests.field_types import MOST_MESSAGES, ChannelName, SourceName, Timestamp
 from orchestrator.requests.shapes import MessageIn, Meta, Request
-from orchestrator.state import Run, State, Steps
+from orchestrator.state import GeneralState, Run, Steps
 from orchestrator.tool import Caller, Effect, Tool, ToolArguments
 from registry.access import Level
-from registry.domain import Message, Role, Session, format_time, now
+from registry.domain import Message, Project, Role, Session, format_time, now
 from registry.errors import InvalidRequest
 from registry.ingest.dedup import STORED_ID
 from registry.ingest.from_hook import ingest_from_hook
@@ -28,11 +31,17 @@ from registry.storage.exchange.remote import last_messages, note_here, note_mess
 
 
 class LogRequest(Request):
+    """Without a channel it gets one of its chat (`chat`). `timestamp` dates messages that bring none."""
+
     operation = "conversation_log"
-    channel: ChannelName
     messages: Annotated[list[MessageIn], Field(min_length=1, max_length=MOST_MESSAGES)]
     follows: str | None = Field(None, description="id of the message that these come right behind")
     grows: str | None = Field(None, description="id of the message of which this one has all words and more")
+
+    chat: str | None = Field(
+        None, max_length=200, description="what a tool's server knows of the chat; no channel given"
+    )
+    is_from_chat: bool = Field(False, description="from an AI's tool call: it writes into no other chat's channel")
 
     def summary(self) -> dict[str, Any]:
         characters = sum(len(message.text) for message in self.messages)
@@ -70,7 +79,7 @@ class PulledRequest(Request):
 
 
 def conversation_log(
-    tx: WriteTransaction, run: Run, request: LogRequest | HookRequest | PulledRequest, _state: State
+    tx: WriteTransaction, run: Run, request: LogRequest | HookRequest | PulledRequest, _state: GeneralState
 ) -> dict[str, Any]:
     """Store what is new of a conversation."""
     if isinstance(request, PulledRequest):
@@ -78,7 +87,8 @@ def conversation_log(
     if isinstance(request, HookRequest):
         channel, saved = ingest_from_hook(tx, request.source, request.session)
         return _logged(run, channel, saved, len(request.session.messages))
-    if request.follows and not ends_with(tx, request.channel, request.follows):
+    name, note = _channel_for(tx, request)
+    if request.follows and not ends_with(tx, name, request.follows):
         raise InvalidRequest(
             "The conversation does not end there.",
             f"follows: given {request.follows!r}; allowed: the id of its last message, or the messages before instead",
@@ -88,39 +98,60 @@ def conversation_log(
             NOT_GROWN,
             f"grows: given {request.grows!r}; allowed: the id of one that was sent, with these words or fewer",
         )
-    messages = [*map(_message, request.messages)]
-    channel, saved = _stored(tx, request, messages, is_end=bool(request.follows))
-    return {**_logged(run, channel, saved, len(messages)), "channel": request.channel}
+    messages = [_message(sent, request.timestamp) for sent in request.messages]
+    channel, saved = _stored(tx, name, request, messages, is_end=bool(request.follows))
+    return {**_logged(run, channel, saved, len(messages)), "channel": name, **({"note": note} if note else {})}
+
+
+def _channel_for(tx: WriteTransaction, request: LogRequest) -> tuple[str, str]:
+    """Return the channel to write to, and a note where it is not the one that was named."""
+    if request.channel is None:
+        chat = request.chat or f"{now():%Y%m%d_%H%M%S}_{secrets.token_hex(2)}"
+        return f"{request.source}_session_{chat}"[
+            :200
+        ], "The channel is new: pass it with every later call of this chat."
+    row = find_channel(tx, request.channel) if request.is_from_chat else None
+    if row is None:
+        return request.channel, ""
+    project = Project.from_path(request.metadata.project).path if request.metadata.project else row.project_path
+    is_other_client = request.source != UNKNOWN and row.source not in (UNKNOWN, request.source)
+    is_other_project = row.project_path is not None and project != row.project_path
+    if not (is_other_client or is_other_project):
+        return request.channel, ""
+    of_project = f"_{blake2b(str(project).encode(), digest_size=3).hexdigest()}" if is_other_project else ""
+    fork = f"{request.channel}{f'_{request.source}' if is_other_client else ''}{of_project}"[:200]
+    of = "client" if is_other_client else "project"
+    return fork, f"{request.channel} is a chat of another {of}: these messages are in {fork}. Pass that from now on."
 
 
 def _pulled(tx: WriteTransaction, run: Run, request: PulledRequest) -> dict[str, Any]:
     """Store what is not here, and note what it is called there: at once, for another process may pull the same now."""
-    said = request.said
-    named = Edit("", None, now(), (said.channel,), said.source, said.metadata.model_dump().get("session_id"))
-    messages = dict(zip(request.ids, map(_message, said.messages), strict=True))
+    said, name = request.said, request.channel or ""
+    named = Edit("", None, now(), (name,), said.source, said.metadata.model_dump().get("session_id"))
+    messages = {there: _message(sent) for there, sent in zip(request.ids, said.messages, strict=True)}
     new = note_here(tx, request.url, next(iter(channels_meant(tx, named)), None), messages)
     if not new:
-        return _logged(run, said.channel, Saved([], 0, now(), 0), 0)
-    found = find_channel(tx, said.channel)
+        return _logged(run, name, Saved([], 0, now(), 0), 0)
+    found = find_channel(tx, name)
     before = last_messages(tx, found.number) if found else []
     context = [Message(Role(row.role), row.text, row.timestamp, more={STORED_ID: row.id}) for row in before]
-    channel, saved = _stored(tx, said, [*context, *(messages[there] for there in new)])
+    channel, saved = _stored(tx, name, said, [*context, *(messages[there] for there in new)])
     ids = saved.ids[len(before) :]
     numbers = numbers_of_ids(tx, ids)
     note_messages(tx, request.url, {numbers[here]: there for here, there in zip(ids, new, strict=False)})
     return _logged(run, channel, replace(saved, ids=ids), len(ids))
 
 
-def _message(sent: MessageIn) -> Message:
-    return Message(Role(sent.role), sent.text, sent.timestamp, sent.context, sent.model_extra or {})
+def _message(sent: MessageIn, asked_at: datetime | None = None) -> Message:
+    return Message(Role(sent.role), sent.text, sent.timestamp or asked_at, sent.context, sent.model_extra or {})
 
 
 def _stored(
-    tx: WriteTransaction, request: LogRequest, messages: list[Message], *, is_end: bool = False
+    tx: WriteTransaction, name: str, request: LogRequest, messages: list[Message], *, is_end: bool = False
 ) -> tuple[str, Saved]:
     return ingest_from_tool(
         tx,
-        request.channel,
+        name,
         messages,
         source=request.source,
         metadata=request.metadata.model_dump(exclude_none=True),
@@ -159,7 +190,7 @@ def _not_kept(channel: str, saved: Saved, count: int) -> dict[str, Any]:
 
 class LogArguments(ToolArguments):
     ignores_empty = False
-    channel: ChannelName
+    channel: Annotated[ChannelName | None, Field(description="from the last answer; left out: you get one")] = None
     messages: SkipValidation[Annotated[list[MessageIn], Field(min_length=1)]]  # the request checks them
     meta: Meta | None = None
     source: SourceName | None = None
@@ -173,31 +204,25 @@ class LogArguments(ToolArguments):
             "messages": self.messages,
             "source": source_of(meta.source or self.source, caller.client, self.channel),
             "timestamp": self.timestamp,
-            "metadata": meta.model_dump(exclude_none=True),
+            "metadata": {"project": caller.project, **meta.model_dump(exclude_none=True)},
+            "chat": caller.chat,
+            "is_from_chat": True,
         }
-
-
-class Logged(BaseModel):
-    """The stored ids; perhaps also not_kept, the reason why nothing was stored."""
-
-    stored_ids: list[str] = Field(description="one per message sent, in order")
-    channel: str
-    message_count: int = Field(description="messages sent")
-    timestamp: str
-    new_count: int
-    duplicate_count: int
 
 
 LOG_TOOL = Tool(
     name="conversation_log",
     title="Save this conversation",
-    description="Save this chat to the user's Context Registry so that other AI clients can continue it. After each "
-    "turn, send only the new turns, and only where nothing else (hooks, readers) captures the chat; same channel each "
-    "time: {source}_session_{YYYYMMDD_HHMM}.",
+    description="Save the NEW turns of this chat, so that other AI clients can continue it; only where nothing "
+    "else (hooks, readers) captures this client. The first answer gives the channel: pass it with every later call of "
+    "this chat. What was saved already is recognised.",
     effect=Effect.UPDATES,
     arguments=LogArguments,
-    output=Logged,
-    example={"channel": "cursor_session_20250929_1430", "messages": [{"role": "user", "text": "…"}]},
+    returns=["stored_ids", "channel", "message_count", "timestamp", "new_count", "duplicate_count"],
+    example={
+        "channel": "<channel of the last answer>",
+        "messages": [{"role": "user", "text": "<what the user wrote>"}],
+    },
 )
 OPERATION = Operation(
     request=LogRequest,
@@ -207,6 +232,8 @@ OPERATION = Operation(
     steps=Steps[LogRequest | HookRequest | PulledRequest, None](write=conversation_log),
     tools=[LOG_TOOL],
     labels={
+        "chat": ("chat", "채팅"),
+        "is_from_chat": ("called by an AI", "AI가 호출"),
         "grows": ("has more words than", "이어진 메시지"),
         "messages": ("messages", "메시지"),
         "follows": ("comes behind", "앞 메시지"),

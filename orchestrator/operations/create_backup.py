@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from orchestrator.archive.container import Archive
 from orchestrator.archive.stores import add_stores
-from orchestrator.backups import (
+from orchestrator.backup_files import (
     STAMP,
     SUFFIX,
     OpenBackup,
@@ -143,13 +143,6 @@ class BackupArguments(ToolArguments):
         return short_manifest(outcome)
 
 
-class BackupMade(BaseModel):
-    """The backup's file, and what it holds: version, createdAt, stats, stores."""
-
-    path: str
-    manifest: dict[str, Any]
-
-
 BACKUP_TOOL = Tool(
     name="create_backup",
     title="Back up all conversations",
@@ -157,7 +150,7 @@ BACKUP_TOOL = Tool(
     "user asks for a backup, or before something risky.",
     effect=Effect.ADDS,
     arguments=BackupArguments,
-    output=BackupMade,
+    returns=["path", "manifest"],
     example={"stores": False},
     toolset="archive",
 )

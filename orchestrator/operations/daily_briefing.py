@@ -16,7 +16,7 @@ from orchestrator.outside.writing import BRIEFING as TASK
 from orchestrator.outside.writing import transcript
 from orchestrator.requests.field_types import Day, UtcOffset
 from orchestrator.requests.shapes import Request
-from orchestrator.state import OUTSIDE_ATTEMPTS, ExternalAction, Run, State, Steps
+from orchestrator.state import OUTSIDE_ATTEMPTS, ExternalAction, GeneralState, Run, Steps
 from registry.access import Level
 from registry.domain import new_id, now, preview_of
 from registry.errors import NotFound
@@ -47,11 +47,6 @@ class BriefingRequest(Request):
     query: BriefingQuery
 
 
-MOST_OF_CHANNEL = 1000
-"""Of a channel that says more in a day, the last so many messages."""
-TITLE = 80
-MOST_TOKENS = 1500
-"""A model's briefing is no longer."""
 WORDS = {
     "en": {
         "title": "Briefing of {date}",
@@ -81,7 +76,7 @@ WORDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Talk:
+class TalkOfDay:
     """A channel's part of the day."""
 
     title: str
@@ -94,7 +89,7 @@ class Talk:
 class TalksOfDay:
     """A day's talks, and the briefing that was made of just these messages, if one was."""
 
-    talks: list[Talk]
+    talks: list[TalkOfDay]
     earlier: dict[str, Any] | None
     by: str = WRITER
 
@@ -108,7 +103,8 @@ def the_day(tx: ReadTransaction, run: Run, request: BriefingRequest) -> TalksOfD
     """The day's conversations, channel by channel."""
     zone = timezone(timedelta(minutes=request.query.utc_offset_minutes))
     start = datetime.combine(request.query.date, time(), zone)
-    rows = messages_between(tx, start, start + timedelta(days=1, milliseconds=-1), MOST_OF_CHANNEL)
+    # of a channel that says more in a day, the last 1000 messages
+    rows = messages_between(tx, start, start + timedelta(days=1, milliseconds=-1), 1000)
     by_channel: dict[int, list[MessageDict]] = {}
     for row in rows:
         if not _is_wanted(row, request):
@@ -120,8 +116,8 @@ def the_day(tx: ReadTransaction, run: Run, request: BriefingRequest) -> TalksOfD
         raise NotFound("No conversations on that day", f"date: given {request.query.date}")
     known = channels_by_number(tx, list(by_channel))
     talks = [
-        Talk(
-            preview_of(row.title or row.first_message_preview or row.name, TITLE),
+        TalkOfDay(
+            preview_of(row.title or row.first_message_preview or row.name, 80),
             row.project_name or "General",
             row.source,
             by_channel[number],
@@ -142,7 +138,7 @@ def _channel(request: BriefingRequest) -> str:
     return f"briefing_{request.query.date}"
 
 
-async def in_short(run: Run, request: BriefingRequest, state: State) -> State:
+async def in_short(run: Run, request: BriefingRequest, state: GeneralState) -> GeneralState:
     """The day as a text: decisions first, then what is open, then the work, by project and client."""
     day: TalksOfDay = state["data"]
     if day.earlier:
@@ -151,7 +147,7 @@ async def in_short(run: Run, request: BriefingRequest, state: State) -> State:
         return {"transformed_data": about["text"]}
     text = ""
     if run.writer:
-        text = await run.writer.write(run.recorder, _task(request), _material(day.talks), MOST_TOKENS)
+        text = await run.writer.write(run.recorder, _task(request), _material(day.talks), 1500)
     by = run.writer.model.name if run.writer and text else WRITER
     language = request.query.language or language_of(message for talk in day.talks for message in talk.messages)
     text = text or written(day.talks, str(request.query.date), WORDS[language])
@@ -164,13 +160,13 @@ def _task(request: BriefingRequest) -> str:
     return f"{TASK} The day is {request.query.date}.{language}"
 
 
-def _material(talks: list[Talk]) -> str:
+def _material(talks: list[TalkOfDay]) -> str:
     return "\n\n".join(
         f"# {talk.title} (project {talk.project}, client {talk.source})\n{transcript(talk.messages)}" for talk in talks
     )
 
 
-def written(talks: list[Talk], date: str, words: Mapping[str, str]) -> str:
+def written(talks: list[TalkOfDay], date: str, words: Mapping[str, str]) -> str:
     """The briefing in Markdown."""
     points = [(talk, points_of(talk.messages)) for talk in talks]
     lines = [f"# {words['title'].format(date=date)}"]
@@ -189,7 +185,7 @@ def written(talks: list[Talk], date: str, words: Mapping[str, str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _work_of(talk: Talk, found: Mapping[str, list[str]], words: Mapping[str, str]) -> Iterator[str]:
+def _work_of(talk: TalkOfDay, found: Mapping[str, list[str]], words: Mapping[str, str]) -> Iterator[str]:
     count = len(talk.messages)
     yield f"- {talk.title} ({talk.source}, {words['message' if count == 1 else 'messages'].format(count=count)})"
     for kind in ("asked", "told", "changed", "answered"):
@@ -197,7 +193,7 @@ def _work_of(talk: Talk, found: Mapping[str, list[str]], words: Mapping[str, str
             yield f"  - {words[kind]}: {' · '.join(found[kind])}"
 
 
-async def publish(run: Run, request: BriefingRequest, state: State) -> State:
+async def publish(run: Run, request: BriefingRequest, state: GeneralState) -> GeneralState:
     """Hand the briefing to the outside systems, each once: what was begun is noted before it is done.
 
     A system that cannot be reached is tried again, by the graph; one that fails leaves the briefing as it is, and the
@@ -266,7 +262,7 @@ async def _note(
     await run.registry.write(lambda tx: set_metadata(tx, kept["id"], {**kept["metadata"], "actions": dict(actions)}))
 
 
-def _kept(tx: WriteTransaction, run: Run, request: BriefingRequest, state: State) -> dict[str, Any]:
+def _kept(tx: WriteTransaction, run: Run, request: BriefingRequest, state: GeneralState) -> dict[str, Any]:
     """The briefing as it is kept: the ids it was made of, its text, and what was done with it outside."""
     day: TalksOfDay = state["data"]
     if earlier := find_briefing(tx, _channel(request), day.ids):
@@ -293,7 +289,7 @@ def _kept(tx: WriteTransaction, run: Run, request: BriefingRequest, state: State
     return {"id": result_id, "metadata": about}
 
 
-def told(_tx: WriteTransaction, run: Run, _request: BriefingRequest, state: State) -> dict[str, Any]:
+def told(_tx: WriteTransaction, run: Run, _request: BriefingRequest, state: GeneralState) -> dict[str, Any]:
     """Return the briefing's answer; the briefing itself is stored already."""
     kept = state["data"]
     about = kept["metadata"]

@@ -38,7 +38,6 @@ from registry.storage.conversations.aliases import aliases_of, links_of
 from registry.storage.conversations.channels import ChannelRow, channel_item, model_facts, tags_of
 from registry.storage.conversations.messages import (
     MessageRow,
-    SaidMessage,
     get_message,
     message_place,
     messages_of,
@@ -101,9 +100,7 @@ def fetch_session(tx: ReadTransaction, run: Run, request: FetchRequest) -> Fetch
     return Fetched(session, [message_dict(message) for message in rows], has_more)
 
 
-def _messages_wanted(
-    tx: ReadTransaction, row: ChannelRow, query: FetchQuery
-) -> tuple[Sequence[SaidMessage | MessageRow], str, bool]:
+def _messages_wanted(tx: ReadTransaction, row: ChannelRow, query: FetchQuery) -> tuple[Sequence[MessageRow], str, bool]:
     if wanted := query.message_id or _piece_place(query.cursor).get("m"):
         return [_message_of(tx, row, wanted)], "the message's id", False
     if query.cursor is not None:
@@ -235,15 +232,6 @@ def session_result(outcome: Outcome) -> dict[str, Any]:
     return present(outcome, "session", "messages", "next_cursor", "local_copy")
 
 
-class SessionDetail(BaseModel):
-    """A session and its messages, oldest first."""
-
-    quoted: str
-    session: dict[str, Any]
-    messages: list[dict[str, Any]]
-    next_cursor: str | None = None
-
-
 class ExportArguments(ToolArguments):
     other_names: ClassVar = {"id": "session_id", "channel": "session_id"}
     session_id: SessionId
@@ -273,24 +261,15 @@ class ExportArguments(ToolArguments):
         return {"path": str(write_new_file(file, content))} if file else {"text": content.decode()}
 
 
-class Exported(BaseModel):
-    """The document, or the file it was written to."""
-
-    session_id: str
-    format: str
-    text: str | None = None
-    path: str | None = None
-
-
 FETCH_TOOL = Tool(
     name="fetch_session_by_id",
     title="Read a past session",
-    description="Load a PAST session, quoted, by its id when the user names one or search_sessions found it. Gives its "
-    "last messages; for older ones pass the first sequence as before. One with full_length is shortened: pass its id "
-    "as message_id, next_cursor as cursor.",
+    description="Read a PAST session, quoted, by the id that list_sessions or search_sessions gave or that the user "
+    "names. Gives its last messages; for older ones pass the first sequence as before. One with "
+    "full_length is shortened: pass its id as message_id, next_cursor as cursor.",
     effect=Effect.READS,
     arguments=FetchArguments,
-    output=SessionDetail,
+    returns=["quoted", "session", "messages", "next_cursor"],
     example={"session_id": "#1"},
     quotes=True,
     aliases=[
@@ -306,7 +285,7 @@ EXPORT_TOOL = Tool(
     "secrets, folders, user names and addresses, for others to read.",
     effect=Effect.ADDS,
     arguments=ExportArguments,
-    output=Exported,
+    returns=["session_id", "format", "text", "path"],
     example={"session_id": "auth-design", "format": "markdown"},
     toolset="history",
 )

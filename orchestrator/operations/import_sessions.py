@@ -8,7 +8,7 @@ from pydantic import ConfigDict
 
 from orchestrator.operation import Operation
 from orchestrator.requests.shapes import Request
-from orchestrator.state import Run, State, Steps
+from orchestrator.state import GeneralState, Run, Steps
 from registry.access import Level
 from registry.ingest.from_client import ingest_all
 from registry.storage.client_stores import SeenSession, save_seen_sessions
@@ -38,7 +38,7 @@ class ImportRequest(Request):
         return {"store": self.store, "sessions": len(self.found), "messages": messages}
 
 
-def import_sessions(tx: WriteTransaction, run: Run, request: ImportRequest, _state: State) -> dict[str, Any]:
+def import_sessions(tx: WriteTransaction, run: Run, request: ImportRequest, _state: GeneralState) -> dict[str, Any]:
     """Store what is new in some sessions of a client's own store, and that they were read."""
     told = [found for found in request.found if found.session.messages]
     stored = ingest_all(tx, request.source, [found.session for found in told])

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from orchestrator.archive.container import Archive
-from orchestrator.backups import UNSAID, manifest_of, no_query, shelf_of
+from orchestrator.backup_files import UNSAID, manifest_of, no_query, shelf_of
 from orchestrator.operation import Operation
 from orchestrator.requests.shapes import Request
 from orchestrator.state import Run, Steps
@@ -52,19 +52,13 @@ class ListBackupsArguments(ToolArguments):
         return ListBackupsRequest(source=caller.source)
 
 
-class Backups(BaseModel):
-    """The backups there are, newest first."""
-
-    backups: list[dict[str, Any]]
-
-
 LIST_BACKUPS_TOOL = Tool(
     name="list_backups",
     title="List backups",
     description="The backups there are, newest first, each with when it was made and how much it holds.",
     effect=Effect.READS,
     arguments=ListBackupsArguments,
-    output=Backups,
+    returns=["backups"],
     example={},
     toolset="archive",
 )

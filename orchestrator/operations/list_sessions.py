@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from orchestrator.answer.digests.suggestions import add_suggestions
 from orchestrator.answer.digests.summaries import LISTED, add_summaries
 from orchestrator.answer.finding.looking_up import ask, find, understood
 from orchestrator.answer.finding.moved_folders import moved_from
-from orchestrator.answer.finding.relevance import best_channels, explanation, judge
+from orchestrator.answer.finding.relevance import best_channels, explanation
 from orchestrator.operation import Operation
 from orchestrator.operations.blame import BlameQuery, BlameRequest
 from orchestrator.operations.search_sessions import pagination, within_client
@@ -27,14 +29,13 @@ from orchestrator.tool import (
     Caller,
     Effect,
     Outcome,
-    Pagination,
     ProjectName,
     Tool,
     ToolArguments,
     present,
 )
 from registry.access import Level
-from registry.domain import format_time
+from registry.domain import format_time, now, parse_time, preview_of
 from registry.search.retrieval import SearchResult
 from registry.search.scope import Scope
 from registry.storage.conversations.channels import (
@@ -103,7 +104,7 @@ def _speaking_of(tx: ReadTransaction, run: Run, query: ListQuery, text: str) -> 
     )
     read, scope = ask(tx, text, query.utc_offset_minutes, given)
     search = read.search
-    is_about_something = search.words or search.phrases or search.prefixes or search.excluded
+    is_about_something = search.words or search.excluded
     found = find(tx, run, read, scope) if is_about_something else None
     wanted = _filter(
         query,
@@ -111,7 +112,7 @@ def _speaking_of(tx: ReadTransaction, run: Run, query: ListQuery, text: str) -> 
         project=search.project or query.project,
         tag=query.tag or next(iter(search.tags), None),
         q=search.words if found else None,
-        numbers=[number for number, _ in best_channels(found, judge(found))] if found else [],
+        numbers=[number for number, _ in best_channels(found)] if found else [],
         from_=query.since or search.from_,
         to=query.until or search.to,
     )
@@ -135,7 +136,8 @@ def _hits(tx: ReadTransaction, findings: SearchResult, items: list[dict[str, Any
 async def keep_list(run: Run, request: ListRequest, data: Listed) -> dict[str, Any]:
     """The part as it was read, or as much of it as the client lets through, with what there is beside it."""
     limit, offset = request.query.limit, request.query.offset
-    items = within_client(run, data.items) if request.query.is_sized else data.items
+    whole = [line_of(item, now()) for item in data.items] if request.query.as_lines else data.items
+    items = within_client(run, whole) if request.query.is_sized else whole
     reason = "limit and offset" if len(items) == len(data.items) else "what the client lets through"
     run.recorder.explain(kept=len(items), dropped=data.total - len(items), reason=reason)
     place = pagination(data.total, limit, offset, len(items))
@@ -157,6 +159,7 @@ class ListArguments(ToolArguments):
     until: EndInstant | None = None
     file: Annotated[str | None, Field(min_length=1, description="path or path:line")] = None
     commit: Annotated[str | None, Field(min_length=1)] = None
+    full: Annotated[bool, Field(description="all facts of each session, not one line")] = False
 
     def request(self, caller: Caller) -> ListRequest | BlameRequest:
         """With a file or a commit it asks in which conversations that came about."""
@@ -165,18 +168,39 @@ class ListArguments(ToolArguments):
             where = folder or caller.project or "."
             traced = BlameQuery(file=self.file, commit=self.commit, folder=where, limit=min(self.limit, 100))
             return BlameRequest(query=traced, source=caller.source)
-        given = self.model_dump(exclude={"project", "file", "commit"})
-        return ListRequest(query=ListQuery(**given, project=folder, is_sized=True), source=caller.source)
+        given = self.model_dump(exclude={"project", "file", "commit", "full"})
+        query = ListQuery(**given, project=folder, is_sized=True, as_lines=not self.full)
+        return ListRequest(query=query, source=caller.source)
 
     async def result(self, outcome: Outcome, caller: Caller) -> dict[str, Any]:
         listed = as_sessions(outcome) if "found" in outcome else outcome
-        return sessions_result({**listed, **searched_project(self.project, caller.project)})
+        names = ("sessions", "pagination", "project", "note", "understood", "elsewhere", "syncing", "local_copy")
+        return present({**listed, **searched_project(self.project, caller.project)}, *names)
 
 
-def sessions_result(outcome: Outcome) -> dict[str, Any]:
-    """Return the sessions with where and when was looked; `elsewhere` tells where there are some."""
-    names = ("sessions", "pagination", "project", "note", "understood", "elsewhere", "syncing", "local_copy")
-    return present(outcome, *names)
+def line_of(session: Mapping[str, Any], moment: datetime) -> str:
+    """Return a session in at most 120 characters, its id first: `0f3a9c1e · 2 days ago · Login fails · shop`."""
+    known = session["session_id"] or ""
+    short = known[:8] if re.fullmatch(r"[0-9a-f]{8}-[0-9a-f-]{27}", known) else known
+    handles = (session["nickname"], short, session["channel"])
+    handle = next((one for one in handles if one and len(one) <= 40), f"#{session.get('index', 1)}")
+    count = session["message_count"]
+    facts = [session["project_name"], session["source"], "1 message" if count == 1 else f"{count} messages"]
+    end = " · ".join(["", *(preview_of(fact, 24) for fact in facts if fact)])
+    begin = f"{handle} · {age_of(parse_time(session['updated_at']), moment)}"
+    title = preview_of(session["title"] or session["first_message_preview"] or "", max(116 - len(begin) - len(end), 1))
+    return f"{begin} · {title}{end}" if title else begin + end
+
+
+def age_of(at: datetime, moment: datetime) -> str:
+    """Return how long ago something was; after two months its day."""
+    minutes = max(int((moment - at).total_seconds() // 60), 0)
+    if minutes >= 60 * 24 * 60:
+        return f"{at:%Y-%m-%d}"
+    for unit, length in (("day", 24 * 60), ("hour", 60), ("minute", 1)):
+        if count := minutes // length:
+            return f"{count} {unit}{'' if count == 1 else 's'} ago"
+    return "just now"
 
 
 def as_sessions(traced: Outcome) -> dict[str, Any]:
@@ -186,25 +210,15 @@ def as_sessions(traced: Outcome) -> dict[str, Any]:
     return {"sessions": sessions, "pagination": pagination(len(sessions), len(sessions), 0, len(sessions))}
 
 
-class Sessions(BaseModel):
-    """Sessions, latest activity first; each also has title, nickname, tags, project, first_message_preview."""
-
-    sessions: list[dict[str, Any]]
-    pagination: Pagination
-    project: str
-    note: str | None = None
-    elsewhere: dict[str, Any] | None = None
-
-
 LIST_TOOL = Tool(
     name="list_sessions",
     title="List past sessions",
-    description="List the user's PAST conversations with any AI client, latest first. Use it for 'what have I been "
-    "working on?' or 'what did I do yesterday?'. With file or commit (git): those in which it came about. Not for the "
-    "current chat.",
+    description="List the user's PAST conversations with any AI client, latest first ('what have I been working on?', "
+    "'what did I do yesterday?'). One line each: id, age, title, project, client; full gives all facts. With file or "
+    "commit (git): those in which it came about. Not for the current chat.",
     effect=Effect.READS,
     arguments=ListArguments,
-    output=Sessions,
+    returns=["sessions", "pagination", "project"],
     example={"project": "all", "since": "yesterday"},
     aliases=[
         Alias("list_recent_sessions", defaults={"project": "all"}),
@@ -220,6 +234,7 @@ OPERATION = Operation(
     ),
     tools=[LIST_TOOL],
     labels={
+        "as_lines": ("as lines", "한 줄씩"),
         "since": ("since", "이 시각부터"),
         "tagged_only": ("only with tags", "태그 있는 것만"),
         "is_sized": ("as many as fit", "들어갈 만큼만"),

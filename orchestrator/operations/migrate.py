@@ -10,18 +10,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from orchestrator.operation import Operation
 from orchestrator.requests.shapes import Request
-from orchestrator.state import Run, State, Steps
+from orchestrator.state import GeneralState, Run, Steps
 from orchestrator.tool import Caller, Effect, SessionId, Tool, ToolArguments
 from registry.access import Level
 from registry.domain import Project, now
 from registry.errors import InvalidRequest, NotFound
-from registry.storage.conversations.channels import (
-    ChannelRow,
-    channels_of_project,
-    find_channel,
-    move_channel,
-    project_paths,
-)
+from registry.storage.conversations.channels import ChannelRow, find_channel
+from registry.storage.conversations.project_moves import channels_of_project, move_channel, project_paths
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction, WriteTransaction
 from sources.cursor.copying import plan_copy
@@ -51,7 +46,7 @@ class MigrateRequest(Request):
     query: MigrateQuery
 
 
-def move(tx: WriteTransaction, run: Run, request: MigrateRequest, _state: State) -> dict[str, Any]:
+def move(tx: WriteTransaction, run: Run, request: MigrateRequest, _state: GeneralState) -> dict[str, Any]:
     """Move one session, or all of a folder and of the folders in it, or a move back. What is told undoes it."""
     query = request.query
     if query.undo:
@@ -173,17 +168,7 @@ class MigrateWorkspaceArguments(MigrateArguments):
     workspace: Folder
 
 
-class Migrated(BaseModel):
-    """How many sessions moved, and each of them: from where, to where."""
-
-    successCount: int
-    failedCount: int
-    errors: list[str]
-    dry_run: bool
-    moves: list[dict[str, Any]]
-    in_cursor: dict[str, Any] | None = None
-
-
+MIGRATED = ["successCount", "failedCount", "errors", "dry_run", "moves", "in_cursor"]
 SESSION_TOOL = Tool(
     name="migrate_session",
     title="Move a session to another project",
@@ -191,7 +176,7 @@ SESSION_TOOL = Tool(
     "Cursor's own list, while Cursor does not run. Only when the user asks for it; try it with dry_run before.",
     effect=Effect.REPLACES,
     arguments=MigrateSessionArguments,
-    output=Migrated,
+    returns=MIGRATED,
     example={"session_id": "auth-design", "to": "/home/me/shop"},
     toolset="archive",
 )
@@ -203,7 +188,7 @@ WORKSPACE_TOOL = Tool(
     "try it with dry_run before.",
     effect=Effect.REPLACES,
     arguments=MigrateWorkspaceArguments,
-    output=Migrated,
+    returns=MIGRATED,
     example={"workspace": "/home/me/shop-old", "to": "/home/me/shop", "dry_run": True},
     toolset="archive",
 )

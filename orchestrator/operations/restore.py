@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from orchestrator.operation import Operation
 from orchestrator.requests.shapes import Request
-from orchestrator.state import Run, State, Steps
+from orchestrator.state import GeneralState, Run, Steps
 from registry.access import Level
 from registry.errors import InvalidRequest
 from registry.storage.conversations.channels import channel_item, find_channel, tags_of
@@ -30,7 +30,7 @@ class RestoreRequest(Request):
     query: RestoreQuery
 
 
-def restore(tx: WriteTransaction, run: Run, request: RestoreRequest, _state: State) -> dict[str, Any]:
+def restore(tx: WriteTransaction, run: Run, request: RestoreRequest, _state: GeneralState) -> dict[str, Any]:
     """Take the soft deletion of a message back, or of all in a channel."""
     run.recorder.explain(id=request.query.id, channel=request.channel)
     if request.query.id:

@@ -8,11 +8,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from orchestrator.archive.container import MANIFEST, Archive, Damage
 from orchestrator.archive.stores import give_back
-from orchestrator.backups import (
+from orchestrator.backup_files import (
     existing_backup,
     find_damage,
     finish,
@@ -24,7 +24,7 @@ from orchestrator.backups import (
 from orchestrator.operation import Operation
 from orchestrator.operations.validate_backup import NamedBackup, ValidateBackupQuery
 from orchestrator.requests.shapes import Request
-from orchestrator.state import Run, State, Steps
+from orchestrator.state import GeneralState, Run, Steps
 from orchestrator.tool import Caller, Effect, Tool
 from registry.access import Level
 from registry.errors import StorageError
@@ -138,7 +138,7 @@ async def about_to(_run: Run, request: RestoreBackupRequest, data: Rehearsed) ->
     }
 
 
-def put_back(tx: WriteTransaction, run: Run, request: RestoreBackupRequest, state: State) -> dict[str, Any]:
+def put_back(tx: WriteTransaction, run: Run, request: RestoreBackupRequest, state: GeneralState) -> dict[str, Any]:
     """Replace what is stored, all of it or nothing: other programs see the one or the other.
 
     What was forgotten since the backup was made stays forgotten.
@@ -170,22 +170,6 @@ class RestoreArguments(NamedBackup):
         return RestoreBackupRequest(query=query, source=caller.source)
 
 
-class BackupRestored(BaseModel):
-    """The restored numbers; `safety_copy` is the backup of the state before.
-
-    `messagesForgotten`: so many of the messages have been forgotten since the backup, and stay so.
-    """
-
-    path: str
-    filesRestored: int
-    sessionsRestored: int
-    messagesRestored: int
-    messagesForgotten: int
-    safety_copy: str | None = None
-    dry_run: bool
-    damaged: list[dict[str, str]]
-
-
 RESTORE_TOOL = Tool(
     name="restore_backup",
     title="Restore a backup",
@@ -193,7 +177,16 @@ RESTORE_TOOL = Tool(
     "What is there now is backed up first. Try it with dry_run before.",
     effect=Effect.REPLACES,
     arguments=RestoreArguments,
-    output=BackupRestored,
+    returns=[
+        "path",
+        "filesRestored",
+        "sessionsRestored",
+        "messagesRestored",
+        "messagesForgotten",
+        "safety_copy",
+        "dry_run",
+        "damaged",
+    ],
     example={"path": "2026-01-31T083000Z.ctxr-backup.zip", "dry_run": True},
     toolset="archive",
 )

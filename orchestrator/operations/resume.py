@@ -19,7 +19,7 @@ from orchestrator.answer.digests.carried import take_along
 from orchestrator.operation import Operation
 from orchestrator.operations.fetch_session import EVERYTHING
 from orchestrator.requests.shapes import Request
-from orchestrator.state import Run, State, Steps
+from orchestrator.state import GeneralState, Run, Steps
 from registry.access import Level
 from registry.domain import Role, digest_of, new_id, now, preview_of
 from registry.errors import InvalidRequest, NotFound, StorageError
@@ -29,7 +29,7 @@ from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import messages_of
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.records.extract_results import RESUMED, drop_result, latest_result, save_result
+from registry.storage.records.extract_results import RESUMED, drop_result, imported_files, latest_result, save_result
 from sources.base import Places
 from sources.clients import CLIENTS
 from sources.purging import gone
@@ -57,8 +57,6 @@ class ResumeRequest(Request):
 
 
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
-_TELLS_APART = 8
-"""So many characters of a session's id stand in the names of all clients' files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +81,7 @@ def find_conversation(tx: ReadTransaction, run: Run, request: ResumeRequest) -> 
         [] if query.undo else [message_dict(message) for message in messages_of(tx, row.number, limit=EVERYTHING)]
     )
     run.recorder.explain(channel=row.name, candidates=len(messages))
-    beginning = (row.session_id or row.name)[:_TELLS_APART]
+    beginning = (row.session_id or row.name)[:8]  # so many characters are in the names of all clients' files
     own_keys = [key for key in keys_of_channel(tx, row.number, query.client) if beginning in key]
     return Resumable(row, messages, written, own_keys)
 
@@ -101,7 +99,7 @@ async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dic
     folder = _folder(query, row)
     is_deleted = 0 < len(data.own_keys) == await asyncio.to_thread(gone, data.own_keys)
     # Some clients find a session only in its own folder, which may be gone.
-    is_elsewhere = bool(row.project_path) and folder != os.path.abspath(row.project_path or "")
+    is_elsewhere = bool(row.project_path) and Path(folder) != Path(row.project_path or "")
     if row.source == query.client and row.session_id and not (is_deleted or is_elsewhere):
         run.recorder.explain(by="the client's own session")
         return {**about, "session_id": row.session_id, "folder": folder, "command": list(writer.opens(row.session_id))}
@@ -123,7 +121,7 @@ async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dic
     }
 
 
-def write_session(tx: WriteTransaction, run: Run, request: ResumeRequest, state: State) -> dict[str, Any]:
+def write_session(tx: WriteTransaction, run: Run, request: ResumeRequest, state: GeneralState) -> dict[str, Any]:
     """Note where the conversation goes on, then write the files; if that fails, neither is there."""
     result = dict(state["result"])
     files, questions = result.pop("files", {}), result.pop("questions", [])
@@ -172,6 +170,14 @@ def _undone(tx: WriteTransaction, data: Resumable, result: dict[str, Any], files
     drop_alias(tx, result["session_id"])
     drop_result(tx, result.pop("id"))
     return {**result, "removed": list(files)}
+
+
+def remove_imported(tx: ReadTransaction, drafts: Path) -> None:
+    """Remove the files that a client has imported: its own store has the session by now."""
+    if drafts.is_dir() and any(drafts.iterdir()):
+        for path in map(Path, imported_files(tx)):
+            if path.parent == drafts:
+                path.unlink(missing_ok=True)
 
 
 def _writer(client: str) -> Writer:

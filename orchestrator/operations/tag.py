@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from orchestrator.answer.digests.summaries import add_summaries
 from orchestrator.operation import Operation
+from orchestrator.requests.calls import UNKNOWN
 from orchestrator.requests.field_types import Nickname, Tag, Tags
 from orchestrator.requests.shapes import Request
-from orchestrator.state import Run, State, Steps
+from orchestrator.state import GeneralState, Run, Steps
 from orchestrator.tool import Caller, Effect, Outcome, SessionId, Tool, ToolArguments
 from registry.access import Level
-from registry.storage.conversations.channels import channel_item, edit_channel, tags_of
+from registry.domain import now, preview_of
+from registry.errors import InvalidRequest
+from registry.storage.conversations.channels import (
+    ChannelFilter,
+    ChannelRow,
+    channel_item,
+    edit_channel,
+    get_channel,
+    some_channels,
+    tags_of,
+)
 from registry.storage.conversations.pins_and_views import set_pin
-from registry.storage.conversations.references import latest_channel, resolve_session
+from registry.storage.conversations.references import resolve_session
 from registry.storage.database import WriteTransaction
 from registry.storage.exchange.edits import NICKNAME, PINNED, TAGGED, TITLE, nickname_of_later, standing
 from registry.storage.safety.masking import masked
@@ -36,15 +48,20 @@ class TagQuery(BaseModel):
 
 
 class TagRequest(Request):
-    """Without a channel the latest one of the source is meant: the chat that is going on."""
+    """Without a channel the chat that is going on is meant, if it is known which one that is."""
 
     operation = "tag"
     query: TagQuery
+    folder: str | None = Field(None, description="worked in")
+
+    @property
+    def means_now(self) -> bool:
+        return self.channel is None
 
 
-def tag(tx: WriteTransaction, run: Run, request: TagRequest, _state: State) -> dict[str, Any]:
+def tag(tx: WriteTransaction, run: Run, request: TagRequest, _state: GeneralState) -> dict[str, Any]:
     """Name a channel. What another machine says of it counts where nothing later was said."""
-    meant = resolve_session(tx, request.channel) if request.channel else latest_channel(tx, request.source)
+    meant = resolve_session(tx, request.channel) if request.channel else current_channel(tx, request)
     run.recorder.channel = meant.name
     tags = tags_of(tx, [meant.number])[meant.number]
     said = masked(tx, request.query.model_dump(exclude_unset=True, include={"title", "nickname"}))
@@ -61,6 +78,20 @@ def tag(tx: WriteTransaction, run: Run, request: TagRequest, _state: State) -> d
     session = channel_item(row, tags_of(tx, [row.number])[row.number])
     add_summaries(tx, run, [session])
     return {"channel": session}
+
+
+def current_channel(tx: WriteTransaction, request: TagRequest) -> ChannelRow:
+    """Return the one chat of this client, in this folder, that was active within the hour. Raises InvalidRequest."""
+    source = None if request.source == UNKNOWN else request.source
+    wanted = ChannelFilter(source=source, project=request.folder, from_=now() - timedelta(hours=1))
+    found, total = some_channels(tx, wanted, limit=3, offset=0)
+    if total == 1:
+        return get_channel(tx, found[0]["channel"])
+    titles = [
+        f"{one['channel']} ({preview_of(one['title'] or one['first_message_preview'] or '', 40)})" for one in found
+    ]
+    allowed = f"one of {', '.join(titles)}" if found else "the id of this chat; none was active within the hour"
+    raise InvalidRequest("It is not known which chat is meant.", f"session_id: missing; allowed: {allowed}")
 
 
 def _masked_tags(tx: WriteTransaction, query: TagQuery) -> TagQuery:
@@ -89,27 +120,22 @@ class TagArguments(ToolArguments):
     def request(self, caller: Caller) -> TagRequest:
         given = {"nickname": self.nickname} if self.nickname is not None else {}
         query = TagQuery(add_tags=self.tags or [], **given)
-        return TagRequest(channel=self.session_id, query=query, source=caller.source)
+        return TagRequest(channel=self.session_id, query=query, source=caller.source, folder=caller.project)
 
     async def result(self, outcome: Outcome, caller: Caller) -> dict[str, Any]:
         return {"session": outcome["channel"]}
-
-
-class SessionNamed(BaseModel):
-    """The session as it is called now."""
-
-    session: dict[str, Any]
 
 
 TAG_TOOL = Tool(
     name="tag_current_session",
     title="Name this session",
     description="Give a session a nickname and more tags, so that the user can ask for it by name ('tag this as "
-    "auth-design'). For the current chat pass the channel you log it to as session_id.",
+    "auth-design'). For the current chat pass its id or the channel you log it to as session_id: without one it is "
+    "refused where more than one chat may be meant.",
     effect=Effect.UPDATES,
     arguments=TagArguments,
-    output=SessionNamed,
-    example={"nickname": "auth-design", "tags": ["api"]},
+    returns=["session"],
+    example={"session_id": "<id or channel of this chat>", "nickname": "auth-design", "tags": ["api"]},
 )
 OPERATION = Operation(
     request=TagRequest,

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from orchestrator.archive.container import Archive
-from orchestrator.backups import (
+from orchestrator.backup_files import (
     UNSAID,
     existing_backup,
     find_damage,
@@ -65,23 +65,13 @@ class NamedBackup(ToolArguments):
         return short_manifest(outcome)
 
 
-class BackupChecked(BaseModel):
-    """Whether a backup is whole; `damaged` names each part that is not, and why."""
-
-    path: str
-    valid: bool
-    parts: int
-    damaged: list[dict[str, str]]
-    manifest: dict[str, Any]
-
-
 VALIDATE_TOOL = Tool(
     name="validate_backup",
     title="Check a backup",
     description="Read every part of a backup and compare it with its SHA-256. Damaged parts are named.",
     effect=Effect.READS,
     arguments=NamedBackup,
-    output=BackupChecked,
+    returns=["path", "valid", "parts", "damaged", "manifest"],
     example={"path": "2026-01-31T083000Z.ctxr-backup.zip"},
     toolset="archive",
 )

@@ -27,6 +27,8 @@ _SOURCES = {name: client.source for client in CLIENTS for name in client.handsha
 
 def as_request(operation: str, arguments: Mapping[str, Any], client: str | None = None) -> dict[str, Any]:
     """Return the arguments of conversation_log or extract, unchecked, as a request."""
+    if arguments.keys() == {"tool", "parameters"} and isinstance(arguments["parameters"], Mapping):
+        arguments = arguments["parameters"]
     request = {name: value for name, value in arguments.items() if name != "meta" or value is not None}
     meta, channel = request.get("meta"), request.get("channel")
     named = meta.get("source") if isinstance(meta, dict) else None

@@ -81,6 +81,7 @@ class ListQuery(BaseModel):
     order: Order = "desc"
     utc_offset_minutes: UtcOffset | None = None
     is_sized: bool = Field(False, description="no more sessions than the asking client lets through")
+    as_lines: bool = Field(False, description="one line for each session")
 
 
 class SessionsQuery(BaseModel):
@@ -100,6 +101,6 @@ class SessionsQuery(BaseModel):
     to: EndInstant | None = None
     context_window: int = Field(2, ge=0, le=50, description="messages before and after each match")
     exclude_session: str | None = Field(None, description="session left out, such as the current one")
-    max_tokens: int = Field(1500, ge=1, description="the passages together stay within it")
+    max_tokens: int | None = Field(None, ge=1, description="the passages together stay within it; null: all of them")
     utc_offset_minutes: UtcOffset | None = None
     least_coverage: LeastCoverage = None

@@ -12,6 +12,8 @@ from orchestrator.requests.field_types import ChannelName, RoleName, SourceName,
 from orchestrator.requests.queries import ExtractQuery, ListQuery, SearchQuery, SessionsQuery
 from registry.domain import DEEPEST, is_too_deep
 
+ROLES_OF_MODELS = {"human": "user", "ai": "assistant"}
+
 
 def _not_blank(text: str) -> str:
     if not text.strip():
@@ -26,8 +28,25 @@ class MessageIn(BaseModel):
 
     role: RoleName
     text: Annotated[str, AfterValidator(_not_blank)]
-    timestamp: Timestamp | None = Field(None, description="ISO 8601 with offset; missing = now")
+    timestamp: Timestamp | None = Field(
+        None, description="ISO 8601 with offset; missing: the call's timestamp, else now"
+    )
     context: dict[str, Any] | None = Field(None, description="e.g. file, line, language")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_models_write(cls, given: Any) -> Any:
+        """Take `content` for `text` (also in parts), and `human` and `ai` for the roles."""
+        if not isinstance(given, dict):
+            return given
+        role, content = given.get("role"), given.get("content")
+        if isinstance(role, str) and role in ROLES_OF_MODELS:
+            given = {**given, "role": ROLES_OF_MODELS[role]}
+        if "text" in given or not isinstance(content, str | list):
+            return given
+        parts = [part.get("text") for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+        text = content if isinstance(content, str) else "\n".join(part for part in parts if isinstance(part, str))
+        return {**{name: value for name, value in given.items() if name != "content"}, "text": text}
 
     @model_validator(mode="after")
     def _followable(self) -> MessageIn:
@@ -77,6 +96,11 @@ class Request(BaseModel):
     def is_awaited(self) -> bool:
         """Return True if somebody waits for the answer."""
         return True
+
+    @property
+    def means_now(self) -> bool:
+        """Return True if it is about the chat that is going on: what hooks have told is taken in first."""
+        return False
 
     @property
     def written_to(self) -> str | None:

@@ -66,9 +66,12 @@ class Fingerprint(NamedTuple):
 def timed(messages: Sequence[Message], span: TimeFrame, earlier: Fingerprint) -> tuple[Message, ...]:
     """Fill in missing times, none earlier than that of the message before.
 
-    The registry never changes the time of a stored message, so messages that are new since the `earlier` reading are
-    later than all of those.
+    An even spread over the whole conversation would put messages on days on which nothing was said: they are at its
+    beginning, and if none has a time the last turn is at its end. The registry never changes the time of a stored
+    message, so messages that are new since the `earlier` reading are later than all of those.
     """
+    if span.end and len(messages) > 1 and not any(message.timestamp for message in messages):
+        messages = _with_last_turn_at(messages, span.end, span.start or span.end)
     done: list[Message] = []
     latest: datetime | None = None
     for place, message in enumerate(dated(messages, span, LONGEST_STEP)):
@@ -79,6 +82,19 @@ def timed(messages: Sequence[Message], span: TimeFrame, earlier: Fingerprint) ->
         latest = message.timestamp or latest
         done.append(message)
     return tuple(done)
+
+
+def _with_last_turn_at(messages: Sequence[Message], end: datetime, start: datetime) -> list[Message]:
+    """Date the last turn backwards from the end; of a single turn the last message only."""
+    questions = [place for place, message in enumerate(messages) if message.role is Role.USER]
+    begin = questions[-1] if len(questions) > 1 else len(messages) - 1
+    step = min(LONGEST_STEP, max(end - start, timedelta()) / (len(messages) - 1))
+    times = (end - step * (len(messages) - 1 - place) for place in range(begin, len(messages)))
+    dated_last = (
+        replace(message, timestamp=time, more={**message.more, "time": "inferred"})
+        for message, time in zip(messages[begin:], times, strict=True)
+    )
+    return [*messages[:begin], *dated_last]
 
 
 _GENERATION = "1"  # part of every fingerprint: another number makes every conversation be read again

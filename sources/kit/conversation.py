@@ -109,6 +109,18 @@ def title_of(found: Iterable[Draft], titles: Mapping[str, object]) -> tuple[str,
     return ("first words", preview_of(words, 80)) if words.strip() else (None, None)
 
 
+def off_path(parents: Mapping[str, str], leaf: str) -> set[str]:
+    """Return the records of a tree that do not lead to its last one: the user took a step back behind them.
+
+    None if the chain to the root is torn.
+    """
+    live: set[str] = set()
+    while leaf in parents and leaf not in live:
+        live.add(leaf)
+        leaf = parents[leaf]
+    return set() if leaf else parents.keys() - live
+
+
 def skipped_unknown(unknown: Mapping[str, int], where: str = "") -> tuple[Skipped, ...]:
     """Return one entry for each kind of thing that a reader does not know."""
     return tuple(Skipped(f"{count} x {kind}{where}", "unknown to this reader") for kind, count in unknown.items())

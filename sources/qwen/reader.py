@@ -10,7 +10,7 @@ from typing import Any
 from registry.domain import Role, Session
 from sources.gemini.prompts import parts_text, prompt_of
 from sources.kit import drafts
-from sources.kit.conversation import Conversation, usage_of
+from sources.kit.conversation import Conversation, off_path, usage_of
 from sources.kit.files import File
 from sources.kit.jsonl import Record, items, mapping, string
 from sources.kit.reader import FileReader, ParseFile, SessionFile, parse_lines
@@ -89,7 +89,7 @@ class Chat(Conversation):
 
     def session(self) -> Session:
         """Return the chat as read so far; messages that were rewound are marked."""
-        gone = self._rewound()
+        gone = off_path(self._parents, self._leaf)
         for draft in self.drafts:
             if draft.origin in gone:
                 draft.more["superseded"] = True
@@ -99,15 +99,6 @@ class Chat(Conversation):
             parent=self.agent_of or self._parent,
             relation="sub-agent" if self.agent_of else None,
         )
-
-    def _rewound(self) -> set[str]:
-        """Return the records that do not lead to the last one: after `/rewind` the next one follows an earlier one."""
-        live: set[str] = set()
-        uuid = self._leaf
-        while uuid in self._parents and uuid not in live:
-            live.add(uuid)
-            uuid = self._parents[uuid]
-        return set() if uuid else self._parents.keys() - live  # a torn chain tells nothing
 
     def _add_question(self, record: Record) -> None:
         shown = string(mapping(record.get("systemPayload")).get("displayText"))
@@ -132,13 +123,13 @@ class Chat(Conversation):
         self.describe(before, string(record.get("model")), usage_of(record.get("usageMetadata"), _USAGE))
 
     def _add_results(self, record: Record) -> None:
-        told = mapping(record.get("toolCallResult"))
+        call_result = mapping(record.get("toolCallResult"))
         for response in (mapping(mapping(part).get("functionResponse")) for part in _parts(record)):
             output = mapping(response.get("response"))
             by_outcome = drafts.FAILED if "error" in output else drafts.COMPLETED
             text = next((output[name] for name in ("output", "error") if name in output), output or None)
-            call_id = string(response.get("id")) or string(told.get("callId"))
-            self.answer(call_id, drafts.readable(text), _STATUS.get(string(told.get("status")), by_outcome))
+            call_id = string(response.get("id")) or string(call_result.get("callId"))
+            self.answer(call_id, drafts.readable(text), _STATUS.get(string(call_result.get("status")), by_outcome))
 
     def _note(self, record: Record) -> None:
         kind, payload = string(record.get("subtype")), mapping(record.get("systemPayload"))

@@ -52,7 +52,7 @@ async def test_a_model_makes_checks_and_restores_a_backup(orchestrator: Orchestr
         back = (await call(client, "restore_backup", path=made["path"]))["result"]
         assert (back["sessionsRestored"], back["messagesRestored"]) == (1, 1)
         assert "before-restore" in back["safety_copy"]
-        assert (await call(client, "list_sessions", project="all"))["result"]["pagination"]["total"] == 1
+        assert (await call(client, "list_sessions", full=True, project="all"))["result"]["pagination"]["total"] == 1
 
 
 async def test_a_client_that_asks_for_progress_is_told_how_far_a_backup_is(orchestrator: Orchestrator) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 import pytest
@@ -52,8 +54,8 @@ def test_a_token_below_an_operations_level_may_not_run_it(operation: Operation) 
 
 @pytest.mark.parametrize("operation", ALL, ids=named)
 def test_every_field_of_a_request_has_a_label_in_both_languages(operation: Operation) -> None:
-    query: Any = operation.request.model_fields.get("query")
-    shapes: list[Any] = [operation.request, *([query.annotation] if query else [])]
+    models: Any = operation.request
+    shapes = [models, *(field.annotation for name, field in models.model_fields.items() if name == "query")]
     fields = {field.alias or name for shape in shapes for name, field in shape.model_fields.items()}
     fields -= {"query", "session"}
     assert fields - labels().keys() == set()
@@ -66,14 +68,21 @@ def test_every_field_of_a_request_has_a_label_in_both_languages(operation: Opera
 
 def test_an_operations_own_labels_are_of_its_own_fields() -> None:
     for operation in ALL:
-        query = operation.request.model_fields["query"].annotation if operation.has_query else operation.request
-        names = {field.alias or name for name, field in query.model_fields.items()}  # type: ignore[union-attr]
+        request: Any = operation.request
+        query = request.model_fields["query"].annotation if operation.has_query else request
+        names = {field.alias or name for name, field in query.model_fields.items()}
         assert operation.labels.keys() <= {*names, *operation.request.model_fields}
+
+
+def example_of(tool: str) -> dict[str, Any]:
+    """A tool's example with the user's own values in place of the placeholders."""
+    example: dict[str, Any] = json.loads(re.sub(r"<[^>]+>", "auth", json.dumps(dict(tools()[tool].example))))
+    return example
 
 
 @pytest.mark.parametrize("name", tools())
 def test_a_tools_example_is_a_request_of_its_operation(name: str) -> None:
-    request = tools()[name].parse(tools()[name].example).request(HERE)
+    request = tools()[name].parse(example_of(name)).request(HERE)
     operation = request["operation"] if isinstance(request, dict) else request.operation
     assert operation == operation_of(name).name
 
@@ -84,7 +93,7 @@ async def test_a_tools_example_runs(orchestrator: Orchestrator, name: str) -> No
     await orchestrator.run({"operation": "save", "channel": "auth", "source": "unknown", "messages": [said]})
     await orchestrator.run({"operation": "tag", "channel": "auth", "query": {"nickname": "auth-design"}})
     async with Client(create_server(orchestrator.run, ("all", "archive", "admin"), is_local=True)) as client:
-        answer = await client.call_tool(name, dict(tools()[name].example))
+        answer = await client.call_tool(name, example_of(name))
     body = answer.structured_content
     assert body
     assert body["ok"] or body["error"]["code"] in ("NOT_FOUND", "INVALID_REQUEST"), body

@@ -110,8 +110,9 @@ def rows_of(page: str) -> list[str]:
 
 
 async def test_the_newest_first_is_a_choice(http: httpx.AsyncClient) -> None:
-    newest = rows_of(await text_of(http, "/?q=cache+vectors+token&sort=newest"))
-    listed = (await http.get("/bo/channels", params={"q": "cache vectors token"})).json()["items"]
+    newest = rows_of(await text_of(http, "/?q=cache+vectors+token&order=newest"))
+    words = {"q": "cache vectors token", "order": "newest"}
+    listed = (await http.get("/bo/channels", params=words)).json()["items"]
     assert newest[:20] == [item["channel"] for item in listed]
     assert newest != rows_of(await text_of(http, "/?q=cache+vectors+token"))
 
@@ -268,9 +269,11 @@ async def test_another_site_cannot_send_our_forms(http: httpx.AsyncClient) -> No
 
 async def test_a_deleted_conversation_comes_back_whole(http: httpx.AsyncClient) -> None:
     answer = await http.post("/deletions", data={"channel": LOGIN})
-    assert answer.headers["Location"] == f"/channels/{LOGIN}?deleted=1"
-    await text_of(http, f"/channels/{LOGIN}", 404)
-    assert "Undo" in await text_of(http, f"/channels/{LOGIN}?deleted=1")
+    assert answer.headers["Location"] == f"/channels/{LOGIN}"
+    deleted = await text_of(http, f"/channels/{LOGIN}")
+    assert "Undo" in deleted
+    assert "4 messages" in deleted
+    assert len(shown_ids(deleted)) == 4, "a bookmark of a deleted conversation shows what it said"
     assert (await http.post("/restorations", data={"channel": LOGIN})).headers["Location"] == f"/channels/{LOGIN}"
     assert len(shown_ids(await text_of(http, f"/channels/{LOGIN}"))) == 4
     assert "<mark>rotation</mark>" in await text_of(http, "/?q=rotation")

@@ -27,7 +27,7 @@ ROWS = 50
 FILTERS = ("q", "operation", "status", "error_code", "source", "client", "channel", "slower_ms", "from", "to")
 SLOWER = (100, 1_000, 10_000)
 """Milliseconds to choose from."""
-STATUSES = ("succeeded", "not_found", "failed")
+STATUSES = ("succeeded", "guessed", "not_found", "failed")
 
 Id = Annotated[Word, Path()]
 
@@ -36,6 +36,8 @@ Id = Annotated[Word, Path()]
 async def executions_page(request: Request, client: Asking) -> HTMLResponse:
     """The runs, newest first; new ones come in by themselves while the page is open."""
     query = given_query(request, ExecutionsQuery, limit=ROWS)
+    if not query.source:
+        query.without_source = SOURCE  # the operator's own reading is shown on request
 
     shown = await client.view(views.runs_page, query.filters, query.page)
     shown["sources"] = sorted({*shown["sources"], SOURCE})

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 from pydantic import Field
 
-from backoffice.dependencies import Asking
+from backoffice.dependencies import SOURCE, Asking
 from backoffice.pages.flow.rendering import render_flow
 from backoffice.pages.reader import as_local
 from backoffice.pages.viewer.channels import PERIOD, given_query
@@ -46,7 +46,7 @@ async def statistics_page(request: Request, client: Asking) -> HTMLResponse:
     period = asked.period(at)
     bucket_s = period.bucket_s(at)
     limits = {"from": _written(period.from_), "to": _written(period.to)}
-    found = await client.view(views.statistics_page, period.from_, period.to, bucket_s, asked.operation)
+    found = await client.view(views.statistics_page, period.from_, period.to, bucket_s, asked.operation, SOURCE)
     return render_flow(
         request,
         "statistics.html",

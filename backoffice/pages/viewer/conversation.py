@@ -51,6 +51,7 @@ class ConversationQuery(BaseModel):
     before: str | None = Field(None, max_length=500)
     time: Start | None = Field(None, description="the stretch from this instant on")
     q: Word | None = None
+    typing: bool = Field(False, description="somebody is still typing: the search is no execution")
     deleted: bool = False
 
 
@@ -66,7 +67,7 @@ async def conversation_page(request: Request, client: Asking, channel: Name) -> 
     found["later"] = _other(channel, query, after=found["later"])
     found["most_hits"] = MOST_HITS
     is_searched = query.q and not found["is_deleted"]
-    found["hits"] = await _hits(client, channel, query.q or "") if is_searched else None
+    found["hits"] = await _hits(client, channel, query.q or "", is_recorded=not query.typing) if is_searched else None
     prompt = continue_prompt(found["channel"])
     time_at = format_time(query.time) if query.time else ""
     return await asyncio.to_thread(
@@ -92,10 +93,11 @@ def _other(channel: str, query: ConversationQuery, **cursor: str | None) -> str 
     return channel_url(channel, q=query.q, deleted="1" if query.deleted else None, **cursor)
 
 
-async def _hits(client: Client, channel: str, words: str) -> list[dict[str, Any]]:
-    """The messages that have to do with the words, or contain these very characters; in order."""
+async def _hits(client: Client, channel: str, words: str, *, is_recorded: bool) -> list[dict[str, Any]]:
+    """Return the messages that match the words, or contain these very characters, in order."""
     query = {"text": words, "limit": MOST_HITS, "order": "asc"}
-    found = await client.run({"operation": "search", "channel": channel, "query": query, "source": SOURCE})
+    asked = {"operation": "search", "channel": channel, "query": query, "source": SOURCE}
+    found = await client.run(asked, is_recorded=is_recorded)
     ids = [message["id"] for message in found["messages"]]
     words_held = [words, *found["understood"].get("words", [])]
     hits = await client.view(views.hits_in, channel, ids, words, MOST_HITS)

@@ -43,7 +43,6 @@ def test_json_is_the_result_of_the_tool(ctxr: Ctxr) -> None:
         "total_messages": 2,
         "filtered_messages": 2,
         "last_activity": "2025-09-29T14:30:18.456Z",
-        "understood": {"words": ["피보나치"]},
     }
 
 
@@ -113,9 +112,9 @@ def test_a_reader_sees_which_conversation_it_is_and_what_of_it_is_missing(ctxr: 
     assert head[0] == "long"
     assert head[1] == "Rate limits of the upload gateway  codex, gateway"
     assert head[3].startswith("Confidence: ")
-    assert "… 40 messages left out …" in shown
+    assert "messages left out …" in shown
     assert "shortened, 12,430 characters in full" in shown
-    assert f"taken back at {local_time('2025-09-29T14:42:00Z')}" in shown
+    assert f"replaced at {local_time('2025-09-29T14:42:00Z')}" in shown
     lines = [line for line in shown.splitlines() if not line.startswith("--cursor ")]
     assert max(map(display_width, lines)) <= 80
     older = ctxr("extract", "--limit", "1", "long", "").stdout
@@ -128,7 +127,6 @@ def test_a_guess_is_called_one_with_other_conversations_that_may_be_meant(ctxr: 
     ctxr("log", "-", given=more)
     shown = ctxr("extract", "upload quarantine mandate cathedral scheduler").stdout
     assert "Confidence: low" in shown
-    assert "A guess: " in shown
     assert "Not what you meant? Other channels:" in shown
     assert "of the upload shed" in shown
     assert "**" not in shown

@@ -150,7 +150,8 @@ def test_opencode_gets_a_document_that_it_imports(ctxr: Ctxr, folder: Path, inst
 def test_what_opencode_has_taken_in_is_not_taken_back(
     ctxr: Ctxr, folder: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    session_id = resume(ctxr, "opencode", folder)["session_id"]
+    written = resume(ctxr, "opencode", folder)
+    session_id = written["session_id"]
     store = folder.parent / "data" / "opencode"
     monkeypatch.setattr(opencode_files.Dialogue, "session", session_id)
     opencode_files.write_database(store, opencode_files.working_dialogue())
@@ -158,6 +159,13 @@ def test_what_opencode_has_taken_in_is_not_taken_back(
     refused = ctxr("resume", "cursor_session_payments", "--in", "opencode", "--undo")
     assert refused.exit_code == 2
     assert "taken the session in" in refused.output
+    assert not Path(written["path"]).exists(), "the client has it, so ours is removed"
+
+
+def test_what_was_resumed_and_not_imported_goes_when_it_is_forgotten(ctxr: Ctxr, folder: Path, installed: Path) -> None:
+    written = resume(ctxr, "opencode", folder)
+    assert ctxr("forget", "--channel", "cursor_session_payments", "--yes").exit_code == 0
+    assert not Path(written["path"]).exists()
 
 
 def test_what_does_not_fit_is_left_out_and_said_to_be(ctxr: Ctxr, folder: Path, installed: Path) -> None:

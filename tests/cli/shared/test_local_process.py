@@ -35,7 +35,7 @@ META = {
     "io.modelcontextprotocol/clientInfo": HELLO["clientInfo"],
     "io.modelcontextprotocol/clientCapabilities": {},
 }
-HEAVY = ("click", "pydantic", "mcp", "json", "re", "socket", "subprocess", "threading", "asyncio", "sqlalchemy")
+HEAVY = ("click", "pydantic", "mcp", "socket", "subprocess", "threading", "asyncio", "sqlalchemy")
 PATIENT = 60
 ROOT = Path(__file__).parents[3]
 VARIABLE = re.compile(r'"([A-Z][A-Z_]+(?:_DIR|_HOME|DATA))"')

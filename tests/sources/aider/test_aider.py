@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from sources.aider.reader import NAME, Aider, chats_of, dialogue_of
 from sources.base import Places
 from tests.sources.anything import check
-from tests.sources.reading import found, results, said, seen_of
-from tests.sources.untouched import state_of
+from tests.sources.reading import found, said, seen_of
 
 TAG = "thinking-content-7bbeb8e1441453ad999a0bbba8a46d4b"
 FIRST = f"""
@@ -122,13 +121,6 @@ def test_histories_are_found_below_the_home_folder_or_where_the_variables_say(tm
     own = tmp_path / "elsewhere.md"
     own.write_text(SECOND, encoding="utf-8")
     assert own in list(Aider().find(Places(tmp_path, {"AIDER_CHAT_HISTORY_FILE": str(own)})))
-
-
-def test_nothing_is_changed_by_reading(tmp_path: Path) -> None:
-    store = write(tmp_path, FIRST, SECOND)
-    before = state_of(tmp_path)
-    results(Aider(), store)
-    assert state_of(tmp_path) == before
 
 
 @given(

@@ -229,18 +229,3 @@ def test_sessions_of_the_desktop_app_are_read_with_their_title(empty_home: Path)
 
     [found] = [each for each in source.sessions(desktop, {}) if isinstance(each, FoundSession)]
     assert (found.session.session_id, found.session.title) == (session_id(7), "Sort my invoices")
-
-
-@pytest.mark.parametrize("variable", ["CLAUDE_CONFIG_DIR", "CTXR_CLAUDE_CODE_DIR"])
-def test_the_folder_that_the_environment_names_is_the_store(empty_home: Path, tmp_path: Path, variable: str) -> None:
-    everything(empty_home)
-    elsewhere = tmp_path / "elsewhere"
-    write(elsewhere, working_session())
-
-    stores = list(ClaudeCode().find(Places(empty_home, {variable: str(elsewhere)})))
-    assert stores[0] == elsewhere
-    assert empty_home / ".claude" not in stores
-
-
-def test_a_home_without_the_client_has_no_store(empty_home: Path) -> None:
-    assert list(ClaudeCode().find(Places(empty_home, {}))) == []

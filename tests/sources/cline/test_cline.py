@@ -23,9 +23,8 @@ from tests.sources.cline.cline_files import (
     write_session,
     write_task,
 )
-from tests.sources.reading import found, results, seen_of
+from tests.sources.reading import found, seen_of
 from tests.sources.reading import said as told
-from tests.sources.untouched import state_of
 
 
 @pytest.fixture
@@ -134,14 +133,6 @@ def test_damaged_tasks_are_told_and_stop_nothing(store: Path) -> None:
     assert by_id[TASK].session.messages[-1].text == "Roses"
     assert [(told.what, told.why) for told in by_id[TASK].skipped] == [("1 x message poem", "unknown to this reader")]
     assert by_id["2"].skipped[0].why == "no list of messages in it"
-
-
-def test_nothing_is_changed_by_reading(store: Path) -> None:
-    write_task(store, working_view(), working_session())
-    write_session(store, working_session())
-    before = state_of(store)
-    results(Cline(), store)
-    assert state_of(store) == before
 
 
 def test_the_stores_of_the_editors_are_found_each_under_its_own_client(tmp_path: Path) -> None:

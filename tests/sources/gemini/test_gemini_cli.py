@@ -309,13 +309,6 @@ def test_nothing_in_the_clients_folder_changes_and_no_secret_is_opened(root: Pat
     assert {name for name in inside if not name.startswith("session-")} == {"projects.json", ".project_root"}
 
 
-def test_the_folder_that_the_environment_names_is_the_store(root: Path, tmp_path: Path) -> None:
-    home = root.parent
-    assert list(GeminiCli().find(Places(tmp_path, {"GEMINI_CLI_HOME": str(home)}))) == [root]
-    assert list(GeminiCli().find(Places(tmp_path, {"CTXR_GEMINI_CLI_DIR": str(root)}))) == [root]
-    assert list(GeminiCli().find(Places(tmp_path / "nobody", {}))) == []
-
-
 def test_what_a_hook_put_before_the_first_prompt_is_not_the_users() -> None:
     chat = Chat()
     chat.user("<hook_context>A note.</hook_context>\n\nWhy does it lose items?")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from registry.domain import Role, Session
+from registry.domain import Session
 from registry.errors import StorageError
 from sources.base import FoundSession, Places, Skipped
 from sources.opencode import messages as opencode_messages
@@ -348,14 +348,6 @@ def test_what_this_reader_does_not_know_is_counted(root: Path) -> None:
     }
     empty = found(write_database(root, Dialogue(2)))[Dialogue(2).session]
     assert empty.skipped == (Skipped(f"session {empty.key}", "no conversation in it"),)
-
-
-def test_the_folder_that_the_environment_names_is_the_store(root: Path, tmp_path: Path) -> None:
-    store = write_database(root, working_dialogue())
-    assert list(OpenCode().find(Places(tmp_path, {"XDG_DATA_HOME": str(root.parent)}))) == [store]
-    assert list(OpenCode().find(Places(tmp_path, {"CTXR_OPENCODE_DIR": str(root)}))) == [store]
-    assert list(OpenCode().find(Places(tmp_path, {}))) == []
-    assert Role.USER in {message.role for message in found(store)[working_dialogue().session].session.messages}
 
 
 def test_a_damaged_database_does_not_hide_the_older_files(root: Path) -> None:
