@@ -18,6 +18,7 @@ from registry.errors import ErrorCode, RegistryError
 COMMANDS = {
     "up": "cli.running.serving",
     "serve": "cli.running.serving",
+    "open": "cli.running.open_page:open_page",
     "mcp": "cli.running.mcp_command",
     "log": "cli.conversations.log_and_extract",
     "extract": "cli.conversations.log_and_extract",

@@ -174,6 +174,7 @@ def create_server(
     is_local: bool = False,
     grown: GrownChannels | None = None,
     client: Client | None = None,
+    is_captured: bool = False,
 ) -> RegistryServer:
     """Return a server over an orchestrator's `run`, for stdio, HTTP or tests.
 
@@ -181,6 +182,7 @@ def create_server(
     `is_local`: only this machine's user can call it, as over stdio; others may not have files written here.
     `grown`: tells which channels grow; without it nobody can subscribe to them.
     `client`: whose model reads the answers, where the server was started for one (`ctxr mcp --client`).
+    `is_captured`: hooks capture that client's chats, so its model need not log them (`--captured`).
     """
     run = partial(run, room=client.room if client else SAFE_ROOM)
     registry_tools = RegistryTools(run, toolsets, project, is_local=is_local)
@@ -191,7 +193,7 @@ def create_server(
         NAME,
         title="Context Registry",
         version=version(NAME),
-        instructions=instructions_for(client),
+        instructions=instructions_for(client, is_captured=is_captured),
         lifespan=_connection,
         on_list_tools=registry_tools.list,
         on_call_tool=registry_tools.call,

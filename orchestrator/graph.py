@@ -176,7 +176,7 @@ async def filter_(state: GeneralState, run: Run) -> GeneralState:
     data, result, error = tried
     if error:
         return {"data": data, "result": {}, "error": error}
-    is_wanting = "sessions" in result and (not result["pagination"]["total"] or "guess" in result)
+    is_wanting = "sessions" in result and (not result["pagination"]["total"] or result.get("confidence") == "low")
     if is_wanting and (others := await elsewhere(run, state["query"], result, _once_more)):
         result["elsewhere"] = others | result.get("elsewhere", {})
     return {"data": data, "result": result, "error": None}

@@ -275,9 +275,10 @@ class Orchestrator:
                 async with asyncio.timeout(limit), self._turn(request):
                     ended = await run_graph(self._graph, request, run, TOLD.get())
         except TimeoutError as exc:
+            happens = "be completed; asking" if operation.syncs_first else "be stored; sending it"
             raise OperationTimeout(
                 f"The operation took longer than {self._timeout_s:g} s.",
-                "It may still be completed; asking again is safe. The limit is CTXR_TIMEOUT_S",
+                f"It may still {happens} again is safe. The limit is CTXR_TIMEOUT_S",
             ) from exc
         syncing: Syncing | None = ended.get("syncing")
         copy = await self.copy_of() if self.copy_of and operation.syncs_first else None

@@ -10,8 +10,10 @@ from typing import Any, TypeVar
 
 from registry.ingest.intake import Keeping
 from registry.ingest.redact_existing import Held as Held
+from registry.ingest.redact_existing import note_scanned as note_scanned
 from registry.ingest.redact_existing import redact as redact
 from registry.ingest.redact_existing import scan as scan
+from registry.ingest.redact_existing import scanned as scanned
 from registry.monitor.problems import recurring_problems
 from registry.monitor.recalls import recall_figures
 from registry.registry import Registry
@@ -32,6 +34,8 @@ from registry.storage.upkeep.integrity import damage_of as damage_of
 from registry.storage.upkeep.integrity import is_sound as is_sound
 from registry.storage.upkeep.integrity import was_left_open as was_left_open
 from registry.storage.upkeep.salvage import salvage as salvage
+from registry.text.privacy.rules import load_rules as load_rules
+from registry.text.privacy.rules import use_own_rules as use_own_rules
 
 T = TypeVar("T")
 

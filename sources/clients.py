@@ -12,7 +12,7 @@ from sources.continue_dev.client import CONTINUE
 from sources.copilot.client import COPILOT_CLI, VSCODE
 from sources.cursor.client import CURSOR
 from sources.cursor_agent.client import CURSOR_AGENT
-from sources.exports.client import CHATGPT, CLAUDE
+from sources.exports.client import CHATGPT, CLAUDE, GEMINI
 from sources.gemini.client import GEMINI_CLI
 from sources.goose.client import GOOSE
 from sources.grok.client import GROK_CLI
@@ -45,6 +45,7 @@ CLIENTS: tuple[Client, ...] = (
     PI,
     AIDER,
     CHATGPT,
+    GEMINI,
 )
 
 

@@ -8,6 +8,7 @@ import re
 import shlex
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -250,8 +251,14 @@ def _pretty(value: Any) -> str:
     """JSON for reading; what is another every time is left out."""
     text = json.dumps(value, ensure_ascii=False, indent=2)
     text = re.sub(r'"((?:conv|ext|exec)_)\w+"', r'"\1…"', text)
-    text = re.sub(r'"20(?!25-09-29)\d\d-\d\d-\d\dT[\d:.]+Z"', '"2025-09-29T14:30:20.000Z"', text)
+    text = re.sub(r'(?<=")20\d\d-\d\d-\d\dT[\d:]+[+-][\d:]+(?=")', lambda found: _in_seoul(found[0]), text)
     return re.sub(r"[\[{]\s+([^\[\]{}]{1,90}?)\s+[\]}]", lambda found: re.sub(r"\s*\n\s*", " ", found[0]), text)
+
+
+def _in_seoul(instant: str) -> str:
+    """An answer's local time as one user has it; the present as some moment of the example."""
+    at = datetime.fromisoformat(instant).astimezone(timezone(timedelta(hours=9)))
+    return at.isoformat() if at.year == 2025 else "2025-09-29T23:30:20+09:00"
 
 
 def layers() -> str:

@@ -10,10 +10,11 @@ from pathlib import Path
 import click
 
 from cli.connect.connections import connection_of
-from cli.connect.installation import INSTALLABLE, Part, parts_of
+from cli.connect.installation import INSTALLABLE, Part, parts_of, server_of
 from cli.connect.settings_files import Rewrite, apply, remember, remembered, rewrite
 from cli.connect.snippets import this_server
 from cli.output import yes_option
+from cli.shared.place import current_folder, this_place
 from sources.base import Places
 from sources.client import Client
 
@@ -61,8 +62,12 @@ def install(client: str | None, is_all: bool, project: Path | None, yes: bool) -
         click.echo(f"{known.name}: {known.then}")
         if known.link:
             click.echo(f"  {server.link(known)}")
-        if known.rule and not project:
-            click.echo(f"The rule for {known.name} belongs to a project: ctxr install {known.command} --project FOLDER")
+    if place := this_place():  # start the process, which also records what a cold window answers
+        for known in chosen:
+            words = server_of(known, server).words[len(server.command) :]
+            connection = place.reach({"want": "window", "words": words, "folder": current_folder()})
+            if connection:
+                connection.close()
 
 
 @click.command()

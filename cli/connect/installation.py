@@ -50,12 +50,18 @@ class Part:
 def parts_of(client: Client, server: StdioServer, places: Places, project: Path | None = None) -> Iterator[Part]:
     """Return everything that connects a client, in the home folder or in a project's folder."""
     if client.servers:
-        yield _server(client.servers, server.started_by(client), places, project)
+        yield _server(client.servers, server_of(client, server), places, project)
     if client.hooks and client.folder:
         yield _hooks(client.source, client.hooks, server, client.folder(places) / client.hooks.file)
     if client.rule and project:
         text = client.rule.text
         yield Part("rule", project / client.rule.file, lambda _: text, lambda _: "")
+
+
+def server_of(client: Client, server: StdioServer) -> StdioServer:
+    """Return the server as a client starts it whose hooks we install, if it has any."""
+    # The record of a client that is not logged by its model says already that its chats are captured.
+    return server.started_by(client, is_captured=client.is_logged_by_model and client.hooks is not None)
 
 
 def _server(listed: ServerList, server: StdioServer, places: Places, project: Path | None) -> Part:

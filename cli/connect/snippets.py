@@ -30,15 +30,18 @@ class StdioServer:
     env: Mapping[str, str] = field(default_factory=dict)
     client: str = ""
     """The client that will start it (`ctxr mcp --client`)."""
+    is_captured: bool = False
+    """Hooks of ours capture the client's chats, so its model need not log them (`ctxr mcp --captured`)."""
 
-    def started_by(self, client: Client) -> StdioServer:
+    def started_by(self, client: Client, *, is_captured: bool = False) -> StdioServer:
         """Return the server as this client starts it."""
-        return replace(self, client=client.command or client.source)
+        return replace(self, client=client.command or client.source, is_captured=is_captured)
 
     @property
     def words(self) -> tuple[str, ...]:
         """The program and its arguments."""
-        return (*self.command, "--client", self.client) if self.client else self.command
+        options = (*(("--client", self.client) if self.client else ()), *(("--captured",) if self.is_captured else ()))
+        return (*self.command, *options)
 
     def entry(self) -> dict[str, Any]:
         """Return the server's object in a client's list."""

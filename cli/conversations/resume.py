@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import click
@@ -63,3 +64,5 @@ def _open(result: dict[str, Any]) -> None:
             done = subprocess.run(result[step], cwd=result["folder"], env=environment, check=False)  # noqa: S603
             if done.returncode:
                 raise click.exceptions.Exit(done.returncode)
+            if step == "before":  # the client has imported it
+                Path(result["path"]).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""`ctxr import`: import account exports of Claude.ai and ChatGPT, and `ctxr export`'s own JSON."""
+"""`ctxr import`: import account exports of Claude.ai, ChatGPT and Gemini, and `ctxr export`'s own JSON."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from sources.exports.reader import AccountExport, exports_in
 )
 @as_json_option
 def import_files(files: Sequence[Path], as_json: bool) -> None:
-    """Import your Claude.ai or ChatGPT history, or the JSON of `ctxr export`.
+    """Import your Claude.ai, ChatGPT or Gemini history, or `ctxr export`'s JSON.
 
     The kind of each FILE is recognised, and the file is not changed. A newer
     export may be imported at any time: only what is new is added, and what is

@@ -165,7 +165,7 @@ def report_lines(reports: Sequence[StoreReport]) -> Iterator[str]:
 
 
 class Damage:
-    """Reports what is passed over in a store, once for each reason."""
+    """Reports what is passed over in a store, once for each reason; a chat without a message has just begun."""
 
     def __init__(self) -> None:
         self._reported: set[tuple[str, str]] = set()
@@ -174,7 +174,7 @@ class Damage:
         """Return the lines that were not reported before."""
         for report in reports:
             for one in report.skipped:
-                if (report.path, one.why) not in self._reported:
+                if one.why != "no conversation in it" and (report.path, one.why) not in self._reported:
                     self._reported.add((report.path, one.why))
                     yield f"{report.source}: {_passed_over(one)} ({report.path})"
 

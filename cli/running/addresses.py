@@ -23,7 +23,7 @@ def is_registry(address: str) -> bool:
     import httpx  # takes 80 ms
 
     try:
-        answer = httpx.get(f"{address}/health", timeout=1.0, trust_env=False)
+        answer = httpx.get(f"{address}/health", timeout=3.0, trust_env=False)
     except (httpx.HTTPError, httpx.InvalidURL):
         return False
     return answer.is_success and "application/json" in answer.headers.get("content-type", "")

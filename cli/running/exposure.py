@@ -7,9 +7,9 @@ import os
 import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
-from backoffice.admission import Gate, Rules
+from backoffice.admission import Rules, sign_in_code
 from cli.output import TerminalError
 from cli.running.addresses import LOOPBACK, local_address
 from orchestrator.views.tokens import PREFIX
@@ -31,10 +31,10 @@ class Unsafe(TerminalError):
 def rules_of(settings: Settings) -> Rules:
     """Return the rules of admission for these settings."""
     address = settings.public_url or f"{'https' if settings.tls_cert else 'http'}://{settings.host}:{settings.port}"
-    is_private = settings.host in LOOPBACK and not settings.public_url
+    is_private = settings.host in LOOPBACK and not settings.public_url and not _needs_secret(settings)
     return Rules(
         is_open=is_private and not settings.oauth_issuer,
-        secret=local_secret(settings.home) if _needs_secret(settings) else "",
+        secret=_secret(settings),
         verify=_verifier(settings),
         metadata_url=f"{address}/.well-known/oauth-protected-resource/mcp" if settings.oauth_issuer else "",
         is_secure=address.startswith("https"),
@@ -70,10 +70,23 @@ def check_exposure(settings: Settings, *, has_tokens: bool) -> None:
         raise Unsafe(f"Not started: {settings.host} can be reached from other machines.", "\n".join(lines))
 
 
-def page_address(settings: Settings, gate: Gate) -> str:
-    """Return the dashboard's address for this user; where a secret is needed, a link that signs in once."""
+def page_address(settings: Settings, *, is_open: bool, path: str = "/") -> str:
+    """Return a page's address for this machine's user: a link that signs in once, unless the server is open."""
     address = local_address(settings)
-    return f"{address}/login?code={gate.sessions.new_code()}" if gate.rules.secret else f"{address}/"
+    secret = "" if is_open else _secret(settings)
+    return f"{address}/login?{urlencode({'code': sign_in_code(secret), 'next': path})}" if secret else address + path
+
+
+def _secret(settings: Settings) -> str:
+    """Return the secret of this machine's user; "" if the settings or the file system allow none."""
+    if settings.local_secret == "off":  # noqa: S105, a choice
+        return ""
+    try:
+        return local_secret(settings.home)
+    except StorageError:
+        if _needs_secret(settings):
+            raise
+        return ""
 
 
 def local_secret(home: Path) -> str:

@@ -143,7 +143,8 @@ async def _serve(settings: Settings, listener: socket.socket, audience: Audience
     async with app.router.lifespan_context(app):
         gc.collect()
         gc.freeze()  # what is loaded now stays: the collector's rounds leave it out
-        audience.ready(page_address(settings, app.state.gate))
+        is_open = app.state.gate.rules.is_open and not await app.state.orchestrator.registry.read(has_tokens)
+        audience.ready(page_address(settings, is_open=is_open))
         # uvicorn stops at a signal, then raises it again: it must not end us before the registry is closed.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         look = asyncio.create_task(_check_after_kill(app.state.orchestrator)) if left_open else None

@@ -53,7 +53,8 @@ def forget(
     elif dry_run:
         click.echo(f"Would forget {_counted(receipt)}.")
     else:
-        more = f"{receipt['vectors']} vectors, {receipt['executions']} records, {receipt['results']} results"
+        made = f"{receipt['results']} results, {receipt['cases']} kept questions, {receipt['files']} files for clients"
+        more = f"{receipt['vectors']} vectors, {receipt['executions']} records, {made}"
         click.echo(f"Forgotten: {_counted(receipt)}, with {more}. Receipt {receipt['id']}, {receipt['forgotten_at']}.")
         click.echo("Exported files, backups and the clients' own histories are unchanged.")
 
@@ -102,8 +103,14 @@ def _report(held: Held, outcome: str, as_json: bool) -> None:
 
 
 def _walk(label: str) -> Held:
-    from orchestrator.upkeep import redact, scan, with_registry
+    from orchestrator.upkeep import load_rules, note_scanned, redact, scan, use_own_rules, with_registry
 
+    settings = read_settings()
+    use_own_rules(settings.home)
+    if load_rules().problem:
+        raise InvalidRequest("The rules for secrets are wrong.", load_rules().problem)
     work = redact if label == "Masking" else scan
     with progress(label) as show:
-        return with_registry(read_settings(), lambda registry: work(registry, show))
+        held = with_registry(settings, lambda registry: work(registry, show))
+    note_scanned(settings.home, held if work is scan else None)
+    return held

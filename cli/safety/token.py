@@ -51,6 +51,7 @@ def token() -> None:
 def _created_lines(made: dict[str, Any]) -> Iterator[str]:
     yield made["token"]
     click.echo(f"{_about(made)}. It is not shown again. Send it as `Authorization: Bearer …`.", err=True)
+    click.echo("From now on nobody gets in over HTTP without a token. You still do, with `ctxr open`.", err=True)
 
 
 @token.command()

@@ -175,12 +175,20 @@ class LocalProcess:
         answer = await asyncio.to_thread(run_command, hello["words"], terminal)
         await _send(writer, dumps(answer).encode() + b"\n")
 
-    def _make_server(self, toolsets: tuple[str, ...], project: str | None, client: str) -> RegistryServer:
+    def _make_server(
+        self, toolsets: tuple[str, ...], project: str | None, client: str, is_captured: bool
+    ) -> RegistryServer:
         from mcp_server.server import create_server
         from sources.clients import client_called
 
         return create_server(
-            self._run, toolsets, project, is_local=True, grown=self._grown, client=client_called(client)
+            self._run,
+            toolsets,
+            project,
+            is_local=True,
+            grown=self._grown,
+            client=client_called(client),
+            is_captured=is_captured,
         )
 
     async def _watch(self, address: os.stat_result) -> None:

@@ -156,6 +156,22 @@ def check_names(settings: Settings) -> Iterator[Result]:
                 yield _unknown_setting(name, near)
 
 
+def check_secrets(settings: Settings) -> Iterator[Result]:
+    """Return whether the rules for secrets can be used, and what the last scan by them found."""
+    from orchestrator.upkeep import load_rules, scanned, use_own_rules
+
+    use_own_rules(settings.home)
+    rules, last = load_rules(), scanned(settings.home)
+    if rules.problem:
+        yield Result("broken", rules.problem, "correct the file, or remove it")
+    elif last.get("total"):
+        yield Result("note", f"{last['total']} are stored in clear", "ctxr redact --existing masks them")
+    elif last.get("rules") == rules.digest:
+        yield Result("ok", f"none is stored in clear, by {len(rules.all)} rules")
+    else:
+        yield Result("ok", f"{len(rules.all)} rules, not scanned by them yet")
+
+
 def _unknown_setting(what: str, near: Sequence[str]) -> Result:
     remedy = f"is {near[0]} meant?" if near else "docs/configuration.md lists the settings"
     return Result("note", f"{what} is no setting, and changes nothing", remedy)
@@ -260,13 +276,13 @@ def check_meaning(settings: Settings) -> Iterator[Result]:
 
 
 async def _try_model(settings: Settings, embedder: Embedder) -> Result:
-    from orchestrator.semantic.embedders import Refused, Unavailable
+    from orchestrator.semantic.embedders import TextRefused, Unavailable
     from orchestrator.upkeep import inspect_database
 
     try:
         async with asyncio.timeout(embedder.patience_s):
             dimensions = len((await embedder.queries(["hello"]))[0])
-    except (Unavailable, Refused, TimeoutError) as exc:
+    except (Unavailable, TextRefused, TimeoutError) as exc:
         found = f"{embedder.name} does not answer ({str(exc) or 'too slow'}): searches use words alone"
         return Result("note", found, "is CTXR_EMBED_MODEL right, and its endpoint and key if it has one?")
     finally:
@@ -324,6 +340,7 @@ CHECKS: dict[str, Callable[[Settings], Iterator[Result]]] = {
     "program": check_program,
     "folder": check_folder,
     "setting": check_names,
+    "secrets": check_secrets,
     "database": check_database,
     "replica": check_replica,
     "elsewhere": check_remote,

@@ -22,6 +22,7 @@ def run_stdio(
     toolsets: Collection[str] = (DEFAULT,),
     project: str | None = None,
     client: Client | None = None,
+    is_captured: bool = False,
     connection: socket.socket | None = None,
 ) -> None:
     """Serve until stdin (or the connection that takes its place) closes; InvalidRequest for an unusable configuration.
@@ -30,7 +31,7 @@ def run_stdio(
     reads the answers, where that is known.
     """
     set_up_logging()
-    asyncio.run(serve_stdio(read_settings(), toolsets, project or working_folder(), client, connection))
+    asyncio.run(serve_stdio(read_settings(), toolsets, project or working_folder(), client, is_captured, connection))
 
 
 async def serve_stdio(
@@ -38,6 +39,7 @@ async def serve_stdio(
     toolsets: Collection[str],
     project: str | None,
     client: Client | None,
+    is_captured: bool = False,
     connection: socket.socket | None = None,
 ) -> None:
     """Answer the handshake first, open the registry behind it."""
@@ -49,6 +51,7 @@ async def serve_stdio(
         is_local=True,
         grown=orchestrator.grown_channels,
         client=client,
+        is_captured=is_captured,
     )
     try:
         warming = asyncio.create_task(orchestrator.warm_up())

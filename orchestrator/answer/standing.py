@@ -13,13 +13,17 @@ FILES = 8
 _PATH_KEYS = ("file_path", "path", "filePath", "absolute_path", "target_file", "relative_workspace_path", "filename")
 _COMMAND_KEYS = ("command", "cmd", "script")
 _ASKS = re.compile(
-    r"[?？][\s)\"'”’]*$|(?:까요?|나요|는지요?|은가요?|인가요?|할래요?|어때요?|줘|주세요|해 ?봐|하자)[\s.!~]*$"
-    r"|^(?:(?:and|so|but|ok(?:ay)?|now|then|also|please)[, ]+)*(?:how|what|why|which|where|when|who|can|could|would"
-    r"|should|is|are|do|does|did|help|show|explain|tell|fix|add|make|write|run|use|change|update|remove|check|create|try|set"
-    r"|move|implement|rename|delete|test)\b|\b(?:still|fails?|error|not working|doesn['’]t)\b|안 ?돼|안 ?됨|에러|오류",
+    r"[?？][\s)\"'”’]*$|(?:까요?|나요|는지요?|은가요?|인가요?|할래요?|어때요?)[\s.!~]*$"
+    r"|^(?:(?:and|so|but) )?(?:how|what|why|which|where|when|who|can|could|would|should) ",
     re.IGNORECASE,
 )
-"""A question, a request, or a problem that is reported."""
+_REQUESTS = re.compile(
+    r"(?:줘|주세요|해 ?봐|하자)[\s.!~]*$|^(?:(?:and|so|but|ok(?:ay)?|now|then|also|please)[, ]+)*(?:help|show|explain"
+    r"|tell|fix|add|make|write|run|use|change|update|remove|check|create|try|set|move|implement|rename|delete|test)\b"
+    r"|\b(?:still|fails?|error|not working|doesn['’]t)\b|안 ?돼|안 ?됨|에러|오류",
+    re.IGNORECASE,
+)
+"""What a user wants done, or reports as a problem."""
 _THANKS = (
     r"(?:many )?thanks?(?: you)?(?: (?:a lot|so much|very much|again|for (?:everything|(?:the|your) help)))?|thx|ty"
 )
@@ -100,11 +104,12 @@ def _open_question(messages: Sequence[Mapping[str, Any]], hidden: Sequence[Mappi
     if not spoken or spoken[-1] not in hidden:
         return ""
     text, is_user = spoken[-1]["text"].strip(), spoken[-1]["role"] == Role.USER
-    sentences = [one for one in re.split(r"(?<=[.!?。])\s+|\n|(?<=thanks), ", text) if not is_courtesy(one)]
-    asking = [one for one in (sentences if is_user else sentences[-1:]) if _ASKS.search(one)]
-    if not asking:
+    sentences = [one.strip() for one in re.split(r"(?<=[.!?。])\s+|\n|(?<=thanks), ", text) if not is_courtesy(one)]
+    if is_user and any(_ASKS.search(one) or _REQUESTS.search(one) for one in sentences):
+        return preview_of(text, SHOWN)
+    if is_user or not any(_ASKS.search(one) for one in sentences[-1:]):
         return ""
-    return preview_of(text if is_user else text.splitlines()[-1].strip(), SHOWN)
+    return preview_of(text.splitlines()[-1].strip(), SHOWN)
 
 
 def _value(params: object, keys: Iterable[str]) -> str:

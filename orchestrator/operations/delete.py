@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -17,7 +18,8 @@ from registry.storage.conversations.channels import channel_item, get_channel, t
 from registry.storage.conversations.messages import delete_channel, delete_message, get_message, message_item
 from registry.storage.database import WriteTransaction
 from registry.storage.exchange.edits import DELETED, standing
-from registry.storage.safety.forgetting import Affected, Wanted, affected_by, dry_receipt, forget, wipe
+from registry.storage.safety.derived import resume_files
+from registry.storage.safety.forgetting import Affected, Wanted, affected_by, dry_receipt, forget, sources_of, wipe
 
 
 class DeleteQuery(BaseModel):
@@ -85,9 +87,27 @@ def _forget(tx: WriteTransaction, run: Run, request: DeleteRequest) -> dict[str,
         raise InvalidRequest("Nothing to forget was named.", "allowed: query.id, channel, project, before, matching")
     found = affected_by(tx, wanted)
     shown = _shown(tx, found, wanted)
+    files = _files_of(tx, run, found, query.matching)
     receipt = dry_receipt(found) if query.dry_run else forget(tx, found, query.matching)
-    run.recorder.explain(receipt=receipt.as_dict())
-    return {**shown, "receipt": {**receipt.as_dict(), "backups": _backups(run)}}
+    for file in [] if query.dry_run else files:
+        file.unlink(missing_ok=True)
+    figures = {**receipt.as_dict(), "files": len(files)}
+    run.recorder.explain(receipt=figures)
+    return {**shown, "receipt": {**figures, "backups": _backups(run)}}
+
+
+def _files_of(tx: WriteTransaction, run: Run, found: Affected, matching: str | None) -> list[Path]:
+    """Return the files in our folder that hold a forgotten conversation for another client, or the words."""
+    drafts = run.shelf.drafts if run.shelf else None
+    if drafts is None or not drafts.is_dir():
+        return []
+    written = set(resume_files(tx, sources_of(tx, found)))
+    words = matching.lower() if matching else None
+    return [
+        file
+        for file in drafts.iterdir()
+        if str(file) in written or (words and words in file.read_text(encoding="utf-8", errors="replace").lower())
+    ]
 
 
 def _backups(run: Run) -> list[str]:

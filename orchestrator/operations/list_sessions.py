@@ -14,7 +14,7 @@ from orchestrator.answer.digests.suggestions import add_suggestions
 from orchestrator.answer.digests.summaries import LISTED, add_summaries
 from orchestrator.answer.finding.looking_up import ask, find, understood
 from orchestrator.answer.finding.moved_folders import moved_from
-from orchestrator.answer.finding.relevance import best_channels, explanation, judge
+from orchestrator.answer.finding.relevance import best_channels, explanation
 from orchestrator.operation import Operation
 from orchestrator.operations.blame import BlameQuery, BlameRequest
 from orchestrator.operations.search_sessions import pagination, within_client
@@ -104,7 +104,7 @@ def _speaking_of(tx: ReadTransaction, run: Run, query: ListQuery, text: str) -> 
     )
     read, scope = ask(tx, text, query.utc_offset_minutes, given)
     search = read.search
-    is_about_something = search.words or search.phrases or search.prefixes or search.excluded
+    is_about_something = search.words or search.excluded
     found = find(tx, run, read, scope) if is_about_something else None
     wanted = _filter(
         query,
@@ -112,7 +112,7 @@ def _speaking_of(tx: ReadTransaction, run: Run, query: ListQuery, text: str) -> 
         project=search.project or query.project,
         tag=query.tag or next(iter(search.tags), None),
         q=search.words if found else None,
-        numbers=[number for number, _ in best_channels(found, judge(found))] if found else [],
+        numbers=[number for number, _ in best_channels(found)] if found else [],
         from_=query.since or search.from_,
         to=query.until or search.to,
     )

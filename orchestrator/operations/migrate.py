@@ -15,13 +15,8 @@ from orchestrator.tool import Caller, Effect, SessionId, Tool, ToolArguments
 from registry.access import Level
 from registry.domain import Project, now
 from registry.errors import InvalidRequest, NotFound
-from registry.storage.conversations.channels import (
-    ChannelRow,
-    channels_of_project,
-    find_channel,
-    move_channel,
-    project_paths,
-)
+from registry.storage.conversations.channels import ChannelRow, find_channel
+from registry.storage.conversations.project_moves import channels_of_project, move_channel, project_paths
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction, WriteTransaction
 from sources.cursor.copying import plan_copy

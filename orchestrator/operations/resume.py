@@ -29,7 +29,7 @@ from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import messages_of
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.records.extract_results import RESUMED, drop_result, latest_result, save_result
+from registry.storage.records.extract_results import RESUMED, drop_result, imported_files, latest_result, save_result
 from sources.base import Places
 from sources.clients import CLIENTS
 from sources.purging import gone
@@ -98,7 +98,9 @@ async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dic
     places, drafts = _machine(run)
     folder = _folder(query, row)
     is_deleted = 0 < len(data.own_keys) == await asyncio.to_thread(gone, data.own_keys)
-    if row.source == query.client and row.session_id and not is_deleted:
+    # Some clients find a session only in its own folder, which may be gone.
+    is_elsewhere = bool(row.project_path) and Path(folder) != Path(row.project_path or "")
+    if row.source == query.client and row.session_id and not (is_deleted or is_elsewhere):
         run.recorder.explain(by="the client's own session")
         return {**about, "session_id": row.session_id, "folder": folder, "command": list(writer.opens(row.session_id))}
     version = await asyncio.to_thread(_version, writer)
@@ -170,6 +172,14 @@ def _undone(tx: WriteTransaction, data: Resumable, result: dict[str, Any], files
     return {**result, "removed": list(files)}
 
 
+def remove_imported(tx: ReadTransaction, drafts: Path) -> None:
+    """Remove the files that a client has imported: its own store has the session by now."""
+    if drafts.is_dir() and any(drafts.iterdir()):
+        for path in map(Path, imported_files(tx)):
+            if path.parent == drafts:
+                path.unlink(missing_ok=True)
+
+
 def _writer(client: str) -> Writer:
     if client not in WRITERS:
         raise InvalidRequest(
@@ -195,7 +205,10 @@ def _origin(row: ChannelRow) -> str:
 
 
 def _version(writer: Writer) -> str:
-    """The installed client's version. InvalidRequest where it is not here, or of a kind whose files we do not know."""
+    """Return the installed client's version, the tested one if it takes too long to tell.
+
+    Raises InvalidRequest if it is not installed, or of a major version whose files are not known.
+    """
     program = shutil.which(writer.program)
     if program is None:
         raise InvalidRequest(
@@ -204,9 +217,11 @@ def _version(writer: Writer) -> str:
     try:
         asked = [program, "--version"]
         said = subprocess.run(  # noqa: S603, the client the user named
-            asked, capture_output=True, text=True, timeout=20, check=False, stdin=subprocess.DEVNULL
+            asked, capture_output=True, text=True, timeout=10, check=False, stdin=subprocess.DEVNULL
         ).stdout
-    except (OSError, subprocess.TimeoutExpired) as exc:
+    except subprocess.TimeoutExpired:  # a busy machine
+        return writer.tested
+    except OSError as exc:
         raise InvalidRequest("That client doesn't say its version.", f"{writer.client.name}: {exc}") from exc
     found = _VERSION.search(said)
     if found is None or found[0].split(".")[0] != writer.tested.split(".")[0]:

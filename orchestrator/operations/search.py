@@ -1,4 +1,4 @@
-"""Search: messages by what they say."""
+"""Search messages by what they say."""
 
 from __future__ import annotations
 
@@ -7,12 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from orchestrator.answer.delivery import delivered, message_dict
-from orchestrator.answer.finding.looking_up import (
-    ask,
-    find,
-    subject_of,
-    understood,
-)
+from orchestrator.answer.finding.looking_up import ask, find, subject_of, understood
 from orchestrator.answer.finding.relevance import (
     SPOKEN,
     Found,
@@ -57,7 +52,7 @@ def find_in_registry(tx: ReadTransaction, run: Run, request: SearchRequest) -> F
 
 
 async def keep_messages(run: Run, request: SearchRequest, data: Found) -> dict[str, Any]:
-    """A page of the relevant messages, best first or by time."""
+    """Return a page of the relevant messages, best first or by time."""
     run.recorder.explain(**outcome(data.verdicts))
     shown = await run.registry.read(lambda tx: _page(tx, request.query, data))
     return {**shown, "understood": understood(data.read, data.result)}

@@ -169,6 +169,8 @@ HINTS = (
 )
 """One of these, a word of `LONGEST` characters or `DIGITS` digits is in every text in which a rule of
 `registry/text/privacy/rules.toml` finds anything."""
+OWN_RULES = "secret-rules.toml"
+"""As in `registry.text.privacy.rules`, which a hook loads only where a text may hold a secret."""
 LONGEST = 20
 """Characters: no key that is known by its beginning alone is shorter."""
 DIGITS = 13
@@ -196,11 +198,18 @@ def without_secrets(home: str, payload: Mapping[str, Any]) -> dict[str, Any]:
 
     Where no registry has told its key yet, secrets are marked without one.
     """
-    held = {name: payload[name] for name in SAID if any(map(may_hold_secret, _texts(payload.get(name))))}
+    has_own_rules = os.path.exists(os.path.join(home, OWN_RULES))
+    held = {
+        name: payload[name]
+        for name in SAID
+        if any(has_own_rules or may_hold_secret(text) for text in _texts(payload.get(name)))
+    }
     if not held:
         return dict(payload)
+    from registry.text.privacy.rules import use_own_rules
     from registry.text.privacy.secrets import mask_secrets, without_private
 
+    use_own_rules(home)
     said = _each_text(held, without_private)
     rules = loads(_read(os.path.join(home, MASKING)) or "{}")
     if not _is_unmasked(payload, rules.get("unmasked", ())):

@@ -117,4 +117,4 @@ def _own(word: QueryWord, terms: Sequence[Term]) -> int:
 
 
 LITTLE = "holds less of the request than a hit in a list must"
-NARROWING = ("sources", "project", "tags", "when", "phrases", "prefixes", "excluded")
+NARROWING = ("sources", "project", "tags", "when", "excluded")

@@ -239,7 +239,7 @@ class Transcript:
 
     @cached_property
     def turns(self) -> list[Turn]:
-        """The conversation cut at its questions; what comes before the first one is a turn without."""
+        """Return the conversation cut at its questions; what comes before the first one is a turn without."""
         turns = [Turn(None, b"")]
         for at, utterance in enumerate(self.utterances):
             if utterance.role == Role.USER:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Table, delete, func, select, update
@@ -21,11 +25,12 @@ from registry.storage.safety.forgetting import wipe
 from registry.storage.safety.masking import key_of
 from registry.storage.tables import channel, conversation, execution, extract_result, message_vector
 from registry.text.privacy.masking import mask_value
+from registry.text.privacy.rules import load_rules
 from registry.text.privacy.secrets import MARK, MARK_BEGIN
 
-BATCH = 500
-Progress = Callable[[int, int], None]
-"""Told how many rows are done, of how many."""
+SCANNED = "scanned.json"  # in the registry's folder: the rules of the last scan, and what it found
+logger = logging.getLogger(__name__)
+Progress = Callable[[int, int], None]  # called with rows done and rows in total
 Done = tuple[int, int] | None
 
 _TEXTS: dict[Table, tuple[str, ...]] = {
@@ -66,7 +71,7 @@ async def redact(database: Database, on_progress: Progress) -> Held:
     return held
 
 
-async def _walk(database: Database, on_progress: Progress, *, is_dry: bool) -> Held:
+async def _walk(database: Database, on_progress: Progress, *, is_dry: bool, pause_s: float = 0) -> Held:
     held = Held()
     total = await database.read(
         lambda tx: sum(tx.execute(select(func.count()).select_from(table)).scalar_one() for table in _TEXTS)
@@ -78,6 +83,8 @@ async def _walk(database: Database, on_progress: Progress, *, is_dry: bool) -> H
             last, count = found
             done += count
             on_progress(min(done, total), total)
+            if pause_s:
+                await asyncio.sleep(pause_s)
     return held
 
 
@@ -87,9 +94,39 @@ async def _next(database: Database, batch: Callable[[WriteTransaction], Done], i
     return await database.write(batch)
 
 
+async def scan_again(database: Database, home: Path) -> None:
+    """Scan the registry if the rules are others than at the last scan."""
+    if scanned(home).get("rules") == load_rules().digest:
+        return
+    try:
+        note_scanned(home)  # no other process scans meanwhile
+        held = await _walk(database, lambda _done, _total: None, is_dry=True, pause_s=0.05)
+        note_scanned(home, held)
+    except Exception:  # the server goes on, whatever is wrong here
+        logger.exception("The registry is not scanned for secrets: ctxr scan")
+        return
+    if held.rows:
+        logger.warning("%d secrets are stored in clear. Mask them: ctxr redact --existing", held.kinds.total())
+
+
+def scanned(home: Path) -> dict[str, Any]:
+    """Return the digest of the rules of the last scan, and what it found; nothing if there was none."""
+    with suppress(OSError, ValueError):
+        return dict(json.loads((home / SCANNED).read_text(encoding="utf-8")))
+    return {}
+
+
+def note_scanned(home: Path, held: Held | None = None) -> None:
+    """Note by which rules the registry was scanned last, and what they found."""
+    with suppress(OSError):  # a folder that cannot be written is scanned by the next process
+        (home / SCANNED).write_text(
+            json.dumps({"rules": load_rules().digest, **(held or Held()).as_dict()}), encoding="utf-8"
+        )
+
+
 def _batch(tx: WriteTransaction, table: Table, last: int, held: Held, is_dry: bool) -> Done:
-    """The next rows behind `last`: the last number of them, and how many they were."""
-    rows = tx.execute(select(table).where(table.c.number > last).order_by(table.c.number).limit(BATCH)).all()
+    """Mask the next rows after `last`; returns the last number of them and their count."""
+    rows = tx.execute(select(table).where(table.c.number > last).order_by(table.c.number).limit(500)).all()
     if not rows:
         return None
     key, kept = b"any" if is_dry else key_of(tx), _unmasked(tx)
@@ -130,7 +167,6 @@ _CHANNEL = {conversation: "channel_number", channel: "number"}
 
 
 def _unmasked(tx: WriteTransaction) -> set[int]:
-    """The channels of projects whose secrets are kept."""
     keeping = keeping_of(tx)
     if not keeping.unmasked:
         return set()

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, bindparam, insert, select, text, update
 
-from registry.domain import Actor, Message, Role, preview_of, storable
+from registry.domain import Actor, Message, Role, now, preview_of, storable
 from registry.ingest.dedup import Known, Recognised, Sent, all_new, recognise_stored
 from registry.ingest.message_rows import (
     LONGEST_QUESTION,
@@ -46,6 +46,11 @@ class Saved:
     received_at: datetime
     channel_number: int
     kept_out: str | None = None
+
+    @classmethod
+    def refused(cls, why: str) -> Saved:
+        """Return the outcome of a call of which nothing may be stored."""
+        return cls([], 0, now(), 0, why)
 
 
 def save_messages(
@@ -165,7 +170,6 @@ def _new_rows(
     received_at: datetime,
     turn: int | None,
 ) -> list[Row]:
-    """Return the rows to insert. A user message opens a turn, the rest belong to it; the first ones to `turn`."""
     old = recognised.old
     common, meta = common_fields(source, into.source), storable(of_the_moment(metadata))
     places = iter(recognised.new_places())
@@ -209,7 +213,7 @@ def _insert(
 
 
 def _next_numbers(tx: WriteTransaction, count: int) -> Iterable[int]:
-    """Numbers in order of arrival, never used again. SQLite has one writer, so the next one is free."""
+    """Return numbers in order of arrival, never used again. SQLite has one writer, so the next one is free."""
     if tx.dialect.name == "sqlite":
         last = ask_all(tx, text("SELECT seq FROM sqlite_sequence WHERE name = 'conversation'")).scalar() or 0
         return range(last + 1, last + 1 + count)
@@ -218,7 +222,6 @@ def _next_numbers(tx: WriteTransaction, count: int) -> Iterable[int]:
 
 
 def _grown(into: ChannelRow, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The channel's counts and span with what is new."""
     moments = [row["timestamp"] for row in rows]
     was_empty = into.seq_count == 0
     asked = next((row["text"] for row in rows if row["role"] == Role.USER), None)

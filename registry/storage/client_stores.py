@@ -32,7 +32,7 @@ class StoreState:
 
 
 def seen_sessions(tx: ReadTransaction, source: str, path: str) -> dict[str, str]:
-    """The fingerprint that each session of a store had when it was read, by key."""
+    """Return the fingerprint that each session of a store had when it was read, by key."""
     query = select(store_session.c.key, store_session.c.fingerprint).where(
         store_session.c.source == source, store_session.c.path == path
     )
@@ -40,7 +40,7 @@ def seen_sessions(tx: ReadTransaction, source: str, path: str) -> dict[str, str]
 
 
 def conversations_read(tx: ReadTransaction) -> dict[tuple[str, str], list[str]]:
-    """The keys of the sessions that became conversations here, by source and path of the store."""
+    """Return the keys of the sessions that became conversations here, by source and path of the store."""
     query = select(store_session.c.source, store_session.c.path, store_session.c.key)
     found: dict[tuple[str, str], list[str]] = {}
     for source, path, key in tx.execute(query.where(store_session.c.channel_number.is_not(None))):
@@ -49,7 +49,7 @@ def conversations_read(tx: ReadTransaction) -> dict[tuple[str, str], list[str]]:
 
 
 def keys_of_channel(tx: ReadTransaction, number: int, source: str) -> list[str]:
-    """The keys of a client's sessions that became this conversation."""
+    """Return the keys of a client's sessions that became this conversation."""
     query = select(store_session.c.key).where(
         store_session.c.channel_number == number, store_session.c.source == source
     )
@@ -96,14 +96,14 @@ def save_store(tx: WriteTransaction, state: StoreState) -> None:
 
 
 def store_as_left(tx: ReadTransaction, source: str, path: str) -> tuple[str | None, list[dict[str, str]]]:
-    """The stamp a store had at its last sync, None before the first, and what was passed over."""
+    """Return the stamp a store had at its last sync, None before the first, and what was passed over."""
     query = select(store.c.stamp, store.c.skipped).where(store.c.source == source, store.c.path == path)
     row = tx.execute(query).first()
     return (row.stamp, row.skipped) if row else (None, [])
 
 
 def list_stores(tx: ReadTransaction) -> list[dict[str, Any]]:
-    """Every store that was ever read, and how its last sync went."""
+    """Return every store that was ever read, and how its last sync went."""
     rows = tx.execute(select(store).order_by(store.c.source, store.c.path))
     return [{**row._mapping, "synced_at": format_time(row.synced_at)} for row in rows]
 

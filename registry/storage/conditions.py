@@ -36,27 +36,27 @@ Rule = tuple[Callable[[Any, Any], ColumnElement[bool]], ColumnElement[Any], Any]
 
 
 def given_conditions(*rules: Rule) -> list[ColumnElement[bool]]:
-    """The conditions of those rules whose value was given."""
+    """Return the conditions of those rules whose value was given."""
     return [compare(column, value) for compare, column, value in rules if value is not None]
 
 
 def is_in(column: ColumnElement[Any], values: Sequence[Any]) -> ColumnElement[bool]:
-    """The column has one of the values."""
+    """Return the column has one of the values."""
     return column.in_(values)
 
 
 def is_none_of(column: ColumnElement[Any], values: Sequence[Any]) -> ColumnElement[bool]:
-    """The column has none of the values."""
+    """Return the column has none of the values."""
     return column.not_in(values)
 
 
 def is_of_project(path: ColumnElement[Any], project: str) -> ColumnElement[bool]:
-    """The channel belongs to the project of that path, or of that folder name, in capitals or not."""
+    """Return the channel belongs to the project of that path, or of that folder name, in capitals or not."""
     return or_(path == project, func.lower(channel.c.project_name) == project.lower())
 
 
 def is_tagged(number: ColumnElement[Any], name: str) -> ColumnElement[bool]:
-    """The channel with that number carries the tag."""
+    """Return the channel with that number carries the tag."""
     return number.in_(select(tag.c.channel_number).where(tag.c.name == name))
 
 

@@ -50,11 +50,6 @@ T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
-TRIES = 3
-"""So often a write is begun that another one stands in the way of, and the other way round."""
-MOST_SEEN = 256
-"""What was counted for so many tokens is remembered."""
-
 
 def insert_into(dialect: str, table: Table) -> Insert:
     """An INSERT that can say what to do where the row is there already: each database has one of its own kind."""
@@ -66,12 +61,11 @@ def insert_into(dialect: str, table: Table) -> Insert:
 
 
 def in_parts(values: Sequence[T], length: int = 500) -> Iterator[Sequence[T]]:
-    """The values, some at a time: no statement takes any number of them."""
+    """Return the values, some at a time: no statement takes any number of them."""
     yield from (values[at : at + length] for at in range(0, len(values), length))
 
 
 def _file_of(engine: Engine) -> Path | None:
-    """The file of an embedded registry; None for a server, or one in memory."""
     name = engine.url.database if engine.dialect.name == "sqlite" else None
     return Path(name) if name and name != ":memory:" else None
 
@@ -96,8 +90,7 @@ _MAY_NOT = "42501"
 _NOT_ITS_OWN = """
 The role has to own the database: ALTER DATABASE … OWNER TO …, or a schema of its name in it: \
 CREATE SCHEMA AUTHORIZATION …"""
-_RAN_OUT_OF_TIME = ("55P03", "57014")
-"""PostgreSQL's states for a lock, and for a statement, that took too long."""
+_RAN_OUT_OF_TIME = ("55P03", "57014")  # PostgreSQL's states for a lock, and for a statement, that took too long
 _DEADLOCK = "40P01"
 _BUSY = "The registry's database took too long, or somebody else is writing there."
 
@@ -140,7 +133,7 @@ def _from_here(work: Callable[[], T]) -> Callable[[], T]:
 
 
 def _tell(loop: asyncio.AbstractEventLoop, what: Callable[[], None]) -> None:
-    """Have a loop do something, from a thread; one that has ended meanwhile needs nothing."""
+    """Run a callback in a loop from a thread; a loop that has ended needs nothing."""
     with suppress(RuntimeError):
         loop.call_soon_threadsafe(what)
 
@@ -188,7 +181,7 @@ class Database:
 
     @contextmanager
     def _noting_outage(self) -> Iterator[None]:
-        """A database that is away is told of once, and once more when it is back."""
+        """Log once when the database cannot be reached, and once when it is back."""
         asked_at = time.monotonic()
         try:
             yield
@@ -221,19 +214,33 @@ class Database:
         return await self._in_turn(run, of)
 
     def _written(self, work: Callable[[WriteTransaction], T]) -> T:
-        """Run it, and anew where PostgreSQL has ended it because it and another waited for each other."""
-        left = TRIES
-        while True:
-            left -= 1
+        """Run it in one transaction.
+
+        It is run again if PostgreSQL ended it in a deadlock, or SQLite refused at once to begin: the connection still
+        held something, a fresh one does not.
+        """
+        for is_last in (False, False, True):
+            began, stage = time.monotonic(), "begin"
             try:
                 with self._writing.begin() as connection:
-                    return work(WriteTransaction(ReadTransaction(connection)))
+                    stage = "work"
+                    done = work(WriteTransaction(ReadTransaction(connection)))
+                    stage = "commit"
+                return done
             except OperationalError as exc:
-                if not left or getattr(exc.orig, "sqlstate", None) != _DEADLOCK:
+                is_deadlock = getattr(exc.orig, "sqlstate", None) == _DEADLOCK
+                is_stale = self.is_embedded and stage == "begin" and time.monotonic() - began < 1
+                if is_stale:
+                    self.engine.dispose()
+                if stage == "commit" and not (self.is_embedded or is_deadlock):
+                    said = f"{str(exc.orig).strip()}; it may have been stored: sending it again is safe"
+                    raise StorageError("The registry did not confirm what was written.", said) from exc
+                if is_last or not (is_deadlock or is_stale):
                     raise
+        raise AssertionError
 
     async def _in_turn(self, run: Callable[[], T], of: Hashable) -> T:
-        """Run it when all who came before have ended, also those whose callers have gone."""
+        """Run it when all before it have ended, also those whose callers have gone."""
         turn = self._turns.setdefault(of, asyncio.Lock())
         await turn.acquire()
         loop = asyncio.get_running_loop()
@@ -256,7 +263,7 @@ class Database:
         return await asyncio.get_running_loop().run_in_executor(self._writers, run)
 
     def _check_file(self) -> None:
-        """SQLite goes on writing into a file that is no longer in its folder: nothing of it would be left."""
+        """Refuse to go on when the file was removed: SQLite would write into what is no longer in its folder."""
         if self._file is None:
             return
         identity = self._file.stat().st_ino if self._file.exists() else None
@@ -286,7 +293,7 @@ class Database:
         if access is None or not access.is_restricted:
             return self
         if access not in self._seen:
-            if len(self._seen) >= MOST_SEEN:
+            if len(self._seen) >= 256:  # restricted views kept
                 self._seen.pop(next(iter(self._seen)))
             seen = copy.copy(self)
             seen._reading = self._reading.execution_options(**{OPTION: access})

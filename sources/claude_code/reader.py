@@ -50,12 +50,12 @@ class ClaudeCode(FileReader):
 
     def session_file(self, file: File) -> SessionFile:
         """Return the transcript; `folder` is that of its session, `agent_of` is "" if only the records tell it."""
-        path = Path(file.path)
-        above = next((parent.parent for parent in path.parents if parent.name == "subagents"), None)
-        if above:
-            return SessionFile(file, file.path, path.stem, above.name, str(above))
-        agent_of = "" if path.stem.startswith("agent-") else None
-        return SessionFile(file, file.path, path.stem, agent_of, str(path.with_suffix("")))
+        folder, stem = os.path.split(file.path.removesuffix(".jsonl"))
+        session_folder, is_below, _ = folder.rpartition(f"{os.sep}subagents")
+        if is_below:
+            return SessionFile(file, file.path, stem, os.path.basename(session_folder), session_folder)
+        agent_of = "" if stem.startswith("agent-") else None
+        return SessionFile(file, file.path, stem, agent_of, os.path.join(folder, stem))
 
     def parser(self, store: Path) -> ParseFile:
         neighbours = Neighbours()

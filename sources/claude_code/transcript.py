@@ -26,7 +26,8 @@ _IGNORED = (
     *("observer-ref", "atis-latch", "api-request", "api-request-shape", "api-request-blob", "cost-state", "tools-used"),
 )
 _SYNTHETIC = "<synthetic>"  # the model of answers that the client wrote itself: errors of the service
-_USAGE = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_COUNTS = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_USAGE = {name: name for name in _COUNTS}
 
 OutputOf = Callable[[str], str | None]
 
@@ -214,7 +215,7 @@ class Transcript(Conversation):
     def _count_tokens(self, message: Record, new: list[Draft]) -> None:
         """Note the largest counts with the first message of an answer: they grow along its records."""
         message_id = string(message.get("id"))
-        counts = usage_of(message.get("usage"), dict(zip(_USAGE, _USAGE, strict=True)))
+        counts = usage_of(message.get("usage"), _USAGE)
         if not counts or not message_id:
             return
         known = self._usage.setdefault(message_id, {})

@@ -76,11 +76,11 @@ class Task(Conversation):
         spoken = mapping(object_in(text))
         text = next(filter(None, (string(spoken.get(key)) for key in ("question", "response", "context"))), text)
         if self.drafts and self.drafts[-1].role is Role.ASSISTANT and self.drafts[-1].parts == [text]:
-            return  # a completion is said, and then asked about
+            return  # a completion is written twice, the second time as a question
         self._add(message, Role.ASSISTANT, text)
 
     def _add_call(self, message: Record, kind: str, text: str) -> None:
-        """Add a call, which is first asked about and then said."""
+        """Add a call, which is written twice: as a question, and when it runs."""
         params = dict(object_in(text) or ({"command": text} if text else {}))
         name = string(params.pop("tool", "")) or string(params.get("toolName")) or _CALLED[kind] or kind
         result = string(params.pop("content", "")) if name.startswith(("read", "list", "search")) else ""

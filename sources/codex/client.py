@@ -22,7 +22,9 @@ CODEX = Client(
     history="`~/.codex`; `CODEX_HOME` or `CTXR_CODEX_DIR`",
     shown_by=("codex",),
     folder=_folder,
-    servers=ServerList(lambda places: _folder(places) / "config.toml", key="mcp_servers", format="toml"),
+    servers=ServerList(
+        lambda places: _folder(places) / "config.toml", key="mcp_servers", format="toml", entry={"required": True}
+    ),
     hooks=Hooks(
         events=("SessionStart", "UserPromptSubmit", "Stop"),
         said={"UserPromptSubmit": (Role.USER, "prompt"), "Stop": (Role.ASSISTANT, "last_assistant_message")},

@@ -82,8 +82,8 @@ def untrusted(hooks: Path, events: tuple[str, ...], ours: re.Pattern[str]) -> li
 
 
 def _place(groups: Any, ours: re.Pattern[str]) -> str:
-    for group, held in enumerate(groups if isinstance(groups, list) else ()):
-        handlers = held.get("hooks") if isinstance(held, Mapping) else None
+    for group, entry in enumerate(groups if isinstance(groups, list) else ()):
+        handlers = entry.get("hooks") if isinstance(entry, Mapping) else None
         for handler, given in enumerate(handlers if isinstance(handlers, list) else ()):
             if isinstance(given, Mapping) and ours.search(str(given.get("command"))):
                 return f"{group}:{handler}"

@@ -38,11 +38,11 @@ def asked(payload: Record) -> Ran:
 
 def outcome(output: object) -> tuple[str, str]:
     """Return result and status of an output: plain text, JSON in a string, blocks, or an object."""
-    told = mapping(object_in(output) if isinstance(output, str) else output)
-    if "output" in told or "content" in told:
-        exit_code = mapping(told.get("metadata")).get("exit_code")
-        result = drafts.readable(told.get("output", told.get("content")))
-        return result, _status(exit_code, told.get("success"))
+    given = mapping(object_in(output) if isinstance(output, str) else output)
+    if "output" in given or "content" in given:
+        exit_code = mapping(given.get("metadata")).get("exit_code")
+        result = drafts.readable(given.get("output", given.get("content")))
+        return result, _status(exit_code, given.get("success"))
     return drafts.readable(output), drafts.COMPLETED
 
 
@@ -79,9 +79,9 @@ def called_server(given: Record) -> Ran:
     name = ".".join(filter(None, (string(asked_for.get(key)) for key in ("server", "tool"))))
     answer = given.get("result")
     failed = mapping(answer).get("Err", given.get("error"))
-    told = mapping(mapping(answer).get("Ok", answer))
-    result = drafts.readable(failed or told.get("content", answer))
-    is_error = bool(failed or told.get("isError") or told.get("is_error"))
+    success = mapping(mapping(answer).get("Ok", answer))
+    result = drafts.readable(failed or success.get("content", answer))
+    is_error = bool(failed or success.get("isError") or success.get("is_error"))
     return Ran(_id(given), name or "mcp", asked_for.get("arguments"), result, _status(success=not is_error))
 
 

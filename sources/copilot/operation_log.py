@@ -65,12 +65,12 @@ def _set(holder: Any, key: Any, value: Any) -> bool:
 
 
 def _push(holder: Any, key: Any, values: list[Any], length: Any) -> bool:
-    held = _at(holder, key)
-    if held is None and not _set(holder, key, held := []):
+    existing = _at(holder, key)
+    if existing is None and not _set(holder, key, existing := []):
         return False
-    if not isinstance(held, list):
+    if not isinstance(existing, list):
         return False
     if isinstance(length, int) and length >= 0:
-        del held[length:]
-    held.extend(values)
+        del existing[length:]
+    existing.extend(values)
     return True

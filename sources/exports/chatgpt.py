@@ -44,6 +44,10 @@ def is_conversation(record: Record) -> bool:
     return isinstance(record.get("mapping"), dict)
 
 
+def conversations(records: Iterator[Record | str]) -> Iterator[Record | str]:
+    return records
+
+
 def identity(record: Record) -> str:
     return name_of(record.get("conversation_id") or record.get("id"))
 

@@ -35,6 +35,10 @@ def is_conversation(record: Record) -> bool:
     return isinstance(record.get("chat_messages"), list)
 
 
+def conversations(records: Iterator[Record | str]) -> Iterator[Record | str]:
+    return records
+
+
 def identity(record: Record) -> str:
     return name_of(record.get("uuid"))
 

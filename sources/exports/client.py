@@ -1,4 +1,4 @@
-"""Clients whose conversations are read from account exports: Claude (app and site) and ChatGPT."""
+"""Clients whose conversations are read from account exports: Claude (app and site), ChatGPT and Gemini."""
 
 from __future__ import annotations
 
@@ -24,4 +24,5 @@ CLAUDE = Client(
     prompt_link="claude://claude.ai/new?q=",
 )
 
+GEMINI = Client(source="gemini", name="Gemini", is_logged_by_model=True)
 CHATGPT = Client(source="chatgpt", name="ChatGPT", is_logged_by_model=True)

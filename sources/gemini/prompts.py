@@ -32,9 +32,9 @@ def prompt_of(message: Record) -> Prompt:
     text, shown = parts_text(content).strip(), parts_text(message.get("displayContent")).strip()
     if text.startswith(_INJECTED):
         return Prompt("", text, ())
-    told = _HOOK_CONTEXT.match(text)
-    typed, found, referenced = text[told.end() if told else 0 :].partition(_REFERENCED)
-    context = (told[0] if told else "") + found + referenced
+    hook_context = _HOOK_CONTEXT.match(text)
+    typed, found, referenced = text[hook_context.end() if hook_context else 0 :].partition(_REFERENCED)
+    context = (hook_context[0] if hook_context else "") + found + referenced
     if shown and shown != text:  # a command or a mention, and what it expands to
         typed, context = shown, text.removeprefix(shown)
     names = (*_files_in(content), *_REFERENCE.findall(context))
@@ -50,19 +50,19 @@ def parts_text(content: object) -> str:
 
 def thoughts_in(message: Record) -> str:
     """Return the thoughts of an answer, each with its subject."""
-    told = (
+    pairs = (
         (string(given.get("subject")), string(given.get("description"))) for given in _parts(message.get("thoughts"))
     )
-    thoughts = ["\n".join(filter(None, (subject and f"**{subject}**", words))) for subject, words in told]
+    thoughts = ["\n".join(filter(None, (subject and f"**{subject}**", words))) for subject, words in pairs]
     thoughts += [string(part.get("text")) for part in _parts(message.get("content")) if part.get("thought")]
     return "\n\n".join(filter(None, map(str.strip, thoughts)))
 
 
 def _files_in(content: object) -> Iterator[str]:
     for part in _parts(content):
-        held = mapping(part.get("inlineData")) or mapping(part.get("fileData"))
-        if held:
-            names = (string(held.get(key)) for key in ("displayName", "fileUri", "mimeType"))
+        data = mapping(part.get("inlineData")) or mapping(part.get("fileData"))
+        if data:
+            names = (string(data.get(key)) for key in ("displayName", "fileUri", "mimeType"))
             yield next(filter(None, names), "file")
 
 

@@ -40,10 +40,11 @@ class GeminiCli(FileReader):
 
     def session_file(self, file: File) -> SessionFile:
         """Return the chat, whose key is the same in both forms; that of a sub-agent lies one folder deeper."""
-        path = Path(file.path)
-        agent_of = path.parent.name if path.parents[1].name == "chats" else None
-        slot = path.parents[2 if agent_of else 1]
-        return SessionFile(file, str(path.with_suffix("")), path.stem, agent_of, slot.name)
+        key = os.path.splitext(file.path)[0]
+        *_, slot, chats, folder, session_id = key.split(os.sep)
+        if chats == "chats":
+            return SessionFile(file, key, session_id, folder, slot)
+        return SessionFile(file, key, session_id, None, chats)
 
     def parser(self, store: Path) -> ParseFile:
         projects = cache(lambda: _Projects(store))

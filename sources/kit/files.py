@@ -8,7 +8,6 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 from registry.errors import StorageError
@@ -36,7 +35,8 @@ class File:
 def files_below(folder: str, pattern: str) -> Iterator[File | Skipped]:
     """List the files that match a pattern such as `projects/*/chats/*.jsonl`, without opening any.
 
-    `**` stands for folders of any depth. A folder that cannot be listed is skipped with the reason.
+    A part of the pattern has one `*` at most; `**` stands for folders of any depth. A folder that cannot be listed is
+    skipped with the reason.
     """
     part, _, rest = pattern.partition("/")
     if "*" not in part:
@@ -53,11 +53,12 @@ def files_below(folder: str, pattern: str) -> Iterator[File | Skipped]:
         return
     if part == "**":
         yield from files_below(folder, rest)
+    begin, _, end = part.partition("*")
     for entry in listing:
         if part == "**":
             if _is_folder(entry, follow=False):
                 yield from files_below(entry.path, pattern)
-        elif fnmatchcase(entry.name, part):
+        elif entry.name.startswith(begin) and entry.name.endswith(end):
             if not rest:
                 yield look_at(entry)
             elif _is_folder(entry):

@@ -64,6 +64,6 @@ def _too_deep(value: Any) -> bool:
     level, depth = [value] if isinstance(value, dict | list) else [], 0
     while level and depth <= 64:
         containers = (item.values() if isinstance(item, dict) else item for item in level)
-        level = [inner for held in containers for inner in held if isinstance(inner, dict | list)]
+        level = [inner for container in containers for inner in container if isinstance(inner, dict | list)]
         depth += 1
     return bool(level)

@@ -123,13 +123,13 @@ class Chat(Conversation):
         self.describe(before, string(record.get("model")), usage_of(record.get("usageMetadata"), _USAGE))
 
     def _add_results(self, record: Record) -> None:
-        told = mapping(record.get("toolCallResult"))
+        call_result = mapping(record.get("toolCallResult"))
         for response in (mapping(mapping(part).get("functionResponse")) for part in _parts(record)):
             output = mapping(response.get("response"))
             by_outcome = drafts.FAILED if "error" in output else drafts.COMPLETED
             text = next((output[name] for name in ("output", "error") if name in output), output or None)
-            call_id = string(response.get("id")) or string(told.get("callId"))
-            self.answer(call_id, drafts.readable(text), _STATUS.get(string(told.get("status")), by_outcome))
+            call_id = string(response.get("id")) or string(call_result.get("callId"))
+            self.answer(call_id, drafts.readable(text), _STATUS.get(string(call_result.get("status")), by_outcome))
 
     def _note(self, record: Record) -> None:
         kind, payload = string(record.get("subtype")), mapping(record.get("systemPayload"))

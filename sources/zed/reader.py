@@ -21,7 +21,8 @@ from sources.kit.zst import DAMAGED, unpacked
 from sources.zed.client import ZED
 
 _SILENT = ("RedactedThinking", "redacted_thinking")
-_USAGE = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_COUNTS = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_USAGE = {name: name for name in _COUNTS}
 
 
 @dataclass(slots=True)
@@ -133,7 +134,7 @@ class Thread(Conversation):
         more: dict[str, Any] = {"attachments": attached} if attached else {}
         self.say(Role.USER, texts.strip(), None, key, **more)
         self._inject("\n\n".join(filter(None, context)), f"{key}:context" if key else "")
-        if self.drafts and (counted := usage_of(self.usage.get(key), dict(zip(_USAGE, _USAGE, strict=True)))):
+        if self.drafts and (counted := usage_of(self.usage.get(key), _USAGE)):
             self.drafts[-1].more["usage"] = counted
 
     def _add_answer(self, message: Record) -> None:

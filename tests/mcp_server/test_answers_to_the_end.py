@@ -239,7 +239,8 @@ async def test_where_nothing_is_the_nearest_is_named(orchestrator: Orchestrator,
     ):
         nothing = await result(codex, tool, **everywhere | asked)
         assert nothing["sessions"] == []
-        assert nothing["elsewhere"]["nearest"] == ["2026-03-02T09:01:00.000Z"], (tool, asked)
+        [nearest] = nothing["elsewhere"]["nearest"]
+        assert datetime.fromisoformat(nearest) == datetime(2026, 3, 2, 9, 1, tzinfo=UTC), (tool, asked)
     near = await result(codex, "list_sessions", full=True, project="paymnt-api")
     assert near["elsewhere"]["projects"] == ["Payment-API"]
     tagged = await result(codex, "list_sessions", full=True, **everywhere, tag="biling")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from mcp import Client
 from mcp.types import CallToolResult, Implementation
 
+from mcp_server.envelope import in_local_time
 from mcp_server.server import create_server, tools_of
 from orchestrator.requests.calls import utc_offset_minutes
 from orchestrator.service import Orchestrator
@@ -19,6 +21,11 @@ from registry.storage.paging import Page
 from registry.storage.records.executions import ExecutionFilter, list_executions
 
 pytestmark = pytest.mark.anyio
+
+
+def local(instant: str) -> str:
+    return datetime.fromisoformat(instant).astimezone().isoformat(timespec="seconds")
+
 
 SNAPSHOT = Path(__file__).parent / "snapshots" / "tools.json"
 CHANNEL = "cursor_session_20250929_1430"
@@ -67,15 +74,17 @@ async def test_a_turn_logged_in_cursor_is_found_from_claude(client: Client, orch
         found = await call(claude, "extract", query={"text": "피보나치 함수 시간복잡도 개선 관련 대화", "limit": 20})
     ids = logged["result"]["stored_ids"]
     result = found["result"]
-    assert result["metadata"].pop("understood")["words"]
     assert (result["title"], result["source"], result["confidence"]) == ("Fib", "cursor", "high")
     assert {name: result[name] for name in ("channel", "messages", "metadata")} == {
         "channel": CHANNEL,
-        "messages": [{**ASKED, "id": ids[0]}, {**ANSWERED, "id": ids[1]}],
+        "messages": [
+            {**said, "id": one, "why": "match", "timestamp": local(said["timestamp"])}
+            for said, one in zip((ASKED, ANSWERED), ids, strict=True)
+        ],
         "metadata": {
             "total_messages": 2,
             "filtered_messages": 2,
-            "last_activity": "2025-09-29T14:30:18.456Z",
+            "last_activity": local("2025-09-29T14:30:18.456Z"),
         },
     }
 
@@ -311,7 +320,8 @@ async def test_what_extract_knows_is_passed_on_and_what_it_does_not_is_left_out(
         result = (await call(client, "extract", query="x"))["result"]
     metadata = {"total_messages": 9, "filtered_messages": 1, "last_activity": counts["last_activity"], **more}
     assert result.pop("quoted")
-    assert result == {"channel": "c", **about, "messages": [shown], "metadata": metadata}
+    assert result == in_local_time({"channel": "c", **about, "messages": [shown], "metadata": metadata})
+    assert result["last"] == local("2026-01-01T00:00:00Z")
 
 
 async def test_the_other_wordings_reach_the_search() -> None:

@@ -151,7 +151,7 @@ MAIL = [("Which provider sends the mail of the shop?", "Postmark: it is the mail
 @pytest.mark.parametrize(
     ("asked", "later"),
     [
-        ("which provider sends the mail of the shop?", "autumn"),
+        ("which provider handles the mail of the shop?", "autumn"),
         ("which provider sent the mail of the shop before we switched?", None),
         ("쇼핑몰 mail provider 원래 뭐였지? shop mail", None),
     ],
@@ -208,17 +208,28 @@ async def test_words_that_only_sound_a_little_like_what_was_said_are_no_more_tha
     assert answer["confidence"] == "low", answer
 
 
-@pytest.mark.parametrize("asked", ["how do the containers see each other?", "컨테이너끼리 어떻게 통신하기로 했지?"])
-async def test_a_question_in_other_words_gets_the_end_of_its_channel_as_a_guess(
-    orchestrator: Orchestrator, asked: str
+@pytest.mark.parametrize("channel", ["fib", None])
+async def test_a_request_of_which_nothing_is_held_is_not_found_and_names_the_nearest_titles(
+    orchestrator: Orchestrator, channel: str | None
 ) -> None:
     await log(orchestrator, "fib", FIBONACCI)
-    answer = await extract(orchestrator, "fib", text=asked)
-    assert is_in(FIBONACCI[2], answer)
-    assert answer["confidence"] == "low"
-    assert code(await extract(orchestrator, text=asked)) == "NOT_FOUND"
-    assert code(await extract(orchestrator, "fib", text=f'{asked} "helm chart"')) == "NOT_FOUND"
-    assert code(await extract(orchestrator, "fib", text=asked, **{"from": "2027-01-01"})) == "NOT_FOUND"
+    await log(orchestrator, "bread", [("sourdough starter smells", "Feed it.")])
+    asked = {
+        "text": "hydration of the sourdough loaf by weight",
+        "also": ["baker's percentage", "flour to water ratio"],
+    }
+    answer = await extract(orchestrator, channel, **asked)
+    assert code(answer) == "NOT_FOUND"
+    assert "nearest: “sourdough starter smells”" in answer["error"]["details"]
+
+
+async def test_a_chat_that_asks_for_another_does_not_hide_it(orchestrator: Orchestrator) -> None:
+    await log(orchestrator, "meant", [("The webhook of the bakery times out.", "Raise the webhook's timeout to 30 s.")])
+    asks = ["what did we decide about the bakery webhook timeout", "find the bakery webhook timeout conversation"]
+    for number, text in enumerate(asks):
+        await log(orchestrator, f"asking{number}", [(text, "I have no record of the bakery webhook timeout.")])
+    for text in [*asks, "bakery webhook timeout"]:
+        assert (await extract(orchestrator, text=text))["channel"] == "meant", text
 
 
 async def test_an_unknown_channel_is_not_found(orchestrator: Orchestrator) -> None:
@@ -321,7 +332,7 @@ async def test_the_whole_answer_keeps_to_max_tokens(orchestrator: Orchestrator) 
     for asked in (1000, 600):
         answer = await extract(orchestrator, None, text="cache", max_tokens=asked)
         assert tokens_of(answer) <= asked
-        assert len(answer["candidates"]) <= 3
+        assert len(answer["candidates"]) <= 4
         assert tokens_of({"texts": shown(answer)}) > asked // 4
     for asked, most in ((100, 200), (200, 220)):
         assert tokens_of(await extract(orchestrator, "a", text="cache of a", max_tokens=asked)) <= most

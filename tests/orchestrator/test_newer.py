@@ -43,7 +43,7 @@ async def test_a_later_conversation_on_the_same_thing_leads_and_the_old_statemen
 ) -> None:
     await log(orchestrator, "old", "2026-01-05", *MAIL)
     await log(orchestrator, "later", "2026-03-05", *MOVED)
-    answer = await ask(orchestrator, "what do the order mails go through")
+    answer = await ask(orchestrator, "what do the order mails go through again")
     assert answer["channel"] == "old"
     newer = answer["newer"]
     assert {"channel": newer["channel"], "source": newer["source"]} == {"channel": "later", "source": "cursor"}
@@ -58,7 +58,7 @@ async def test_a_change_that_is_only_carried_out_is_shown_with_its_outcome_and_n
     await log(orchestrator, "old", "2026-01-05", "Which engine powers the product search?", "Elasticsearch, one node.")
     talk = ["The product search forgives no typos.", "Meilisearch would. Shall I port the search to it?"]
     await log(orchestrator, "later", "2026-03-05", *talk, "yes", "Ported, the sync worker writes to Meilisearch.")
-    answer = await ask(orchestrator, "which engine powers the product search")
+    answer = await ask(orchestrator, "which engine powers the product search again")
     assert "Ported" in answer["newer"]["line"]
     assert replaced(answer) == []
 
@@ -77,8 +77,8 @@ async def test_what_is_kept_or_changed_for_a_place_or_a_time_is_not_called_repla
 ) -> None:
     await log(orchestrator, "old", "2026-01-05", *MAIL)
     await log(orchestrator, "later", "2026-03-05", *later)
-    assert replaced(await ask(orchestrator, "what do the order mails go through", "old")) == []
-    assert replaced(await ask(orchestrator, "what do the order mails go through")) == []
+    assert replaced(await ask(orchestrator, "what do the order mails go through again", "old")) == []
+    assert replaced(await ask(orchestrator, "what do the order mails go through again")) == []
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ async def test_a_later_conversation_of_another_project_must_be_as_near(orchestra
     await log(orchestrator, "old", "2026-01-05", *MAIL)
     other = ("Paint the mails of the order clerk.", "Painted.")
     await log(orchestrator, "elsewhere", "2026-03-05", *other, project="/home/me/toys")
-    assert "newer" not in await ask(orchestrator, "what do the order mails go through")
+    assert "newer" not in await ask(orchestrator, "what do the order mails go through again")
 
 
 async def test_what_is_taken_back_in_the_same_conversation_comes_with_what_takes_it_back(

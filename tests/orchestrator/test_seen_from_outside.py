@@ -199,7 +199,7 @@ async def test_no_log_holds_what_was_said_whatever_goes_wrong(
     await call(orchestrator, "extract", {"channel": "c", "query": {"text": SAID, "limit": SAID}})
     await call(orchestrator, "extract", {"channel": SAID, "query": {"text": SAID}})
 
-    def quoting(*_: Any) -> None:
+    def quoting(*_: Any, **__: Any) -> None:
         try:
             raise sqlite3.IntegrityError(f"failing row contains ({SAID})")
         except sqlite3.IntegrityError as exc:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from difflib import get_close_matches
@@ -51,7 +51,7 @@ def nearest_about(asked: Lookup[Query]) -> About | None:
         return None
     tx, found = asked.tx, anywhen.find()
     verdicts = [one for one in judge(found) if one.reason is None and one.coverage > 0]
-    scores = best_channels(found, verdicts)
+    scores = best_channels(found)
     close = [number for number, score in scores if score >= CLOSE * scores[0][1] and found.covered(number) >= HELD]
     best = {one.ranked.candidate.channel_id: one.ranked.candidate.number for one in reversed(verdicts)}
     lines = {row.channel_number: row for row in by_numbers(tx, [best[number] for number in close if number in best])}
@@ -82,10 +82,11 @@ def spoken_span(scope: Scope, utc_offset_minutes: int | None) -> str:
     return " to ".join(f"{at.astimezone(zone):%Y-%m-%d %H:%M}" for at in (scope.from_, scope.to) if at)
 
 
-def nothing_found(text: str | None) -> NotFound:
-    """Nothing anywhere."""
+def nothing_found(text: str | None, nearest: Sequence[str] = ()) -> NotFound:
+    """Return the error for a request that nothing answers; `nearest`: titles that may be meant."""
     about = f"for query: '{text}'" if text else "in the registry"
-    return NotFound("No matching conversations found", f"No conversations found {about}")
+    titles = f"; nearest: {', '.join(f'“{title}”' for title in nearest)}" if nearest else ""
+    return NotFound("No matching conversations found", f"No conversations found {about}{titles}")
 
 
 def nothing_then(asked: Lookup[Query]) -> NotFound:
@@ -119,7 +120,7 @@ async def elsewhere(run: Run, request: Request, result: Mapping[str, Any], answe
     query = request.query if isinstance(request, ListRequest | SessionsRequest) else None
     if query is None:
         return {}
-    if "guess" in result:
+    if result.get("confidence") == "low":
         return await _in_other_folders(run, request, query, answer, but_guesses=True)
     read = result.get("understood", {})
     nearest = await run.registry.read(lambda tx: {**_nearest(tx, query, read), **_known_tags(tx, query, read)})
@@ -155,7 +156,7 @@ async def _in_other_folders(
         wider = query.model_copy(update={"project": project, "limit": 1, "offset": 0})
         with recorder.step("elsewhere"):
             found = await answer(aside, request.model_copy(update={"query": wider}))
-        total = 0 if but_guesses and "guess" in found else found["pagination"]["total"]
+        total = 0 if but_guesses and found.get("confidence") == "low" else found["pagination"]["total"]
         return total, found["sessions"][0].get("project_path") if found["sessions"] else None
 
     total, _ = await sessions(None)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from orchestrator.answer.delivery import MessageDict, Turn, message_dict
 from orchestrator.answer.finding.beside import candidate, candidates_in_time, candidates_of
 from orchestrator.answer.finding.choosing import Choice, latest
-from orchestrator.answer.finding.elsewhere import About, nearest_about, note_of, nothing_found, nothing_then
+from orchestrator.answer.finding.elsewhere import About, nearest_about, note_of, nothing_then
 from orchestrator.answer.finding.looking_up import Lookup
 from orchestrator.answer.finding.newer import change_of
 from orchestrator.answer.finding.relevance import Judged, turns_in
@@ -23,7 +23,6 @@ from registry.storage.conversations.messages import by_numbers, messages_of, seq
 from registry.storage.database import ReadTransaction
 from registry.storage.paging import place_of
 from registry.text.ranking.confidence import Confidence
-from registry.text.request.query import is_sentence
 from registry.text.request.understanding import Understood
 
 END = 80
@@ -125,15 +124,9 @@ def its_answer(asked: Lookup[ExtractQuery], choice: Choice, kept: Sequence[Judge
 
 
 def its_end(asked: Lookup[ExtractQuery], choice: Choice, sure: Confidence) -> Extraction:
-    """The end of a conversation of which no message says what was asked: as a guess it is more than nothing, for a
-    question may say in other words what its channel says."""
-    query, said = asked.query, asked.said
-    is_question = is_sentence(query.text or "") and not choice.found.is_strict
-    is_meant = said.search.when_words or said.sources or choice.candidates or said.goes_on or is_question
-    if not is_meant or query.least_coverage is not None:
-        raise nothing_found(query.text)
+    """Return the end of a conversation that is called so, though no message of it speaks of it."""
     ended = last_messages(asked, choice.channel, relaxed="words", is_chosen=bool(choice.candidates))
-    return ended if said.is_narrowed else replace(ended, confidence=sure)
+    return ended if asked.said.is_narrowed else replace(ended, confidence=sure)
 
 
 def last_messages(

@@ -52,19 +52,16 @@ def counts_with_deleted(tx: ReadTransaction, channels: Sequence[str]) -> dict[st
 
 def questions_of(tx: ReadTransaction, channel_number: int, limit: int, *, deleted: bool = False) -> Sequence[Any]:
     """Return the user's first messages in order, without those a client put in: id, beginning, timestamp."""
-    columns = conversation.c.id, func.substr(conversation.c.text, 1, BEGINNING).label("text"), conversation.c.timestamp
+    # enough of a question to tell which one it is
+    columns = conversation.c.id, func.substr(conversation.c.text, 1, 500).label("text"), conversation.c.timestamp
     conditions = conversation.c.role == Role.USER, conversation.c.deleted.is_(deleted)
     query = select(*columns).where(conversation.c.channel_number == channel_number, *conditions)
     query = query.where(conversation.c.payload["injected"].as_string().is_(None))
     return tx.execute(query.order_by(conversation.c.timestamp, conversation.c.number).limit(limit)).all()
 
 
-BEGINNING = 500
-"""Characters of a question that tell which one it is."""
-
-
 def numbers_containing(tx: ReadTransaction, channel_number: int, words: str, limit: int) -> list[int]:
-    """The messages of a channel that contain these very characters, in order of arrival."""
+    """Return the messages of a channel that contain these very characters, in order of arrival."""
     query = select(conversation.c.number).where(
         conversation.c.channel_number == channel_number,
         conversation.c.deleted.is_(False),

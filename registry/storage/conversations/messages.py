@@ -30,8 +30,7 @@ from registry.storage.paging import Page, is_past, read_page, read_rows
 from registry.storage.tables import channel, conversation, message_alias
 from registry.text.analysis.analyzer import ANALYZER_VERSION
 
-MessageRow = Row[*tuple[Any, ...]]
-"""A row of `conversation`: with all its columns, or with those that answers show."""
+MessageRow = Row[*tuple[Any, ...]]  # a row of `conversation`: with all its columns, or with those that answers show
 
 _NAMES = "id number channel channel_number source seq turn role text timestamp payload"
 _SHOWN = select(*(conversation.c[name] for name in _NAMES.split()))
@@ -126,8 +125,7 @@ def message_place(tx: ReadTransaction, channel_number: int, seq: int) -> tuple[d
     return row.timestamp, row.number
 
 
-TurnKey = tuple[int, int]
-"""A turn's identity: channel number, and the seq of the message that opens it."""
+TurnKey = tuple[int, int]  # channel number, and seq of the message that opens the turn
 
 
 def turns_of(tx: ReadTransaction, turns: Iterable[TurnKey]) -> list[MessageRow]:
@@ -152,13 +150,19 @@ def seqs_of(tx: ReadTransaction, channel_number: int, roles: Sequence[str]) -> l
     seq = query.order_by(conversation.c.timestamp, conversation.c.number).subquery().c.seq
     # as one value: a row for each of 10 000 messages takes ten times as long
     if tx.dialect.name == "postgresql":
-        return tx.execute(select(func.array_agg(seq))).scalar() or []
+        return list(tx.execute(select(func.array_agg(seq))).scalar() or ())
     return list(json.loads(tx.execute(select(func.json_group_array(seq))).scalar_one()))
 
 
 def _in_order(rows: Iterable[MessageRow]) -> list[MessageRow]:
     """Sort in Python: asked to sort a few rows, SQLite would rather walk all messages in order of time."""
     return sorted(rows, key=attrgetter("timestamp", "number"))
+
+
+def rows_where(tx: ReadTransaction, channel_number: int, *conditions: ColumnElement[bool]) -> Sequence[MessageRow]:
+    """Return the messages of a channel that meet the conditions, deleted or not, in order of arrival."""
+    query = select(conversation).where(conversation.c.channel_number == channel_number, *conditions)
+    return tx.execute(query.order_by(conversation.c.number)).all()
 
 
 def in_turns(rows: Sequence[MessageRow]) -> list[MessageRow]:
@@ -185,7 +189,7 @@ def by_ids(tx: ReadTransaction, ids: Sequence[str]) -> list[MessageRow]:
 
 
 def messages_between(tx: ReadTransaction, from_: datetime, to: datetime, most: int) -> list[MessageRow]:
-    """The messages between two instants, the last `most` of each channel, channel by channel."""
+    """Return the messages between two instants, the last `most` of each channel, channel by channel."""
     latest = func.row_number().over(partition_by=conversation.c.channel_number, order_by=LATEST_FIRST).label("latest")
     conditions = _conditions(MessageFilter(from_=from_, to=to))
     found = select(conversation, latest).where(*conditions).subquery()
@@ -195,7 +199,7 @@ def messages_between(tx: ReadTransaction, from_: datetime, to: datetime, most: i
 
 
 def list_messages(tx: ReadTransaction, wanted: MessageFilter, page: Page) -> dict[str, Any]:
-    """A page of messages by time."""
+    """Return a page of messages by time."""
     wanted = replace(wanted, channel=canonical_name(tx, wanted.channel))
     paged = read_page(tx, conversation, conversation.c.timestamp, _conditions(wanted), page)
     return paged.answer([message_item(row) for row in paged.rows])
@@ -215,7 +219,7 @@ def _conditions(wanted: MessageFilter) -> list[ColumnElement[bool]]:
 
 
 def get_message(tx: ReadTransaction, message_id: str, *, include_deleted: bool = False) -> MessageRow:
-    """The message with that id; NotFound if there is none, or it was deleted."""
+    """Return the message with that id; NotFound if there is none, or it was deleted."""
     aliased = select(message_alias.c.number).where(message_alias.c.id == message_id).scalar_subquery()
     row = tx.execute(select(conversation).where(conversation.c.id == message_id)).first()
     row = row or tx.execute(select(conversation).where(conversation.c.number == aliased)).first()
@@ -262,7 +266,6 @@ def replace_messages(tx: WriteTransaction, replaced: Sequence[tuple[MessageRow, 
 
 
 def _each(tx: WriteTransaction, statement: Update | Delete, rows: Sequence[MessageRow]) -> None:
-    """Carry it out for each of these messages, as one statement however many they are."""
     if rows:
         tx.execute(statement.where(conversation.c.number == bindparam("of")), [{"of": row.number} for row in rows])
 

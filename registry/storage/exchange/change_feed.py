@@ -26,10 +26,8 @@ from registry.storage.tables import channel, channel_alias, conversation, execut
 
 POLL_S = 0.4
 """Seconds between two looks for news: it works across processes, and nobody sees the difference to being told."""
-MOST = 500
-"""Events of one kind read at a time."""
-MISSED_S = 30.0
-"""How long a number that is missing is looked for: longer than any write may take."""
+MOST = 500  # events of one kind read at a time
+MISSED_S = 30.0  # seconds a missing number may still appear: longer than any write
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +57,7 @@ class Event:
 
 
 def newest_place(tx: ReadTransaction) -> Place:
-    """The place where nothing has happened since."""
+    """Return the place where nothing has happened since."""
     last = (tx.execute(select(func.max(table.c.number))).scalar() or 0 for table in (conversation, execution))
     return Place(*last)
 
@@ -125,12 +123,11 @@ def changes_after(tx: ReadTransaction, place: int) -> Changes:
 def last_number(tx: ReadTransaction, table: Table) -> int:
     """Return the last number that a table gave, also to a row that is gone by now."""
     if tx.dialect.name == "sqlite":
-        last = text("SELECT seq FROM sqlite_sequence WHERE name = :name").bindparams(name=table.name)
-    else:
-        last = select(func.coalesce(func.max(table.c.number), 0))
-        given = func.pg_sequence_last_value(cast(func.pg_get_serial_sequence(table.name, "number"), REGCLASS))
-        last = select(func.greatest(last.scalar_subquery(), given))
-    return int(ask_all(tx, last).scalar() or 0)
+        sequence = text("SELECT seq FROM sqlite_sequence WHERE name = :name")
+        return int(ask_all(tx, sequence, {"name": table.name}).scalar() or 0)
+    held = select(func.coalesce(func.max(table.c.number), 0)).scalar_subquery()
+    given = func.pg_sequence_last_value(cast(func.pg_get_serial_sequence(table.name, "number"), REGCLASS))
+    return int(ask_all(tx, select(func.greatest(held, given))).scalar() or 0)
 
 
 def _without_gap(tx: ReadTransaction, last: int, rows: Sequence[Row[Any]]) -> Iterator[Row[Any]]:

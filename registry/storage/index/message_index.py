@@ -27,8 +27,7 @@ TABLE = "message_index"
 
 TITLE = "zztitle"  # token of every title; a title is the entry with its channel's number, negated
 
-Groups = Sequence[Sequence[str]]
-"""A condition on tokens: an entry carries at least one of each group."""
+Groups = Sequence[Sequence[str]]  # a condition on tokens: an entry carries at least one of each group
 
 COLUMNS = (
     conversation.c.number,
@@ -47,8 +46,7 @@ _counted: WeakKeyDictionary[Engine, dict[str, tuple[int, int]]] = WeakKeyDiction
 class MessageIndex(ABC):
     """The interface of a database's message index."""
 
-    name: str
-    """Shown in execution records as the origin of the candidates."""
+    name: str  # shown in execution records as the origin of the candidates
 
     @abstractmethod
     def add(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:

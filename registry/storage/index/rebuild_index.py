@@ -23,8 +23,7 @@ BATCH = 500
 BUILD = f"message_index_v{ANALYZER_VERSION}_build"
 """A build belongs to one version of the analyzer and of the table: those of others are thrown away."""
 
-Progress = Callable[[int, int], None]
-"""Told how many messages are done, of how many."""
+Progress = Callable[[int, int], None]  # told how many messages are done, of how many
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +88,7 @@ async def reindex(database: Database, on_progress: Progress, *, everything: bool
 
 
 def reindex_at_once(tx: WriteTransaction) -> None:
-    """The whole index anew in one transaction, for who has replaced all messages in it."""
+    """Return the whole index anew in one transaction, for who has replaced all messages in it."""
     _run(tx, [f"DROP TABLE {name}" for name in _builds(tx)])
     _begin(tx, everything=True)
     while _next_batch(tx):
@@ -104,7 +103,7 @@ def _builds(tx: WriteTransaction) -> list[str]:
 
 
 def _begin(tx: WriteTransaction, everything: bool) -> int | None:
-    """Make a build, or take up the one that was begun; the number of messages, or None if there is nothing to do."""
+    """Make a build, or continue one; returns the number of messages, None if there is nothing to do."""
     builds = _builds(tx)
     _run(tx, [f"DROP TABLE {name}" for name in builds if name != BUILD])
     if BUILD not in builds:
@@ -124,7 +123,6 @@ def _built(tx: ReadTransaction) -> int:
 
 
 def _next_batch(tx: WriteTransaction) -> int:
-    """Add the next messages in order of arrival; how many they were."""
     entries = _STATEMENTS[tx.dialect.name].entries
     last = tx.execute(text(f"SELECT coalesce(max(id), 0) FROM ({entries}) AS built")).scalar_one()  # noqa: S608
     rows = _rows(tx, select(conversation.c.number).where(conversation.c.number > last).limit(BATCH))
@@ -159,7 +157,7 @@ def _add(tx: WriteTransaction, rows: Sequence[Any]) -> None:
 
 
 def _exchange(tx: WriteTransaction) -> None:
-    """Make up for what happened meanwhile, add the titles, and put the new index in the place of the old one."""
+    """Add what changed meanwhile and the titles, then put the new index in the place of the old one."""
     statements = _STATEMENTS[tx.dialect.name]
     _run(tx, statements.lock)
     built = set(tx.execute(text(statements.entries)).scalars())

@@ -43,10 +43,8 @@ class Execution:
     request: dict[str, Any]
     result: dict[str, Any] | None
     steps: Sequence[dict[str, Any]]
-    token: str | None = None
-    """The name of the token that was shown; None where none is needed."""
-    door: Door = "inside"
-    """For the figures and logs of the process that ran it; not stored."""
+    token: str | None = None  # the name of the token that was shown; None where none is needed
+    door: Door = "inside"  # for the figures and logs of the process that ran it; not stored
 
     @property
     def outcome(self) -> str:
@@ -65,10 +63,8 @@ class ExecutionFilter:
     from_: datetime | None = None
     to: datetime | None = None
     error_code: str | None = None
-    words: str | None = None
-    """In what was asked."""
-    client: str | None = None
-    """A part of its name."""
+    words: str | None = None  # in what was asked
+    client: str | None = None  # a part of its name
     slower_ms: float | None = None
     without_source: str | None = None
 
@@ -113,17 +109,16 @@ def _tokens_of(run: Execution) -> int:
 
 
 ANSWERED = ("succeeded", GUESSED)
-RECALLING = frozenset({"extract", "fetch", "resume"})
-"""The operations that give one conversation to who asks for it."""
+RECALLING = frozenset({"extract", "fetch", "resume"})  # the operations that give one conversation to who asks for it
 
 
 def _rounded(duration_ms: float) -> float:
-    """To two significant digits: so few values that a million runs can be counted by them."""
+    """Round to two significant digits, so that a million runs have few distinct values."""
     return float(f"{duration_ms:.1e}")
 
 
 def list_executions(tx: ReadTransaction, wanted: ExecutionFilter, page: Page) -> dict[str, Any]:
-    """A page of runs by start."""
+    """Return a page of runs by start."""
     wanted = replace(wanted, channel=canonical_name(tx, wanted.channel))
     paged = read_page(tx, execution, execution.c.started_at, execution_conditions(wanted), page)
     return paged.answer([execution_item(row) for row in paged.rows])
@@ -173,8 +168,7 @@ def beginning_of(request: Mapping[str, Any]) -> str:
     return (_said_in(request) or "")[:KEPT]
 
 
-KEPT = 200
-"""Characters of what was asked that a filter looks through, and of a client's name."""
+KEPT = 200  # characters of a question that a filter searches, and of a client's name
 
 
 _SAYING = ("text", "session_id", "nickname", "title", "id", "date")
@@ -190,7 +184,7 @@ def _delivered(result: Mapping[str, Any]) -> int | None:
 
 
 def execution_conditions(wanted: ExecutionFilter) -> list[ColumnElement[bool]]:
-    """The filter as conditions of a query."""
+    """Return the filter as conditions of a query."""
     return given_conditions(
         (eq, execution.c.operation, wanted.operation),
         (eq, execution.c.channel, wanted.channel),

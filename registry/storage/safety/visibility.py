@@ -147,7 +147,7 @@ def access_of(tx: Connection) -> Access | None:
     return access
 
 
-def ask_all(tx: Connection, statement: Executable, values: Mapping[str, Any] | None = None) -> Result[Any]:
+def ask_all(tx: Connection, statement: Executable, values: Mapping[str, Any] | None = None) -> Result[*tuple[Any, ...]]:
     """Execute a statement without the restriction, for facts about all rows such as whether a name is taken."""
     return tx.execute(statement, values, execution_options={OPTION: None})
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from sqlalchemy import Engine, Table, delete, select
@@ -21,10 +22,9 @@ from registry.storage.safety.masking import find_key
 from registry.storage.tables import channel, metadata
 from registry.storage.upkeep.table_export import copy_table, rows_of
 
-Progress = Callable[[str, int], None]
-"""Called with a table's name and how many more of its rows were copied."""
+Progress = Callable[[str, int], None]  # called with a table's name and how many more of its rows were copied
 
-NO_LIMITS = {"idle_in_transaction_session_timeout": 0, "statement_timeout": 0, "lock_timeout": 0}
+NO_LIMITS = partial(begin_on_server, idle_in_transaction_session_timeout=0, statement_timeout=0, lock_timeout=0)
 
 
 def copy_registry(
@@ -41,7 +41,7 @@ def copy_registry(
     if file != source_url and not Path(file).exists():
         raise InvalidRequest("There is no registry to copy.", f"given {file}; a registry on SQLite is expected there")
     with _opened(source_url) as source_engine, _opened(target_url) as target_engine:
-        begin = begin_on_server("REPEATABLE READ", **NO_LIMITS)
+        begin = NO_LIMITS("REPEATABLE READ")
         with storage_errors("copy"), source_engine.execution_options(begin=begin).begin() as connection:
             source = ReadTransaction(connection)
             _check_target(source, target_engine)
@@ -70,7 +70,7 @@ def _check_target(source: ReadTransaction, target: Engine) -> None:
 
 def _replace(source: ReadTransaction, target: Engine, progress: Progress) -> Sequence[tuple[str, int]]:
     tables = metadata.sorted_tables
-    begin = begin_on_server(**NO_LIMITS)
+    begin = NO_LIMITS()
     with target.execution_options(write=True, begin=begin).begin() as connection:
         tx = WriteTransaction(ReadTransaction(connection))
         for table in reversed(tables):

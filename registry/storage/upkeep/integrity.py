@@ -17,8 +17,7 @@ from registry.storage.index.index_entries import Entry, message_entry, searched_
 from registry.storage.tables import channel, conversation
 from registry.text.analysis.analyzer import ANALYZER_VERSION
 
-SHOWN = 5
-"""Of each kind of damage so many are named."""
+SHOWN = 5  # examples of each kind of damage
 Words = defaultdict[str, set[int]]
 _REBUILD = "ctxr db reindex --all makes it anew"
 _INSTANCES = "CREATE VIRTUAL TABLE temp.standing USING fts5vocab(main, message_index, instance)"
@@ -100,7 +99,7 @@ def _counts(connection: Connection) -> Iterator[str]:
 
 
 def _index(connection: Connection) -> Iterator[str]:
-    """Each entry belongs to a message, each message has its entry; on SQLite each word as often as it should."""
+    """Check that each entry belongs to a message and each message has its entry; on SQLite also each word's count."""
     held = set(connection.execute(text(_ENTRIES[connection.dialect.name])).scalars())
     words: Words = defaultdict(set)
     numbers = set()

@@ -21,8 +21,9 @@ from sqlalchemy import JSON, LargeBinary, Table
 
 from registry.domain import now
 from registry.errors import InvalidRequest, StorageError
+from registry.storage.column_types import UtcTime
 from registry.storage.migrations import HEAD
-from registry.storage.tables import UtcTime, metadata
+from registry.storage.tables import metadata
 from registry.storage.upkeep.table_export import rehearse, row_line
 
 Row = Sequence[Any]

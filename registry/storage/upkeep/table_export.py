@@ -25,14 +25,11 @@ from registry.storage.index.rebuild_index import reindex_at_once
 from registry.storage.migrate import migrate
 from registry.storage.tables import channel, conversation, metadata
 
-TABLES = tuple(table.name for table in metadata.sorted_tables)
-"""Every table of ours, the ones others point to first."""
+TABLES = tuple(table.name for table in metadata.sorted_tables)  # every table of ours, the ones others point to first
 BATCH = 1000
-LOST_SEQS = 1_000_000
 """Where a channel is made anew its next message's seq is not known: more than any of its messages has."""
 
-Lines = Callable[[str], Iterable[bytes]]
-"""The lines of a table, by its name."""
+Lines = Callable[[str], Iterable[bytes]]  # the lines of a table, by its name
 
 
 def table_lines(tx: ReadTransaction, name: str) -> Iterator[bytes]:
@@ -94,7 +91,7 @@ def _opened(file: Path) -> Iterator[WriteTransaction]:
 
 
 def _fill(tx: WriteTransaction, lines: Lines) -> set[int]:
-    """Returns the numbers of the channels that were made anew."""
+    """Insert the lines; returns the numbers of the channels that were made anew."""
     held = MetaData()
     held.reflect(tx)
     known: dict[str, set[Any]] = {}
@@ -131,14 +128,14 @@ def _with_channels(
 
 
 def _remade(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A channel of which only the messages are left; its counts are set when all of them are there."""
+    """Return a channel of which only the messages are left; its counts are set when all of them are there."""
     return {
         "number": row["channel_number"],
         "name": row["channel"],
         "source": row["source"],
         "meta": {"restored": "from its messages alone"},
         "message_count": 1,
-        "seq_count": LOST_SEQS,
+        "seq_count": 1_000_000,
         "token_count": 0,
         "created_at": row["timestamp"],
         "updated_at": row["timestamp"],
@@ -147,7 +144,7 @@ def _remade(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _rooted(table: Table, known: Mapping[str, set[Any]], rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The rows, without those whose parent is lost; a pointer that may be empty is emptied instead."""
+    """Drop rows whose parent is lost; a pointer that may be empty is emptied instead."""
     pointers = [(key.parent, key.column.table.name) for key in table.foreign_keys]
     for row in rows:
         lost = [

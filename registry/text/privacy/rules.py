@@ -87,6 +87,7 @@ class Rules:
     def __init__(self, files: list[Path]) -> None:
         written = [file.read_bytes() for file in files]
         tables = [tomllib.loads(each.decode("utf-8")) for each in written]
+        self.problem = ""
         self.digest = blake2b(b"\0".join(written), digest_size=8).hexdigest()
         self.all = [rule for table in tables for rule in _read_rules(table)]
         self.names = {name.words: name for table in tables for name in _read_names(table)}
@@ -168,6 +169,14 @@ def use_own_rules(home: str | Path) -> None:
 
 @cache
 def load_rules() -> Rules:
-    """Return the rules of this installation. ValueError if the user's own are none."""
-    own = [folder / OWN_RULES for folder in _folder]
-    return Rules([Path(__file__).with_name("rules.toml"), *(file for file in own if file.is_file())])
+    """Return the rules of this installation. If the user's own cannot be used, `problem` says why."""
+    built_in = Path(__file__).with_name("rules.toml")
+    own = [file for folder in _folder if (file := folder / OWN_RULES).is_file()]
+    try:
+        rules = Rules([built_in, *own])
+        for rule in rules.all if own else ():
+            re.compile(rule.regex, re.ASCII)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, re.error) as exc:
+        rules = Rules([built_in])
+        rules.problem = f"{own[0]} is not used: {exc}"
+    return rules

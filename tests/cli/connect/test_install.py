@@ -61,7 +61,10 @@ def test_cursor_gets_its_server_its_hooks_and_the_rule_of_a_project(empty_home: 
     project.mkdir()
     result = bare_ctxr("install", "cursor", "--project", str(project), "--yes")
     assert result.exit_code == 0
-    assert json_in(empty_home / ".cursor" / "mcp.json")["mcpServers"]["context-registry"]["command"] == CTXR
+    assert json_in(empty_home / ".cursor" / "mcp.json")["mcpServers"]["context-registry"] == {
+        "command": CTXR,
+        "args": ["mcp", "--client", "cursor", "--captured"],
+    }
     hooks = json_in(empty_home / ".cursor" / "hooks.json")
     assert hooks["version"] == 1
     assert hooks["hooks"]["stop"] == [{"command": f"{CTXR} hook cursor stop"}]
@@ -130,7 +133,7 @@ def test_codex_gets_a_table_and_hooks(empty_home: Path) -> None:
     parsed = tomllib.loads(config.read_text(encoding="utf-8"))
     assert parsed == {
         "model": "o5",
-        "mcp_servers": {"context-registry": {"command": CTXR, "args": ["mcp", "--client", "codex"]}},
+        "mcp_servers": {"context-registry": {"command": CTXR, "args": ["mcp", "--client", "codex"], "required": True}},
     }
     assert json_in(config.with_name("hooks.json"))["hooks"].keys() == {"SessionStart", "UserPromptSubmit", "Stop"}
     assert "/hooks" in result.output

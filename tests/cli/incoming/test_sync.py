@@ -105,6 +105,7 @@ def test_a_store_that_cannot_be_read_fails_the_sync_and_hinders_no_other(
 def test_a_running_server_says_damage_once_for_each_store_and_reason() -> None:
     damage = Damage()
     report = StoreReport("codex", "/s", skipped=[Skipped("a", "torn"), Skipped("b", "torn"), Skipped("c", "too long")])
+    report.skip([Skipped("just begun", "no conversation in it")])
     assert list(damage.lines([report])) == [
         "codex: passed over: a: torn (/s)",
         "codex: passed over: c: too long (/s)",

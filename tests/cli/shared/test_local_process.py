@@ -273,6 +273,8 @@ def test_a_new_chats_note_waits_for_no_process_that_hangs(home: Home) -> None:
 
 def test_a_change_of_the_settings_brings_a_new_process_to_all_windows(home: Home) -> None:
     with Window(home) as window:
+        window.call("list_sessions", project="all")
+        window.hear()
         old = home.process
         window.call("conversation_log", channel="moved", messages=said("on the way"))
         (home.folder / "ctxr" / "config.toml").write_text("search_budget = 30000\n")
