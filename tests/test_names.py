@@ -39,18 +39,18 @@ COMMANDS = ("blame", "migrate", "note", "resume", "search")
 """Commands of the terminal that are called as the operation they run."""
 SHARED_MODULES = frozenset(
     (
-        *("channels", "chat", "connections", "conversations", "copying", "database", "dialogue", "edits", "errors"),
+        *("channels", "chat", "connections", "conversation", "conversations", "copying", "edits", "errors"),
         *("events", "executions", "files", "forgetting", "masking", "meaning", "messages", "problems", "prompts"),
-        *("queries", "reading", "remote", "rendering", "runs", "schedule", "session", "sessions", "snippets"),
-        *("sources", "state", "statistics", "store", "stores", "sync", "times", "tokens", "tools", "transcript"),
+        *("queries", "reading", "remote", "rendering", "runs", "schedule", "sessions", "snippets"),
+        *("sources", "state", "statistics", "store", "stores", "sync", "tokens", "tools", "transcript"),
         *("writer", "writing"),
     )
 )
 """To be parted: take a name out when it stands for one module."""
 SHARED_CLASSES = frozenset(
     (
-        *("Chat", "Client", "Damage", "Dialogue", "Entry", "Evidence", "Kept", "Named", "Part", "Place", "Point"),
-        *("Rule", "Said", "Sessions", "Span", "State", "Thread", "Transcript", "Waiting", "Window"),
+        *("Change", "Chat", "Client", "Damage", "Dialogue", "Entry", "Evidence", "Named", "Part", "Place", "Point"),
+        *("Request", "Rule", "Rules", "Said", "Sources", "Span", "Transcript", "Window"),
     )
 )
 """To be parted: take a name out when it stands for one class."""

@@ -276,13 +276,13 @@ def check_meaning(settings: Settings) -> Iterator[Result]:
 
 
 async def _try_model(settings: Settings, embedder: Embedder) -> Result:
-    from orchestrator.semantic.embedders import Refused, Unavailable
+    from orchestrator.semantic.embedders import TextRefused, Unavailable
     from orchestrator.upkeep import inspect_database
 
     try:
         async with asyncio.timeout(embedder.patience_s):
             dimensions = len((await embedder.queries(["hello"]))[0])
-    except (Unavailable, Refused, TimeoutError) as exc:
+    except (Unavailable, TextRefused, TimeoutError) as exc:
         found = f"{embedder.name} does not answer ({str(exc) or 'too slow'}): searches use words alone"
         return Result("note", found, "is CTXR_EMBED_MODEL right, and its endpoint and key if it has one?")
     finally:

@@ -14,7 +14,7 @@ from functools import partial
 from math import inf
 
 from orchestrator.semantic.calibration import VERSION, Calibration, calibrate, texts
-from orchestrator.semantic.embedders import Embedder, Refused, Unavailable, Vectors
+from orchestrator.semantic.embedders import Embedder, TextRefused, Unavailable, Vectors
 from orchestrator.semantic.meaning import Beat, Pause
 from orchestrator.semantic.passages import passages
 from registry.domain import new_id, now
@@ -118,7 +118,7 @@ class Embedding:
             return []
         try:
             return list(await self._in_time(self._embedder.passages, given))
-        except Refused:
+        except TextRefused:
             is_too_long = len(given[0]) > 200
         except Unavailable:
             await self._must_answer()
@@ -135,7 +135,7 @@ class Embedding:
         """Unavailable if the model does not even take a word: then it is not the texts that are wrong."""
         try:
             await self._in_time(self._embedder.passages, ["hello"], at_most_s=10.0)
-        except Refused as exc:
+        except TextRefused as exc:
             raise Unavailable(f"{self._embedder.name} refuses every text") from exc
 
     async def _in_time(

@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from orchestrator.semantic.embedders import Refused, Unavailable, Vectors
+from orchestrator.semantic.embedders import TextRefused, Unavailable, Vectors
 from orchestrator.semantic.prefixes import Prefixes, named, prefixes_for
 from registry.tracing import span
 
@@ -70,7 +70,7 @@ class Endpoint:
         except ValueError as exc:
             raise Unavailable(f"{self._url} answered what is not JSON") from exc
         if answer.status_code in _TOO_MUCH:
-            raise Refused(f"{self._url} answered {answer.status_code}")
+            raise TextRefused(f"{self._url} answered {answer.status_code}")
         raise Unavailable(f"{self._url} answered {answer.status_code} {answer.reason_phrase}")
 
     async def close(self) -> None:

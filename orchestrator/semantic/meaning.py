@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from orchestrator.background import running
-from orchestrator.semantic.embedders import Embedder, Refused, Unavailable, Vectors
+from orchestrator.semantic.embedders import Embedder, TextRefused, Unavailable, Vectors
 from orchestrator.semantic.models import embedder_for
 from registry.errors import RegistryError
 from registry.extras import install_command
@@ -131,7 +131,7 @@ class Meaning:
                 vector = _together(await self.embedder.queries(wordings))
         except TimeoutError:
             return self._failed(f"{self.embedder.name} did not answer within {self.embedder.patience_s:g} s")
-        except (Unavailable, Refused) as exc:
+        except (Unavailable, TextRefused) as exc:
             return self._failed(str(exc))
         self._pause.end()
         if len(vector) != model.dimensions:
@@ -162,7 +162,7 @@ class Meaning:
 
     async def _warm_up(self) -> None:
         """Have the model and the vectors at hand. What goes wrong here goes wrong for the first search, and is told."""
-        with suppress(Unavailable, Refused, RegistryError):
+        with suppress(Unavailable, TextRefused, RegistryError):
             model = await self.registry.read(lambda tx: find_model(tx, self.embedder.name))
             if model:
                 await self.embedder.warm_up()
