@@ -81,9 +81,11 @@ def _look(asked: Lookup[ExtractQuery], row: ChannelRow | None, folder: str | Non
     recorder.explain(channel=row.name if row else None, **explanation(found), understood=understood(said, found))
     choice = Choice(found, judge(found, query.least_coverage), row) if row else chosen(asked, found, folder)
     if choice is None or (row and not found.is_supported(row.number, is_narrowed=said.is_narrowed)):
-        if not said.is_narrowed or query.least_coverage is not None:
+        is_named = said.is_narrowed or (row is not None and said.goes_on)
+        if not is_named or query.least_coverage is not None:
             raise nothing_like(asked, found)
-        return last_messages(asked, row, relaxed="words")
+        ended = last_messages(asked, row, relaxed="words")
+        return ended if said.is_narrowed else replace(ended, confidence=Confidence.LOW)
     recorder.explain(channel=choice.channel.name)
     recorder.channel = choice.channel.name
     sure = sure_of(asked, choice)
