@@ -22,6 +22,7 @@ def test_both_exports_are_brought_in_and_can_be_searched(ctxr: Ctxr, tmp_path: P
     assert done.output.splitlines() == [
         f"claude: 10 new messages in 1 session ({claude})",
         f"chatgpt: 10 new messages in 1 session ({chatgpt})",
+        "in all: 20 new messages in 2 sessions",
     ]
     found = json.loads(ctxr("search", "basket", "--json").output)
     assert {session["source"] for session in found["sessions"]} == {"claude", "chatgpt"}
