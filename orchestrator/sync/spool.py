@@ -165,7 +165,7 @@ HINTS = (
     *("sudo ", ":5432:", "private-lines", "ldap", "mongo", "zip", "7z", "계좌", "jdbc:", "identified ", "--body"),
     *("-----begin", "azure", "storage", "account", "facebook", "graph", "nmcli", "netsh", "net user", "securestring"),
     *("genpsk", "base64", "아이디", "계정", "connect(", "bind(", "recovery", "backup", "복구", "softlayer", "session"),
-    *("contrase", "kennwort"),
+    *("contrase", "kennwort", "rabbitmqctl", "user("),
 )
 """One of these, a word of `LONGEST` characters or `DIGITS` digits is in every text in which a rule of
 `registry/text/privacy/rules.toml` finds anything."""

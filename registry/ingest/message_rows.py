@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 from registry.domain import IDENTITY, Message, Role, Session, as_json, digest_of, new_id, preview_of, storable
 from registry.storage.index.index_entries import RECALL, UNINDEXED, scope_tokens
 from registry.text.analysis.analyzer import ANALYZER_VERSION, analyze, tokens_of
-from registry.text.privacy.masking import mask_value, note_clean
-from registry.text.privacy.secrets import find_secrets, without_private
+from registry.text.privacy.masking import holds_secret, mask_value
+from registry.text.privacy.secrets import without_private
 
 SNAPSHOT = "notion_snapshot"  # record type of a page's snapshot
 PAGES = frozenset({"notion"})  # the sources of pages
@@ -82,11 +82,10 @@ def ready(session: Session, source: str) -> Ready | None:
 
 def _is_kept(said: Said) -> bool:
     message = said.message
-    if _is_private(message.text) or find_secrets(message.text):
+    if _is_private(message.text) or holds_secret(message.text):
         return False
     if IDENTITY.issuperset(message.more) and not message.context:  # most of them
         return True
-    note_clean([message.text])  # a tool's message says what its result holds
     about = {name: held for name, held in message.more.items() if name not in IDENTITY}
     return _is_kept_whole(about) and _is_kept_whole(message.context)
 

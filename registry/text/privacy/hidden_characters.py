@@ -26,22 +26,18 @@ _PERHAPS = re.compile(
     "\U0001f3f4\U000e0000-\U000e01ef]"
 )
 """A text without one of these has nothing to be named, which is found in an eighth of the time."""
-_NAMED = 4
-"""So many invisible characters in a row are named; of more, how many there were."""
 
 
 def _named(found: re.Match[str]) -> str:
     if found["flag"]:
         return found[0]
-    letters = [f"U+{ord(letter):04X}" for letter in found[0][:_NAMED]]
-    more = [f"and {len(found[0]) - _NAMED} more"] if len(found[0]) > _NAMED else []
+    letters = [f"U+{ord(letter):04X}" for letter in found[0][:4]]
+    more = [f"and {len(found[0]) - 4} more"] if len(found[0]) > 4 else []
     return f"⟦{' '.join([*letters, *more])}⟧"
 
 
 def shown(value: Any, *, keeps_nulls: bool = False) -> Any:
     """Make hidden characters visible in every text of a value, and drop the fields that are null."""
-    if type(value) is list and _shows_all(value):
-        return value
     match value:
         case str():
             return visible(value)
@@ -53,9 +49,3 @@ def shown(value: Any, *, keeps_nulls: bool = False) -> Any:
         case list() | tuple():
             return [shown(item, keeps_nulls=keeps_nulls) for item in value]
     return value
-
-
-def _shows_all(values: list[Any]) -> bool:
-    """Return whether it is a list of numbers or of plain texts, such as ids, of which there may be thousands."""
-    kinds = {*map(type, values)}
-    return kinds == {int} or (kinds == {str} and _PERHAPS.search("".join(values)) is None)

@@ -23,9 +23,7 @@ _CODE = re.compile(
     r"|^[\w./-]+:\d+(?::\d+)?:?$|^\w*:\d+:\d*:|^\d+:\d|^--\w|\(\?|\[A-Z|\\d|\{\d"
 )
 _WORDS = re.compile(r"[A-Za-z]+(?:[ _./:@#-]+[A-Za-z]+)*[_-]?\d{0,3}")  # user_token_2, settings.SECRET
-_CAMEL = re.compile(
-    r"(?:(?<=_)\d[a-z]\b|[A-Z]?[a-z]{2,}+|Ed|[A-Z]{2,}+|V?\d{1,3}+|[_.:-])++"
-)  # OAuth2Client, ephemeral_5m
+_CAMEL = re.compile(r"(?:(?<=_)\d[a-z]\b|[A-Z]?[a-z]{2,}+|Ed|[A-Z]{2,}+|V?\d{1,3}+|[_.:-])++")  # OAuth2Client
 _TECHNICAL = re.compile(
     r"(?:(?:sha|aes|rsa|hs|rs|es|utf|base|ipv|md|oauth|http|argon|pbkdf|ed|pkcs|tls|rfc|[bs]crypt|hmac|gcm|cbc|ctr|chacha)"
     r"[-_]?\d{0,5}(?:id?|d)?[-_/]?)+",
@@ -38,11 +36,10 @@ _SPOKEN = re.compile(
     re.IGNORECASE,
 )
 _LISTED = re.compile(r"[a-z]+(?::\w+)?(?:\|[a-z]+(?::\w+)?)+")
-_TITLED = re.compile(
+TITLED = re.compile(  # a name as in prose: PasswordEncoder2, user_table2, k8s-secret-v2
     r"(?:[A-Z][a-z]+){2,}\d?|[a-z]+(?:_[a-z]+)+\d?|\w*[A-Za-z]\d{1,3}-(?:[a-z]{3,}|[A-Z]{3,})"
     r"|[a-z]\w{1,8}(?:-[a-z]{3,})+(?:-v?\d)?"
 )
-_DEFAULTS = frozenset({"password", "passwd", "pass", "pwd", "pw", "secret", "token", "mypassword", "username", "user"})
 
 
 def entropy(text: str) -> float:
@@ -82,8 +79,8 @@ def is_password(value: str) -> bool:
     if len(value) > LONGEST_CHOSEN:
         return is_random(value)
     kinds = any(map(str.isalpha, value)) + any(map(str.isdigit, value)) + bool(re.search(r"[!@#^&*+=?~|]", value))
-    is_spoken = any(each.fullmatch(value) for each in (_TECHNICAL, _SPOKEN, _LISTED))
-    return kinds > 1 and not is_spoken and not is_placeholder(value)
+    is_word = any(each.fullmatch(value) for each in (_TECHNICAL, _SPOKEN, _LISTED))
+    return kinds > 1 and not is_word and not is_placeholder(value)
 
 
 def is_chosen(value: str) -> bool:
@@ -99,14 +96,10 @@ def is_strong(value: str) -> bool:
     return is_made and not is_other and 7 < len(value) <= LONGEST_CHOSEN and is_chosen(value)
 
 
-def is_titled(value: str) -> bool:
-    """Return whether a word is a name as in prose: `PasswordEncoder2`, `user_table2`, `AES256-GCM`, `k8s-secret-v2`."""
-    return len(value) <= LONGEST_CHOSEN and _TITLED.fullmatch(value) is not None
-
-
 def is_no_default(value: str) -> bool:
     """Return whether it is neither a placeholder nor a word that stands for a password."""
-    return not is_placeholder(value) and value.lower() not in _DEFAULTS
+    defaults = ("password", "passwd", "pass", "pwd", "pw", "secret", "token", "mypassword", "username", "user")
+    return not is_placeholder(value) and value.lower() not in defaults
 
 
 def is_discord_id(value: str) -> bool:

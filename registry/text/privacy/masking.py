@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 _CLEAN: set[int] = set()
@@ -20,13 +20,6 @@ def mask_value(value: Any, key: bytes) -> Any:
 def holds_secret(value: Any) -> bool:
     """Return whether some text in it holds a secret."""
     return bool(value) and mask_value(value, b"any") != value
-
-
-def note_clean(texts: Iterable[str]) -> None:
-    """Remember texts in which no secret was found."""
-    if len(_CLEAN) >= 200_000:
-        _CLEAN.clear()
-    _CLEAN.update(map(hash, texts))
 
 
 def marks_of(value: Any, masked: Any, key: bytes) -> dict[str, str]:
@@ -47,10 +40,10 @@ def mask_cut(text: str, marks: Mapping[str, str]) -> str:
     line = text.rstrip("… ")
     for secret, mark in marks.items():
         text = text.replace(secret, mark)
-        longest = min(len(secret), len(line))
-        cut = next((length for length in range(longest, 4, -1) if line.endswith(secret[:length])), 0)
-        if cut:
-            line = text = line[:-cut] + mark
+        cut = next(
+            (length for length in range(min(len(secret), len(line)), 4, -1) if line.endswith(secret[:length])), 0
+        )
+        line = text = line[:-cut] + mark if cut else text
     return text
 
 
@@ -117,5 +110,7 @@ def _mask_text(text: str, key: bytes) -> str:
 
     found = mask_secrets(text, key)
     if found == text:
-        note_clean([text])
+        if len(_CLEAN) >= 200_000:
+            _CLEAN.clear()
+        _CLEAN.add(hash(text))
     return found

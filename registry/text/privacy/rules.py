@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from collections import Counter
@@ -10,7 +11,6 @@ from functools import cache
 from hashlib import blake2b
 from itertools import groupby
 from operator import itemgetter
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from registry.text.privacy.likeness import TESTS
@@ -93,11 +93,13 @@ def _any_of(words: set[str]) -> re.Pattern[str]:
 class Rules:
     """Rules and names of some files."""
 
-    def __init__(self, files: list[Path]) -> None:
-        written = [file.read_bytes() for file in files]
-        tables = [tomllib.loads(each.decode("utf-8")) for each in written]
+    def __init__(self, files: list[str]) -> None:
+        tables = []
+        for file in files:
+            with open(file, "rb") as opened:
+                tables.append(tomllib.load(opened))
         self.problem = ""
-        self.digest = blake2b(b"\0".join(written), digest_size=8).hexdigest()
+        self.digest = blake2b(repr(tables).encode(), digest_size=8).hexdigest()
         self.all = [rule for table in tables for rule in _read_rules(table)]
         self.names = {name.words: name for table in tables for name in _read_names(table)}
         self._places: dict[str, list[int]] = {}
@@ -165,21 +167,22 @@ def _read_names(table: Mapping[str, Any]) -> Iterator[Name]:
                     yield Name(kind, words, section == "words")
 
 
-_folder: list[Path] = []
+_own_files: list[str] = []
 
 
-def use_own_rules(home: str | Path) -> None:
+def use_own_rules(home: str | os.PathLike[str]) -> None:
     """Add the rules that a user keeps in the registry's folder."""
-    if _folder != [Path(home)]:
-        _folder[:] = [Path(home)]
+    own = os.path.join(home, OWN_RULES)
+    if _own_files != [own]:
+        _own_files[:] = [own]
         load_rules.cache_clear()
 
 
 @cache
 def load_rules() -> Rules:
     """Return the rules of this installation. If the user's own cannot be used, `problem` says why."""
-    built_in = Path(__file__).with_name("rules.toml")
-    own = [file for folder in _folder if (file := folder / OWN_RULES).is_file()]
+    built_in = os.path.join(os.path.dirname(__file__), "rules.toml")
+    own = [file for file in _own_files if os.path.isfile(file)]
     try:
         rules = Rules([built_in, *own])
         for rule in rules.all if own else ():

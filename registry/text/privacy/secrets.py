@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from fnmatch import fnmatch
 from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple
 
 from registry.text.privacy.escapes import unescaped
 from registry.text.privacy.likeness import (
+    TITLED,
     is_chosen,
     is_code,
     is_name,
@@ -17,7 +19,6 @@ from registry.text.privacy.likeness import (
     is_random,
     is_strong,
     is_thrown,
-    is_titled,
 )
 from registry.text.privacy.rules import SHORTEST_KEY, Name, Rule, Rules, load_rules, spaced_words
 
@@ -77,8 +78,6 @@ def without_private(text: str) -> str:
 
 def is_like(name: str, pattern: str) -> bool:
     """Return whether a pattern fits a path, its last part, or a folder above it."""
-    from fnmatch import fnmatch
-
     last = re.split(r"[\\/]", name.rstrip("\\/"))[-1]
     return fnmatch(name, pattern) or fnmatch(last, pattern) or fnmatch(name, f"{pattern}/*")
 
@@ -112,17 +111,17 @@ _VALUE = (
 )
 _BEHIND = re.compile(  # a name's end, then a sign of assignment in any of the usual notations, a verb or a particle
     r"(?P<more>[A-Za-z0-9_-]{0,24})(?P<note>\s?\([^()\n]{1,20}\))?\\*[\"'`\])*]{0,4}"
-    r"(?:[ \t]{0,3}(?::=|=>|={1,3}|!==?|\?=|\|\||\?\?|:|：|→|(?<!\) )->|(?<=\s)[|│–—](?=\s)|:\s?[A-Z]\w{2,11}\s?=)"
+    r"(?:[ \t]{0,3}(?::=|=>|={1,3}|!==?|\?=|\|\||\?\?|:|：|→|(?<!\) )->|(?<=\s)[|│–—-](?=\s)|:\s?[A-Z]\w{2,11}\s?=)"
     r"[ \t]{0,3}|(?P<listed>[ \t]{0,3}[,(]\s?(?=[\"'])|[ \t](?=[\"'`]))"
     r"|(?P<told>[ \t]{1,2}(?:is|are|was|should be|must be)[ \t]{1,2}:?[ \t]?|['’]s[ \t]|,?[ \t]it(?:'s|’s| is)[ \t]"
     r"|\s?(?:값\s?)?(?:는|은|가|이|를|을|만|란)(?:[ \t]{1,2}:?[ \t]?|:[ \t]?)|[はが是为][ \t]?))[*]{0,2}[ \t]{0,2}"
     + _VALUE
 )
 _FURTHER = re.compile(  # a few words between, or nothing that says that a value follows
-    r"(?P<more>[A-Za-z0-9_-]{0,24})(?P<verb>(?:[ ][\w@.-]{1,20}){0,5}(?:[ ](?:is|are|was|to|as|be)|:))?[ \t]{1,12}"
-    + _VALUE
+    r"(?P<more>[A-Za-z0-9_-]{0,24})(?P<verb>(?:,?[ ][\w@.-]{1,20}){0,6}(?:[ ](?:is|are|was|to|as|be|->|→)|:))?"
+    r"[ \t]{1,12}" + _VALUE
 )
-_BELOW = re.compile(r"[^\n=;{}]{0,100}:[ \t]*\r?\n\s{0,8}(?P<alone>[^\s()\[\]{}<>]{12,})[ \t]*(?:\r?\n|\Z)")
+_BELOW = re.compile(r"[^\n=;{}]{0,100}:[ \t]*\r?\n\s{0,8}(?P<bare>[^\s()\[\]{}<>]{12,})[ \t]*(?:\r?\n|\Z)")
 """A line that ends in a colon, and a value alone on the next."""
 _ABOUT = re.compile(  # ends a name that does not hold the secret but tells of it
     r"(?:_|-)?(?:hash(?:er|ed)?|type|name|field|file|path|url|uri|id|length|len|policy|format|algorithm|label|hint"
@@ -156,7 +155,7 @@ def _is_part(text: str, start: int, end: int) -> bool:
 
 def _value_behind(text: str, end: int, name: Name) -> tuple[Secret | None, int]:
     """Return the secret behind the end of a name, and where to search on."""
-    for pattern, group_of in ((_BEHIND, _assigned), (_FURTHER, _mentioned), (_BELOW, _alone)):
+    for pattern, group_of in ((_BEHIND, _assigned), (_FURTHER, _mentioned), (_BELOW, _mentioned)):
         found = pattern.match(text, end)
         group = group_of(found, name) if found else None
         if found and group:
@@ -168,7 +167,7 @@ def _value_behind(text: str, end: int, name: Name) -> tuple[Secret | None, int]:
 
 def _is_public(before: str) -> bool:
     """Return whether a name goes on from the words before it to something that is no secret."""
-    return before.lower().endswith(("public", "public_", "public key ")) or _ARN.search(before) is not None
+    return before.lower().endswith(("public", "public_", "publickey", "public key ")) or _ARN.search(before) is not None
 
 
 def _assigned(found: re.Match[str], name: Name) -> str | None:
@@ -179,7 +178,7 @@ def _assigned(found: re.Match[str], name: Name) -> str | None:
     value, is_listed = found[group], found["listed"] is not None
     if name.is_whole_word and (found["more"] or is_listed):
         return None
-    if group == "bare" and found["told"] is not None and is_titled(value):
+    if group == "bare" and found["told"] is not None and TITLED.fullmatch(value[:200]):
         return None
     if is_listed and (is_name(value) or is_code(value)):
         return None
@@ -187,16 +186,20 @@ def _assigned(found: re.Match[str], name: Name) -> str | None:
 
 
 def _mentioned(found: re.Match[str], name: Name) -> str | None:
-    if name.is_whole_word or _ABOUT.search(found["more"]):
+    if found.re is _BELOW:
+        return "bare" if is_thrown(found["bare"]) else None
+    if (name.is_whole_word and not found["verb"]) or _ABOUT.search(found["more"]):
         return None
     if found["quoted"]:
-        return "quoted" if found["verb"] and name.kind == "password" and is_chosen(found["quoted"]) else None
-    is_secret = is_strong(found["bare"]) or (name.kind == "secret" and is_thrown(found["bare"]))
-    return "bare" if is_secret else None
-
-
-def _alone(found: re.Match[str], _name: Name) -> str | None:
-    return "alone" if is_thrown(found["alone"]) else None
+        return (
+            "quoted"
+            if found["verb"] and not name.is_whole_word and name.kind == "password" and is_chosen(found["quoted"])
+            else None
+        )
+    value = found["bare"]
+    if found["verb"] and name.kind == "password" and not name.is_whole_word and not TITLED.fullmatch(value[:200]):
+        return "bare" if sum(map(str.isdigit, value)) > 1 and is_chosen(value) else None
+    return "bare" if is_strong(value) or (name.kind == "secret" and is_thrown(value)) else None
 
 
 def _is_secret(name: Name, value: str, *, is_quoted: bool) -> bool:
