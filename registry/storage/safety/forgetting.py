@@ -30,6 +30,7 @@ from registry.storage.conversations.messages import MessageRow, delete_channel, 
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import Database, ReadTransaction, WriteTransaction, in_parts, insert_into
 from registry.storage.exchange.edits import note_forgetting, take_turns
+from registry.storage.records.brief_runs import full_steps
 from registry.storage.safety.masking import key_of
 from registry.storage.tables import (
     channel,
@@ -288,7 +289,10 @@ def _forget_executions(tx: WriteTransaction, channels: Sequence[str], words: Seq
 
 def _without_words(row: Any) -> dict[str, Any]:
     shape = ("node", "started_at", "duration_ms", "status")
-    steps = [{**{name: step[name] for name in shape}, "error": None, "detail": {}} for step in row.steps]
+    steps = [
+        {**{name: step[name] for name in shape}, "error": None, "detail": {}}
+        for step in full_steps(row.steps, row.started_at)
+    ]
     error = {"code": row.error["code"], "message": "", "details": ""} if row.error else None
     request = {"forgotten": True}
     return {"channel": None, "request": request, "asked": "", "result": None, "steps": steps, "error": error}
