@@ -165,7 +165,11 @@ class Settings(BaseSettings):
         " OTEL_EXPORTER_OTLP_ENDPOINT says. Needs the extra `otel`.",
     )
     keep_executions_days: int = Field(
-        default=90, ge=0, le=36_500, description="Days executions are kept in full, then only as figures; 0: for ever."
+        default=90,
+        ge=0,
+        le=36_500,
+        description="Days executions are kept one by one, then only as figures; 0: for ever. An ordinary one keeps its"
+        " details while it is among the newest 200.",
     )
     remote_url: str = Field(
         default="",

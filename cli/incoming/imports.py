@@ -53,6 +53,8 @@ def import_files(files: Sequence[Path], as_json: bool) -> None:
 
 def _own_document(file: Path) -> dict[str, Any] | None:
     try:
+        if not file.is_file():  # a pipe would be waited for
+            return None
         with file.open("rb") as content:
             if not content.read(100).lstrip().startswith(b'{\n  "session":'):
                 return None

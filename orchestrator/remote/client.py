@@ -19,6 +19,7 @@ from registry.storage.exchange.counterparts import NOT_GROWN
 from registry.storage.exchange.edits import Edit, Edits
 
 REQUEST_S = 30.0
+MOST_BYTES = 64 * 2**20  # of an unpacked answer, as much as a registry takes in a request
 PAGE = 200
 _MISSING, _TOO_LARGE = 404, 413
 _REFUSED = frozenset({400, _MISSING, _TOO_LARGE, 422})
@@ -128,7 +129,8 @@ class RemoteRegistry:
         """The answer, which holds a field of that name if it is a registry's."""
         try:
             headers, content = ({}, None) if body is None else await self._packed(body)
-            answer = await self._client.request(method, path, params=asked, headers=headers, content=content)
+            request = self._client.build_request(method, path, params=asked, headers=headers, content=content)
+            answer = await self._read(await self._client.send(request, stream=True))
         except (httpx.HTTPError, httpx.InvalidURL) as exc:
             raise Unreachable(f"{self.url}: {str(exc) or type(exc).__name__}") from exc
         self._note_encodings(answer)
@@ -137,6 +139,19 @@ class RemoteRegistry:
             return found
         is_there = answer.status_code != _MISSING or (method, path) not in _ALWAYS_THERE
         raise self._failure(answer, found.get("error") if is_there else None)
+
+    async def _read(self, answer: httpx.Response) -> httpx.Response:
+        """Read an answer as far as it may go: a small one may unpack to any size."""
+        content = bytearray()
+        try:
+            async for part in answer.aiter_bytes():
+                content += part
+                if len(content) > MOST_BYTES:
+                    raise Unreachable(f"{self.url}: answers with more than {MOST_BYTES // 2**20} MiB")
+        finally:
+            await answer.aclose()
+        headers = [(name, value) for name, value in answer.headers.items() if name != "content-encoding"]
+        return httpx.Response(answer.status_code, headers=headers, content=bytes(content), request=answer.request)
 
     def _failure(self, answer: httpx.Response, error: object) -> Exception:
         said = f"{self.url}: {answer.status_code}"

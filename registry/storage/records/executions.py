@@ -18,6 +18,7 @@ from registry.storage.conversations.aliases import canonical_name
 from registry.storage.conversations.channels import note_recalled
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
 from registry.storage.paging import Page, read_page
+from registry.storage.records.brief_runs import full_steps, shorten_older
 from registry.storage.safety.masking import masked
 from registry.storage.tables import execution
 
@@ -91,7 +92,7 @@ def save_execution(tx: WriteTransaction, run: Execution) -> None:
     }
     values = masked(tx, storable(values))  # one that cannot be stored would hold up all that come after it
     values["asked"] = beginning_of(values["request"])  # cut when no secret is in it that could be cut in two
-    tx.execute(_record(tx.dialect.name), values)
+    shorten_older(tx, tx.execute(_record(tx.dialect.name), values).scalar_one())
     if run.operation in RECALLING and run.channel and run.status in ANSWERED:
         note_recalled(tx, run.channel, run.finished_at, _tokens_of(run))
 
@@ -100,7 +101,8 @@ def save_execution(tx: WriteTransaction, run: Execution) -> None:
 def _record(dialect: str) -> Executable:
     outcome = ("status", "error_code", "error", "finished_at", "duration_ms", "duration_rounded", "result", "steps")
     record = insert_into(dialect, execution)
-    return record.on_conflict_do_update(index_elements=["id"], set_={name: record.excluded[name] for name in outcome})
+    news = {name: record.excluded[name] for name in outcome}
+    return record.on_conflict_do_update(index_elements=["id"], set_=news).returning(execution.c.number)
 
 
 def _tokens_of(run: Execution) -> int:
@@ -130,7 +132,8 @@ def get_execution(tx: ReadTransaction, execution_id: str) -> dict[str, Any]:
     if row is None:
         kept = "old ones are kept as figures only (CTXR_KEEP_EXECUTIONS_DAYS)"
         raise NotFound("No such execution", f"No execution {execution_id!r} in the registry; {kept}")
-    return {**execution_item(row), "request": row.request, "result": row.result, "steps": row.steps}
+    steps = full_steps(row.steps, row.started_at)
+    return {**execution_item(row), "request": row.request, "result": row.result, "steps": steps}
 
 
 def execution_item(row: Row[Any]) -> dict[str, Any]:
@@ -177,8 +180,8 @@ _SAYING = ("text", "session_id", "nickname", "title", "id", "date")
 def _delivered(result: Mapping[str, Any]) -> int | None:
     """Return how many messages or sessions were given, or messages stored; None where that is not what it does."""
     counts = (result.get("metadata") or {}).get("filtered_count"), result.get("new_count"), result.get("sessions")
-    messages = result.get("messages")
-    known = (*counts, len(messages) if isinstance(messages, list) else None)
+    messages = result.get("messages")  # ids, or how many where the run is kept in brief
+    known = (*counts, len(messages) if isinstance(messages, list) else messages)
     found = next((count for count in known if isinstance(count, int)), None)
     return 0 if found is None and "pagination" in result else found
 

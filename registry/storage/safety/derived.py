@@ -14,6 +14,7 @@ from sqlalchemy import ColumnElement, Text, cast, delete, func, or_, select, upd
 
 from registry.storage.conversations.channels import ChannelRow, reindex_title
 from registry.storage.database import ReadTransaction, WriteTransaction, in_parts
+from registry.storage.records.brief_runs import full_steps
 from registry.storage.records.extract_results import RESUMED
 from registry.storage.tables import channel, edit, execution, expectation, extract_result, saved_view, tag
 
@@ -106,7 +107,10 @@ def resume_files(tx: ReadTransaction, sources: Sources) -> list[str]:
 
 def _without_words(row: Any) -> dict[str, Any]:
     shape = ("node", "started_at", "duration_ms", "status")
-    steps = [{**{name: step[name] for name in shape}, "error": None, "detail": {}} for step in row.steps]
+    steps = [
+        {**{name: step[name] for name in shape}, "error": None, "detail": {}}
+        for step in full_steps(row.steps, row.started_at)
+    ]
     error = {"code": row.error["code"], "message": "", "details": ""} if row.error else None
     request = {"forgotten": True}
     return {"channel": None, "request": request, "asked": "", "result": None, "steps": steps, "error": error}

@@ -82,3 +82,10 @@ def test_a_bar_runs_on_a_terminal_and_ctrl_c_loses_nothing(ctxr: Ctxr, tmp_path:
     stored = json.loads(ctxr("list", "--json", "--limit", "1").output)["pagination"]["total"]
     [rest] = json.loads(ctxr("import", str(path), "--json").output)["stores"]
     assert (0 < stored < 600, rest["parsed"], rest["new_messages"]) == (True, 600 - stored, 10 * (600 - stored))
+
+
+def test_a_pipe_is_no_export_and_is_not_waited_for(ctxr: Ctxr, tmp_path: Path) -> None:
+    pipe = tmp_path / "export.json"
+    os.mkfifo(pipe)
+    done = ctxr("import", str(pipe))
+    assert (done.exit_code, f"There is no file or folder {pipe}." in done.output) == (2, True)
