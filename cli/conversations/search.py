@@ -49,13 +49,12 @@ def search(
 ) -> None:
     """Search past sessions by what was said in them.
 
-    Quote a phrase, put a minus before a word that must not occur and a star after
-    the beginning of a word; `tag:`, `project:`, `source:`, `after:` and `before:`
-    narrow the search.
+    Put a minus before a word that must not occur; `tag:`, `project:`, `source:`,
+    `after:` and `before:` narrow the search.
 
     \b
     ctxr search fibonacci optimisation
-    ctxr search '"docker compose" -swarm after:2026-01'
+    ctxr search 'docker compose -swarm after:2026-01'
     ctxr search 어제 이야기한 인증
     """
     text = " ".join(words)

@@ -77,7 +77,7 @@ class Place:
         return self.holders
 
     def look_through(self, terms: Sequence[Term]) -> None:
-        """Where few messages are in scope, read at once which of them hold the terms that far more messages hold."""
+        """If few messages are in scope, read at once which of them hold the terms that far more messages hold."""
         many = _FAR_MORE * len(self.allowed or ())
         common = [term.token for term in terms if term.frequency > many and term.token not in self.holders]
         if self.allowed and common:

@@ -37,7 +37,7 @@ _GENERIC = 0.5  # weight of a word that occurs in talk about anything
 
 @dataclass(frozen=True, slots=True)
 class QueryWord:
-    """One word of a request: `exact` tokens as analysed, `keys` by sound, `synonyms` one tuple each.
+    """A word of a request: `exact` tokens as analysed, `keys` by sound, `synonyms` one tuple each.
 
     `share` is its weight relative to other words.
     """

@@ -58,7 +58,9 @@ def test_request_words_and_particles_are_dropped(text: str, expected: list[str])
     ("text", "expected"),
     [
         ("난로 어떻게 청소했더라", {"난로": 1.0, "청소": 1.0}),
-        ("난로 겉면 닦았더라", {"난로": 1.0, "겉면": 1.0, "닦았더라": 0.5}),
+        ("난로 겉면 닦았더라", {"난로": 1.0, "겉면": 1.0}),
+        ("정산 오류 왜 고쳤지, 이유가 뭐야", {"정산": 1.0, "오류": 0.5}),
+        ("wich flue did we clean", {"flue": 1.0, "clean": 1.0}),
         ("who went to the bakery", {"went": 0.5, "bakery": 1.0}),
         ("where does it matter", {"matter": 0.5}),
     ],
