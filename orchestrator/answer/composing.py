@@ -9,13 +9,13 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from orchestrator.answer.delivery import DEFAULT_TOKENS, MessageDict, Weigh, delivered, fits, tokens_in, tokens_of
-from orchestrator.answer.finding.beside import CHOICE_TOKENS, about
+from orchestrator.answer.finding.beside import CHOICE_TOKENS, about, with_outcome
 from orchestrator.answer.finding.looking_up import understood
 from orchestrator.answer.finding.reading import NEAR, Extraction
 from orchestrator.answer.selection import Budget, Selection, place_in_time, select, whole, with_gaps
 from orchestrator.answer.standing import where_it_stands
 from orchestrator.requests.shapes import ExtractRequest
-from registry.domain import Role, format_time, new_id, parse_time
+from registry.domain import format_time, new_id, parse_time
 from registry.storage.paging import cursor_of, encode_cursor
 from registry.text.ranking.confidence import Confidence
 from registry.text.ranking.matching import matching_tokens
@@ -55,12 +55,10 @@ def _is_choice(data: Extraction) -> bool:
 
 
 def _speaking(data: Extraction) -> list[MessageDict]:
-    """Return the best turn of a conversation in two messages: its first, and the best hit or the answer to it."""
-    turn = [message for message in data.ranked[0] if message["turn"] == data.ranked[0][0]["turn"]]
-    best = min(turn, key=lambda message: data.hits.get(message["number"], len(data.hits)))
-    if best is turn[0]:
-        best = next((message for message in reversed(turn) if message["role"] == Role.ASSISTANT), best)
-    return [turn[0]] if best is turn[0] else [turn[0], best]
+    """Return the best hit of a conversation, and what came of it."""
+    ranked = data.ranked[0]
+    best = min(ranked, key=lambda message: data.hits.get(message["number"], len(data.hits)))
+    return with_outcome([best, *(one for one in ranked if place_in_time(one) > place_in_time(best))])
 
 
 def _without(given: Mapping[str, Any], *names: str) -> dict[str, Any]:

@@ -234,4 +234,4 @@ def with_nearest(candidates: list[dict[str, Any]], about: About | None, row: Cha
     if about is None or about.channel.number == row.number:
         return candidates
     others = [one for one in candidates if one["channel"] != about.channel.name]
-    return [candidate(about.channel, [about.message] if about.message else []), *others]
+    return [candidate(about.channel, [about.message._asdict()] if about.message else []), *others]

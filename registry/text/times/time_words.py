@@ -22,6 +22,7 @@ from registry.text.times.spans import (
     month_of,
     year_of,
 )
+from registry.text.times.words import WORDS
 
 
 class TimeWord(NamedTuple):
@@ -78,9 +79,6 @@ def _nearly(text: str, word: TimeWord) -> TimeWord:
 
 
 _BOUND = re.compile(rf"(?:^|\s)(?P<word>{BOUNDED}) (?:the )?$", re.IGNORECASE)
-_FROM_THEN = ("since", "after", "부터", "이후", "이후로", "이후에", "から")
-_UP_TO = ("until", "till", "까지", "까지는", "まで", "までの")
-_EARLIER = ("이전", "이전에")
 
 
 def _bounded(text: str, word: TimeWord, now: datetime) -> TimeWord:
@@ -90,11 +88,11 @@ def _bounded(text: str, word: TimeWord, now: datetime) -> TimeWord:
     named = before["word"].lower() if before else said.split(" ", 1)[0]
     begin = before.start("word") if before else word.begin
     start, end = word.span
-    if (named in _FROM_THEN or said.endswith(_FROM_THEN)) and start:
+    if (named in tuple(WORDS["from_then"]) or said.endswith(tuple(WORDS["from_then"]))) and start:
         return word._replace(span=Span(end + TICK if named == "after" and end else start, max(now, start)), begin=begin)
-    if named in _UP_TO or said.endswith(_UP_TO):
+    if named in tuple(WORDS["up_to"]) or said.endswith(tuple(WORDS["up_to"])):
         return word._replace(span=Span(None, end), begin=begin)
-    if (named == "before" or said.endswith(_EARLIER)) and start:
+    if (named == "before" or said.endswith(tuple(WORDS["earlier"]))) and start:
         return word._replace(span=Span(None, start - TICK), begin=begin)
     return word
 
