@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -15,49 +16,58 @@ from click.shell_completion import get_completion_class
 from cli.output import TerminalError
 from registry.errors import ErrorCode, RegistryError
 
-COMMANDS = {
-    "up": "cli.running.serving",
-    "serve": "cli.running.serving",
-    "open": "cli.running.open_page:open_page",
-    "mcp": "cli.running.mcp_command",
-    "log": "cli.conversations.log_and_extract",
-    "extract": "cli.conversations.log_and_extract",
-    "list": "cli.conversations.sessions:list_sessions",
-    "recent": "cli.conversations.sessions",
-    "show": "cli.conversations.sessions:show_session",
-    "search": "cli.conversations.search",
-    "tag": "cli.conversations.sessions",
-    "nickname": "cli.conversations.sessions",
-    "export": "cli.conversations.sessions",
-    "note": "cli.conversations.note",
-    "blame": "cli.conversations.blame",
-    "resume": "cli.conversations.resume",
-    "brief": "cli.reports.brief",
-    "stats": "cli.reports.stats",
-    "eval": "cli.reports.evaluate:evaluate",
-    "sync": "cli.incoming.sync",
-    "import": "cli.incoming.imports:import_files",
-    "push": "cli.incoming.remote",
-    "pull": "cli.incoming.remote",
-    "status": "cli.incoming.remote",
-    "hook": "cli.incoming.sync",
-    "install": "cli.connect.install",
-    "uninstall": "cli.connect.install",
-    "forget": "cli.safety.forgetting",
-    "scan": "cli.safety.forgetting",
-    "redact": "cli.safety.forgetting",
-    "backup": "cli.upkeep.backup",
-    "migrate": "cli.upkeep.migrate",
-    "project": "cli.upkeep.migrate",
-    "token": "cli.safety.token",
-    "db": "cli.upkeep.db",
-    "doctor": "cli.upkeep.doctor",
-    "completion": "cli.main",
+SECTIONS = {
+    "First": {
+        "up": "cli.running.serving",
+        "install": "cli.connect.install",
+        "search": "cli.conversations.search",
+        "extract": "cli.conversations.log_and_extract",
+        "list": "cli.conversations.sessions:list_sessions",
+        "show": "cli.conversations.sessions:show_session",
+        "resume": "cli.conversations.resume",
+        "sync": "cli.incoming.sync",
+        "open": "cli.running.open_page:open_page",
+        "doctor": "cli.upkeep.doctor",
+    },
+    "Conversations": {
+        "recent": "cli.conversations.sessions",
+        "tag": "cli.conversations.sessions",
+        "nickname": "cli.conversations.sessions",
+        "export": "cli.conversations.sessions",
+        "blame": "cli.conversations.blame",
+        "brief": "cli.reports.brief",
+        "stats": "cli.reports.stats",
+        "log": "cli.conversations.log_and_extract",
+        "note": "cli.conversations.note",
+        "eval": "cli.reports.evaluate:evaluate",
+    },
+    "Servers and clients": {
+        "serve": "cli.running.serving",
+        "mcp": "cli.running.mcp_command",
+        "uninstall": "cli.connect.install",
+        "hook": "cli.incoming.sync",
+        "token": "cli.safety.token",
+        "import": "cli.incoming.imports:import_files",
+        "push": "cli.incoming.remote",
+        "pull": "cli.incoming.remote",
+        "status": "cli.incoming.remote",
+        "completion": "cli.main",
+    },
+    "Data": {
+        "forget": "cli.safety.forgetting",
+        "scan": "cli.safety.forgetting",
+        "redact": "cli.safety.forgetting",
+        "backup": "cli.upkeep.backup",
+        "migrate": "cli.upkeep.migrate",
+        "project": "cli.upkeep.migrate",
+        "db": "cli.upkeep.db",
+    },
 }
-"""The subcommands in the order of their help: `module`, or `module:name` where the name means something in Python.
+"""The subcommands by the sections of the help: `module`, or `module:name` where the name means something in Python.
 
 They are imported one by one, since a client starts `ctxr mcp` for every window.
 """
+COMMANDS = {name: place for section in SECTIONS.values() for name, place in section.items()}
 
 EXIT_STATUS = {ErrorCode.INVALID_REQUEST: 2, ErrorCode.NOT_FOUND: 3}
 """The exit status by error code; 1 for all others."""
@@ -77,6 +87,14 @@ class Commands(click.Group):
         module, _, attribute = COMMANDS[cmd_name].partition(":")
         command: click.Command = getattr(import_module(module), attribute or cmd_name)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands section by section, those that matter most first."""
+        for section, names in SECTIONS.items():
+            limit = formatter.width - 6 - max(map(len, names))
+            commands = {name: self.get_command(ctx, name) for name in names}
+            with formatter.section(section):
+                formatter.write_dl([(name, one.get_short_help_str(limit)) for name, one in commands.items() if one])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -121,8 +139,16 @@ def _print_error(code: str, message: str, details: str) -> None:
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80})
 @click.version_option(package_name="context-registry", message="ctxr %(version)s")
-def cli() -> None:
+@click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    help="Colours: on a terminal (auto, unless NO_COLOR is set), always or never.",
+)
+@click.pass_context
+def cli(ctx: click.Context, color: str) -> None:
     """One memory for all AI clients: log a conversation in one, continue it in another."""
+    ctx.color = {"always": True, "never": False}.get(color, False if os.environ.get("NO_COLOR") else None)
 
 
 @click.command()

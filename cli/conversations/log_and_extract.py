@@ -16,7 +16,7 @@ from cli.terminal import terminal
 from orchestrator.operations.extract import extract_result
 from orchestrator.requests.calls import as_request, working_folder
 from orchestrator.requests.field_types import Mode, RoleName
-from registry.errors import InvalidRequest
+from registry.errors import InvalidRequest, NotFound
 from registry.text.times.time_words import parse_span
 
 if TYPE_CHECKING:
@@ -85,7 +85,9 @@ explain_option = click.option("--explain", is_flag=True, help="Also print what w
 
 
 @click.command()
-@click.argument("words", nargs=-1, required=True, metavar="[CHANNEL] QUERY", help="A channel, and what it was about.")
+@click.argument(
+    "words", nargs=-1, required=True, metavar="[CHANNEL] QUERY...", help="What it was about; perhaps its channel first."
+)
 @click.option("--limit", type=click.IntRange(1, 1000), help="Messages at most. Default: 20; no limit for a summary.")
 @click.option(
     "--mode",
@@ -112,16 +114,27 @@ def extract(words: tuple[str, ...], explain: bool, **options: Any) -> dict[str, 
     and an empty QUERY ("") you get the channel's last messages.
 
     \b
-    ctxr extract "fibonacci optimisation" --also memoization --also "피보나치 최적화"
+    ctxr extract fibonacci optimisation --also memoization --also "피보나치 최적화"
     ctxr extract cursor_session_20250929_1430 "메모리 사용량"
     """
-    if len(words) > 2:
-        raise click.UsageError('More than a channel and a query: put the query in quotes, "like this".')
-    query = {**options, "from": options["from_"], "text": words[-1] or None, "roles": options["roles"] or None}
+    query = {**options, "from": options["from_"], "roles": options["roles"] or None}
     del query["from_"]
-    channel = words[0] if len(words) == 2 else None
-    observe = print_explanation if explain else None
-    return extract_result(run_operation("extract", query, channel, observe, folder=working_folder(terminal().folder)))
+
+    def ask(text: str, channel: str | None = None) -> dict[str, Any]:
+        about = {**query, "text": text or None}
+        observe = print_explanation if explain else None
+        return extract_result(
+            run_operation("extract", about, channel, observe, folder=working_folder(terminal().folder))
+        )
+
+    if len(words) != 2:
+        return ask(" ".join(words))
+    try:
+        return ask(words[1], words[0])
+    except NotFound as exc:
+        if exc.message == "No such channel" and words[0].isalpha():  # a plain word is part of the query
+            return ask(" ".join(words))
+        raise
 
 
 def print_explanation(run: Execution) -> None:

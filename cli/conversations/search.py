@@ -62,18 +62,24 @@ def search(
     query = {**wanted, "text": text, "also": also, "from": from_, "utc_offset_minutes": utc_offset_minutes()}
     outcome = run_operation("search_sessions", query, observe=print_explanation if explain else None)
     found = search_result({**outcome, "project": wanted["project"] or "all"})
-    show(found, as_json, _lines)
+    show(found, as_json, lambda found: _lines(found, _numbers() if found["sessions"] else {}))
     if not found["sessions"]:
         when = found["understood"].get("when")
         reasons = [f"No conversations found for query: '{text}'", f"nothing from {when}" if when else ""]
         raise NotFound("No matching conversations found", "; ".join(filter(None, [*reasons, elsewhere(found)])))
 
 
-def _lines(found: Mapping[str, Any]) -> Iterator[str]:
+def _numbers() -> dict[str, int]:
+    """Return the numbers by which `ctxr show` knows sessions: their places in the list, by channel."""
+    listed = run_operation("list", {"limit": 1000})["sessions"]
+    return {session["channel"]: number for number, session in enumerate(listed, 1)}
+
+
+def _lines(found: Mapping[str, Any], numbers: Mapping[str, int]) -> Iterator[str]:
     if found["sessions"] and found["understood"].get("relaxed") == "words":
         yield dim(WORDS_RELAXED) + "\n"
     for session in found["sessions"]:
-        yield from session_entry(session)
+        yield from session_entry(session, numbers.get(session["channel"]))
         for match in session["matches"]:
             lines = wrap(f"[{match['role'].upper()}] {one_line(match['snippet'])}", line_width() - 6)
             yield with_bold_hits("\n".join(" " * 6 + line for line in lines))

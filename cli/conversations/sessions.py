@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import click
 
@@ -185,7 +185,7 @@ def _session(session_id: str) -> dict[str, Any]:
 @click.option(
     "--format",
     "to",
-    type=click.Choice(get_args(ExportFormat)),
+    type=click.Choice([*get_args(ExportFormat), "md"]),
     default="markdown",
     show_default=True,
     help="The kind of document.",
@@ -201,7 +201,7 @@ def _session(session_id: str) -> dict[str, Any]:
 def export(
     session_ids: tuple[str, ...],
     project: str | None,
-    to: ExportFormat,
+    to: str,
     output: Path | None,
     share: bool,
     hide: tuple[str, ...],
@@ -215,22 +215,23 @@ def export(
     """
     if bool(session_ids) == bool(project):
         raise click.UsageError("Give either IDs or --project.")
+    kind: ExportFormat = "markdown" if to == "md" else cast("ExportFormat", to)
     wanted = session_ids or tuple(_sessions_of(project))
     is_folder = len(wanted) > 1 or bool(project) or (output is not None and output.is_dir())
-    if output is None and (is_folder or to == "pdf"):
+    if output is None and (is_folder or kind == "pdf"):
         raise click.UsageError("Give a folder: --output FOLDER" if is_folder else "A PDF needs --output FILE.")
     if output and is_folder:
         output.mkdir(exist_ok=True)
     for session_id in wanted:
-        fetched = run_operation("fetch", {"session_id": session_id, "is_complete": to == "json"})
+        fetched = run_operation("fetch", {"session_id": session_id, "is_complete": kind == "json"})
         session, messages = fetched["session"], fetched["messages"]
         if share:
             session, messages = for_others(session, messages, hide)
-        document = render(to, session, messages)
+        document = render(kind, session, messages)
         if output is None:
             click.echo(document, nl=False)
         else:
-            click.echo(write_new_file(output / document_name(session, to) if is_folder else output, document))
+            click.echo(write_new_file(output / document_name(session, kind) if is_folder else output, document))
 
 
 def _sessions_of(project: str | None) -> Iterator[str]:

@@ -160,6 +160,9 @@ def report_lines(reports: Sequence[StoreReport]) -> Iterator[str]:
         new = f"{counted(report.new_messages, 'new message')} in {counted(report.parsed, 'session')}"
         yield f"{report.source}: {new}{skipped} ({report.path})"
         yield from (f"  {_passed_over(one)}" for one in report.skipped[:5])
+    if len(reports) > 1:
+        messages, sessions = (sum(getattr(report, name) for report in reports) for name in ("new_messages", "parsed"))
+        yield f"in all: {counted(messages, 'new message')} in {counted(sessions, 'session')}"
     if not reports:
         yield f"No histories found on this machine. Known clients: {', '.join(NAMES)}"
 

@@ -9,7 +9,7 @@ import click
 from cli.operations import ProjectFolder, SessionId, run_operation
 from cli.output import as_json_option, counted, print_json, progress, yes_option
 from registry.domain import names_message
-from registry.errors import InvalidRequest, NotFound
+from registry.errors import InvalidRequest
 from registry.settings import read_settings
 
 if TYPE_CHECKING:
@@ -93,9 +93,9 @@ def _report(held: Held, outcome: str, as_json: bool) -> None:
     figures = held.as_dict()
     if as_json:
         print_json(figures)
-    if not held.rows:
-        raise NotFound("No secrets.", "nothing in the registry looks like one")
-    if not as_json:
+    elif not held.rows:
+        click.echo("No secrets: nothing in the registry looks like one.")
+    else:
         for kind, count in figures["secrets"].items():
             click.echo(f"{count:6}  {kind}")
         rows = f"{figures['messages']} messages, {figures['channels']} titles and summaries"

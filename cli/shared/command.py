@@ -30,7 +30,7 @@ def run_shared(words: list[str]) -> int | None:
         "folder": current_folder(),
         "columns": _columns(),
         "is_utf8": (sys.stdout.encoding or "").lower().replace("-", "") == "utf8",
-        "are_terminals": [sys.stdout.isatty(), sys.stderr.isatty()],
+        "are_terminals": [stream.isatty() and not os.environ.get("NO_COLOR") for stream in (sys.stdout, sys.stderr)],
     }
     is_note = words[0] == "note"  # a client waits for it, so no process is started, and none is waited for
     connection = place.reach_at_once(hello, 2.0) if is_note else place.reach(hello)

@@ -112,7 +112,7 @@ class Window:
         if self._to_client:
             writes.append(client.output)
         if self._reached is not None:
-            patience: float | None = 0.005
+            patience: float | None = 0.002
         else:
             patience = PATIENCE_S if self._is_awaited() else None
         readable, writable, _ = select.select(reads, writes, [], patience)

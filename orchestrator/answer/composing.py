@@ -93,7 +93,7 @@ def _known_of(data: Extraction) -> _Known:
 
 
 def _answer(request: ExtractRequest, data: Extraction, tokens: int, known: _Known) -> dict[str, Any]:
-    budget = Budget(request.query.limit, tokens)
+    budget = Budget(min(request.query.limit, max(2, tokens // 15)), tokens)  # each message has an id and a time, too
     goes_on = (data.read.goes_on and not _is_choice(data)) or not (data.ranked or data.kept)
     near = len(data.ranked) if request.is_shortened else _near_turns(data)
     everything = _everything(data, budget, near=near, goes_on=goes_on)

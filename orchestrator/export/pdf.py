@@ -63,7 +63,11 @@ def nodes_of(text: str) -> list[Node]:
     """Return a Markdown text as the nodes that the template shows."""
     from markdown_it.tree import SyntaxTreeNode
 
-    return [node for child in SyntaxTreeNode(_markdown().parse(text)).children for node in _nodes(child)]
+    tokens = _markdown().parse(text)
+    depth = max((inner.level for token in tokens for inner in (token, *(token.children or ()))), default=0)
+    if depth > 14:  # Typst fails at 16 quotes in each other
+        return [{"is": "block", "text": _breakable(text)}]
+    return [node for child in SyntaxTreeNode(tokens).children for node in _nodes(child)]
 
 
 _KINDS = {

@@ -81,9 +81,11 @@ def _look(asked: Lookup[ExtractQuery], row: ChannelRow | None, folder: str | Non
     recorder.explain(channel=row.name if row else None, **explanation(found), understood=understood(said, found))
     choice = Choice(found, judge(found, query.least_coverage), row) if row else chosen(asked, found, folder)
     if choice is None or (row and not found.is_supported(row.number, is_narrowed=said.is_narrowed)):
-        if not said.is_narrowed or query.least_coverage is not None:
+        is_named = said.is_narrowed or (row is not None and said.goes_on)
+        if not is_named or query.least_coverage is not None:
             raise nothing_like(asked, found)
-        return last_messages(asked, row, relaxed="words")
+        ended = last_messages(asked, row, relaxed="words")
+        return ended if said.is_narrowed else replace(ended, confidence=Confidence.LOW)
     recorder.explain(channel=choice.channel.name)
     recorder.channel = choice.channel.name
     sure = sure_of(asked, choice)
@@ -298,8 +300,8 @@ EXTRACT_TOOL = Tool(
     'AI client ("continue the fibonacci conversation", "지난번 인증 대화 이어서"); times too ("last Tuesday"). Not '
     "for the current chat, which you already have. You get its relevant part, quoted. Without a channel "
     "the best one is found. newer is a later statement that may replace this one. Confidence low: choose "
-    "from candidates, or ask. NOT_FOUND means that nothing relevant is kept: do not guess. full_length: "
-    "shortened; fetch_session_by_id with message_id has all.",
+    "from candidates, or ask. NOT_FOUND means that nothing relevant is kept: do not guess. full_length: shortened; "
+    "fetch_session_by_id with message_id has all.",
     effect=Effect.READS,
     arguments=ExtractArguments,
     returns=[

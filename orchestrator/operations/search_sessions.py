@@ -125,8 +125,11 @@ def _look(asked: Lookup[SessionsQuery]) -> SessionsFound:
     tx, read, scope, query = asked.tx, asked.said, asked.scope, asked.query
     result = asked.find()
     found = Found(read, result, judge(result), least_of(asked.run, query))
-    first = [(row.number, score) for row, score in ordered_channels(asked, result)]
-    data = SessionsFound(found, [*first, *best_channels(result, is_narrowed=read.is_narrowed)[len(first) :]])
+    best = best_channels(result, is_narrowed=read.is_narrowed)
+    if read.projects or read.dates or read.in_the_end or read.in_the_past:
+        first = [(row.number, score) for row, score in ordered_channels(asked, result)]
+        best = [*first, *best[len(first) :]]
+    data = SessionsFound(found, best)
     has_named = bool(read.search.when_words or read.sources)
     names_words = is_about_something(read, result)
     if not names_words or (has_named and not data.best):

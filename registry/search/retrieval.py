@@ -117,12 +117,13 @@ class SearchResult:
         return min(1.0, weight_of(held & wording.bits, self.weights) / wording.full) if wording.full else 0.0
 
     def covered(self, channel_number: int) -> float:
-        """Return the share of the request that the best stretch of a channel and its title hold: the mean of the two
-        best wordings."""
+        """Return the share of the request that the best stretch of a channel and its title hold: of three wordings or
+        more the mean of the two best."""
         title = self.titles.get(channel_number, 0)
         stretches = {title, *(held | title for held in self._stretches(channel_number))}
-        shares = sorted((max(self.share(held, one) for held in stretches) for one in self.wordings), reverse=True)[:2]
-        return sum(shares) / len(shares)
+        shares = sorted((max(self.share(held, one) for held in stretches) for one in self.wordings), reverse=True)
+        best = shares[: 1 if len(shares) < 3 else 2]
+        return sum(best) / len(best)
 
     def _stretches(self, channel_number: int) -> set[int]:
         """Return the terms that each `STRETCH` messages hold: a long conversation holds anything somewhere."""
@@ -141,7 +142,10 @@ class SearchResult:
         support = self.covered(channel_number)
         if self.similar and self.similar.vectors:
             best = self.similar.best_of_channels.get(channel_number, 0)
-            support += weights.PER_DEVIATION * (self.similar.deviations(best) - self.similar.by_chance)
+            beyond_chance = self.similar.deviations(best) - self.similar.by_chance
+            if beyond_chance >= 1.0:
+                return True
+            support += weights.PER_DEVIATION * beyond_chance
         has_one = is_narrowed or len(self.wordings) == 1
         return support >= (weights.FLOOR_ONE if has_one else weights.FLOOR_SEVERAL)
 
@@ -196,8 +200,8 @@ def find_messages(
     beside = replace(scope, without=()) if not search.excluded else None
     ranked = _ranked(tx, found, scope, beside, dates, corpus)
     # In a channel that is named the request itself may be the question that was answered there.
-    texts = [search.words, *also] if scope.channel_number is None else []
-    echoes = find_echoes(tx, ranked.channels, ranked.ranked, (one.candidate for one in ranked.ranked), texts)
+    text = search.words if scope.channel_number is None else None
+    echoes = find_echoes(tx, ranked.channels, ranked.ranked, text)
     if echoes and (found.matched - echoes or not found.matched):
         left = {number: one for number, one in found.candidates.items() if number not in echoes}
         found = replace(found, candidates=left, matched=found.matched - echoes, echoes=echoes)

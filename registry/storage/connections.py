@@ -23,11 +23,13 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
 from registry.domain import as_json, from_json
 from registry.errors import InvalidRequest, StorageError
+from registry.storage.migrations import HEAD
 from registry.tracing import span
 
 BUSY_TIMEOUT_MS = 10_000
 LIVELY = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 20_000}
 """A dead server is noticed in half a minute; the system's default is a quarter of an hour. The address may override."""
+WRITER = int(HEAD)  # told to the database, which refuses writers older than its tables allow
 READERS = 4  # threads, each with a connection
 WRITERS = {"sqlite": 1, "postgresql": 8}  # one thread in a queue is faster and fairer than many at SQLite's lock
 
@@ -77,7 +79,7 @@ def _server_engine(address: URL) -> Engine:
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:  # in one go with what holds in this transaction
-        if chosen := connection.get_execution_options().get("begin", "BEGIN"):
+        if chosen := connection.get_execution_options().get("begin", begin_on_server()):
             connection.exec_driver_sql(chosen, execution_options={"no_parameters": True})
 
     return engine
@@ -91,7 +93,8 @@ def begin_on_server(isolation: str = "READ COMMITTED", **limits_s: float) -> str
     """
     limits = {"idle_in_transaction_session_timeout": 60.0, **limits_s}  # a hanging process must not hold its locks
     settings = [f"SET LOCAL {name} = {round(seconds * 1000)}" for name, seconds in limits.items()]
-    return "; ".join([f"BEGIN ISOLATION LEVEL {isolation}", *settings, "SET LOCAL jit = off"])
+    settings += ["SET LOCAL jit = off", f"SET LOCAL ctxr.writer = {WRITER}"]
+    return "; ".join([f"BEGIN ISOLATION LEVEL {isolation}", *settings])
 
 
 class ClosingConnection(sqlite3.Connection):
@@ -135,6 +138,7 @@ def _sqlite_engine(url: str) -> Engine:
         connection.isolation_level = None  # transactions are begun below, by us
         cursor = connection.cursor()
         cursor.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")  # first: switching to WAL itself needs the lock
+        connection.create_function("ctxr_writer", 0, lambda: WRITER, deterministic=True)
         _switch_to_wal(cursor)
         for pragma in (
             "synchronous=FULL",  # an acknowledged write is on disk

@@ -114,9 +114,14 @@ class FileReader(ABC):
         """List the session files without opening them. Raises StorageError."""
         for folder in self.watched(store):
             store_entries(folder)
+        refused = set()
         for pattern in self.patterns:
             for file in files_below(str(store), pattern):
-                yield self.session_file(file) if isinstance(file, File) else file
+                if isinstance(file, File):
+                    yield self.session_file(file)
+                elif file not in refused:
+                    refused.add(file)
+                    yield file
 
     def session_file(self, file: File) -> SessionFile:
         """Return a file with its key and the facts in its path."""

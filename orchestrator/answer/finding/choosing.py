@@ -10,7 +10,7 @@ from typing import Any
 from orchestrator.answer.finding.elsewhere import nothing_found, nothing_then
 from orchestrator.answer.finding.looking_up import Lookup
 from orchestrator.answer.finding.newer import as_of_then
-from orchestrator.answer.finding.relevance import CLOSE, Judged, best_channels, confidence_in, judge
+from orchestrator.answer.finding.relevance import Judged, best_channels, confidence_in, judge
 from orchestrator.requests.queries import ExtractQuery
 from registry.domain import is_within, preview_of
 from registry.errors import NotFound
@@ -62,8 +62,8 @@ def chosen(asked: Lookup[ExtractQuery], found: SearchResult, folder: str | None)
 def ordered_channels(asked: Lookup[Any], found: SearchResult, folder: str | None = None) -> list[Scored]:
     """Return the channels that fit the request with their scores, best first.
 
-    Those of the asking folder, or of a project named among the words, gain; for a request for what holds in the end the
-    latest of close ones comes first.
+    Those of the asking folder, or of a project named among the words, gain, more if they hold most of the best; for
+    a request for what holds in the end the latest of close ones comes first.
     """
     said = asked.said
     scores = best_channels(found, is_narrowed=said.is_narrowed)[:CHOICES]
@@ -71,7 +71,11 @@ def ordered_channels(asked: Lookup[Any], found: SearchResult, folder: str | None
     best = [(known[number], score) for number, score in scores if number in known]
     folders = [*said.projects, *([folder] if folder is not None and not said.in_other_project else [])]
     if folders:
-        gained = ((row, score / CLOSE if _is_in(row, folders) else score) for row, score in best)
+        most = 0.6 * found.covered(best[0][0].number) if best else 0.0
+        gained = [
+            (row, score / (0.5 if found.covered(row.number) >= most else 0.85) if _is_in(row, folders) else score)
+            for row, score in best
+        ]
         best = sorted(gained, key=lambda one: -one[1])
     if said.in_the_end and best:
         close = [one for one in best if one[1] >= 0.5 * best[0][1]]

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from orchestrator.answer.delivery import Turn, cut_text
 from orchestrator.answer.finding.relevance import Judged, turns_in
-from registry.domain import Role, format_time
+from registry.domain import Role, format_time, now
 from registry.search.retrieval import SearchResult, corpus_of
 from registry.search.sessions import surroundings
 from registry.storage.conversations.channels import ChannelRow
@@ -58,7 +59,7 @@ def as_of_then(candidates: list[Scored], said: Understood) -> list[Scored]:
         return candidates
     (chosen, best), *others = candidates
     near = [row for row, score in others if _is_near(row, score, chosen, best)]
-    end = max((span.end for span in said.dates if span.end), default=None)
+    end = max(_past_ends(said), default=None)
     older: list[ChannelRow] = []
     if end and chosen.created_at > end:
         older = [row for row in near if row.created_at <= end]
@@ -97,11 +98,15 @@ def change_of(
 
 def _is_dated(chosen: ChannelRow, said: Understood) -> bool:
     """Return True if a date in the request asks for what held then, and does not only speak of that day."""
-    return any(span.end and chosen.created_at <= span.end for span in said.dates)
+    return any(chosen.created_at <= end for end in _past_ends(said))
+
+
+def _past_ends(said: Understood) -> list[datetime]:
+    return [span.end for span in said.dates if span.end and span.end < now()]
 
 
 def _in_later_conversation(
-    tx: ReadTransaction, candidates: Sequence[Scored], found: SearchResult, after: Any
+    tx: ReadTransaction, candidates: Sequence[Scored], found: SearchResult, after: datetime
 ) -> Stretch | None:
     """Return the stretch of the best later conversation; one of the same project goes first."""
     if not candidates:

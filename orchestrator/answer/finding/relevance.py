@@ -111,7 +111,8 @@ def explanation(found: SearchResult) -> dict[str, Any]:
     meaning = similar and (
         {"not_asked": similar.note}
         if similar.note
-        else {"model": similar.model, "vectors": similar.vectors, "similar": len(similar.standing_out)}
+        else {"model": similar.model, "vectors": similar.vectors, "least_similarity": round(similar.least, 3)}
+        | {"similar": len(similar.standing_out)}
     )
     return {
         "by": f"the {found.index} message index",

@@ -40,11 +40,15 @@ class SimilarMessages:
         """Return the similarity as a share (0 to 1) of what the model may add to a score."""
         return min(1.0, max(0.0, self.deviations(number)) / weights.FAR)
 
+    @property
+    def least(self) -> float:
+        """Return the similarity from which on a message is similar beyond chance."""
+        return self.background + (self.by_chance + _NEAR) * self.deviation
+
     @cached_property
     def standing_out(self) -> frozenset[int]:
         """Return the messages that are similar beyond chance."""
-        least = self.by_chance + _NEAR
-        return frozenset(number for number in self.similarities if self.deviations(number) >= least)
+        return frozenset(number for number, value in self.similarities.items() if value >= self.least)
 
     @cached_property
     def best_of_channels(self) -> Mapping[int, int]:

@@ -24,13 +24,15 @@ from registry.text.analysis.spaceless import pieces
 from registry.text.request.request_words import (
     as_typed,
     is_asking_alone,
+    is_generic_word,
     is_past,
     is_request_piece,
     is_request_word,
 )
 
 Tokens = tuple[str, ...]
-_LONGEST_SYNONYM = 3
+_LONGEST_SYNONYM = 3  # words
+_GENERIC = 0.5  # weight of a word that occurs in talk about anything
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,8 @@ def _is_plain(raw: str) -> bool:
 def _query_word(word: Word, synonyms: tuple[Tokens, ...]) -> QueryWord:
     plain = _exact_word(word)
     spellings = tuple((token,) for token in _other_spellings(word) if token not in plain.exact)
-    return replace(plain, synonyms=tuple(dict.fromkeys((*spellings, *_loan_compounds(word), *synonyms))))
+    others = tuple(dict.fromkeys((*spellings, *_loan_compounds(word), *synonyms)))
+    return replace(plain, synonyms=others, share=_GENERIC if is_generic_word(word.text.lower()) else 1.0)
 
 
 def _loan_compounds(word: Word) -> list[Tokens]:

@@ -172,6 +172,18 @@ def test_a_file_that_held_nothing_holds_just_that_again(empty_home: Path, client
     assert written(empty_home) == before
 
 
+def test_a_file_that_held_an_empty_list_holds_it_again(empty_home: Path) -> None:
+    folder = empty_home / ".cursor"
+    folder.mkdir()
+    before = {"mcp.json": '{"mcpServers": {}}', "hooks.json": '{\n  "version": 1,\n  "hooks": {"stop": []}\n}\n'}
+    for name, text in before.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    bare_ctxr("install", "cursor", "--yes")
+    assert "context-registry" in (folder / "mcp.json").read_text(encoding="utf-8")
+    bare_ctxr("uninstall", "cursor", "--yes")
+    assert written(folder) == before
+
+
 SECRET = "sk-proj-this-is-somebodys-key"
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from cli.incoming.sync import Bars, Damage
+from cli.incoming.sync import Bars, Damage, report_lines
 from orchestrator.sync.store_report import StoreReport
 from sources.base import Skipped
 from tests.cli.conftest import Ctxr, program
@@ -47,6 +47,8 @@ def test_it_says_what_came_and_then_that_there_is_nothing_new(ctxr: Ctxr, claude
     again = store_of(ctxr("sync", "--json").output)
     assert (again["seen"], again["parsed"], again["new_messages"], again["skipped"]) == (1, 0, 0, [])
     assert "Where is the basket?" in ctxr("search", "basket").output
+    two = [StoreReport("codex", "/a", parsed=1, new_messages=2), StoreReport("cursor", "/b", parsed=1, new_messages=1)]
+    assert list(report_lines(two))[-1] == "in all: 3 new messages in 2 sessions"
 
 
 def test_damage_is_said_the_second_time_too(ctxr: Ctxr, claude: Path) -> None:

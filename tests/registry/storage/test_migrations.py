@@ -11,10 +11,13 @@ from typing import Any
 import pytest
 from alembic.config import Config
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Inspector, inspect, text
+from sqlalchemy import Connection, Inspector, create_engine, inspect, text
+from sqlalchemy.exc import DBAPIError
 
 import registry.storage.migrations
 from registry.errors import StorageError
+from registry.registry import Registry
+from registry.storage import connections
 from registry.storage.connections import create_database_engine
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.index.engines import index_of
@@ -169,3 +172,34 @@ def test_a_database_of_another_version_is_refused_and_left_alone(
     with engine.connect() as connection:
         assert current_revision(connection) == revision
     engine.dispose()
+
+
+@pytest.mark.anyio
+async def test_a_program_that_is_older_than_the_tables_writes_no_more(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message = {"role": "user", "text": "hello"}
+    current = Registry(database_url)
+    await current.save_conversation("c", [message], "cursor")
+    monkeypatch.setattr(connections, "WRITER", 22)
+    older = Registry(database_url)
+    try:
+        assert len(await older.get_conversations("c")) == 1
+        for channel in ("c", "new"):
+            with pytest.raises(StorageError) as refusal:
+                await older.save_conversation(channel, [{"role": "user", "text": "key"}], "cursor")
+            assert "upgraded by a newer version of Context Registry" in refusal.value.details
+        monkeypatch.undo()
+        assert await current.save_conversation("c", [message], "cursor")
+        assert [one["text"] for one in await current.get_conversations("c")] == ["hello"]
+    finally:
+        older.close()
+        current.close()
+
+
+@pytest.mark.parametrize("statement", ["INSERT INTO channel (name) VALUES ('x')", "UPDATE conversation SET text = ''"])
+def test_a_program_from_before_that_is_refused_too(database_url: str, statement: str) -> None:
+    driver = create_engine(database_url.replace("postgresql:", "postgresql+psycopg:"))
+    with driver.connect() as connection, pytest.raises(DBAPIError, match=r"ctxr_writer|newer version"):
+        connection.exec_driver_sql(statement)
+    driver.dispose()

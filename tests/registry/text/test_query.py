@@ -55,6 +55,19 @@ def test_request_words_and_particles_are_dropped(text: str, expected: list[str])
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("난로 어떻게 청소했더라", {"난로": 1.0, "청소": 1.0}),
+        ("난로 겉면 닦았더라", {"난로": 1.0, "겉면": 1.0, "닦았더라": 0.5}),
+        ("who went to the bakery", {"went": 0.5, "bakery": 1.0}),
+        ("where does it matter", {"matter": 0.5}),
+    ],
+)
+def test_the_verb_of_a_question_counts_less_than_its_subject(text: str, expected: dict[str, float]) -> None:
+    assert {word.text: word.share for word in parse_query(text).words} == expected
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "",

@@ -184,6 +184,23 @@ def test_a_store_that_may_not_be_read_is_an_error_of_the_store(root: Path, monke
     assert raised.value.details == "permission denied"
 
 
+def test_a_project_that_may_not_be_listed_is_told_and_the_others_are_read(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked = str(write(root, working_session(2), project="/home/ann/other").parent)
+    really_scan = os.scandir
+
+    def guarded_scan(path: str) -> object:
+        if path == locked:
+            raise PermissionError(13, "Permission denied", path)
+        return really_scan(path)
+
+    monkeypatch.setattr("os.scandir", guarded_scan)
+    sessions, skipped = read(root)
+    assert [each.session.session_id for each in sessions] == [session_id(1)]
+    assert skipped == [Skipped(locked, "permission denied")]
+
+
 def everything(home: Path) -> Path:
     """A home folder with all that the client keeps, secrets among it."""
     root = home / ".claude"
