@@ -7,8 +7,8 @@ from sources.clients import CLIENTS
 
 WHAT = "Context Registry keeps the user's conversations with every AI client, by channel, and gives them back."
 LOG = (
-    "call conversation_log with only the new turns, always with the channel that its first answer gave,"
-    " and only where nothing else (hooks, readers) captures the chat."
+    "call conversation_log with only the new turns and with the channel that its first answer gave, and only where"
+    " nothing else (hooks, readers) captures the chat."
 )
 RECALL = """\
 When the user refers to a past or other conversation ("continue the fibonacci conversation", "what did we decide in \

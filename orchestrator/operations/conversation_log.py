@@ -213,9 +213,9 @@ class LogArguments(ToolArguments):
 LOG_TOOL = Tool(
     name="conversation_log",
     title="Save this conversation",
-    description="Save only the new turns of this chat, and only where nothing else (hooks, readers) captures it, so "
-    "that other AI clients can continue it. The first answer gives the channel: pass it with every later "
-    "call of this chat. What was saved already is recognised.",
+    description="Save the NEW turns of this chat, so that other AI clients can continue it; only where nothing "
+    "else (hooks, readers) captures this client. The first answer gives the channel: pass it with every later call of "
+    "this chat. What was saved already is recognised.",
     effect=Effect.UPDATES,
     arguments=LogArguments,
     returns=["stored_ids", "channel", "message_count", "timestamp", "new_count", "duplicate_count"],

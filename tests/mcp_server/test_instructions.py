@@ -28,7 +28,7 @@ async def told(mode: Any, name: str, *, is_captured: bool = False) -> str:
     ("name", "logs"),
     [
         ("cursor", "After each turn call conversation_log"),
-        ("claude-desktop", "only the new turns, always with the channel that its first answer gave, and only where"),
+        ("claude-desktop", "with only the new turns and with the channel that its first answer gave, and only where"),
         ("claude-code", "captured without you: do not log it"),
         ("codex", "captured without you: do not log it"),
         ("gemini-cli", "captured without you: do not log it"),
