@@ -64,6 +64,7 @@ class Product:
     channels: dict[str, str] = field(default_factory=dict)
     sessions: dict[str, str] = field(default_factory=dict)
     executions: list[str] = field(default_factory=list)
+    texts: dict[str, str] = field(default_factory=dict)
     _session_of: dict[str, str] = field(default_factory=dict)
     _by_id: dict[str, str] = field(default_factory=dict)
     _by_time: dict[tuple[str, datetime], str] = field(default_factory=dict)
@@ -84,6 +85,7 @@ class Product:
         meta = {name: value for name, value in about.items() if value}
         answer = await self.ask("conversation_log", {"channel": channel, "messages": messages, "meta": meta})
         self._by_id |= dict(zip(answer.result["stored_ids"], (one.id for one in said), strict=True))
+        self.texts |= {one.id: one.text for one in said}
         self._session_of |= {one.id: session.id for one in said}
         self._by_time |= {(channel, parse_time(one.timestamp)): one.id for one in said}
 

@@ -29,7 +29,7 @@ from registry.storage.safety.forgetting import (
     note_forgotten,
 )
 from registry.storage.safety.masking import key_of
-from registry.text.privacy.masking import mask_value
+from registry.text.privacy.masking import marks_of, mask_cut, mask_value
 from registry.text.privacy.secrets import is_like, without_private
 
 _PATHS = frozenset({"file", "path", "file_path", "filePath", "filename", "notebook_path", "target_file", "uri"})
@@ -98,7 +98,8 @@ def let_in(
     if rule := keeping.rule_against(source=source, project=project, channel=channel):
         return LetIn([], {}, f"by the rule {rule!r}")
     key = key_of(tx) if keeping.masks(project) else None
-    return LetIn([_let_in_message(keeping, message, key) for message in messages], _let_in_about(about, key))
+    kept = [_let_in_message(keeping, message, key) for message in messages]
+    return LetIn(kept, _mask_cut_titles(_let_in_about(about, key), messages, kept, key))
 
 
 def let_in_session(tx: WriteTransaction, source: str, session: Session) -> tuple[Session, str | None]:
@@ -108,6 +109,24 @@ def let_in_session(tx: WriteTransaction, source: str, session: Session) -> tuple
     title = found.about.get("title")
     meta = {name: value for name, value in found.about.items() if name in session.meta}
     return replace(session, messages=tuple(found.messages), title=title, meta=meta), found.kept_out
+
+
+def _mask_cut_titles(
+    about: dict[str, Any], messages: Sequence[Message], kept: Sequence[Message], key: bytes | None
+) -> dict[str, Any]:
+    """Mask secrets of the messages in a title or summary, which a client may have made of them and cut."""
+    marks = {} if key is None else _marks_of(messages, kept, key)
+    cut = {
+        name: mask_cut(about[name], marks)
+        for name in ("title", "summary")
+        if marks and isinstance(about.get(name), str)
+    }
+    return {**about, **cut}
+
+
+def _marks_of(messages: Sequence[Message], kept: Sequence[Message], key: bytes) -> dict[str, str]:
+    changed = [(was.text, now.text) for was, now in zip(messages, kept, strict=True) if was.text is not now.text]
+    return marks_of([was for was, _ in changed], [now for _, now in changed], key) if changed else {}
 
 
 def _let_in_about(about: Mapping[str, Any], key: bytes | None) -> dict[str, Any]:
@@ -126,6 +145,8 @@ def _let_in_message(keeping: Keeping, message: Message, key: bytes | None) -> Me
         context = None if context is None else _let_in_value(context, key)
     if text is message.text and more is message.more and context is None:  # most of them
         return message
+    if key is not None and more != message.more:
+        text = mask_cut(text, marks_of(dict(message.more), more, key))  # a call's title is made of its parameters
     return replace(message, text=text, more=more, context=context)
 
 

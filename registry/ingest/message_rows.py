@@ -82,7 +82,7 @@ def ready(session: Session, source: str) -> Ready | None:
 
 def _is_kept(said: Said) -> bool:
     message = said.message
-    if _is_private(message.text) or find_secrets(message.text, said.each):
+    if _is_private(message.text) or find_secrets(message.text):
         return False
     if IDENTITY.issuperset(message.more) and not message.context:  # most of them
         return True

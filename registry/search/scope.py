@@ -22,7 +22,6 @@ from registry.storage.conditions import (
 )
 from registry.storage.database import ReadTransaction
 from registry.storage.index.index_entries import RECALL, UNINDEXED
-from registry.storage.index.message_index import Groups
 from registry.storage.paging import Page, Paged, read_page
 from registry.storage.tables import channel, conversation
 from registry.text.request.syntax import Search
@@ -33,7 +32,7 @@ from registry.text.request.understanding import asks_for_another
 class Scope:
     """Where to look; None means everywhere. Times are instants, both ends included.
 
-    Of each group in `carrying` a message holds a token, of `without` none.
+    A message in scope carries none of the tokens in `without`.
     """
 
     channel_number: int | None = None
@@ -45,7 +44,6 @@ class Scope:
     to: datetime | None = None
     exclude_channel: str | None = None
     exclude_numbers: Sequence[int] = ()
-    carrying: Groups = ()
     without: Sequence[str] = ()
 
 
@@ -155,24 +153,24 @@ def _folded(text: str) -> str:
     return " ".join(text.casefold().split()).strip(" .?!~")
 
 
-def messages_in(tx: ReadTransaction, scope: Scope, page: Page) -> Paged:
-    """A page of the messages in scope by time, of those that are searched at all."""
+def messages_in_scope(scope: Scope) -> list[ColumnElement[bool]]:
+    """Return the conditions on the searchable messages in a scope."""
     conditions = [*message_conditions(scope), conversation.c.deleted.is_(False), conversation.c.length > 0]
     if scope.channel_number is not None:
         conditions.append(conversation.c.channel_number == scope.channel_number)
     elif channel_conditions(scope):
         conditions.append(conversation.c.channel_number.in_(channels_in(scope)))
-    return read_page(tx, conversation, conversation.c.timestamp, conditions, page)
+    return conditions
+
+
+def messages_in(tx: ReadTransaction, scope: Scope, page: Page) -> Paged:
+    """Return a page of the searchable messages in scope by time."""
+    return read_page(tx, conversation, conversation.c.timestamp, messages_in_scope(scope), page)
 
 
 def nearest_times(tx: ReadTransaction, scope: Scope) -> list[datetime]:
-    """When something was said in the same place just before and just after the time of a scope."""
-    anywhen = replace(scope, from_=None, to=None)
-    inside = [*message_conditions(anywhen), conversation.c.deleted.is_(False)]
-    if scope.channel_number is not None:
-        inside.append(conversation.c.channel_number == scope.channel_number)
-    if channel_conditions(anywhen):
-        inside.append(conversation.c.channel_number.in_(channels_in(anywhen)))
+    """Return when something was said in the same place just before and just after the time of a scope."""
+    inside = messages_in_scope(replace(scope, from_=None, to=None))
     at = conversation.c.timestamp
     before = select(func.max(at)).where(*inside, at < scope.from_) if scope.from_ else None
     after = select(func.min(at)).where(*inside, at > scope.to) if scope.to else None

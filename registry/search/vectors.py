@@ -9,8 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
-from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, func, insert, or_, select, text, update
+from sqlalchemy import ColumnElement, Engine, and_, bindparam, delete, exists, func, insert, or_, select, text, update
 
 from registry.domain import now
 from registry.storage.database import ReadTransaction, WriteTransaction
@@ -106,6 +107,24 @@ def count_unembedded(tx: ReadTransaction, model: EmbeddingModel) -> int:
 def count_embeddable(tx: ReadTransaction) -> int:
     """How many messages there are to embed."""
     return tx.execute(select(func.count()).select_from(conversation).where(*EMBEDDABLE)).scalar_one()
+
+
+_caught_up_to: WeakKeyDictionary[Engine, dict[int, int]] = WeakKeyDictionary()
+
+
+def is_caught_up(tx: ReadTransaction, model: EmbeddingModel) -> bool:
+    """Return True if all messages have vectors, but for a few new ones (at most 64, and 5 %).
+
+    Each process looks through all messages once, then only through those that came later.
+    """
+    known = _caught_up_to.setdefault(tx.engine, {})
+    newest = newest_message(tx)
+    few = min(64, newest // 20)
+    lacking = select(conversation.c.number).where(conversation.c.number > known.get(model.number, 0), *_lacking(model))
+    if len(tx.execute(lacking.limit(few + 1)).all()) > few:
+        return False
+    known[model.number] = max(newest - few, known.get(model.number, 0))
+    return True
 
 
 def newest_message(tx: ReadTransaction) -> int:

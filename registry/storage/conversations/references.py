@@ -57,17 +57,6 @@ def _nearest(tx: ReadTransaction, reference: str) -> str:
     return f"; nearest: {', '.join(repr(names[name]) for name in near)}" if near else ""
 
 
-def latest_channel(tx: ReadTransaction, source: str) -> ChannelRow:
-    """The channel that a source logged to last: most likely the chat that is going on; NotFound if there is none."""
-    query = select(channel).where(channel.c.deleted.is_(False), channel.c.source == source)
-    row = tx.execute(query.order_by(channel.c.updated_at.desc(), channel.c.number.desc()).limit(1)).first()
-    if row is None:
-        raise NotFound(
-            "No current session is known", f"Nothing from {source!r} yet: log the chat, or name a session_id"
-        )
-    return row
-
-
 def _readings(tx: ReadTransaction, reference: str) -> Iterator[ColumnElement[bool]]:
     yield channel.c.name == reference
     yield channel.c.session_id == reference

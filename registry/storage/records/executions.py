@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
-from operator import eq, ge, le
+from operator import eq, ge, le, ne
 from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Executable, Row, select
@@ -22,6 +22,7 @@ from registry.storage.records.brief_runs import full_steps, shorten_older
 from registry.storage.safety.masking import masked
 from registry.storage.tables import execution
 
+GUESSED = "guessed"  # the status of an answer of low confidence, and its `error_code`, by which statistics count
 Door = Literal["mcp", "http", "cli", "inside"]
 """Which way a request came in; `inside`: the program itself asked, as a sync or the schedule does."""
 
@@ -48,8 +49,8 @@ class Execution:
 
     @property
     def outcome(self) -> str:
-        """`succeeded`, or the code of its error."""
-        return self.error["code"] if self.error else "succeeded"
+        """Return `succeeded`, `guessed`, or the code of its error."""
+        return self.error["code"] if self.error else self.status
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,7 @@ class ExecutionFilter:
     words: str | None = None  # in what was asked
     client: str | None = None  # a part of its name
     slower_ms: float | None = None
+    without_source: str | None = None
 
 
 def save_execution(tx: WriteTransaction, run: Execution) -> None:
@@ -77,7 +79,7 @@ def save_execution(tx: WriteTransaction, run: Execution) -> None:
         "client": run.client and run.client[:KEPT],
         "channel": run.channel,
         "status": run.status,
-        "error_code": run.error["code"] if run.error else None,
+        "error_code": run.error["code"] if run.error else GUESSED if run.status == GUESSED else None,
         "error": run.error,
         "started_at": run.started_at,
         "finished_at": run.finished_at,
@@ -91,7 +93,7 @@ def save_execution(tx: WriteTransaction, run: Execution) -> None:
     values = masked(tx, storable(values))  # one that cannot be stored would hold up all that come after it
     values["asked"] = beginning_of(values["request"])  # cut when no secret is in it that could be cut in two
     shorten_older(tx, tx.execute(_record(tx.dialect.name), values).scalar_one())
-    if run.operation in RECALLING and run.channel and run.status == "succeeded":
+    if run.operation in RECALLING and run.channel and run.status in ANSWERED:
         note_recalled(tx, run.channel, run.finished_at, _tokens_of(run))
 
 
@@ -108,6 +110,7 @@ def _tokens_of(run: Execution) -> int:
     return sum(tokens for tokens in told if isinstance(tokens, int))
 
 
+ANSWERED = ("succeeded", GUESSED)
 RECALLING = frozenset({"extract", "fetch", "resume"})  # the operations that give one conversation to who asks for it
 
 
@@ -148,7 +151,7 @@ def execution_item(row: Row[Any]) -> dict[str, Any]:
         "finished_at": format_time(row.finished_at),
         "duration_ms": row.duration_ms,
         "asked": asked_of(row.request or {}),
-        "delivered": _delivered(row.result or {}) if row.status == "succeeded" else None,
+        "delivered": _delivered(row.result or {}) if row.status in ANSWERED else None,
     }
 
 
@@ -196,6 +199,7 @@ def execution_conditions(wanted: ExecutionFilter) -> list[ColumnElement[bool]]:
         (_contains, execution.c.asked, wanted.words),
         (_contains, execution.c.client, wanted.client),
         (ge, execution.c.duration_ms, wanted.slower_ms),
+        (ne, execution.c.source, wanted.without_source),
     )
 
 

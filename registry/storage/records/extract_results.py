@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, exists, func, insert, select, type_coerce, update
+from sqlalchemy import ColumnElement, Row, bindparam, exists, func, insert, select, type_coerce, update
 from sqlalchemy.dialects.postgresql import JSONB
 
 from registry.domain import format_time
@@ -15,7 +15,7 @@ from registry.storage.conversations.aliases import canonical_name
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.paging import Page, read_page
 from registry.storage.safety.masking import masked
-from registry.storage.tables import extract_result
+from registry.storage.tables import extract_result, store_session
 
 
 def save_result(
@@ -100,6 +100,19 @@ def latest_result(tx: ReadTransaction, channel: str, record_type: str, client: s
     )
     row = tx.execute(query.order_by(extract_result.c.timestamp.desc()).limit(1)).first()
     return {**row.metadata, "id": row.id} if row else None
+
+
+def imported_files(tx: ReadTransaction) -> list[str]:
+    """Return the files written for clients that have their sessions in their own stores by now."""
+    rows = tx.execute(select(extract_result.c.metadata).where(extract_result.c.record_type == RESUMED)).scalars()
+    written = [metadata for metadata in rows if metadata and metadata.get("is_imported")]
+    stored = exists().where(store_session.c.key == bindparam("key"))
+    return [
+        path
+        for one in written
+        if tx.execute(select(stored), {"key": one["session_id"]}).scalar()
+        for path in one["files"]
+    ]
 
 
 RESUMED = "resume"  # the kind of result that says which session of another client a channel was written into

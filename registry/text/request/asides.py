@@ -37,8 +37,9 @@ IN_THE_END = re.compile(
 """Asks for what holds now: of what was said at several times the last."""
 IN_THE_PAST = re.compile(
     r"\b(?:before (?:we|i|the|it|that|switch\w*|mov\w*|chang\w*)|used to|original(?:ly)?|at first|initially|as of"
-    r"|back then|previous(?:ly)?|earlier|did .{1,40}\bfirst|(?:in|at) the (?:beginning|start))\b"
-    r"|(?:바꾸|옮기)기 ?전|원래|전에는|이전에|예전|처음에|기존|당시|초에",
+    r"|(?:was|were|did|had) .*\bbefore|back (?:then|in)|previous(?:ly)?|earlier|did .{1,40}\bfirst"
+    r"|(?:in|at) the (?:beginning|start))\b"
+    r"|[가-힣]기 ?전|원래|전에는|이전에|예전|처음에|맨 ?처음|기존|당시|초에",
     re.IGNORECASE,
 )
 """Asks for what held before a change."""

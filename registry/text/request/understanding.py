@@ -25,18 +25,17 @@ from registry.text.times.time_words import TimeWord, find_times
 class Understood:
     """A request, read. `search` holds its words and what narrows it; `sources` are the clients it names.
 
-    `dates` only speak for messages of their time. `goes_on`: the user wants to continue a conversation. `in_passing`:
-    the same request where a project's or a client's name among its words says where it was spoken of, and not of what.
-    `week_before`: a week before the day that "last Tuesday" is, which may be meant where that day is of this week.
-    `in_other_project`: in any but the one that is worked in. `in_the_end`: what was said last counts, `in_the_past`:
-    what held before a change.
+    `dates` only speak for messages of their time. `goes_on`: the user wants to continue a conversation. `projects`:
+    paths of those whose names stand among its words, which only speak for their conversations. `week_before`: a week
+    before the day that "last Tuesday" is, which may be meant if that day is of this week. `in_other_project`: in any
+    but the one that is worked in. `in_the_end`: what was said last counts, `in_the_past`: what held before a change.
     """
 
     search: Search
     sources: tuple[str, ...] = ()
     dates: tuple[Span, ...] = ()
     goes_on: bool = False
-    in_passing: Search | None = None
+    projects: tuple[str, ...] = ()
     week_before: Span | None = None
     in_other_project: bool = False
     in_the_end: bool = False
@@ -45,7 +44,7 @@ class Understood:
     @property
     def has_words(self) -> bool:
         """Whether anything is left to look for by words."""
-        return bool(parse_query(" ".join([self.search.words, *self.search.phrases])).words)
+        return bool(parse_query(self.search.words).words)
 
     @property
     def is_narrowed(self) -> bool:
@@ -141,17 +140,21 @@ def understand(text: str, now: datetime, known: Known = NOTHING_KNOWN) -> Unders
     if goes_on and search.project is None and (path := _alone(search.words, known.projects)):
         search = replace(search, words="", without_time="", project=path)
     sources = (search.source,) if search.source else sources
-    passing = None if search.project or sources else _in_passing(search, known)
+    projects = () if search.project else _projects_in(search.words, known)
     before, is_other = _week_before(search, now), bool(OTHER_PROJECT.search(text))
     is_last, is_past = bool(IN_THE_END.search(text)), bool(IN_THE_PAST.search(text))
-    return Understood(search, sources, dates, goes_on, passing, before, is_other, is_last, is_past)
+    return Understood(search, sources, dates, goes_on, projects, before, is_other, is_last, is_past)
 
 
 def _from_where_one_is_named(words: str) -> str:
     """ "Why is it like this? Check the session about cheese": without what has no subject of its own before it."""
     lead = LEADS_IN.search(words)
     before = parse_query(words[: lead.start()]).words if lead else ()
-    return words[lead.start() :] if lead and before and all(word.share < 1 for word in before) else words
+    return (
+        words[lead.start() :]
+        if lead and before and all(is_generic_word(word.text.lower()) for word in before)
+        else words
+    )
 
 
 def _with_known_names(search: Search, known: Known) -> Search:
@@ -220,24 +223,14 @@ def _alone(words: str, projects: Collection[tuple[str, str]]) -> str | None:
     return next((path for path, name in names if said and said == name), None)
 
 
-def _in_passing(search: Search, known: Known) -> Search | None:
-    """The search in the project whose name stands among other words of it: "resume the tidegraph colours"; or in the
-    client that it begins with: "codex last month slow queries"."""
-    found = search
-    called = _BEGINS_WITH_CLIENT.match(found.words)
-    if called and (source := source_called(called["client"], known.sources)):
-        found = replace(found, words=found.words[called.end() :], source=source)
-    for name, path in sorted(known.projects, key=lambda project: -len(project[0])):
-        if len(name) < _SHORTEST_NAME or is_generic_word(name.casefold()):
-            continue
-        words = _bare(name).sub(" ", found.words)
-        if words != found.words:
-            found = replace(found, words=words, project=path)
-            break
-    words = " ".join(found.words.split())
-    if found is search or not parse_query(words).words:
-        return None
-    return replace(found, words=words, without_time=words)
+def _projects_in(words: str, known: Known) -> tuple[str, ...]:
+    """Return the paths of the projects whose names stand among other words: "resume the tidegraph colours"."""
+    found = (
+        path
+        for name, path in known.projects
+        if len(name) >= _SHORTEST_NAME and not is_generic_word(name.casefold()) and _bare(name).search(words)
+    )
+    return tuple(dict.fromkeys(found))
 
 
 def source_called(name: str, sources: Collection[str]) -> str | None:
@@ -257,9 +250,7 @@ def _joined(name: str) -> str:
     return re.sub("[-_ ]", "", name).casefold()
 
 
-_BEGINS_WITH_CLIENT = re.compile(rf"\s*(?P<client>{_CLIENT})\s(?!(?:{_OF_A_DATABASE})\b)", re.IGNORECASE)
-_SHORTEST_NAME = 4
-"""Letters: a shorter name of a folder is a word like any other."""
+_SHORTEST_NAME = 4  # letters: a shorter name of a folder is a word like any other
 
 
 def _bare(name: str) -> re.Pattern[str]:

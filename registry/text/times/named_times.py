@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import lru_cache
 
-from registry.text.times.dates import DATE_RULES, Reading
+from registry.text.times.dates import DATE_RULES, SEASONS, Reading, months_from
 from registry.text.times.hours import HOURS
 from registry.text.times.japanese_times import JAPANESE_RULES
 from registry.text.times.spans import (
@@ -74,18 +74,14 @@ def _yesterday_or_before(now: datetime, _: re.Match[str]) -> Span:
     return Span(day_of(now, 2).start, day_of(now, 1).end)
 
 
-_SEASONS = {"spring": 3, "봄": 3, "summer": 6, "여름": 6, "fall": 9, "autumn": 9, "가을": 9, "winter": 12, "겨울": 12}
-"""Their first months."""
-
-
 def _season(now: datetime, match: re.Match[str]) -> Span:
     """Three months: of the year that is named; of "last summer" the latest that is over, of "this" one the one that is,
     else that of this year."""
     which = match["which"].lower().replace(" ", "")
-    first = _SEASONS[match["season"].lower()]
+    first = SEASONS[match["season"].lower()]
     if which in _YEARS_BACK:
-        return _months(now.year - _YEARS_BACK[which], first, now)
-    years = [_months(now.year - back, first, now) for back in range(3)]
+        return months_from(now.year - _YEARS_BACK[which], first, now)
+    years = [months_from(now.year - back, first, now) for back in range(3)]
     if which in ("this", "이번"):
         return next((one for one in years if one.start and one.end and one.start <= now <= one.end), years[0])
     return next(one for one in years if one.end and one.end < now)
@@ -94,15 +90,8 @@ def _season(now: datetime, match: re.Match[str]) -> Span:
 def _quarter(now: datetime, match: re.Match[str]) -> Span:
     first = 3 * ((now.month - 1) // 3) + 1
     if match["which"].lower() in ("this", "이번"):
-        return _months(now.year, first, now)
-    return _months(now.year - (first == 1), (first - 4) % 12 + 1, now)
-
-
-def _months(year: int, first: int, now: datetime) -> Span:
-    """Three months from that one on."""
-    start = month_of(now.replace(year=year, month=first, day=1)).start
-    last = now.replace(year=year + (first + 1) // 12, month=(first + 1) % 12 + 1, day=1)
-    return Span(start, month_of(last).end)
+        return months_from(now.year, first, now)
+    return months_from(now.year - (first == 1), (first - 4) % 12 + 1, now)
 
 
 _OTHER = {"week": 28}
@@ -154,6 +143,14 @@ def _latest_weekend(now: datetime, _: re.Match[str]) -> Span:
     return weekend_of(now, 0 if now.weekday() > 4 else 1)
 
 
+def _today(now: datetime, match: re.Match[str]) -> Span:
+    """ "which tool makes the PDFs today?" asks for now."""
+    asks_for_now = re.match(r"\s*(?:what|which|who|where|how)\b", match.string, re.IGNORECASE)
+    if asks_for_now and not re.search(r"\b(?:we|i|you|did|was|were|from|earlier)\b", match.string, re.IGNORECASE):
+        raise ValueError("not when it was said")
+    return day_of(now)
+
+
 def _korean_weekday(now: datetime, match: re.Match[str]) -> Span:
     wanted, which = _KOREAN_WEEKDAYS.index(match["day"]), match["which"]
     if match["week"]:
@@ -199,7 +196,7 @@ _RULES: tuple[tuple[str, Callable[[datetime, re.Match[str]], Span]], ...] = (
     (rf"(?:the )?day before yesterday{_ENGLISH_END}", _named("day", 2)),
     (rf"(?:just )?the other (?P<unit>day|week|night|morning|evening){_AFTER}", _the_other),
     (rf"(?:since )?yesterday{_ENGLISH_END}", _named("day", 1)),
-    (rf"(?:earlier )?today{_ENGLISH_END}", _named("day", 0)),
+    (rf"(?:earlier |from )?today{_ENGLISH_END}", _today),
     (rf"(?:earlier )?this (?P<hours>morning|afternoon|evening){_AFTER}", _named("day", 0)),
     (rf"last night{_AFTER}", lambda now, _: hours_of(day_of(now, 1), *HOURS["night"])),
     (rf"{_ABOUT}{_NUMBER} {_UNIT} (?:ago|back){_AFTER}", _ago),
@@ -218,7 +215,7 @@ _RULES: tuple[tuple[str, Callable[[datetime, re.Match[str]], Span]], ...] = (
      lambda now, match: SPANS[match["unit"].lower()](now, 2)),
     (rf"(?:over |on |earlier )?(?:the )?(?P<which>this|last|previous|past) (?P<unit>week|month|year|weekend)"
      rf"{_ENGLISH_END}", lambda now, match: SPANS[match["unit"].lower()](now, _weeks_back(now, match))),
-    (rf"(?:(?:at|in|from) )?(?:the )?(?P<part>early|beginning of|start of|mid|middle of|late|end of) (?:the )?"
+    (rf"(?:(?:around|at|in|from) )?(?:the )?(?P<part>early|beginning of|start of|mid|middle of|late|end of) (?:the )?"
      rf"(?P<which>this|last|previous) (?P<unit>week|month|year){_AFTER}",
      lambda now, match: _part_of(SPANS[match["unit"].lower()](now, _weeks_back(now, match)), match["part"])),
     (rf"(?:on )?(?:the )?(?P<day>{_DAYS})(?: of)? last week{_ENGLISH_END}", _weekday_of_last_week),

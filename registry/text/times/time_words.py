@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from registry.domain import reckonable
+from registry.text.times.dates import AROUND
 from registry.text.times.hours import HOURS, narrowed_by_clock
 from registry.text.times.named_times import BARE_DATE, BOUNDED, SPANS, patterns
 from registry.text.times.spans import (
@@ -50,7 +51,9 @@ def _single(text: str, now: datetime) -> list[TimeWord]:
             span = _read(span_of, now, match)
             if span is not None:
                 clocked = narrowed_by_clock(text, span, match.start(), match.end())
-                word = _bounded(text, TimeWord(*clocked, is_date), now)
+                # A part of a month or year is when something was said, and hardly ever what was spoken about.
+                is_date_only = is_date and not match.groupdict().get("part")
+                word = _bounded(text, TimeWord(*clocked, is_date_only), now)
                 found.append(_nearly(text, word) if is_date else word)
     return found
 
@@ -58,7 +61,6 @@ def _single(text: str, now: datetime) -> list[TimeWord]:
 _NEARLY_BEFORE = re.compile(r"(?:^|\s)(?:about|around|circa|sometime|언젠가) (?:the )?$", re.IGNORECASE)
 _PREPOSITION = re.compile(r"(?:in|on|from|during|since|of) ", re.IGNORECASE)
 _NEARLY_AFTER = re.compile(r" ?(?:쯤(?:에)?|전후(?:로|에)?|무렵(?:에)?|경에?|즈음(?:에)?)(?!\w)")
-NEARLY = timedelta(days=3)
 
 
 def _nearly(text: str, word: TimeWord) -> TimeWord:
@@ -71,7 +73,7 @@ def _nearly(text: str, word: TimeWord) -> TimeWord:
     is_near = (begin, end) != (word.begin, word.end) or text[:end].endswith(("쯤", "쯤에"))
     start, last = word.span
     if is_near and start and last and last - start < timedelta(days=1):
-        return word._replace(span=Span(start - NEARLY, last + NEARLY), begin=begin, end=end)
+        return word._replace(span=Span(start - AROUND, last + AROUND), begin=begin, end=end)
     return word._replace(begin=begin, end=end)
 
 

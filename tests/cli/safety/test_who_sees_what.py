@@ -342,6 +342,10 @@ async def test_the_answers_are_those_of_a_registry_without_the_others(
                 word for word in people.canaries if word in answer and word not in asked
             ]
         assert sum("login" in answer for answer in told.values()) > 20
+        assert {asked: answer[:200] for asked, answer in told.items() if answer.startswith("5")} == {}
+        pages = {asked: answer for asked, answer in told.items() if "<html" in answer}
+        assert [asked for asked in pages if asked.startswith("GET /usage")]
+        assert [asked for asked, answer in pages.items() if not answer.rstrip().endswith("</html>")] == []
 
 
 async def test_a_feed_read_to_its_end_has_no_more_news(two_urls: tuple[str, str], tmp_path: Path) -> None:

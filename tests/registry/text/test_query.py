@@ -121,7 +121,6 @@ def test_a_sentence_without_spaces_is_asked_for_piece_by_piece(text: str, expect
 def test_a_name_of_two_words_is_known_joined_too() -> None:
     assert ("zzidconnectionpool",) in only("커넥션풀").synonyms
     assert ("cherri", "pick") in only("체리픽").synonyms
-    assert set(only("WebSocket").keys) & set(analyze("웹소켓"))
 
 
 def test_a_word_asked_twice_counts_once() -> None:
@@ -143,6 +142,11 @@ def test_a_loan_word_without_a_synonym_still_meets_its_origin_by_sound() -> None
 def test_a_compound_of_loan_words_meets_the_words_it_is_made_of() -> None:
     sounds = set(analyze("connection timeout"))
     assert any(sounds.issuperset(parts) for parts in only("커넥션타임아웃").synonyms)
+
+
+def test_letters_and_digits_alone_are_no_evidence_for_an_identifier() -> None:
+    assert only("k8s").exact == ("zzidk8s",)
+    assert only("getUser2").exact == ("zzidgetuser2", "get", "user")
 
 
 def test_camel_case_and_its_plain_spelling_find_each_other() -> None:
