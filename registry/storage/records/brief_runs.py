@@ -35,7 +35,7 @@ def shorten_older(tx: WriteTransaction, number: int) -> None:
     brief = [
         {"of": row.number, "steps": _brief_steps(row.steps, row.started_at), "result": _brief(row.result)}
         for row in rows
-        if not _is_brief(row.steps) and (row.result or {}).get("confidence") != "low"
+        if not _is_brief(row.steps)
     ]
     if brief:
         statement = update(execution).where(execution.c.number == bindparam("of"))

@@ -13,7 +13,7 @@ from registry.registry import Registry
 from registry.storage.database import WriteTransaction
 from registry.storage.paging import Page
 from registry.storage.records.brief_runs import NEWEST
-from registry.storage.records.executions import Execution, ExecutionFilter, get_execution, list_executions
+from registry.storage.records.executions import GUESSED, Execution, ExecutionFilter, get_execution, list_executions
 from registry.storage.records.executions import save_execution as save
 from registry.storage.records.judgements import rate_execution
 from registry.storage.tables import execution
@@ -51,7 +51,7 @@ ORDINARY = Execution(
 )
 UNUSUAL = {
     "failed": replace(ORDINARY, status="failed", error={"code": "STORAGE_ERROR", "message": "", "details": ""}),
-    "guessed": replace(ORDINARY, result={**RESULT, "confidence": "low"}),
+    "guessed": replace(ORDINARY, status=GUESSED),
     "slow": replace(ORDINARY, duration_ms=1500.0),
     "rated": ORDINARY,
 }
