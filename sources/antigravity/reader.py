@@ -16,7 +16,7 @@ from registry.domain import Role, Session
 from sources.antigravity.client import ANTIGRAVITY, FOLDERS
 from sources.base import Places, Skipped
 from sources.kit import drafts
-from sources.kit.conversation import Conversation
+from sources.kit.conversation_draft import Conversation
 from sources.kit.drafts import Draft
 from sources.kit.files import File, file_at, folders_in, small_text, store_entries
 from sources.kit.jsonl import Damage, Record, items, mapping, records_of, string

@@ -11,7 +11,7 @@ from registry.domain import Role, Session, preview_of
 from sources.claude_code.prompts import Piece, injected, pieces_of
 from sources.claude_code.session import Facts, Links
 from sources.kit import drafts
-from sources.kit.conversation import Conversation, usage_of
+from sources.kit.conversation_draft import Conversation, usage_of
 from sources.kit.drafts import Draft
 from sources.kit.jsonl import Record, items, mapping, string
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from registry.domain import Role
 from sources.kit import drafts
-from sources.kit.conversation import Conversation, usage_of
+from sources.kit.conversation_draft import Conversation, usage_of
 from sources.kit.drafts import Draft
 from sources.kit.jsonl import Record, items, mapping, object_in, string
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from sources.kit import drafts
-from sources.kit.conversation import params_of
+from sources.kit.conversation_draft import params_of
 from sources.kit.jsonl import Record, items, mapping, object_in, string
 
 SHELL, PATCH = "exec", "apply_patch"

@@ -11,7 +11,7 @@ from registry.domain import Role, Session
 from sources.base import FoundSession, Skipped
 from sources.continue_dev.client import CONTINUE
 from sources.kit import drafts
-from sources.kit.conversation import Conversation, usage_of
+from sources.kit.conversation_draft import Conversation, usage_of
 from sources.kit.files import small_text
 from sources.kit.jsonl import Damage, Record, items, mapping, object_in, string
 from sources.kit.loose_json import objects, read_json

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from sources.kit import drafts
-from sources.kit.conversation import params_of
+from sources.kit.conversation_draft import params_of
 from sources.kit.drafts import Draft
 from sources.kit.jsonl import Record, items, mapping, string
 from sources.kit.loose_json import number, objects

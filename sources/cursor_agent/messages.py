@@ -11,7 +11,7 @@ from typing import Any
 from registry.domain import Role
 from sources.cursor_agent.prompts import attachments_of, folder_of, noted_time, pieces_of
 from sources.kit import drafts
-from sources.kit.conversation import Conversation
+from sources.kit.conversation_draft import Conversation
 from sources.kit.drafts import Draft
 from sources.kit.jsonl import Record, items, mapping, object_in, string
 from sources.kit.loose_json import inside, number, objects

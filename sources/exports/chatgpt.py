@@ -23,7 +23,7 @@ from sources.exports.reading import (
     unique_ids,
 )
 from sources.kit import drafts
-from sources.kit.conversation import Conversation, params_of
+from sources.kit.conversation_draft import Conversation, params_of
 from sources.kit.jsonl import Record, items, mapping, string
 from sources.kit.loose_json import number, unfolded
 

@@ -22,7 +22,7 @@ from sources.exports.reading import (
     unique_ids,
 )
 from sources.kit import drafts
-from sources.kit.conversation import Conversation
+from sources.kit.conversation_draft import Conversation
 from sources.kit.drafts import Draft
 from sources.kit.jsonl import Record, items, mapping, string
 

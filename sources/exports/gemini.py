@@ -14,7 +14,7 @@ from html.parser import HTMLParser
 from registry.domain import Role, Session
 from sources.exports.reading import Version, name_of, unique_ids
 from sources.kit import drafts
-from sources.kit.conversation import Conversation
+from sources.kit.conversation_draft import Conversation
 from sources.kit.jsonl import Record, items, mapping, string
 from sources.kit.loose_json import objects
 

@@ -11,7 +11,7 @@ from registry.domain import Role, Session
 from sources.base import FoundSession, Places, Skipped
 from sources.goose.client import GOOSE
 from sources.kit import drafts
-from sources.kit.conversation import Conversation
+from sources.kit.conversation_draft import Conversation
 from sources.kit.files import File
 from sources.kit.jsonl import Record, items, mapping, string
 from sources.kit.loose_json import read_json

@@ -13,7 +13,7 @@ from registry.domain import Role, Session
 from sources.base import FoundSession
 from sources.grok.client import GROK_CLI
 from sources.kit import drafts
-from sources.kit.conversation import Conversation, usage_of
+from sources.kit.conversation_draft import Conversation, usage_of
 from sources.kit.files import File, small_text, status_of
 from sources.kit.jsonl import Damage, Record, items, mapping, string
 from sources.kit.loose_json import inside, read_json

@@ -10,7 +10,7 @@ from typing import Any
 
 from registry.domain import Role, Session
 from sources.kit import drafts
-from sources.kit.conversation import Conversation
+from sources.kit.conversation_draft import Conversation
 from sources.kit.drafts import Draft
 from sources.kit.jsonl import Record, items, mapping, string
 from sources.kit.loose_json import inside, number

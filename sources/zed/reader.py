@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from registry.domain import Role
 from sources.base import FoundSession, Places
 from sources.kit import drafts
-from sources.kit.conversation import Conversation, usage_of
+from sources.kit.conversation_draft import Conversation, usage_of
 from sources.kit.files import LARGEST_DOCUMENT
 from sources.kit.jsonl import Record, items, mapping, string
 from sources.kit.loose_json import objects, read_json

@@ -568,8 +568,8 @@ def test_prompts_to_gemini_are_grouped_by_their_conversation_the_oldest_first(tm
     with ExitStack() as stack:
         [export] = exports_in(tmp_path, stack)
         everything = list(export.sessions(Path("gemini"), {}))
-        again = list(export.sessions(Path("gemini"), {each.key: each.fingerprint for each in everything[:2]}))
-    first, second, skipped = everything
+        first, second = (each for each in everything if isinstance(each, FoundSession))
+        again = list(export.sessions(Path("gemini"), {each.key: each.fingerprint for each in (first, second)}))
     assert export.name == "gemini"
     assert [(message.role.value, message.text) for message in first.session.messages] == [
         ("user", "Why is it empty? 안녕"),
@@ -580,5 +580,6 @@ def test_prompts_to_gemini_are_grouped_by_their_conversation_the_oldest_first(tm
     assert first.session.messages[0].more["attachments"] == ["basket.py"]
     assert (first.session.session_id, first.session.title) == ("a" * 16, "Why is it empty? 안녕")
     assert [message.text for message in second.session.messages] == ["Something else", "Fine."]
-    assert skipped == Skipped("1 x a conversation", "not a conversation of this provider")
-    assert again == [skipped]
+    skipped = [Skipped("1 x a conversation", "not a conversation of this provider")]
+    assert everything == [first, second, *skipped]
+    assert again == skipped
