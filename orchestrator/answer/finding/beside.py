@@ -30,7 +30,7 @@ def candidates_of(
         return []
     further = candidates[1:5]
     if sure is Confidence.MEDIUM:
-        return [candidate(row, score=score) for row, score in further]
+        return [candidate(row, score=score) for row, score in further if score >= 0.3 * candidates[0][1]]
     places: dict[int, list[int]] = {row.number: [] for row, _ in further}
     for one in found.ranked:
         if places.get(one.candidate.channel_id) == []:

@@ -80,20 +80,27 @@ def change_of(
     """Return the later statement on the same thing in another conversation, else in this one where it says so."""
     if said.in_the_past or _is_dated(chosen, said):
         return NO_CHANGE
-    turns = turns_of(tx, turns_in(kept[:3]))
+    turns = turns_of(tx, turns_in(kept[:6]))
     hits = [row for row in turns if row.role in _SPOKEN and not _ASKS.search(row.text)]
     if not hits:
         return NO_CHANGE
     later = _in_later_conversation(tx, candidates, found, max(row.timestamp for row in hits))
     if later:
         is_same = _is_same_subject(found, chosen.number, later.hit.channel_number)
-        replaced = _replaced_by(tx, hits, later.around, found) if is_same else []
+        replaced = _latest_turn(_replaced_by(tx, hits, later.around, found)) if is_same else []
         return Change(_newer(later, found), {row.id: format_time(later.hit.timestamp) for row in replaced})
     hit, replaced = _in_same_conversation(tx, hits, found, kept)
     if hit is None:
         return NO_CHANGE
     when = format_time(hit.timestamp)
-    return Change(_newer(Stretch(hit, [hit]), found), {row.id: when for row in replaced}, (chosen.number, hit.turn))
+    marked = {row.id: when for row in _latest_turn(replaced)}
+    return Change(_newer(Stretch(hit, [hit]), found), marked, (chosen.number, hit.turn))
+
+
+def _latest_turn(replaced: Sequence[SaidMessage]) -> list[SaidMessage]:
+    """Return the messages of the last turn only: it settled what the ones before it were about."""
+    last = max((row.turn for row in replaced), default=0)
+    return [row for row in replaced if row.turn == last]
 
 
 def _is_dated(chosen: ChannelRow, said: Understood) -> bool:

@@ -55,7 +55,8 @@ _YEAR = rf"(?:(?P<year>{_N}{{4}})年|(?P<said>{one_of(_BACK['years_back'])})の?
 _WITH_A_PART: tuple[tuple[str, Reading, bool], ...] = (
     (rf"(?P<said>{one_of(_BACK['days_back'])})",
      lambda now, match: day_of(now, _BACK["days_back"][match["said"]]), False),
-    (rf"(?P<week>{one_of(_BACK['weeks_back'])})(?:の?(?:(?P<day>[{_WEEKDAYS}])曜日?|(?P<weekend>週末)))?", _in_week, False),
+    (rf"(?P<week>{one_of(_BACK['weeks_back'])})(?:の?(?:(?P<day>[{_WEEKDAYS}])曜日?|(?P<weekend>週末)))?",
+     _in_week, False),
     (rf"(?P<said>{one_of(_BACK['months_back'])})",
      lambda now, match: month_of(now, _BACK["months_back"][match["said"]]), False),
     (rf"(?P<said>{one_of(_BACK['years_back'])})",

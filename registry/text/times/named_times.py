@@ -110,7 +110,8 @@ def _past_few(now: datetime, match: re.Match[str]) -> Span:
 
 
 def _weekday_number(match: re.Match[str]) -> int:
-    return WORDS["weekdays"].index(next(day for day in WORDS["weekdays"] if day.startswith(match["day"].lower()[:3])))
+    names: list[str] = WORDS["weekdays"]
+    return names.index(next(day for day in names if day.startswith(match["day"].lower()[:3])))
 
 
 def _weekday(now: datetime, match: re.Match[str]) -> Span:
