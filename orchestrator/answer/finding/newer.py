@@ -97,7 +97,7 @@ def change_of(
     return Change(_newer(Stretch(hit, [hit]), found), marked, (chosen.number, hit.turn))
 
 
-def _latest_turn(replaced: Sequence[SaidMessage]) -> list[SaidMessage]:
+def _latest_turn(replaced: Sequence[MessageRow]) -> list[MessageRow]:
     """Return the messages of the last turn only: it settled what the ones before it were about."""
     last = max((row.turn for row in replaced), default=0)
     return [row for row in replaced if row.turn == last]
